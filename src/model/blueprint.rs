@@ -1,0 +1,83 @@
+//! A point on the axes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DomainId, RecipeId, Seed};
+
+/// One task to be made: a pure function of (specs, recipes, run seed, index).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Blueprint {
+    /// Place in the run, from 0.
+    pub index: u32,
+    /// All randomness of the task derives from this.
+    pub seed: Seed,
+    pub domain: DomainId,
+    pub recipe: RecipeId,
+    /// Skill ids of the domain spec that the task exercises.
+    pub skills: Vec<String>,
+    /// Operations (TerminalWorld's sixteen) that those skills exercise.
+    pub operations: Vec<String>,
+    pub kind: EngineeringKind,
+    pub persona: String,
+    /// The language that the instruction asks for or that the existing program has.
+    pub language: String,
+    pub difficulty: Difficulty,
+    /// Fixture id of the domain spec.
+    pub fixture: String,
+    /// Verifier kind of the domain spec.
+    pub verifier: String,
+}
+
+/// LongCLI-Bench's engineering categories (§3.3 of its paper).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineeringKind {
+    /// 0 → 1: nothing of the result exists yet.
+    FromScratch,
+    /// N → N+1: a working program gains behaviour.
+    FeatureAddition,
+    /// No → Yes: something that should work does not.
+    BugFix,
+    /// A → A′: same behaviour, other structure.
+    Refactor,
+}
+
+impl EngineeringKind {
+    /// All four, in the paper's order.
+    pub const ALL: [Self; 4] = [Self::FromScratch, Self::FeatureAddition, Self::BugFix, Self::Refactor];
+
+    /// The id used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FromScratch => "from-scratch",
+            Self::FeatureAddition => "feature-addition",
+            Self::BugFix => "bug-fix",
+            Self::Refactor => "refactor",
+        }
+    }
+}
+
+/// How much work a task asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Difficulty {
+    Easy,
+    Medium,
+    Hard,
+}
+
+impl Difficulty {
+    /// All three, easiest first.
+    pub const ALL: [Self; 3] = [Self::Easy, Self::Medium, Self::Hard];
+
+    /// The id used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Easy => "easy",
+            Self::Medium => "medium",
+            Self::Hard => "hard",
+        }
+    }
+}

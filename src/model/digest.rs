@@ -1,0 +1,84 @@
+//! Content addresses of tasks and environments, and the canonical JSON below every key.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::FileTree;
+
+/// JSON with sorted object keys and no blanks: equal values give equal bytes, whatever order fields were declared in.
+pub fn canonical_json<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let mut out = String::new();
+    write_sorted(&serde_json::to_value(value)?, &mut out);
+    Ok(out)
+}
+
+fn write_sorted(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (place, (key, value)) in entries.into_iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                write_sorted(value, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                write_sorted(item, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+/// Harbor's task digest: SHA-256 over `"{path}\0{sha256 of the file}\n"` in path order
+/// (`publisher/packager.py` of harbor 0.25; reproducible with its tools).
+pub fn task_digest(files: &FileTree) -> String {
+    let mut outer = Sha256::new();
+    for (path, file) in files.iter() {
+        outer.update(path.as_str().as_bytes());
+        outer.update(b"\0");
+        outer.update(hex(&Sha256::digest(&file.bytes)).as_bytes());
+        outer.update(b"\n");
+    }
+    format!("sha256:{}", hex(&outer.finalize()))
+}
+
+/// What a trial's starting state depends on: Dockerfile, context and base definition. Never an image id or an installed
+/// version, which differ between hosts.
+pub fn environment_digest(environment: &FileTree, base_definition: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    part(base_definition.as_bytes());
+    for (path, file) in environment.iter() {
+        part(path.as_str().as_bytes());
+        part(if file.executable { b"x" } else { b"-" });
+        part(&file.bytes);
+    }
+    format!("blake3:{}", hasher.finalize().to_hex())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}

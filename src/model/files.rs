@@ -1,0 +1,150 @@
+//! A small tree of files held in memory: a build context, a solution, a set of tests.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A relative path with `/` separators and no `.`/`..`/empty component: safe to join to any folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RelPath(String);
+
+/// Why a text is not a [`RelPath`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a plain relative path (no leading `/`, no `.` or `..`, no empty part, no NUL)")]
+pub struct PathError(pub String);
+
+impl RelPath {
+    /// Checks and wraps `path`.
+    pub fn new(path: impl Into<String>) -> Result<Self, PathError> {
+        let path = path.into();
+        let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+        if path.contains('\0') || !path.split('/').all(plain) {
+            return Err(PathError(path));
+        }
+        Ok(Self(path))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for RelPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(String::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+/// One regular file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Whether the owner may execute it: 0755 instead of 0644.
+    pub executable: bool,
+}
+
+impl File {
+    /// A plain text file.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { bytes: text.into().into_bytes(), executable: false }
+    }
+
+    /// A text file with the execute bit.
+    pub fn script(text: impl Into<String>) -> Self {
+        Self { executable: true, ..Self::text(text) }
+    }
+
+    /// The permission bits that the file is written with.
+    pub fn mode(&self) -> u32 {
+        if self.executable { 0o755 } else { 0o644 }
+    }
+
+    /// The content as text, if it is UTF-8.
+    pub fn as_text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok()
+    }
+}
+
+/// How a [`File`] stands in JSON: text where it is UTF-8, else Base64.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRepr {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    base64: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    executable: bool,
+}
+
+impl Serialize for File {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.as_text().map(str::to_owned);
+        let base64 = text.is_none().then(|| BASE64.encode(&self.bytes));
+        FileRepr { text, base64, executable: self.executable }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for File {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let repr = FileRepr::deserialize(deserializer)?;
+        let bytes = match (repr.text, repr.base64) {
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(coded)) => BASE64.decode(coded).map_err(de::Error::custom)?,
+            _ => return Err(de::Error::custom("a file has either `text` or `base64`")),
+        };
+        Ok(File { bytes, executable: repr.executable })
+    }
+}
+
+/// Files by path, in path order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FileTree(pub BTreeMap<RelPath, File>);
+
+impl FileTree {
+    /// Adds or replaces one file.
+    pub fn insert(&mut self, path: RelPath, file: File) {
+        self.0.insert(path, file);
+    }
+
+    /// The file at `path`.
+    pub fn get(&self, path: &str) -> Option<&File> {
+        // A look-up by borrowed text would need `Borrow<str>`, which must agree with `Ord`: it does, but trees are tiny.
+        self.0.iter().find(|(have, _)| have.as_str() == path).map(|(_, file)| file)
+    }
+
+    /// The text of the file at `path`, if it is there and UTF-8.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.get(path).and_then(File::as_text)
+    }
+
+    /// Paths and files in path order.
+    pub fn iter(&self) -> impl Iterator<Item = (&RelPath, &File)> {
+        self.0.iter()
+    }
+
+    /// Every file of `other`, below `prefix`.
+    pub fn graft(&mut self, prefix: &RelPath, other: &FileTree) {
+        for (path, file) in &other.0 {
+            self.0.insert(RelPath(format!("{prefix}/{path}")), file.clone());
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

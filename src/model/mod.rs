@@ -1,0 +1,24 @@
+//! The nouns. Plain data with serde; no IO, no clock, no randomness.
+//!
+//! Everything that is written under `store/` is one of these types, so a change here is a change of format:
+//! bump the version of the stage that writes it (see [`crate::store::Stage`]).
+
+mod blueprint;
+mod certificate;
+mod digest;
+mod files;
+mod ids;
+mod limits;
+mod task;
+mod trajectory;
+mod verdict;
+
+pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
+pub use certificate::{Certificate, RejectReason, Row, RowKind, Screened};
+pub use digest::{canonical_json, environment_digest, task_digest};
+pub use files::{File, FileTree, PathError, RelPath};
+pub use ids::{CheckId, DomainId, Key, RecipeId, Seed, TaskName};
+pub use limits::{Limits, Profile};
+pub use task::{Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution};
+pub use trajectory::{Actor, End, Message, Role, Rollout, ShellOutcome, TrajectoryRecord, Turn};
+pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

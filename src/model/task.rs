@@ -1,0 +1,141 @@
+//! A task, and what its author knows of it beyond the task itself.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Blueprint, CheckId, FileTree, Limits, Profile, TaskName};
+
+/// Instruction, environment, solution, tests and metadata: what a Harbor task directory holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    pub name: TaskName,
+    pub title: String,
+    pub blueprint: Blueprint,
+    /// Base image definition in `templates/bases/`.
+    pub base: String,
+    /// Version that the recipe's author gave it.
+    pub recipe_version: u32,
+    /// Unique text by which a leak of this task into a corpus can be found.
+    pub canary: String,
+    /// The text a solver reads, without the canary line.
+    pub instruction: String,
+    /// `Dockerfile` and its build context.
+    pub environment: FileTree,
+    /// `solve.sh` and what it uses.
+    pub solution: FileTree,
+    /// `test.sh`, `test_outputs.py` and what they use.
+    pub tests: FileTree,
+    /// Every check that a verdict must report, in file order.
+    pub checks: Vec<CheckId>,
+    pub limits: Limits,
+    pub profile: Profile,
+    pub subject: SubjectSpec,
+}
+
+/// What of a solver's container is judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectSpec {
+    /// Absolute folders that are carried to the verifier. The first one is the work directory.
+    pub roots: Vec<String>,
+    /// Whether the tests run programs that the solver left; then a subject container is started.
+    pub programs: bool,
+    /// Shell command that brings services up in the subject container before the tests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bring_up: Option<String>,
+}
+
+impl SubjectSpec {
+    /// The folder in which solvers start.
+    pub fn workdir(&self) -> &str {
+        self.roots.first().map_or("/app", String::as_str)
+    }
+}
+
+/// What an author hands to screening.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Draft {
+    pub task: Task,
+    /// An independent solution in another language or style (`solve.sh` and what it uses).
+    pub second: FileTree,
+    pub wrong: Vec<WrongSolution>,
+    pub expert: ExpertScript,
+}
+
+/// A plausible solution that misses one requirement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrongSolution {
+    pub name: String,
+    /// The requirement it misses.
+    pub why: String,
+    /// `solve.sh` and what it uses.
+    pub files: FileTree,
+}
+
+/// What the scripted expert does, with public parameters filled in and `@{name}` for what it must have seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpertScript {
+    pub steps: Vec<Step>,
+    pub slips: Vec<Slip>,
+    pub failures: Vec<Failure>,
+    /// What it says when it submits; one is chosen.
+    pub done: Vec<String>,
+}
+
+/// One assistant turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub id: String,
+    /// Reasoning before the command; one is chosen.
+    pub say: Vec<String>,
+    /// The command, verbatim.
+    pub run: String,
+    /// Name → regular expression with one group, matched against the observation; later steps use it as `@{name}`.
+    #[serde(default)]
+    pub capture: BTreeMap<String, String>,
+}
+
+/// An honest error that the expert notices and mends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slip {
+    /// The step id that it happens before.
+    pub before: String,
+    pub say: String,
+    /// A command that visibly fails (non-zero exit status).
+    pub run: String,
+    /// How the next turn begins.
+    pub fix: String,
+}
+
+/// A way to fail: the step `replaces` is done wrongly, and the rest goes on as if nothing had happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    pub mode: FailureMode,
+    pub replaces: String,
+    pub say: String,
+    pub run: String,
+}
+
+/// The scripted failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureMode {
+    /// Declared by the recipe: a result is wrong.
+    WrongValue,
+    /// Declared by the recipe: a requirement is left out.
+    MissedRequirement,
+    /// Derived from a slip: the error is seen, and success is claimed all the same.
+    IgnoredError,
+    /// Derived from a slip: the first obstacle ends it.
+    GivesUp,
+    /// Derived from a slip: the same failing command again and again.
+    Loops,
+}

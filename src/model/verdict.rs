@@ -1,0 +1,118 @@
+//! What a verifier said.
+
+use serde::{Deserialize, Serialize};
+
+use super::CheckId;
+
+/// One check of one verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckResult {
+    pub id: CheckId,
+    pub passed: bool,
+}
+
+/// Whether a check tells new work from old behaviour (LongCLI-Bench §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum CheckClass {
+    /// Fails on the untouched environment, passes on a solution.
+    F2P,
+    /// Passes on both: it guards what existed before.
+    P2P,
+}
+
+/// A check with its class, as the untouched trial showed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    pub id: CheckId,
+    pub class: CheckClass,
+    pub weight: f64,
+}
+
+/// How a trial ended. Only the first three carry a reward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every check passed.
+    Pass,
+    /// Some check failed, or the sandbox died under the solver.
+    Fail,
+    /// The solver ran out of time.
+    Timeout,
+    /// The engine failed; nothing is known about the solver.
+    Infra,
+    /// The verifier broke: missing, malformed or incomplete results.
+    VerifierError,
+}
+
+/// Per-check results and what follows from them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    /// One sentence for `fail` without checks, `timeout`, `infra` and `verifier_error`; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
+    /// In the task's check order; empty when the verifier did not report.
+    pub checks: Vec<CheckResult>,
+}
+
+/// The rewards of one verdict. All lie in [0, 1].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rewards {
+    /// 1 when every check passed, else 0.
+    pub binary: f64,
+    /// Share of checks that passed (LiteCoder's pass ratio).
+    pub pass_ratio: f64,
+    /// Weighted share of F2P checks that passed; 1 when there are none.
+    pub f2p: f64,
+    /// Weighted share of P2P checks that passed; 1 when there are none.
+    pub p2p: f64,
+}
+
+impl Verdict {
+    /// A verdict from complete per-check results.
+    pub fn from_checks(checks: Vec<CheckResult>) -> Self {
+        let passed = !checks.is_empty() && checks.iter().all(|check| check.passed);
+        let outcome = if passed { Outcome::Pass } else { Outcome::Fail };
+        Self { outcome, cause: String::new(), checks }
+    }
+
+    /// A verdict without per-check results.
+    pub fn without_checks(outcome: Outcome, cause: impl Into<String>) -> Self {
+        Self { outcome, cause: cause.into(), checks: Vec::new() }
+    }
+
+    /// Whether the reward is 1.
+    pub fn passed(&self) -> bool {
+        self.outcome == Outcome::Pass
+    }
+
+    /// The rewards, or `None` where none may be invented (`infra`, `verifier_error`).
+    pub fn rewards(&self, classes: &[Check]) -> Option<Rewards> {
+        match self.outcome {
+            Outcome::Pass | Outcome::Fail | Outcome::Timeout => {}
+            Outcome::Infra | Outcome::VerifierError => return None,
+        }
+        let passed = |id: &CheckId| self.checks.iter().any(|check| check.id == *id && check.passed);
+        let share = |class: Option<CheckClass>| {
+            let of_class = || classes.iter().filter(|check| class.is_none_or(|class| check.class == class));
+            let total: f64 = of_class().map(|check| check.weight).sum();
+            let won: f64 = of_class().filter(|check| passed(&check.id)).map(|check| check.weight).sum();
+            if total > 0.0 { won / total } else { 1.0 }
+        };
+        let ratio = {
+            let won = self.checks.iter().filter(|check| check.passed).count();
+            if self.checks.is_empty() { 0.0 } else { won as f64 / self.checks.len() as f64 }
+        };
+        Some(Rewards {
+            binary: if self.passed() { 1.0 } else { 0.0 },
+            pass_ratio: ratio,
+            f2p: share(Some(CheckClass::F2P)),
+            p2p: share(Some(CheckClass::P2P)),
+        })
+    }
+}
