@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{Prompts, PromptsError};
 use super::scripted::{Move, ScriptError, ScriptedAgent};
-use crate::model::{End, ShellOutcome, Turn};
+use crate::model::{End, Turn};
 use crate::sandbox::{EngineError, ExecLimit, Sandbox, SandboxError};
 
 /// Bounds of one episode.
@@ -105,9 +105,4 @@ pub async fn play(
         }
     }
     Ok(episode)
-}
-
-/// Whether a turn's command ended badly.
-pub fn failed(outcome: Option<ShellOutcome>) -> bool {
-    !matches!(outcome, None | Some(ShellOutcome::Exited(0)))
 }

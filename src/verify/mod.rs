@@ -8,12 +8,14 @@
 //! 4. The checks run in the pristine container, and their results come back as a file that the solver never could touch
 //!    ([`results`]).
 
+mod lab;
 mod relay;
 mod results;
 mod room;
 mod subject;
 mod trial;
 
+pub use lab::{BuildRecord, Filed, Lab, LabError, Transient, TrialRecord};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use room::{Judged, VerifierLog, judge};
 pub use subject::{Carried, SubjectError, SubjectLimits, carry};
