@@ -19,7 +19,7 @@ pub struct StepLimits {
     /// The whole episode.
     pub total: Duration,
     /// Bytes of output that one observation shows; the middle is left out.
-    pub output_bytes: u32,
+    pub output_bytes: usize,
 }
 
 impl StepLimits {
@@ -85,16 +85,16 @@ pub async fn play(
                 break;
             }
             Move::Run { thought, command } => {
-                let limit = ExecLimit { timeout: limits.command.min(left), max_output: limits.output_bytes };
+                let limit = ExecLimit { timeout: limits.command.min(left), keep: limits.output_bytes };
                 let result = match sandbox.shell(&command, &limit).await {
                     Ok(result) => result,
-                    Err(SandboxError::Lost { cause }) => {
+                    Err(SandboxError::Engine(error)) => return Err(error.into()),
+                    Err(lost) => {
                         episode.turns.push(Turn { thought, command: Some(command), outcome: None });
                         episode.end = End::SandboxLost;
-                        episode.cause = cause;
+                        episode.cause = lost.to_string();
                         break;
                     }
-                    Err(SandboxError::Engine(error)) => return Err(error.into()),
                 };
                 let shown = String::from_utf8_lossy(&result.output);
                 let message = prompts.observation(&shown, result.outcome, limits.command.as_secs())?;

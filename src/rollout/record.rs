@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::sandbox::{LaunchSpec, Network};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Filed, Lab, LabError, Transient, VerifierLog, judge as judge_state};
+use crate::verify::{Filed, Lab, LabError, SANDBOX_LOST, Transient, VerifierLog, judge as judge_state};
 
 /// Bump when the same attempt would act or be shown things otherwise.
 pub const ROLLOUT: Stage = Stage { name: "rollout", version: 1 };
@@ -97,8 +97,8 @@ async fn run(
     let task = &draft.task;
     let clock = std::time::Instant::now();
     let image = lab.image(filed).await?;
-    let sandbox = lab
-        .engine
+    let engine = lab.engine.get().await?;
+    let sandbox = engine
         .launch(&LaunchSpec {
             image: &image,
             limits: &task.limits,
@@ -123,10 +123,10 @@ async fn run(
     };
     let (verdict, verifier) = if episode.end == End::SandboxLost {
         sandbox.destroy().await;
-        let cause = format!("sandbox_lost: {}", episode.cause);
-        (Verdict::without_checks(Outcome::Fail, cause), VerifierLog::default())
+        let log = VerifierLog { output: episode.cause, ..VerifierLog::default() };
+        (Verdict::without_checks(Outcome::Fail, SANDBOX_LOST), log)
     } else {
-        let judged = judge_state(lab.engine, &image, task, sandbox).await?;
+        let judged = judge_state(engine, &image, task, sandbox).await?;
         let mut verdict = judged.verdict;
         if episode.end == End::TimedOut && matches!(verdict.outcome, Outcome::Pass | Outcome::Fail) {
             verdict.outcome = Outcome::Timeout;
@@ -150,7 +150,7 @@ async fn run(
         started_ms: u64::try_from(started_ms).unwrap_or_default(),
         turns: episode.observed,
         verifier,
-        engine: lab.engine.describe(),
+        engine: engine.describe(),
         seconds: clock.elapsed().as_secs_f64(),
     };
     Ok((record, log))

@@ -1,6 +1,6 @@
 //! The rows, and how each is judged.
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 
 use super::cuts::cuts;
 use super::lint::{Rule, Severity, lint};
@@ -69,7 +69,9 @@ pub async fn screen(
             .collect();
         let planned = rest(draft, &scripts);
         let trials = planned.iter().map(|row| lab.trial(filed, row.act, row.repeat));
-        for (row, (record, log)) in planned.iter().zip(try_join_all(trials).await?) {
+        // All are waited for, so that a drained run commits what was under way.
+        let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for (row, (record, log)) in planned.iter().zip(ended) {
             let equal = log.state.is_some() && log.state == reference_state;
             table.trial(row, &record.verdict, equal);
         }

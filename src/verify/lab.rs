@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::trial::{Act, TrialLog, run_trial};
@@ -25,12 +25,30 @@ const LOG_TAIL: usize = 2_000;
 /// What trials need. Shared by all work of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Lab<'a> {
-    pub engine: &'a Engine,
+    pub engine: &'a EngineOnDemand,
     pub store: &'a Store,
     /// One permit a trial.
     pub slots: &'a Semaphore,
     /// Once cancelled, no new trial begins; those that run are finished and committed.
     pub drain: &'a CancellationToken,
+}
+
+/// The engine, connected when a trial first needs it: a run whose results are all committed needs none.
+#[derive(Debug, Default)]
+pub struct EngineOnDemand {
+    engine: OnceCell<Engine>,
+}
+
+impl EngineOnDemand {
+    /// The engine that answers at the usual places.
+    pub async fn get(&self) -> Result<&Engine, EngineError> {
+        self.engine.get_or_try_init(Engine::docker).await
+    }
+
+    /// The engine, if it was ever needed.
+    pub fn connected(&self) -> Option<&Engine> {
+        self.engine.get()
+    }
 }
 
 /// Why there is no result. Nothing of this is ever stored.
@@ -128,7 +146,7 @@ impl Lab<'_> {
         let trial = self
             .retry(|| async {
                 let image = self.image(filed).await?;
-                run_trial(self.engine, &image, filed.task, act).await
+                run_trial(self.engine.get().await?, &image, filed.task, act).await
             })
             .await?;
         let record = TrialRecord { verdict: trial.verdict, exit: trial.exit };
@@ -141,7 +159,7 @@ impl Lab<'_> {
         match self.ensure_image(filed).await? {
             Ok(image) => Ok(image),
             // It built when the task was certified; that it does not now is the engine's or the mirror's doing.
-            Err(log) => Err(EngineError::rebuild_failed(&tail(&log))),
+            Err(log) => Err(build_failure(tail(&log))),
         }
     }
 
@@ -200,11 +218,12 @@ impl Lab<'_> {
             context: &filed.task.environment,
             timeout: Duration::from_secs(filed.task.limits.build_timeout_sec.into()),
         };
-        match self.engine.ensure_image(&spec).await {
+        match self.engine.get().await?.ensure_image(&spec).await {
             Ok(image) => Ok(Ok(image)),
             Err(ImageError::Build { log }) => Ok(Err(log)),
-            Err(ImageError::TimedOut { after }) => Ok(Err(format!("not built within {} s", after.as_secs()))),
             Err(ImageError::Engine(error)) => Err(error),
+            // How long a build takes is a fact about this machine, so it must never become a result of the task.
+            Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
         }
     }
 }
@@ -219,6 +238,10 @@ impl Transient for EngineError {
     fn is_transient(&self) -> bool {
         EngineError::is_transient(self)
     }
+}
+
+fn build_failure(message: String) -> EngineError {
+    EngineError::Transport { action: "build the image", message }
 }
 
 fn files_digest(files: &FileTree) -> String {

@@ -15,8 +15,8 @@ mod room;
 mod subject;
 mod trial;
 
-pub use lab::{BuildRecord, Filed, Lab, LabError, Transient, TrialRecord};
+pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use room::{Judged, VerifierLog, judge};
 pub use subject::{Carried, SubjectError, SubjectLimits, carry};
-pub use trial::{Act, Trial, TrialLog, run_trial};
+pub use trial::{Act, SANDBOX_LOST, Trial, TrialLog, run_trial};

@@ -8,13 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use crate::model::ShellOutcome;
-use crate::sandbox::{Process, RelayCall, Sandbox, SandboxError};
+use crate::sandbox::{Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
 
 /// Where the relay listens in the verifier's container.
 pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
 /// Output that one program may return, each of the two streams.
-const MAX_OUTPUT: u32 = 4 << 20;
+const MAX_OUTPUT: usize = 4 << 20;
 /// A test asks for seconds; nothing it runs needs more than this.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -58,20 +57,23 @@ async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, String> {
         }
     }
     let process = Process {
-        argv: request.argv,
-        env: request.env.into_iter().collect(),
+        argv: request.argv.into_iter().map(Into::into).collect(),
+        env: request.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: request.cwd,
         stdin: decode(&request.stdin)?,
         timeout: Duration::try_from_secs_f64(request.timeout).unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT),
-        max_output: MAX_OUTPUT,
+        keep: MAX_OUTPUT,
     };
     match subject.spawn(&process).await {
         Ok(done) => {
-            let code = match done.outcome {
-                ShellOutcome::Exited(code) | ShellOutcome::ShellDied(code) => code,
-                ShellOutcome::TimedOut => 124,
+            // The shell's conventions: 124 of timeout(1), 127 for what cannot be started, 128 + signal.
+            let (code, stderr) = match done.outcome {
+                ProcessOutcome::Exited(code) => (code, done.stderr),
+                ProcessOutcome::Signaled(signal) => (128 + signal, done.stderr),
+                ProcessOutcome::TimedOut => (124, done.stderr),
+                ProcessOutcome::NotStarted(why) => (127, why.into_bytes()),
             };
-            Ok(Reply::Ran { code, stdout: BASE64.encode(done.stdout), stderr: BASE64.encode(done.stderr) })
+            Ok(Reply::Ran { code, stdout: BASE64.encode(done.stdout), stderr: BASE64.encode(stderr) })
         }
         Err(error) => lost_or(error),
     }
@@ -80,10 +82,7 @@ async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, String> {
 /// A subject that took its own container down has failed, and says so by a status; a failing engine has not.
 fn lost_or(error: SandboxError) -> Result<Reply, String> {
     match error {
-        SandboxError::Lost { cause } => {
-            let stderr = BASE64.encode(format!("the subject's container is gone: {cause}"));
-            Ok(Reply::Ran { code: 137, stdout: String::new(), stderr })
-        }
         SandboxError::Engine(error) => Err(error.to_string()),
+        lost => Ok(Reply::Ran { code: 137, stdout: String::new(), stderr: BASE64.encode(lost.to_string()) }),
     }
 }

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::relay;
 use super::results::parse_results;
 use super::subject::{Carried, SubjectLimits, carry};
-use crate::model::{CheckId, FileTree, Outcome, ShellOutcome, Task, Verdict};
+use crate::model::{CheckId, FileTree, Outcome, Task, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, Preload, Process, Sandbox,
-    SandboxError, Stopped,
+    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process, ProcessOutcome,
+    Sandbox, SandboxError, Stopped,
 };
 
 /// Where the subject lies in the verifier's container.
@@ -20,7 +20,7 @@ const RESULTS: &str = "/logs/verifier/checks.json";
 /// Results are a few kilobytes: an id, a flag and a bounded message a check.
 const MAX_RESULTS: u64 = 1 << 20;
 /// What pytest prints, for people; the verdict never depends on it.
-const MAX_LOG: u32 = 64 << 10;
+const MAX_LOG: usize = 64 << 10;
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
 /// Time that a service gets to come up.
@@ -117,11 +117,8 @@ async fn judge_stopped(
     }
     let (verdict, log) = match ran {
         Ok(ran) => ran,
-        Err(SandboxError::Lost { cause }) => {
-            let cause = format!("the verifier's container is gone: {cause}");
-            (Verdict::without_checks(Outcome::VerifierError, cause), VerifierLog::default())
-        }
         Err(SandboxError::Engine(error)) => return Err(error),
+        Err(lost) => (Verdict::without_checks(Outcome::VerifierError, lost.to_string()), VerifierLog::default()),
     };
     Ok(Judged { verdict, state: Some(subject.state), log: VerifierLog { dropped: subject.dropped, ..log } })
 }
@@ -136,19 +133,19 @@ async fn run_checks(task: &Task, verifier: &Sandbox) -> Result<(Verdict, Verifie
     ];
     let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
     let process = Process {
-        argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(str::to_owned).to_vec(),
-        env: env.into_iter().chain(relay).map(|(name, value)| (name.to_owned(), value)).collect(),
+        argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
+        env: env.into_iter().chain(relay).map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: "/".to_owned(),
         stdin: Vec::new(),
         timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()),
-        max_output: MAX_LOG,
+        keep: MAX_LOG,
     };
     let done = verifier.spawn(&process).await?;
     let mut log = VerifierLog {
         output: format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)),
         ..VerifierLog::default()
     };
-    if done.outcome == ShellOutcome::TimedOut {
+    if done.outcome == ProcessOutcome::TimedOut {
         // The tests wait for nothing but the subject's files and programs, so it is the subject that took too long.
         return Ok((Verdict::without_checks(Outcome::Fail, "verification timed out"), log));
     }
@@ -161,7 +158,7 @@ async fn run_checks(task: &Task, verifier: &Sandbox) -> Result<(Verdict, Verifie
             }
             Err(error) => broken(error.to_string()),
         },
-        Err(crate::sandbox::GetError::Sandbox(error)) => return Err(error),
+        Err(GetError::Sandbox(error @ SandboxError::Engine(_))) => return Err(error),
         Err(_) => broken(format!("the test runner ended ({:?}) without results", done.outcome)),
     };
     Ok((verdict, log))
@@ -180,10 +177,8 @@ async fn read_subject(
             Ok(tar) => archives.push((root.clone(), tar)),
             // A root that the solver deleted is an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
-            Err(ArchiveError::TooLarge { limit, .. }) => {
-                return Ok(Err(format!("`{root}` holds more than {limit} bytes")));
-            }
             Err(ArchiveError::Engine(error)) => return Err(error),
+            Err(too_large) => return Ok(Err(too_large.to_string())),
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
@@ -208,7 +203,7 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
     for path in ENGINE_FILES {
         match sandbox.get(path, MAX_RESULTS).await {
             Ok(bytes) => found.push((path.to_owned(), bytes)),
-            Err(crate::sandbox::GetError::Sandbox(SandboxError::Engine(error))) => return Err(error),
+            Err(GetError::Sandbox(SandboxError::Engine(error))) => return Err(error),
             // Deleted, replaced by a link, or out of reach with its sandbox: then the subject has none.
             Err(_) => {}
         }
@@ -251,14 +246,14 @@ async fn bring_up(engine: &Engine, task: &Task, stopped: &Stopped) -> Result<Res
         })
         .await?;
     if let Some(command) = &task.subject.bring_up {
-        let limit = ExecLimit { timeout: BRING_UP, max_output: MAX_LOG };
+        let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
         match subject.shell(command, &limit).await {
             Ok(_) => {}
-            Err(SandboxError::Lost { cause }) => {
-                subject.destroy().await;
-                return Ok(Err(format!("bringing the subject up took its container down: {cause}")));
-            }
             Err(SandboxError::Engine(error)) => return Err(error),
+            Err(lost) => {
+                subject.destroy().await;
+                return Ok(Err(format!("the subject could not be brought up: {lost}")));
+            }
         }
     }
     Ok(Ok(subject))

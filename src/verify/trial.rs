@@ -8,10 +8,12 @@ use super::room::{VerifierLog, judge};
 use crate::model::{FileTree, Outcome, ShellOutcome, Task, Verdict};
 use crate::sandbox::{Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, SandboxError};
 
+/// The cause of a verdict on a sandbox that died under its solver. What exactly happened is observed, not committed.
+pub const SANDBOX_LOST: &str = "sandbox_lost";
 /// Where solutions are uploaded, as Harbor's oracle agent does.
 const SOLUTION_DIR: &str = "/solution";
 /// What a solution may print into the log.
-const MAX_LOG: u32 = 16 << 10;
+const MAX_LOG: usize = 16 << 10;
 
 /// What is done to the fresh container.
 #[derive(Clone, Copy, Debug)]
@@ -73,10 +75,11 @@ pub async fn run_trial(engine: &Engine, image: &Image, task: &Task, act: Act<'_>
             sandbox.destroy().await;
             return Err(error);
         }
-        Err(SandboxError::Lost { cause }) => {
+        Err(lost) => {
             sandbox.destroy().await;
             log.seconds = started.elapsed().as_secs_f64();
-            let verdict = Verdict::without_checks(Outcome::Fail, format!("sandbox_lost: {cause}"));
+            log.output = lost.to_string();
+            let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
             return Ok(Trial { verdict, exit: None, state: None, log });
         }
     };
@@ -100,6 +103,6 @@ async fn solve(
     sandbox.put_tree(SOLUTION_DIR, files).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
     let command = format!("bash {SOLUTION_DIR}/solve.sh");
-    let done = sandbox.shell(&command, &ExecLimit { timeout, max_output: MAX_LOG }).await?;
+    let done = sandbox.shell(&command, &ExecLimit { timeout, keep: MAX_LOG }).await?;
     Ok((done.outcome, String::from_utf8_lossy(&done.output).into_owned()))
 }

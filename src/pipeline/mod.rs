@@ -1,0 +1,19 @@
+//! The stages chained: one unit a blueprint, from draft to committed rollouts, then export and audit over all of them.
+//!
+//! Nothing here prints. What happens is told as [`Event`]s, which are never read for correctness.
+
+mod error;
+mod event;
+mod gather;
+mod publish;
+mod run;
+mod unit;
+mod workshop;
+
+pub use error::{Fault, PipelineError};
+pub use event::{Event, EventSink};
+pub use gather::{Gathered, gather};
+pub use publish::publish;
+pub use run::{RunOptions, RunReport, run};
+pub use unit::{DRAFT, Ended, FiledDraft, UNIT, UnitRecord, file_draft, unit};
+pub use workshop::{Workshop, WorkshopError};

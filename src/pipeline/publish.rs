@@ -1,0 +1,58 @@
+//! What people and trainers open: task directories and trajectories, derived from the store.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::gather::Gathered;
+use crate::export::atif;
+use crate::harbor::{WriteOptions, task_files};
+use crate::model::{Certificate, File, FileTree, RelPath, Screened};
+use crate::store::{Store, StoreError};
+
+/// Name of the certificate in a task directory.
+pub const CERTIFICATE: &str = "certificate.json";
+
+/// Writes what one unit came to: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
+pub fn publish(store: &Store, unit: &Gathered, harbor: &WriteOptions) -> Result<(), StoreError> {
+    let name = &unit.draft.task.name;
+    let tree = with_certificate(task_files(&unit.draft.task, harbor), &unit.certificate)?;
+    let (here, there) = match unit.certificate.screened() {
+        Screened::Certified => ("tasks", "rejected"),
+        Screened::Rejected => ("rejected", "tasks"),
+    };
+    store.dir().remove(&format!("{there}/{name}"))?;
+    store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
+    for (rollout, log) in &unit.rollouts {
+        let clock = atif::Clock {
+            started_ms: log.started_ms,
+            turn_ms: log.turns.iter().map(|turn| turn.milliseconds).collect(),
+        };
+        let trajectory = atif::trajectory(rollout, Some(&clock));
+        let text = serde_json::to_string_pretty(&trajectory).map_err(StoreError::Encode)?;
+        store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text + "\n"))?;
+    }
+    Ok(())
+}
+
+/// A task directory with its certificate in it.
+pub fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Result<FileTree, StoreError> {
+    let text = serde_json::to_string_pretty(certificate).map_err(StoreError::Encode)?;
+    if let Ok(path) = RelPath::new(CERTIFICATE) {
+        directory.insert(path, File::text(text + "\n"));
+    }
+    Ok(directory)
+}
+
+/// Removes derived files of units that are no longer part of the run: an edited recipe leaves the old ones behind.
+pub fn prune(store: &Store, tasks: &BTreeSet<String>, trajectories: &BTreeSet<String>) -> Result<(), StoreError> {
+    for (folder, keep) in [("tasks", tasks), ("rejected", tasks), ("trajectories", trajectories)] {
+        let Ok(entries) = fs::read_dir(store.dir().root().join(folder)) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !keep.contains(name.trim_end_matches(".json")) {
+                store.dir().remove(&format!("{folder}/{name}"))?;
+            }
+        }
+    }
+    Ok(())
+}

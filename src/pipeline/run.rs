@@ -1,0 +1,197 @@
+//! A whole run: plan, units, export, audit.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use futures_util::StreamExt as _;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Fault, PipelineError};
+use super::event::{Event, EventSink};
+use super::gather::{gather, read_unit, write_index};
+use super::publish::{prune, publish};
+use super::unit::{Ended, unit};
+use super::workshop::Workshop;
+use crate::domain::{Plan, Shard};
+use crate::export::{ExportOptions, ExportSummary, export};
+use crate::harbor::WriteOptions;
+use crate::model::Blueprint;
+use crate::sandbox::EngineError;
+use crate::store::{Stage, Store, StoreError, key};
+use crate::verify::{EngineOnDemand, Lab};
+
+/// The plan's points, committed so that an audit knows what was asked for.
+pub const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
+
+/// Units that fail in a row because no engine answers, before the run gives up. Each has retried already.
+const ENGINE_GONE_AFTER: u32 = 3;
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    pub shard: Shard,
+    /// Rollouts of each certified task.
+    pub attempts: u32,
+    /// Trials at once.
+    pub slots: u32,
+    pub harbor: WriteOptions,
+    pub export: ExportOptions,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct RunReport {
+    pub planned: usize,
+    /// By blueprint index.
+    pub ended: Vec<Ended>,
+    /// Units without a result.
+    pub faults: Vec<(Blueprint, Fault)>,
+    /// `None` when it was interrupted.
+    pub export: Option<ExportSummary>,
+    pub interrupted: bool,
+}
+
+/// Runs `plan` to its end, or as far as it gets. Run again with the same arguments, it continues.
+pub async fn run(
+    workshop: &Workshop,
+    store: &Store,
+    engine: &EngineOnDemand,
+    plan: &Plan,
+    options: &RunOptions,
+    drain: &CancellationToken,
+    events: EventSink<'_>,
+) -> Result<RunReport, PipelineError> {
+    let blueprints: Vec<_> = plan.shard(options.shard).into_iter().collect();
+    for blueprint in &blueprints {
+        let key = key(BLUEPRINT, blueprint)?;
+        if store.get::<Blueprint>(BLUEPRINT, &key)?.is_none() {
+            store.put(BLUEPRINT, &key, blueprint)?;
+        }
+    }
+    let slots = Semaphore::new(options.slots as usize);
+    let lab = Lab { engine, store, slots: &slots, drain };
+    let watch = Watch::default();
+    let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter())
+        .map(|blueprint| one(&lab, workshop, store, blueprint, options, &watch, events))
+        // As many units as slots: while one waits for its last trial, others fill the places.
+        .buffer_unordered(options.slots as usize)
+        .collect()
+        .await;
+    results.sort_by_key(|(blueprint, _)| blueprint.index);
+
+    let mut report = RunReport {
+        planned: blueprints.len(),
+        ended: Vec::new(),
+        faults: Vec::new(),
+        export: None,
+        interrupted: false,
+    };
+    for (blueprint, result) in results {
+        match result {
+            Ok(ended) => report.ended.push(ended),
+            Err(Fault::Drained) => report.interrupted = true,
+            Err(Fault::Store(error)) => return Err(error.into()),
+            Err(fault) => report.faults.push((blueprint.clone(), fault)),
+        }
+    }
+    if let Some(error) = watch.engine_gone() {
+        return Err(PipelineError::EngineGone(error));
+    }
+    if !report.interrupted {
+        report.export = Some(finish(store, &report, options, events)?);
+    }
+    Ok(report)
+}
+
+async fn one<'a>(
+    lab: &Lab<'_>,
+    workshop: &Workshop,
+    store: &Store,
+    blueprint: &'a Blueprint,
+    options: &RunOptions,
+    watch: &Watch,
+    events: EventSink<'_>,
+) -> (&'a Blueprint, Result<Ended, Fault>) {
+    let result = unit(lab, workshop, blueprint, options.attempts, &options.harbor, events).await;
+    let result = match result {
+        Ok(ended) => publish_unit(store, &ended, &options.harbor).map(|()| ended).map_err(Fault::Store),
+        Err(fault) => Err(fault),
+    };
+    match &result {
+        Ok(_) => watch.engine_answered(),
+        Err(Fault::Drained) => {}
+        Err(fault) => {
+            let task = crate::harbor::task_name(blueprint).to_string();
+            events(Event::Failed { task, message: fault.to_string() });
+        }
+    }
+    let result = match result {
+        Err(Fault::Engine(error @ EngineError::Unreachable { .. })) => {
+            // The first error is kept for the message; the unit itself is simply not done.
+            watch.engine_failed(error, lab.drain);
+            Err(Fault::Drained)
+        }
+        Err(Fault::Store(error)) => {
+            // What cannot be written cannot be committed: no other trial can bring anything.
+            lab.drain.cancel();
+            Err(Fault::Store(error))
+        }
+        other => other,
+    };
+    (blueprint, result)
+}
+
+fn publish_unit(store: &Store, ended: &Ended, harbor: &WriteOptions) -> Result<(), StoreError> {
+    match read_unit(store, &ended.key)? {
+        Some(gathered) => publish(store, &gathered, harbor),
+        None => Ok(()),
+    }
+}
+
+fn finish(
+    store: &Store,
+    report: &RunReport,
+    options: &RunOptions,
+    events: EventSink<'_>,
+) -> Result<ExportSummary, PipelineError> {
+    write_index(store, report.ended.iter().map(|ended| ended.key.clone()).collect())?;
+    let tasks: BTreeSet<_> = report.ended.iter().map(|ended| ended.certificate.task.clone()).collect();
+    let trajectories: BTreeSet<_> = report
+        .ended
+        .iter()
+        .flat_map(|ended| &ended.record.rollouts)
+        .filter_map(|key| key.as_str().get(..16).map(str::to_owned))
+        .collect();
+    prune(store, &tasks, &trajectories)?;
+    events(Event::Stage { name: "export" });
+    let groups = gather(store)?
+        .map(|unit| unit.map(|unit| unit.rollouts.into_iter().map(|(rollout, _)| rollout).collect::<Vec<_>>()));
+    Ok(export(&store.dir().root().join("data"), groups, &options.export)?)
+}
+
+/// Notices when the engine is gone, so that a run does not retry its way through a thousand tasks.
+#[derive(Default)]
+struct Watch {
+    in_a_row: AtomicU32,
+    last: Mutex<Option<EngineError>>,
+}
+
+impl Watch {
+    fn engine_answered(&self) {
+        self.in_a_row.store(0, Ordering::Relaxed);
+    }
+
+    fn engine_failed(&self, error: EngineError, drain: &CancellationToken) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        if self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= ENGINE_GONE_AFTER {
+            drain.cancel();
+        }
+    }
+
+    fn engine_gone(&self) -> Option<EngineError> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
