@@ -55,8 +55,4 @@ pub enum PipelineError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Export(#[from] ExportError<StoreError>),
-    #[error(
-        "the container engine stopped answering: {0}\nhint: `termsmith doctor --fix`, then the same command again; it continues where it stopped"
-    )]
-    EngineGone(#[source] EngineError),
 }

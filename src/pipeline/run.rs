@@ -1,8 +1,6 @@
 //! A whole run: plan, units, export, audit.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::StreamExt as _;
@@ -52,6 +50,8 @@ pub struct RunReport {
     /// `None` when it was interrupted.
     pub export: Option<ExportSummary>,
     pub interrupted: bool,
+    /// The engine stopped answering, and the run stopped for it.
+    pub engine_gone: bool,
 }
 
 /// Runs `plan` to its end, or as far as it gets. Run again with the same arguments, it continues.
@@ -88,6 +88,7 @@ pub async fn run(
         faults: Vec::new(),
         export: None,
         interrupted: false,
+        engine_gone: false,
     };
     for (blueprint, result) in results {
         match result {
@@ -97,9 +98,7 @@ pub async fn run(
             Err(fault) => report.faults.push((blueprint.clone(), fault)),
         }
     }
-    if let Some(error) = watch.engine_gone() {
-        return Err(PipelineError::EngineGone(error));
-    }
+    report.engine_gone = watch.engine_gone();
     if !report.interrupted {
         report.export = Some(finish(store, &report, options, events)?);
     }
@@ -128,19 +127,12 @@ async fn one<'a>(
             events(Event::Failed { task, message: fault.to_string() });
         }
     }
-    let result = match result {
-        Err(Fault::Engine(error @ EngineError::Unreachable { .. })) => {
-            // The first error is kept for the message; the unit itself is simply not done.
-            watch.engine_failed(error, lab.drain);
-            Err(Fault::Drained)
-        }
-        Err(Fault::Store(error)) => {
-            // What cannot be written cannot be committed: no other trial can bring anything.
-            lab.drain.cancel();
-            Err(Fault::Store(error))
-        }
-        other => other,
-    };
+    match &result {
+        Err(Fault::Engine(EngineError::Unreachable { .. })) => watch.engine_failed(lab.drain),
+        // What cannot be written cannot be committed: no other trial can bring anything.
+        Err(Fault::Store(_)) => lab.drain.cancel(),
+        _ => {}
+    }
     (blueprint, result)
 }
 
@@ -176,7 +168,6 @@ fn finish(
 #[derive(Default)]
 struct Watch {
     in_a_row: AtomicU32,
-    last: Mutex<Option<EngineError>>,
 }
 
 impl Watch {
@@ -184,14 +175,13 @@ impl Watch {
         self.in_a_row.store(0, Ordering::Relaxed);
     }
 
-    fn engine_failed(&self, error: EngineError, drain: &CancellationToken) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    fn engine_failed(&self, drain: &CancellationToken) {
         if self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= ENGINE_GONE_AFTER {
             drain.cancel();
         }
     }
 
-    fn engine_gone(&self) -> Option<EngineError> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn engine_gone(&self) -> bool {
+        self.in_a_row.load(Ordering::Relaxed) >= ENGINE_GONE_AFTER
     }
 }
