@@ -8,4 +8,4 @@ mod scripted;
 pub use honesty::{Leak, unseen_literals};
 pub use play::{AgentError, Episode, Observed, StepLimits, play};
 pub use protocol::{Prompts, PromptsError, SCAFFOLD};
-pub use scripted::{Move, ScriptError, ScriptedAgent};
+pub use scripted::{Move, ScriptError, ScriptedAgent, Variation};

@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use regex::Regex;
 
 use super::protocol::Prompts;
-use crate::model::{ExpertScript, FailureMode, ScriptStep, Seed, Slip};
+use crate::model::{ExpertScript, Failure, FailureMode, ScriptStep, Seed, Slip};
 
 /// How often an expert that means to succeed errs on the way (the aim is recovery in at least 30 % of passing runs).
 const SLIP_PROBABILITY: f64 = 0.6;
@@ -56,8 +56,41 @@ impl std::fmt::Debug for ScriptedAgent {
     }
 }
 
+/// One way to play a script.
+#[derive(Clone, Copy, Debug)]
+pub enum Variation<'a> {
+    /// Means to succeed, with an honest error on the way or without.
+    Expert(Option<&'a Slip>),
+    /// One step is done wrongly.
+    Flawed(&'a Failure),
+    /// Ends at a slip, in one of the derived ways.
+    StopsAt(&'a Slip, FailureMode),
+}
+
+impl<'a> Variation<'a> {
+    /// Draws a way to play `script` that fails as `failure` says, or means to succeed.
+    pub fn draw(
+        script: &'a ExpertScript,
+        failure: Option<FailureMode>,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Self, ScriptError> {
+        match failure {
+            None if rng.random_bool(SLIP_PROBABILITY) => Ok(Self::Expert(script.slips.choose(rng))),
+            None => Ok(Self::Expert(None)),
+            Some(mode @ (FailureMode::WrongValue | FailureMode::MissedRequirement)) => {
+                let of_mode: Vec<_> = script.failures.iter().filter(|failure| failure.mode == mode).collect();
+                of_mode.choose(rng).map(|failure| Self::Flawed(failure)).ok_or(ScriptError::NoSuchFailure(mode))
+            }
+            Some(mode @ (FailureMode::IgnoredError | FailureMode::GivesUp | FailureMode::Loops)) => {
+                let slip = script.slips.choose(rng);
+                slip.map(|slip| Self::StopsAt(slip, mode)).ok_or(ScriptError::NoSuchFailure(mode))
+            }
+        }
+    }
+}
+
 impl ScriptedAgent {
-    /// Draws one playing. `failure` is how it goes wrong, or `None` for an expert that means to succeed.
+    /// Plays `script` in a drawn way. `failure` is how it goes wrong, or `None` for an expert that means to succeed.
     pub fn new(
         script: &ExpertScript,
         failure: Option<FailureMode>,
@@ -65,39 +98,46 @@ impl ScriptedAgent {
         prompts: &Prompts,
     ) -> Result<Self, ScriptError> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
+        let variation = Variation::draw(script, failure, &mut rng)?;
+        Ok(Self::playing(script, variation, &mut rng, prompts))
+    }
+
+    /// Plays `script` in a given way; `rng` chooses among wordings.
+    pub fn playing(
+        script: &ExpertScript,
+        variation: Variation<'_>,
+        rng: &mut ChaCha20Rng,
+        prompts: &Prompts,
+    ) -> Self {
         let mut agent = Self { turns: VecDeque::new(), pending: None, seen: BTreeMap::new(), endless: None };
-        match failure {
-            None => {
-                let slip = if rng.random_bool(SLIP_PROBABILITY) { script.slips.choose(&mut rng) } else { None };
-                agent.push_steps(script, slip, None, &mut rng);
-                agent.push_submit(pick(&script.done, &mut rng));
+        match variation {
+            Variation::Expert(slip) => {
+                agent.push_steps(script, slip, None, rng);
+                agent.push_submit(pick(&script.done, rng));
             }
-            Some(mode @ (FailureMode::WrongValue | FailureMode::MissedRequirement)) => {
-                let of_mode: Vec<_> = script.failures.iter().filter(|failure| failure.mode == mode).collect();
-                let failure = of_mode.choose(&mut rng).ok_or(ScriptError::NoSuchFailure(mode))?;
+            Variation::Flawed(failure) => {
                 let flawed = ScriptStep {
                     id: failure.replaces.clone(),
                     say: vec![failure.say.clone()],
                     run: failure.run.clone(),
                     capture: BTreeMap::new(),
                 };
-                agent.push_steps(script, None, Some(&flawed), &mut rng);
-                agent.push_submit(pick(&script.done, &mut rng));
+                agent.push_steps(script, None, Some(&flawed), rng);
+                agent.push_submit(pick(&script.done, rng));
             }
-            Some(mode @ (FailureMode::IgnoredError | FailureMode::GivesUp | FailureMode::Loops)) => {
-                let slip = script.slips.choose(&mut rng).ok_or(ScriptError::NoSuchFailure(mode))?;
+            Variation::StopsAt(slip, mode) => {
                 for step in script.steps.iter().take_while(|step| step.id != slip.before) {
-                    agent.push_step(step, None, &mut rng);
+                    agent.push_step(step, None, rng);
                 }
                 agent.push_slip(slip);
                 match mode {
-                    FailureMode::IgnoredError => agent.push_submit(pick(&script.done, &mut rng)),
-                    FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, &mut rng)),
-                    _ => agent.endless = Some((prompts.tries_again.clone(), slip.run.clone())),
+                    FailureMode::Loops => agent.endless = Some((prompts.tries_again.clone(), slip.run.clone())),
+                    FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
+                    _ => agent.push_submit(pick(&script.done, rng)),
                 }
             }
         }
-        Ok(agent)
+        agent
     }
 
     /// The next move, after `observation` of the one before.

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::model::Outcome;
+
 /// Something that happened. Only for people and logs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -11,7 +13,7 @@ pub enum Event {
     /// A draft was screened.
     Screened { task: String, certified: bool, rows: usize, reasons: Vec<String>, seconds: f64 },
     /// A rollout was committed, now or in an earlier run.
-    RolledOut { task: String, attempt: u32, outcome: String },
+    RolledOut { task: String, attempt: u32, outcome: Outcome },
     /// A unit ended without a result.
     Failed { task: String, message: String },
     /// A unit is committed.

@@ -11,7 +11,7 @@ use super::workshop::Workshop;
 use crate::author::{AuthorError, draft};
 use crate::harbor::{WriteOptions, task_files};
 use crate::model::{
-    Blueprint, Certificate, Draft, FileTree, Key, Screened, TrajectoryRecord, environment_digest,
+    Blueprint, Certificate, Draft, FileTree, Key, Outcome, Screened, TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, screen};
@@ -40,6 +40,8 @@ pub struct Ended {
     pub key: Key,
     pub record: UnitRecord,
     pub certificate: Certificate,
+    /// How the rollouts ended, in order of attempts.
+    pub outcomes: Vec<Outcome>,
 }
 
 /// A draft with its directory and digests, as screening and rollouts take it.
@@ -104,8 +106,9 @@ pub async fn unit(
                 let (filed, certificate, task) = (&filed, &certificate, &task);
                 async move {
                     let key = rollout(lab, &workshop.prompts, draft, filed, certificate, attempt).await?;
-                    tell_rollout(lab.store, &key, task, attempt, events)?;
-                    Ok::<_, Fault>(key)
+                    let outcome = rollout_outcome(lab.store, &key)?;
+                    events(Event::RolledOut { task: task.clone(), attempt, outcome });
+                    Ok::<_, Fault>((key, outcome))
                 }
             });
             // All are waited for, so that a drained run commits what was under way.
@@ -116,17 +119,19 @@ pub async fn unit(
         blueprint: blueprint.clone(),
         draft: filed_draft.key.clone(),
         certificate: certificate_key,
-        rollouts,
+        rollouts: rollouts.iter().map(|(key, _)| key.clone()).collect(),
     };
+    let outcomes = rollouts.into_iter().map(|(_, outcome)| outcome).collect();
     let key = key(UNIT, &record)?;
     if lab.store.get::<UnitRecord>(UNIT, &key)?.is_none() {
         lab.store.put(UNIT, &key, &record)?;
     }
     events(Event::Finished { task, seconds: started.elapsed().as_secs_f64() });
-    Ok(Ended { key, record, certificate })
+    Ok(Ended { key, record, certificate, outcomes })
 }
 
-async fn certify(
+/// Screens a draft, or remembers its certificate.
+pub async fn certify(
     lab: &Lab<'_>,
     workshop: &Workshop,
     filed_draft: &FiledDraft,
@@ -164,16 +169,7 @@ async fn certify(
     Ok((key, certificate))
 }
 
-fn tell_rollout(
-    store: &Store,
-    key: &Key,
-    task: &str,
-    attempt: u32,
-    events: EventSink<'_>,
-) -> Result<(), StoreError> {
-    if let Some(record) = store.get::<TrajectoryRecord>(ROLLOUT, key)? {
-        let outcome = format!("{:?}", record.verdict.outcome).to_lowercase();
-        events(Event::RolledOut { task: task.to_owned(), attempt, outcome });
-    }
-    Ok(())
+fn rollout_outcome(store: &Store, key: &Key) -> Result<Outcome, StoreError> {
+    let record = store.get::<TrajectoryRecord>(ROLLOUT, key)?;
+    Ok(record.map_or(Outcome::Infra, |record| record.verdict.outcome))
 }

@@ -4,4 +4,4 @@ mod casting;
 mod record;
 
 pub use casting::cast;
-pub use record::{ROLLOUT, RolloutError, RolloutLog, TurnLog, read_rollout, rollout};
+pub use record::{Judged, ROLLOUT, RolloutError, RolloutLog, TurnLog, episode, read_rollout, rollout};

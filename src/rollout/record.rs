@@ -8,7 +8,7 @@ use super::casting::cast;
 use crate::agent::{AgentError, Observed, Prompts, PromptsError, ScriptedAgent, StepLimits, play};
 use crate::judge;
 use crate::model::{
-    Actor, Certificate, Draft, End, Key, Outcome, Rollout, TrajectoryRecord, Verdict,
+    Actor, Certificate, Draft, End, Key, Outcome, Rollout, TrajectoryRecord, Turn, Verdict,
 };
 use crate::sandbox::{LaunchSpec, Network};
 use crate::store::{Stage, Store, StoreError, key};
@@ -79,22 +79,46 @@ pub async fn rollout(
         return Ok(key);
     }
     let _slot = lab.slot().await?;
-    let (record, log) =
-        lab.retry(|| run(lab, prompts, draft, filed, certificate, &actor, attempt)).await?;
+    let Actor::Scripted { failure } = &actor;
+    let seed = task.blueprint.seed.derive(&["attempt", &attempt.to_string()]);
+    let (episode, log) = lab
+        .retry(|| async {
+            let agent = ScriptedAgent::new(&draft.expert, *failure, seed, prompts)?;
+            episode(lab, prompts, filed, agent).await
+        })
+        .await?;
+    let record = TrajectoryRecord {
+        task: task.name.clone(),
+        task_digest: certificate.task_digest.clone(),
+        environment_digest: filed.environment_digest.clone(),
+        attempt,
+        actor,
+        system: prompts.system.clone(),
+        prompt: prompts.task(&task.instruction, task.subject.workdir())?,
+        turns: episode.turns,
+        end: episode.end,
+        verdict: episode.verdict,
+    };
     lab.commit(ROLLOUT, &key, &record, &log)?;
     Ok(key)
 }
 
-async fn run(
+/// A finished episode and its verdict.
+#[derive(Debug)]
+pub struct Judged {
+    pub turns: Vec<Turn>,
+    pub end: End,
+    pub verdict: Verdict,
+}
+
+/// Plays `agent` in a fresh container and judges what it leaves. Commits nothing.
+pub async fn episode(
     lab: &Lab<'_>,
     prompts: &Prompts,
-    draft: &Draft,
     filed: &Filed<'_>,
-    certificate: &Certificate,
-    actor: &Actor,
-    attempt: u32,
-) -> Result<(TrajectoryRecord, RolloutLog), AgentError> {
-    let task = &draft.task;
+    mut agent: ScriptedAgent,
+) -> Result<(Judged, RolloutLog), AgentError> {
+    let task = filed.task;
     let clock = std::time::Instant::now();
     let image = lab.image(filed).await?;
     let engine = lab.engine.get().await?;
@@ -110,9 +134,6 @@ async fn run(
         })
         .await?;
     let started_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let Actor::Scripted { failure } = actor;
-    let seed = task.blueprint.seed.derive(&["attempt", &attempt.to_string()]);
-    let mut agent = ScriptedAgent::new(&draft.expert, *failure, seed, prompts)?;
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let episode = match play(&sandbox, &mut agent, prompts, &limits).await {
         Ok(episode) => episode,
@@ -134,18 +155,6 @@ async fn run(
         }
         (verdict, judged.log)
     };
-    let record = TrajectoryRecord {
-        task: task.name.clone(),
-        task_digest: certificate.task_digest.clone(),
-        environment_digest: filed.environment_digest.clone(),
-        attempt,
-        actor: actor.clone(),
-        system: prompts.system.clone(),
-        prompt: prompts.task(&task.instruction, task.subject.workdir())?,
-        turns: episode.turns,
-        end: episode.end,
-        verdict,
-    };
     let log = RolloutLog {
         started_ms: u64::try_from(started_ms).unwrap_or_default(),
         turns: episode.observed,
@@ -153,7 +162,7 @@ async fn run(
         engine: engine.describe(),
         seconds: clock.elapsed().as_secs_f64(),
     };
-    Ok((record, log))
+    Ok((Judged { turns: episode.turns, end: episode.end, verdict }, log))
 }
 
 /// A committed rollout with its observations, or `None` if the store does not hold both.
