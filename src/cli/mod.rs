@@ -1,0 +1,3 @@
+//! The command line: the only place that prints.
+
+pub mod doctor;
