@@ -4,5 +4,7 @@
 //! `cli` → `audit` · `export` · `rollout` · `screen` · `author` → `agent` · `judge` · `verify` → `sandbox` · `harbor` →
 //! `domain` · `store` → `model`. `assets` (embedded folders) stands beside `model`.
 
+pub mod cli;
+pub mod doctor;
 pub mod model;
 pub mod store;
