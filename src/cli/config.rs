@@ -33,7 +33,7 @@ impl Config {
     }
 
     pub(super) fn assets(&self) -> Result<Assets, Failure> {
-        Ok(Assets::with_overrides(&self.overrides)?)
+        Ok(Assets::with_override(&self.overrides)?)
     }
 
     pub(super) fn workshop(&self) -> Result<Workshop, Failure> {

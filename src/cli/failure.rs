@@ -6,6 +6,7 @@ use crate::assets::AssetError;
 use crate::author::AuthorError;
 use crate::domain::DomainError;
 use crate::export::ExportError;
+use crate::export::atif::AtifError;
 use crate::harbor::HarborError;
 use crate::pipeline::{Fault, PipelineError, WorkshopError};
 use crate::sandbox::{EngineError, SandboxError};
@@ -53,6 +54,7 @@ ends_with! {
     WorkshopError => BadInput,
     PromptsError => BadInput,
     HarborError => BadInput,
+    AtifError => Io,
     serde_json::Error => Io,
 }
 
@@ -84,6 +86,7 @@ impl From<Fault> for Failure {
             Fault::Engine(error) => error.into(),
             Fault::Store(error) => error.into(),
             Fault::Rollout(error) => Self::new(Status::BadInput, error),
+            Fault::Trajectory(error) => Self::new(Status::Io, error),
             Fault::Drained => Self::new(Status::Interrupted, fault),
         }
     }

@@ -7,12 +7,12 @@ use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::Outcome;
 use super::{run, say};
-use crate::domain::Coverage;
+use crate::domain::coverage;
 
 pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
     let workshop = config.workshop()?;
     let plan = run::planned(&workshop, &args.selection)?;
-    let coverage = Coverage::of(&plan.blueprints);
+    let coverage = coverage(&workshop.domains, &plan.blueprints);
     if config.format == Format::Json {
         say::json(&serde_json::json!({
             "version": 1,
@@ -35,7 +35,7 @@ pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
             blueprint.language,
         );
     }
-    let _ = write!(text, "\n{coverage}");
+    let _ = write!(text, "\n{}", coverage.table());
     for cell in &plan.impossible {
         let _ = writeln!(text, "{cell}");
     }

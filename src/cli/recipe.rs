@@ -13,7 +13,7 @@ use super::inspect::rows;
 use super::interrupt::Interrupts;
 use super::say;
 use crate::author::Recipe;
-use crate::domain::plan;
+use crate::domain::{Domains, plan};
 use crate::harbor::WriteOptions;
 use crate::model::{Blueprint, RecipeId, Seed};
 use crate::pipeline::{Rehearsal, Workshop, file_draft, rehearse};
@@ -161,7 +161,7 @@ fn find<'a>(workshop: &'a Workshop, name: &str) -> Result<&'a Recipe, Failure> {
 /// A blueprint of this recipe alone. Difficulties take turns, so that a few checks see them all.
 fn blueprint(workshop: &Workshop, recipe: &Recipe, seed: u64, nth: u32) -> Result<Blueprint, Failure> {
     let only = BTreeMap::from([(recipe.id.clone(), recipe.decl.clone())]);
-    let plan = plan(&workshop.domains, &only, Seed(seed), 1, &[]);
+    let plan = plan(&workshop.domains, &only, Seed(seed), 1, &Domains::All);
     let impossible = || {
         let reasons: Vec<_> = plan.impossible.iter().map(ToString::to_string).collect();
         Failure::new(Status::BadInput, anyhow::anyhow!("recipe `{}` cannot be planned: {}", recipe.id, reasons.join("; ")))

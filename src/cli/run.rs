@@ -11,9 +11,9 @@ use super::interrupt::Interrupts;
 use super::progress::Progress;
 use super::{say, summary};
 use crate::audit::Audit;
-use crate::domain::{Plan, Shard, plan};
+use crate::domain::{Domains, Plan, Shard, plan};
 use crate::harbor::WriteOptions;
-use crate::model::{DomainId, RecipeId, Seed};
+use crate::model::Seed;
 use crate::pipeline::{Event, Fault, RunOptions, RunReport, Workshop, audit_run, run as run_pipeline};
 use crate::store::{RunDir, Store};
 use crate::verify::EngineOnDemand;
@@ -52,14 +52,10 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
 
 /// The plan of a selection.
 pub(super) fn planned(workshop: &Workshop, selection: &Selection) -> Result<Plan, Failure> {
-    let only: Vec<_> = selection.only.iter().map(|id| DomainId(id.clone())).collect();
-    if let Some(unknown) = only.iter().find(|id| !workshop.domains.contains_key(*id)) {
-        let known: Vec<_> = workshop.domains.keys().map(DomainId::as_str).collect();
-        return Err(Failure::usage(format!("no domain `{unknown}`\nhint: there are {}", known.join(", "))));
-    }
-    let recipes = workshop.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone()));
-    let recipes: std::collections::BTreeMap<RecipeId, _> = recipes.collect();
-    Ok(plan(&workshop.domains, &recipes, Seed(selection.seed), selection.count, &only))
+    let domains = Domains::named(&workshop.domains, &selection.only)
+        .map_err(|error| Failure::new(Status::Usage, error))?;
+    let recipes = workshop.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+    Ok(plan(&workshop.domains, &recipes, Seed(selection.seed), selection.count, &domains))
 }
 
 async fn drive(
@@ -70,7 +66,7 @@ async fn drive(
 ) -> Result<RunReport, Failure> {
     let interrupts = Interrupts::listen()?;
     let engine = EngineOnDemand::default();
-    let progress = Progress::new(plan.shard(options.shard).len());
+    let progress = Progress::new(plan.shard(options.shard).count());
     let show = |event: Event| progress.show(&event);
     // An earlier run may have been killed; when no engine answers, what needs one will say so.
     if let Ok(engine) = engine.get().await {

@@ -2,6 +2,7 @@
 
 use crate::author::AuthorError;
 use crate::export::ExportError;
+use crate::export::atif::AtifError;
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 use crate::store::StoreError;
@@ -18,6 +19,8 @@ pub enum Fault {
     Rollout(RolloutError),
     #[error(transparent)]
     Store(StoreError),
+    #[error(transparent)]
+    Trajectory(AtifError),
     #[error("interrupted")]
     Drained,
 }
@@ -45,6 +48,24 @@ impl From<RolloutError> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+/// A unit's files that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Trajectory(#[from] AtifError),
+}
+
+impl From<PublishError> for Fault {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Store(error) => Self::Store(error),
+            PublishError::Trajectory(error) => Self::Trajectory(error),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here prints. What happens is told as [`Event`]s, which are never read for correctness.
 
+mod clock;
 mod error;
 mod event;
 mod gather;
@@ -12,7 +13,7 @@ mod run;
 mod unit;
 mod workshop;
 
-pub use error::{Fault, PipelineError};
+pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
 pub use gather::{Gathered, gather};
 pub use publish::{publish, trajectory_json};

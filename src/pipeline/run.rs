@@ -7,14 +7,15 @@ use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Fault, PipelineError};
+use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
-use super::gather::{gather, read_unit, write_index};
+use super::gather::{read_unit, write_index};
 use super::publish::{prune, publish};
+use super::read::export_store;
 use super::unit::{Ended, unit};
 use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
-use crate::export::{ExportOptions, ExportSummary, export};
+use crate::export::{ExportOptions, ExportSummary};
 use crate::harbor::WriteOptions;
 use crate::model::Blueprint;
 use crate::sandbox::EngineError;
@@ -64,17 +65,17 @@ pub async fn run(
     drain: &CancellationToken,
     events: EventSink<'_>,
 ) -> Result<RunReport, PipelineError> {
-    let blueprints: Vec<_> = plan.shard(options.shard).into_iter().collect();
+    let blueprints: Vec<&Blueprint> = plan.shard(options.shard).collect();
     for blueprint in &blueprints {
-        let key = key(BLUEPRINT, blueprint)?;
+        let key = key(BLUEPRINT, *blueprint)?;
         if store.get::<Blueprint>(BLUEPRINT, &key)?.is_none() {
-            store.put(BLUEPRINT, &key, blueprint)?;
+            store.put(BLUEPRINT, &key, *blueprint)?;
         }
     }
     let slots = Semaphore::new(options.slots as usize);
     let lab = Lab { engine, store, slots: &slots, drain };
     let watch = Watch::default();
-    let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter())
+    let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
         .map(|blueprint| one(&lab, workshop, store, blueprint, options, &watch, events))
         // As many units as slots: while one waits for its last trial, others fill the places.
         .buffer_unordered(options.slots as usize)
@@ -116,7 +117,7 @@ async fn one<'a>(
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
     let result = unit(lab, workshop, blueprint, options.attempts, &options.harbor, events).await;
     let result = match result {
-        Ok(ended) => publish_unit(store, &ended, &options.harbor).map(|()| ended).map_err(Fault::Store),
+        Ok(ended) => publish_unit(store, &ended, &options.harbor).map(|()| ended).map_err(Fault::from),
         Err(fault) => Err(fault),
     };
     match &result {
@@ -136,7 +137,7 @@ async fn one<'a>(
     (blueprint, result)
 }
 
-fn publish_unit(store: &Store, ended: &Ended, harbor: &WriteOptions) -> Result<(), StoreError> {
+fn publish_unit(store: &Store, ended: &Ended, harbor: &WriteOptions) -> Result<(), PublishError> {
     match read_unit(store, &ended.key)? {
         Some(gathered) => publish(store, &gathered, harbor),
         None => Ok(()),
@@ -159,9 +160,7 @@ fn finish(
         .collect();
     prune(store, &tasks, &trajectories)?;
     events(Event::Stage { name: "export" });
-    let groups = gather(store)?
-        .map(|unit| unit.map(|unit| unit.rollouts.into_iter().map(|(rollout, _)| rollout).collect::<Vec<_>>()));
-    Ok(export(&store.dir().root().join("data"), groups, &options.export)?)
+    export_store(store, &options.export)
 }
 
 /// Notices when the engine is gone, so that a run does not retry its way through a thousand tasks.
