@@ -5,3 +5,4 @@
 //! `domain` · `store` → `model`. `assets` (embedded folders) stands beside `model`.
 
 pub mod model;
+pub mod store;
