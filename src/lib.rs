@@ -4,5 +4,8 @@
 //! `cli` → `audit` · `export` · `rollout` · `screen` · `author` → `agent` · `judge` · `verify` → `sandbox` · `harbor` →
 //! `domain` · `store` → `model`. `assets` (embedded folders) stands beside `model`.
 
+pub mod assets;
+pub mod domain;
+pub mod folder;
 pub mod model;
 pub mod store;
