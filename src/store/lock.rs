@@ -31,7 +31,10 @@ impl RunLock {
             Err(TryLockError::Error(source)) => return Err(StoreError::io("lock", path)(source)),
         }
         // The number is only for the other side's error message.
-        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }
