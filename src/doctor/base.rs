@@ -172,6 +172,8 @@ fn mmdebstrap(lines: &[String], keyring: Option<&str>) -> Invocation {
         ["mmdebstrap", "--variant=minbase", "--format=tar"].map(str::to_owned).into();
     words.extend(SLIM.map(|option| format!("--dpkgopt={option}")));
     words.push("--aptopt=Acquire::Languages \"none\"".to_owned());
+    // It would remove the one that the hook writes.
+    words.push("--skip=chroot/policy-rc.d".to_owned());
     if lines.iter().any(|line| line.contains(" https://")) {
         // Otherwise apt in the image could not verify the mirror that it came from.
         words.push("--include=ca-certificates".to_owned());

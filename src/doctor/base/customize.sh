@@ -5,7 +5,8 @@ set -e
 printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d"
 chmod 755 "$1/usr/sbin/policy-rc.d"
 
-# Downloaded packages would stay in the layers.
+# Downloaded packages and apt's caches would stay in the layers.
+rm -f "$1"/var/cache/apt/*.bin
 cat >"$1/etc/apt/apt.conf.d/docker-clean" <<'END'
 DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/archives/partial/*.deb /var/cache/apt/*.bin || true"; };
 APT::Update::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/archives/partial/*.deb /var/cache/apt/*.bin || true"; };
@@ -23,3 +24,6 @@ if [ -d "$extra" ]; then
         chroot "$1" update-ca-certificates >/dev/null
     fi
 fi
+
+# This machine's; engines put their own in place.
+rm -f "$1/etc/hostname" "$1/etc/resolv.conf"
