@@ -1,43 +1,33 @@
 //! `termsmith doctor`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
-use anyhow::Result;
-
+use super::args::DoctorArgs;
+use super::config::{Config, Format};
+use super::exit::Status as Exit;
+use super::failure::Outcome;
+use super::say;
 use crate::doctor::{Report, Row, Status, System, diagnose, treat};
 
-/// Say what this machine lacks for a run, and with --fix provide it.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Install and start what is missing: a Docker engine (by apt) and the base image. Says so first, never asks.
-    #[arg(long)]
-    pub fix: bool,
-    /// Print the report as JSON; what --fix does is then told on standard error.
-    #[arg(long)]
-    pub json: bool,
-    /// Where runs will write.
-    #[arg(long, value_name = "FOLDER", default_value = "out")]
-    pub out: PathBuf,
-}
-
-/// Looks, mends if asked to, and writes the report to `out`, actions as they happen to `log`. True if nothing is missing.
-pub fn run(args: &Args, out: &mut dyn Write, log: &mut dyn Write) -> Result<bool> {
+/// Looks, mends if asked to, and prints the report. What `--fix` does is told as it happens.
+pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
     let system = System::real();
+    let out = Path::new("out");
     let report = if args.fix {
-        // A log that nobody reads any more is no reason to stop half-way.
-        treat(&system, &args.out, &mut |event| drop(writeln!(log, "{event}").and_then(|()| log.flush())))
+        treat(&system, out, &mut |event| say::note(event.to_string()))
     } else {
-        diagnose(&system, &args.out)
+        diagnose(&system, out)
     };
-    if args.json {
-        serde_json::to_writer_pretty(&mut *out, &report)?;
-        writeln!(out)?;
-    } else {
-        write_table(&report, out)?;
+    match config.format {
+        Format::Json => say::json(&report)?,
+        Format::Text => {
+            let mut text = Vec::new();
+            write_table(&report, &mut text)?;
+            say::text(&String::from_utf8_lossy(&text))?;
+        }
     }
-    out.flush()?;
-    Ok(report.healthy)
+    Ok(if report.healthy { Exit::Ok } else { Exit::Failed })
 }
 
 fn write_table(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {

@@ -58,7 +58,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Try(args) => task::try_task(config, &args),
         Command::Verify(args) => task::verify(config, &args),
         Command::Clean(args) => sandboxes::clean(config, &args),
-        Command::Doctor(args) => doctor::doctor(config, &args),
+        Command::Doctor(args) => doctor::run(config, &args),
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => tools::completions(shell),
         Command::Man { out } => tools::man(out.as_deref()),

@@ -11,7 +11,7 @@ use super::workshop::Workshop;
 use crate::author::{AuthorError, draft};
 use crate::harbor::{WriteOptions, task_files};
 use crate::model::{
-    Blueprint, Certificate, Draft, FileTree, Key, Outcome, Screened, TrajectoryRecord, environment_digest,
+    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, screen};
@@ -63,17 +63,18 @@ pub fn file_draft(
     let unknown = || AuthorError::Unknown(blueprint.recipe.clone());
     let recipe = workshop.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
     let domain = workshop.domains.get(&blueprint.domain).ok_or_else(unknown)?;
+    let limits = domain.limits.over(&Limits::default());
     let input = serde_json::json!({
         "blueprint": blueprint,
         "recipe": recipe.digest(),
         "kit": workshop.kit.digest(),
-        "limits": domain.limits,
+        "limits": limits,
     });
     let key = key(DRAFT, &input)?;
     let draft = match store.get::<Draft>(DRAFT, &key)? {
         Some(draft) => draft,
         None => {
-            let draft = draft(&workshop.kit, recipe, blueprint, &domain.limits)?;
+            let draft = draft(&workshop.kit, recipe, blueprint, &limits)?;
             store.put(DRAFT, &key, &draft)?;
             draft
         }

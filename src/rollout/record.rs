@@ -176,7 +176,7 @@ pub fn read_rollout(
     let Some(log) = store.observed::<RolloutLog>(key)? else { return Ok(None) };
     let observations: Vec<_> = log.turns.iter().map(|turn| turn.message.clone()).collect();
     let rewards = record.verdict.rewards(&certificate.checks);
-    let looping = judge::is_mechanical_loop(&record.turns, &observations);
+    let looping = judge::mechanical_loop(&record.turns, &observations).is_some();
     let rollout = Rollout {
         id: key.as_str().get(..16).unwrap_or(key.as_str()).to_owned(),
         blueprint: draft.task.blueprint.clone(),
