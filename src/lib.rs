@@ -4,4 +4,6 @@
 //! `cli` → `audit` · `export` · `rollout` · `screen` · `author` → `agent` · `judge` · `verify` → `sandbox` · `harbor` →
 //! `domain` · `store` → `model`. `assets` (embedded folders) stands beside `model`.
 
+pub mod guest;
 pub mod model;
+pub mod sandbox;

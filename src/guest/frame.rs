@@ -67,6 +67,22 @@ pub enum ToHost {
     CallEnd { id: Id, call: u32 },
 }
 
+impl ToHost {
+    /// The operation that it answers.
+    pub fn id(&self) -> Id {
+        match self {
+            Self::Hello { .. } => 0,
+            Self::Done { id }
+            | Self::Failed { id, .. }
+            | Self::Chunk { id, .. }
+            | Self::ShellDone { id, .. }
+            | Self::ProcessDone { id, .. }
+            | Self::Call { id, .. }
+            | Self::CallEnd { id, .. } => *id,
+        }
+    }
+}
+
 /// Which output a chunk belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
