@@ -3,6 +3,12 @@
 //! Other readers (pyarrow, DuckDB, pandas, `datasets`) are run by `tests/readers/check_parquet.py`; the test
 //! `a_sample_for_other_readers` leaves a data folder for it in Cargo's `target/tmp/export-sample`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking, as the test does"
+)]
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -16,13 +22,15 @@ use arrow::datatypes::Float64Type;
 use arrow::json::WriterBuilder;
 use arrow::json::writer::JsonArray;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::schema::printer::print_schema;
 use serde_json::Value;
 use termsmith::export::pairs::pairs;
 use termsmith::export::parquet::Bounds;
 use termsmith::export::phi::{Gamma, weights};
-use termsmith::export::{ConfigSummary, ExportError, ExportOptions, ExportSummary, export, pref_dmpo, sft};
+use termsmith::export::{
+    ConfigSummary, ExportError, ExportOptions, ExportSummary, atif, export, pref_dmpo, sft,
+};
 use termsmith::model::{self, ShellOutcome};
 
 #[path = "../src/export/fixture.rs"]
@@ -199,7 +207,7 @@ fn shards_and_row_groups_are_bounded() {
             assert_eq!(file.strip_prefix(dir.path()).unwrap(), Path::new(&expect));
             let metadata = metadata(file);
             assert!(metadata.num_row_groups() > 1);
-            let sizes: Vec<_> = metadata.row_groups().iter().map(|group| group.total_byte_size()).collect();
+            let sizes: Vec<_> = metadata.row_groups().iter().map(RowGroupMetaData::total_byte_size).collect();
             // What a row weighs is an estimate on the high side, and a group ends with the batch that fills it.
             assert!(sizes.iter().all(|&size| size <= (bounds.row_group + bounds.batch) as i64), "{sizes:?}");
             assert!(sizes.iter().sum::<i64>() <= bounds.shard as i64);
@@ -321,8 +329,13 @@ fn an_export_of_nothing_still_has_its_schemas() {
 
 #[test]
 fn a_sample_for_other_readers() {
-    let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-sample/data");
+    let run_folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-sample");
     let bounds = Bounds { batch: 8 << 10, row_group: 32 << 10, shard: 64 << 10 };
-    let summary = run(&data, &groups(40), &ExportOptions { bounds, ..everything() });
-    assert_eq!((config(&summary, "sft").rows, config(&summary, "pref_dmpo").rows), (120, 80));
+    let groups = groups(40);
+    for rollout in groups.iter().flatten() {
+        atif::write(&run_folder.join("trajectories"), rollout, None).unwrap();
+    }
+    let options = ExportOptions { bounds, ..ExportOptions::default() };
+    let summary = run(&run_folder.join("data"), &groups, &options);
+    assert_eq!((config(&summary, "sft").rows, config(&summary, "pref_dmpo").rows), (80, 80));
 }

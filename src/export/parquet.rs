@@ -46,8 +46,8 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        // Hugging Face's limits are 100 MB a row group and 500 MB a shard.
-        Self { batch: 4 << 20, row_group: 32 << 20, shard: 400_000_000 }
+        // Hugging Face's limits are 100 MB a row group and 500 MB a shard. Encoding holds a batch about four times over.
+        Self { batch: 1 << 20, row_group: 32 << 20, shard: 400_000_000 }
     }
 }
 

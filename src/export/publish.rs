@@ -93,14 +93,18 @@ pub(super) fn replace_file(staged: &Path, target: &Path, content: &str) -> Resul
     Ok(Change::Written)
 }
 
-/// Swaps `staged` and `target`, which both exist. Where the file system cannot swap (some network ones), `target` goes to
-/// `aside` first; a crash right between leaves no `target`, and the next export writes it again.
+/// Swaps `staged` and `target`, which both exist. Afterwards the former `target` is at `staged` or `aside`.
 fn exchange(staged: &Path, target: &Path, aside: &Path) -> Result<(), StorageError> {
     match renameat_with(CWD, staged, CWD, target, RenameFlags::EXCHANGE) {
-        Ok(()) => return Ok(()),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
-        Err(errno) => return Err(StorageError::new("replace", target, errno.into())),
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => replace_by_way_of(aside, staged, target),
+        Err(errno) => Err(StorageError::new("replace", target, errno.into())),
     }
+}
+
+/// For file systems that cannot swap (some network ones). A crash between the two steps leaves no `target`, and the next
+/// export writes it again.
+fn replace_by_way_of(aside: &Path, staged: &Path, target: &Path) -> Result<(), StorageError> {
     fs::rename(target, aside).during("replace", target)?;
     fs::rename(staged, target).during("replace", target).inspect_err(|_| {
         // Best effort: the error that is reported is the one that matters.
@@ -225,6 +229,24 @@ mod tests {
         check("one", Change::Written);
         check("one", Change::Unchanged);
         check("two", Change::Written);
+    }
+
+    #[test]
+    fn where_folders_cannot_be_swapped() {
+        let dir = tempfile::tempdir().unwrap();
+        let [staged, target, aside] = ["staged", "target", "aside"].map(|name| dir.path().join(name));
+        for (folder, content) in [(&staged, "new"), (&target, "old")] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("a"), content).unwrap();
+        }
+        replace_by_way_of(&aside, &staged, &target).unwrap();
+        assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(aside.join("a")).unwrap(), "old");
+
+        // Nothing is staged: the former folder is put back.
+        fs::remove_dir_all(&aside).unwrap();
+        assert!(replace_by_way_of(&aside, &staged, &target).is_err());
+        assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
     }
 
     #[test]
