@@ -4,6 +4,7 @@
 //! `cli` → `audit` · `export` · `rollout` · `screen` · `author` → `agent` · `judge` · `verify` → `sandbox` · `harbor` →
 //! `domain` · `store` → `model`. `assets` (embedded folders) stands beside `model`.
 
+pub mod audit;
 pub mod export;
 pub mod judge;
 pub mod model;
