@@ -7,5 +7,6 @@
 pub mod assets;
 pub mod domain;
 pub mod folder;
+pub mod harbor;
 pub mod model;
 pub mod store;
