@@ -1,8 +1,10 @@
-//! Embeds the `domains/` and `templates/` folders.
+//! Embeds the `domains/` and `templates/` folders, and compiles the guest: a static program that runs in any image of this
+//! architecture.
 
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs};
 
 #[path = "src/folder/walk.rs"]
@@ -10,7 +12,8 @@ use std::{env, fs};
 mod walk;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    embed_assets()
+    embed_assets()?;
+    build_guest()
 }
 
 /// Writes `assets.rs`: a table of (path, bytes, executable) of every file below the asset folders.
@@ -30,5 +33,26 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
     }
     table.push_str("]\n");
     fs::write(Path::new(&env::var("OUT_DIR")?).join("assets.rs"), table)?;
+    Ok(())
+}
+
+/// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`.
+fn build_guest() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=src/guest");
+    let out = Path::new(&env::var("OUT_DIR")?).join("guest");
+    // Cargo can compile a package's own binaries only for the package's target features, and artifact dependencies are
+    // unstable; a direct call needs neither. `crt-static` works with glibc, so no musl target has to be installed.
+    let status = Command::new(env::var("RUSTC")?)
+        .args(["--crate-name", "guest", "--crate-type", "bin", "--edition", "2024", "--target", &env::var("TARGET")?])
+        .args(["-C", "target-feature=+crt-static", "-C", "panic=abort", "-C", "opt-level=z", "-C", "lto=fat"])
+        .args(["-C", "codegen-units=1", "-C", "strip=symbols", "--cap-lints", "allow", "-o"])
+        .arg(&out)
+        .arg("src/guest/bin.rs")
+        // Flags meant for the host binary (coverage, a linker plug-in) must not reach a program without a runtime for them.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .status()?;
+    if !status.success() {
+        return Err(format!("failed to compile the guest: rustc ended with {status}").into());
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use minijinja::value::Value;
+use minijinja::value::{Serde, Value};
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha20Rng;
 use regex::Regex;
@@ -103,8 +103,8 @@ pub fn draft(kit: &Kit, recipe: &Recipe, blueprint: &Blueprint, limits: &Limits)
         .and_then(|file| file.as_text().map(str::to_owned))
         .ok_or_else(|| need("instruction.md.j2", "it is what a solver reads"))?;
     let environment = environment(kit, &renderer, recipe, &contexts.full)?;
-    let solution = solution(&renderer, "solution", &contexts.full)?;
-    let second = solution(&renderer, "second", &contexts.full)?;
+    let solution = solution_files(&renderer, "solution", &contexts.full)?;
+    let second = solution_files(&renderer, "second", &contexts.full)?;
     let subject = SubjectSpec {
         roots: decl.subject.roots.clone(),
         programs: decl.subject.programs,
@@ -173,7 +173,7 @@ fn contexts(
         "verifier": blueprint.verifier,
     });
     let first = serde_json::json!({ "p": params, "task": task });
-    let data = match renderer.one("data.json", &Value::from_serialize(&first))? {
+    let data = match renderer.one("data.json", &Value::from(Serde(&first)))? {
         None => serde_json::Value::Null,
         Some(file) => serde_json::from_slice(&file.bytes).map_err(|error| AuthorError::Malformed {
             recipe: recipe.id.clone(),
@@ -182,8 +182,8 @@ fn contexts(
         })?,
     };
     Ok(Contexts {
-        full: Value::from_serialize(serde_json::json!({ "p": params, "task": task, "data": data })),
-        public: Value::from_serialize(serde_json::json!({ "p": public, "task": task })),
+        full: Value::from(Serde(serde_json::json!({ "p": params, "task": task, "data": data }))),
+        public: Value::from(Serde(serde_json::json!({ "p": public, "task": task }))),
     })
 }
 
@@ -221,7 +221,7 @@ fn tests(
     pristine.0.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);
     let shared = Renderer { files: &kit.verifier, ..*renderer };
-    let context = Value::from_serialize(serde_json::json!({ "canary": canary, "workdir": workdir }));
+    let context = Value::from(Serde(serde_json::json!({ "canary": canary, "workdir": workdir })));
     for (path, _) in kit.verifier.iter() {
         let name = path.as_str().trim_end_matches(".j2");
         if let Some(file) = shared.one(name, &context)? {
@@ -231,7 +231,7 @@ fn tests(
     Ok(files)
 }
 
-fn solution(renderer: &Renderer<'_>, folder: &str, context: &Value) -> Result<FileTree, AuthorError> {
+fn solution_files(renderer: &Renderer<'_>, folder: &str, context: &Value) -> Result<FileTree, AuthorError> {
     let files = renderer.folder(folder, context)?;
     if files.get("solve.sh").is_some() {
         return Ok(files);

@@ -1,9 +1,9 @@
-//! Recipes, as found in a templates folder.
+//! Recipes, as found in a templates folder: a checked declaration and the files beside it.
 
 use std::collections::BTreeMap;
 
 use crate::assets::Assets;
-use crate::domain::{DomainError, RecipeDecl};
+use crate::domain::{DomainError, RecipeDecl, Specs, load_recipes};
 use crate::model::{File, FileTree, RecipeId, RelPath};
 
 /// One recipe: its declaration and all its files, by path below its folder.
@@ -22,7 +22,7 @@ impl Recipe {
 }
 
 /// Every recipe below `templates/recipes/<domain>/<name>/`, by id.
-pub fn recipes(assets: &Assets) -> Result<BTreeMap<RecipeId, Recipe>, DomainError> {
+pub fn recipes(assets: &Assets, specs: &Specs) -> Result<BTreeMap<RecipeId, Recipe>, DomainError> {
     let mut folders: BTreeMap<RecipeId, FileTree> = BTreeMap::new();
     for (path, bytes, executable) in assets.files_under("templates/recipes") {
         let mut parts = path.as_str().splitn(3, '/');
@@ -32,11 +32,9 @@ pub fn recipes(assets: &Assets) -> Result<BTreeMap<RecipeId, Recipe>, DomainErro
             folders.entry(RecipeId(format!("{domain}/{name}"))).or_default().insert(rest, file);
         }
     }
-    let mut found = BTreeMap::new();
-    for (id, files) in folders {
-        let source = files.text("recipe.toml").unwrap_or_default();
-        let decl = RecipeDecl::parse(&id, source)?;
-        found.insert(id.clone(), Recipe { id, decl, files });
-    }
-    Ok(found)
+    let declared = load_recipes(assets, specs)?;
+    Ok(declared
+        .into_iter()
+        .map(|(id, decl)| (id.clone(), Recipe { files: folders.remove(&id).unwrap_or_default(), id, decl }))
+        .collect())
 }

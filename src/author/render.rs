@@ -1,7 +1,7 @@
 //! Templates in, files out.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
+use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use super::AuthorError;
@@ -93,7 +93,7 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_debug(true);
     env.add_filter("shquote", |text: String| shell_quote(&text));
-    env.add_filter("pyrepr", |value: Value| python_literal(&value));
+    env.add_filter("pyrepr", |value: Serde<serde_json::Value>| python_literal(&value));
     Ok(env)
 }
 
@@ -108,28 +108,19 @@ pub(super) fn shell_quote(text: &str) -> String {
 }
 
 /// A value as a Python literal. JSON is one but for its three words.
-fn python_literal(value: &Value) -> Result<String, minijinja::Error> {
-    let json = serde_json::to_value(value).map_err(|error| {
-        minijinja::Error::new(minijinja::ErrorKind::BadSerialization, "pyrepr").with_source(error)
-    })?;
-    Ok(match &json {
-        serde_json::Value::Null => "None".to_owned(),
-        serde_json::Value::Bool(yes) => if *yes { "True" } else { "False" }.to_owned(),
-        serde_json::Value::Array(items) => {
-            let items: Result<Vec<_>, _> =
-                items.iter().map(|item| python_literal(&Value::from_serialize(item))).collect();
-            format!("[{}]", items?.join(", "))
+fn python_literal(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(python_literal).collect::<Vec<_>>().join(", "))
         }
-        serde_json::Value::Object(map) => {
-            let items: Result<Vec<_>, _> = map
-                .iter()
-                .map(|(name, item)| {
-                    python_literal(&Value::from_serialize(item))
-                        .map(|item| format!("{}: {item}", serde_json::Value::String(name.clone())))
-                })
-                .collect();
-            format!("{{{}}}", items?.join(", "))
+        Value::Object(map) => {
+            let entry = |(name, item)| format!("{}: {}", Value::String(String::clone(name)), python_literal(item));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
         scalar => scalar.to_string(),
-    })
+    }
 }

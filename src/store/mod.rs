@@ -10,6 +10,8 @@ mod error;
 mod journal;
 mod lock;
 mod run_dir;
+#[cfg(test)]
+mod tests;
 
 pub use atomic::{FileChange, publish_file, publish_tree, remove_published};
 pub use error::StoreError;
