@@ -78,9 +78,8 @@ fn treat_with(checks: &[Check], context: &Context<'_>, events: &mut Events<'_>) 
         let row = match check.fix {
             Some(fix) if found.status == Status::Missing => match fix(context, events) {
                 Ok(()) => (check.look)(context).after_fix(),
-                Err(error) => {
-                    Finding { hint: error.hint().or(found.hint), ..Finding::missing(error.explain()) }
-                }
+                // The look's own hint would say to do what has just failed.
+                Err(error) => Finding { hint: error.hint(), ..Finding::missing(error.explain()) },
             },
             _ => found,
         };
