@@ -17,7 +17,7 @@ demo: tools ## Set the machine up, build, and make, solve and export COUNT tasks
 	@echo "== Building termsmith (release; the first time takes minutes)"
 	$(CARGO) build --release --locked
 	@echo "== Looking at the machine, and providing what it lacks"
-	$(CARGO) run --release --locked --quiet -- doctor --fix --out $(DEMO)
+	$(CARGO) run --release --locked --quiet -- doctor --fix
 	@echo "== Running the pipeline: $(COUNT) tasks, seed $(SEED)"
 	$(CARGO) run --release --locked --quiet -- run --out $(DEMO) --seed $(SEED) --count $(COUNT)
 
