@@ -1,0 +1,177 @@
+//! One loop: sleep until something can be done, then give everybody a turn.
+
+use std::io::{self, PipeReader};
+use std::time::{Duration, Instant};
+
+use super::files::Files;
+use super::frame::{Id, ToGuest, ToHost, VERSION};
+use super::program::Programs;
+use super::relay::Relay;
+use super::shell::{Home, Shell};
+use super::sys;
+use super::table;
+use super::wire::{Interest, Wire, read_ready};
+
+/// How often the last processes are looked for and killed when the host has gone.
+const FAREWELL_ROUNDS: usize = 20;
+/// Operation id of the boot, which has none of its own.
+const BOOT: Id = 0;
+
+/// Serves until the host hangs up. Returns the exit status.
+pub fn run() -> i32 {
+    let ended = Guest::start().and_then(|mut guest| guest.serve());
+    farewell();
+    match ended {
+        Ok(()) => 0,
+        Err(error) => {
+            // Standard error is attached too: the host shows it when a guest does not come up.
+            let _ = io::Write::write_all(&mut io::stderr(), format!("guest: {error}\n").as_bytes());
+            1
+        }
+    }
+}
+
+struct Guest {
+    wire: Wire,
+    child_exits: PipeReader,
+    shell: Shell,
+    programs: Programs,
+    files: Files,
+    relay: Relay,
+}
+
+impl Guest {
+    fn start() -> io::Result<Self> {
+        sys::become_guest()?;
+        let child_exits = sys::on_child_exit()?;
+        let mut wire = Wire::take()?;
+        // The work directory may be moved away or unmounted; the guest stands on none.
+        std::env::set_current_dir("/")?;
+        wire.out.send(&ToHost::Hello { version: VERSION });
+        Ok(Self {
+            wire,
+            child_exits,
+            shell: Shell::new(),
+            programs: Programs::default(),
+            files: Files::default(),
+            relay: Relay::default(),
+        })
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.wire.flush()?;
+            self.sleep();
+            if !self.wire.fill()? {
+                return Ok(());
+            }
+            while let Some(message) = self.wire.next_message()? {
+                self.take(message)?;
+            }
+            let out = &mut self.wire.out;
+            self.shell.turn(Instant::now(), out);
+            self.programs.turn(Instant::now(), out);
+            self.files.turn(out);
+            self.relay.turn(out);
+            self.reap();
+        }
+    }
+
+    fn sleep(&self) {
+        let mut interest = Interest::default();
+        let out = &self.wire.out;
+        self.wire.interest(&mut interest);
+        interest.read(&self.child_exits);
+        self.shell.interest(&mut interest);
+        self.programs.interest(&mut interest, out);
+        self.relay.interest(&mut interest, out);
+        if self.files.is_busy() && out.has_room() {
+            interest.until(Instant::now());
+        }
+        interest.wait();
+    }
+
+    fn reap(&mut self) {
+        read_ready(&mut self.child_exits, usize::MAX, |_| {});
+        let out = &mut self.wire.out;
+        while let Some((pid, exit)) = sys::reap() {
+            // An orphan belongs to neither, and reaping it was all there was to do.
+            let _ = self.shell.exited(pid, exit, out) || self.programs.exited(pid, exit, out);
+        }
+        self.shell.turn(Instant::now(), out);
+    }
+
+    fn take(&mut self, message: ToGuest) -> io::Result<()> {
+        let out = &mut self.wire.out;
+        let mut answer = |id, doing: &str, result: io::Result<()>| match result {
+            Ok(()) => out.send(&ToHost::Done { id }),
+            Err(error) => out.fail(id, doing, &error),
+        };
+        match message {
+            ToGuest::Boot { version, workdir, home } => {
+                if version != VERSION {
+                    return Err(io::Error::other(format!("the host speaks version {version}, this guest {VERSION}")));
+                }
+                let text = |bytes| String::from_utf8(bytes).map_err(io::Error::other);
+                let home = Home { workdir: text(workdir)?, home: text(home)? };
+                answer(BOOT, "cannot make the work directory", std::fs::create_dir_all(&home.workdir));
+                self.shell.set_home(home);
+            }
+            ToGuest::Shell { id, timeout_ms, keep, command } => {
+                self.shell.order(id, Duration::from_millis(timeout_ms), keep, command);
+            }
+            ToGuest::Spawn { id, timeout_ms, keep, program } => {
+                if let Err(error) = self.programs.spawn(id, Duration::from_millis(timeout_ms), keep, &program) {
+                    answer(id, &format!("cannot start {}", name(&program.argv)), Err(error));
+                }
+            }
+            ToGuest::Pty { id, rows, cols, program } => {
+                let started = self.programs.open_terminal(id, rows, cols, &program);
+                answer(id, &format!("cannot start {}", name(&program.argv)), started);
+            }
+            ToGuest::Resize { id, rows, cols } => self.programs.resize(id, rows, cols),
+            ToGuest::Put { id, mode, path } => self.files.put(id, mode, &path),
+            ToGuest::Get { id, max, path } => self.files.get(id, max, &path, out),
+            ToGuest::Listen { id, path } => answer(id, "cannot listen", self.relay.listen(id, &path)),
+            ToGuest::Reply { id, call, bytes } => self.relay.reply(id, call, &bytes),
+            ToGuest::ReplyEnd { id, call } => self.relay.end_reply(id, call),
+            // What arrives for an operation that has ended meanwhile has nobody to go to.
+            ToGuest::Data { id, bytes } => {
+                let _ = self.programs.data(id, &bytes) || self.files.data(id, &bytes);
+            }
+            ToGuest::End { id } => {
+                let _ = self.programs.end(id) || self.files.end(id, out);
+            }
+            ToGuest::Cancel { id } => {
+                if !self.shell.cancel(id) {
+                    self.programs.cancel(id);
+                    self.files.cancel(id);
+                    self.relay.cancel(id);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Program name for messages.
+fn name(argv: &[Vec<u8>]) -> String {
+    argv.first().map_or_else(|| "nothing".to_owned(), |name| format!("`{}`", String::from_utf8_lossy(name)))
+}
+
+/// Kills everything that descends from the guest. In a PID namespace the kernel does so when its first process ends; the process
+/// engine has none.
+fn farewell() {
+    let own = std::process::id().cast_signed();
+    if own == 1 {
+        return;
+    }
+    for _ in 0..FAREWELL_ROUNDS {
+        while sys::reap().is_some() {}
+        let left = table::family(own, &[own]);
+        if left.iter().all(|entry| entry.pid == own) {
+            return;
+        }
+        left.iter().filter(|entry| entry.pid != own).for_each(|entry| sys::send(entry.pid, sys::SIGKILL));
+    }
+}

@@ -1,0 +1,297 @@
+//! Programs outside the shell: with pipes, or on a pseudo-terminal.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::frame::{CHUNK, How, Id, MAX_INPUT, Program, Stream, ToHost};
+use super::head_tail::HeadTail;
+use super::sys::{self, Exit};
+use super::table;
+use super::wire::{Interest, Outbound, read_ready, write_ready};
+
+/// Output read in one turn of one program.
+const TURN_BYTES: usize = 16 * CHUNK;
+/// How often a program's processes are killed after its end: a dying tree can still fork.
+const KILL_ROUNDS: usize = 5;
+
+/// All programs that run.
+#[derive(Debug, Default)]
+pub struct Programs {
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    id: Id,
+    /// Also its session.
+    pid: i32,
+    started: Instant,
+    deadline: Option<Instant>,
+    timed_out: bool,
+    input: Vec<u8>,
+    /// How much of `input` has been taken.
+    sent: usize,
+    input_ended: bool,
+    io: Io,
+}
+
+#[derive(Debug)]
+enum Io {
+    Pipes { stdin: Option<File>, out: Output, err: Output },
+    Terminal(File),
+}
+
+#[derive(Debug)]
+struct Output {
+    pipe: Option<PipeReader>,
+    kept: HeadTail,
+}
+
+impl Programs {
+    /// Starts a program with three pipes.
+    pub fn spawn(&mut self, id: Id, timeout: Duration, keep: u64, program: &Program) -> io::Result<()> {
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        let mut command = command(program)?;
+        let (stdin, to_stdin) = io::pipe()?;
+        let (out, to_out) = io::pipe()?;
+        let (err, to_err) = io::pipe()?;
+        command.stdin(stdin).stdout(to_out).stderr(to_err);
+        sys::in_new_session(&mut command, Vec::new());
+        let pid = command.spawn()?.id().cast_signed();
+        let to_stdin = File::from(OwnedFd::from(to_stdin));
+        sys::set_nonblocking(&to_stdin)?;
+        sys::set_nonblocking(&out)?;
+        sys::set_nonblocking(&err)?;
+        let output = |pipe| Output { pipe: Some(pipe), kept: HeadTail::new(keep) };
+        let io = Io::Pipes { stdin: Some(to_stdin), out: output(out), err: output(err) };
+        let mut running = Running::new(id, pid, io);
+        running.deadline = Some(running.started + timeout);
+        self.running.push(running);
+        Ok(())
+    }
+
+    /// Starts a program on a new terminal.
+    pub fn open_terminal(&mut self, id: Id, rows: u16, cols: u16, program: &Program) -> io::Result<()> {
+        let mut command = command(program)?;
+        let (main, other) = sys::open_terminal()?;
+        sys::resize_terminal(&main, rows, cols);
+        command.stdin(other.try_clone()?).stdout(other.try_clone()?).stderr(other);
+        sys::on_terminal(&mut command);
+        let pid = command.spawn()?.id().cast_signed();
+        self.running.push(Running::new(id, pid, Io::Terminal(main)));
+        Ok(())
+    }
+
+    /// Takes input for a program; ignored if it has ended meanwhile.
+    pub fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
+        let Some(running) = self.find(id) else { return false };
+        running.input.drain(..running.sent);
+        running.sent = 0;
+        // The host keeps to the bound; one that does not loses its input, not our memory.
+        if running.input.len() + bytes.len() <= MAX_INPUT {
+            running.input.extend_from_slice(bytes);
+        }
+        true
+    }
+
+    /// Closes a program's input once everything before has been taken.
+    pub fn end(&mut self, id: Id) -> bool {
+        self.find(id).map(|running| running.input_ended = true).is_some()
+    }
+
+    /// Changes a terminal's size.
+    pub fn resize(&mut self, id: Id, rows: u16, cols: u16) {
+        if let Some(Running { io: Io::Terminal(main), .. }) = self.find(id) {
+            sys::resize_terminal(main, rows, cols);
+        }
+    }
+
+    /// Kills a program.
+    pub fn cancel(&mut self, id: Id) {
+        if let Some(running) = self.find(id) {
+            running.deadline = Some(Instant::now());
+        }
+    }
+
+    /// Adds what it waits for.
+    pub fn interest(&self, interest: &mut Interest, out: &Outbound) {
+        for running in &self.running {
+            let waiting = running.sent < running.input.len();
+            match &running.io {
+                Io::Pipes { stdin, out, err } => {
+                    if let Some(stdin) = stdin.as_ref().filter(|_| waiting) {
+                        interest.write(stdin);
+                    }
+                    for pipe in [out, err].into_iter().filter_map(|output| output.pipe.as_ref()) {
+                        interest.read(pipe);
+                    }
+                }
+                Io::Terminal(main) => {
+                    if waiting {
+                        interest.write(main);
+                    }
+                    if out.has_room() {
+                        interest.read(main);
+                    }
+                }
+            }
+            if let Some(deadline) = running.deadline.filter(|_| !running.timed_out) {
+                interest.until(deadline);
+            }
+        }
+    }
+
+    /// Does what can be done now.
+    pub fn turn(&mut self, now: Instant, out: &mut Outbound) {
+        for running in &mut self.running {
+            running.write_input();
+            running.read_output(TURN_BYTES, out);
+            if running.deadline.is_some_and(|deadline| now >= deadline) && !running.timed_out {
+                running.timed_out = true;
+                running.kill_family();
+            }
+        }
+    }
+
+    /// Takes the exit of a process, if it is one of these programs.
+    pub fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+        let Some(place) = self.running.iter().position(|running| running.pid == pid) else { return false };
+        self.running.swap_remove(place).finish(exit, out);
+        true
+    }
+
+    fn find(&mut self, id: Id) -> Option<&mut Running> {
+        self.running.iter_mut().find(|running| running.id == id)
+    }
+}
+
+impl Running {
+    fn new(id: Id, pid: i32, io: Io) -> Self {
+        Self {
+            id,
+            pid,
+            started: Instant::now(),
+            deadline: None,
+            timed_out: false,
+            input: Vec::new(),
+            sent: 0,
+            input_ended: false,
+            io,
+        }
+    }
+
+    fn write_input(&mut self) {
+        let readable = match &mut self.io {
+            Io::Terminal(main) => write_ready(main, &self.input, &mut self.sent),
+            Io::Pipes { stdin: Some(stdin), .. } => write_ready(stdin, &self.input, &mut self.sent),
+            Io::Pipes { stdin: None, .. } => false,
+        };
+        let through = self.input_ended && self.sent == self.input.len();
+        if let Io::Pipes { stdin, .. } = &mut self.io
+            && (through || !readable)
+        {
+            *stdin = None;
+        }
+        if !readable {
+            self.sent = self.input.len();
+        }
+    }
+
+    /// Reads at most `limit` bytes of each output that are there now.
+    fn read_output(&mut self, limit: usize, to_host: &mut Outbound) {
+        match &mut self.io {
+            Io::Pipes { out, err, .. } => {
+                out.read(limit);
+                err.read(limit);
+            }
+            Io::Terminal(main) => {
+                // One chunk a turn: the queue to the host decides how fast a terminal is read.
+                if to_host.has_room() {
+                    read_ready(main, CHUNK, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
+                }
+            }
+        }
+    }
+
+    /// Kills its session and whatever descends from it.
+    fn kill_family(&self) {
+        for _ in 0..KILL_ROUNDS {
+            let family = table::family(self.pid, &[self.pid]);
+            // The program itself may be a zombie, which its exit reports.
+            if family.iter().all(|entry| entry.pid == self.pid) {
+                sys::send(self.pid, sys::SIGKILL);
+                return;
+            }
+            family.iter().for_each(|entry| sys::send(entry.pid, sys::SIGKILL));
+        }
+    }
+
+    /// The program has ended: so does its session, and what lies in the pipes is the last of its output.
+    fn finish(mut self, exit: Exit, to_host: &mut Outbound) {
+        for _ in 0..KILL_ROUNDS {
+            let session = table::session(self.pid);
+            if session.is_empty() {
+                break;
+            }
+            session.iter().for_each(|entry| sys::send(entry.pid, sys::SIGKILL));
+        }
+        let how = match exit {
+            _ if self.timed_out => How::TimedOut,
+            Exit::Status(status) => How::Exited(status),
+            Exit::Signal(signal) => How::Signaled(signal),
+        };
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let (mut stdout, mut stderr) = (0, 0);
+        match &mut self.io {
+            Io::Pipes { out, err, .. } => {
+                stdout = out.send(self.id, Stream::Out, to_host);
+                stderr = err.send(self.id, Stream::Err, to_host);
+            }
+            Io::Terminal(main) => {
+                let waiting = sys::readable_bytes(main);
+                read_ready(main, waiting, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
+            }
+        }
+        to_host.send(&ToHost::ProcessDone { id: self.id, how, stdout, stderr, micros });
+    }
+}
+
+impl Output {
+    fn read(&mut self, limit: usize) {
+        if let Some(pipe) = &mut self.pipe
+            && !read_ready(pipe, limit, |bytes| self.kept.push(bytes))
+        {
+            self.pipe = None;
+        }
+    }
+
+    /// Sends what was kept and what still lies in the pipe. Returns how much was written in all.
+    fn send(&mut self, id: Id, stream: Stream, to_host: &mut Outbound) -> u64 {
+        let waiting = self.pipe.as_ref().map_or(0, sys::readable_bytes);
+        self.read(waiting);
+        let total = self.kept.total();
+        let kept = std::mem::replace(&mut self.kept, HeadTail::new(0));
+        to_host.send_bytes(id, stream, &kept.into_bytes());
+        total
+    }
+}
+
+/// A command with exactly the environment that was asked for.
+fn command(program: &Program) -> io::Result<Command> {
+    let [name, args @ ..] = program.argv.as_slice() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "empty argument vector"));
+    };
+    let mut command = Command::new(OsStr::from_bytes(name));
+    command.args(args.iter().map(|arg| OsStr::from_bytes(arg)));
+    command.current_dir(OsStr::from_bytes(&program.cwd)).env_clear();
+    for entry in &program.env {
+        let (name, value) = entry.split_at(entry.iter().position(|byte| *byte == b'=').unwrap_or(entry.len()));
+        command.env(OsStr::from_bytes(name), OsStr::from_bytes(value.get(1..).unwrap_or_default()));
+    }
+    Ok(command)
+}

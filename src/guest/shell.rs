@@ -1,0 +1,347 @@
+//! The long-lived bash: commands in on one descriptor, statuses out on another, output on a pipe of its own.
+//!
+//! There is no prompt, no echo and no sentinel to parse. A status is written after all output of its command, so what lies in
+//! the pipe when it arrives is the rest of that output, and reading exactly that much is complete and deterministic, even
+//! while background jobs go on writing.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::frame::{CHUNK, How, Id, Stream, ToHost};
+use super::head_tail::HeadTail;
+use super::sys::{self, Exit};
+use super::table::{self, Entry};
+use super::wire::{Interest, Outbound, read_ready, write_ready};
+
+/// What the shell runs. Numbers 200 and 201 are far from those that people use.
+///
+/// - Before a command it makes `$?` what the last command left, but without letting `set -e` or an `ERR` trap see that.
+/// - Its own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
+/// - The real-time signal is the time-out: the trap runs as soon as the foreground process is dead, and makes bash skip
+///   every further command up to the `printf` that reports. So `sleep 50; echo no` never says no, and folder and variables
+///   survive. Where nothing is there to be skipped (`while :; do :; done`) the guest kills the shell in the end.
+const DRIVER: &str = concat!(
+    r#"trap 'shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG' RTMAX; "#,
+    r"__s=0; while { IFS= builtin read -r -d '' -u 200 __n && IFS= builtin read -r -d '' -u 200 __c; } 2>/dev/null; do ",
+    r#"if { ((__s == 0)); } 2>/dev/null; then eval "$__c" </dev/null 200<&- 201>&-; "#,
+    r#"elif { (exit "$__s"); } 2>/dev/null; then :; else eval "$__c" </dev/null 200<&- 201>&-; fi; "#,
+    r#"{ builtin printf '%s %s\0' "$__n" "$?" >&201; __s=${?:-0}; } 2>/dev/null; done"#,
+);
+
+/// The driver's end of the command pipe.
+const COMMAND_FD: i32 = 200;
+/// The driver's end of the status pipe.
+const STATUS_FD: i32 = 201;
+
+/// How long an interrupted shell has to report before it is killed.
+const GRACE: Duration = Duration::from_secs(1);
+/// How often the processes of an interrupted command are looked for: a dying tree can still fork.
+const KILL_ROUND: Duration = Duration::from_millis(20);
+/// Output read in one turn, so that a fast writer does not keep the loop from everything else.
+const TURN_BYTES: usize = 16 * CHUNK;
+/// What background jobs write between two commands is shown with the next one, up to this.
+const IDLE_KEEP: usize = 8 * 1024;
+
+/// Where shells start.
+#[derive(Clone, Debug, Default)]
+pub struct Home {
+    pub workdir: String,
+    pub home: String,
+}
+
+/// The shell and what it has to do.
+#[derive(Debug)]
+pub struct Shell {
+    home: Home,
+    live: Option<Live>,
+    queue: VecDeque<Order>,
+    current: Option<Current>,
+    output: HeadTail,
+    /// Distinguishes the status of this command from a late or a forged one.
+    serial: u64,
+    /// The shell died between two commands; the next result says so.
+    died_idle: bool,
+}
+
+/// A running bash.
+#[derive(Debug)]
+struct Live {
+    pid: i32,
+    commands: File,
+    statuses: PipeReader,
+    output: PipeReader,
+    /// Bytes of a status that is not complete yet.
+    partial: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Order {
+    id: Id,
+    timeout: Duration,
+    keep: usize,
+    command: Vec<u8>,
+}
+
+/// The command that runs.
+#[derive(Debug)]
+struct Current {
+    id: Id,
+    input: Vec<u8>,
+    /// How much of `input` the shell's pipe has taken.
+    sent: usize,
+    started: Instant,
+    deadline: Instant,
+    /// Members of the session before the command: services started earlier, which outlive its time-out.
+    before: Vec<Entry>,
+    interrupted: Option<Interrupted>,
+    restarted: bool,
+}
+
+/// The command's time is up.
+#[derive(Debug)]
+struct Interrupted {
+    give_up: Instant,
+    next_round: Instant,
+    killed_shell: bool,
+}
+
+impl Shell {
+    pub fn new() -> Self {
+        Self {
+            home: Home::default(),
+            live: None,
+            queue: VecDeque::new(),
+            current: None,
+            output: HeadTail::new(IDLE_KEEP),
+            serial: 0,
+            died_idle: false,
+        }
+    }
+
+    /// Says where shells start. The first one starts with the first command.
+    pub fn set_home(&mut self, home: Home) {
+        self.home = home;
+    }
+
+    /// Queues a command.
+    pub fn order(&mut self, id: Id, timeout: Duration, keep: u64, command: Vec<u8>) {
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        self.queue.push_back(Order { id, timeout, keep, command });
+    }
+
+    /// Nobody waits for `id` any more. `false` if it is not the shell's.
+    pub fn cancel(&mut self, id: Id) -> bool {
+        if let Some(place) = self.queue.iter().position(|order| order.id == id) {
+            self.queue.remove(place);
+            return true;
+        }
+        match &mut self.current {
+            Some(current) if current.id == id => {
+                current.deadline = Instant::now();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds what it waits for.
+    pub fn interest(&self, interest: &mut Interest) {
+        let Some(live) = &self.live else { return };
+        interest.read(&live.statuses);
+        interest.read(&live.output);
+        let Some(current) = &self.current else { return };
+        if current.sent < current.input.len() {
+            interest.write(&live.commands);
+        }
+        interest.until(match &current.interrupted {
+            None => current.deadline,
+            Some(interrupted) => interrupted.next_round.min(interrupted.give_up),
+        });
+    }
+
+    /// Does what can be done now.
+    pub fn turn(&mut self, now: Instant, out: &mut Outbound) {
+        self.start_next(now, out);
+        let Some(live) = &mut self.live else { return };
+        if let Some(current) = &mut self.current {
+            write_ready(&mut live.commands, &current.input, &mut current.sent);
+            if let Some(status) = live.status(self.serial) {
+                self.drain();
+                self.finish(How::Exited(status), now, out);
+                return self.start_next(now, out);
+            }
+        }
+        self.read_output(TURN_BYTES);
+        self.keep_time(now);
+    }
+
+    /// Takes the exit of a process, if it is the shell.
+    pub fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+        if self.live.as_ref().is_none_or(|live| live.pid != pid) {
+            return false;
+        }
+        self.drain();
+        self.live = None;
+        match &mut self.current {
+            Some(current) => {
+                current.restarted = true;
+                let status = match exit {
+                    Exit::Status(status) => status,
+                    Exit::Signal(signal) => 128 + signal,
+                };
+                self.finish(How::ShellDied(status), Instant::now(), out);
+            }
+            None => self.died_idle = true,
+        }
+        true
+    }
+
+    fn start_next(&mut self, now: Instant, out: &mut Outbound) {
+        while self.current.is_none() {
+            let Some(order) = self.queue.pop_front() else { return };
+            let live = match self.live.take().map_or_else(|| Live::start(&self.home), Ok) {
+                Ok(live) => self.live.insert(live),
+                Err(error) => {
+                    out.fail(order.id, "cannot start `bash`", &error);
+                    continue;
+                }
+            };
+            self.serial += 1;
+            let mut input = format!("{}\0", self.serial).into_bytes();
+            input.extend_from_slice(&order.command);
+            input.push(0);
+            let pid = live.pid;
+            self.drain();
+            let idle = std::mem::replace(&mut self.output, HeadTail::new(order.keep));
+            self.output.push(&idle.into_bytes());
+            let mut current = Current {
+                id: order.id,
+                input,
+                sent: 0,
+                started: now,
+                deadline: now + order.timeout,
+                before: table::session(pid),
+                interrupted: None,
+                restarted: std::mem::take(&mut self.died_idle),
+            };
+            if let Some(live) = &mut self.live {
+                write_ready(&mut live.commands, &current.input, &mut current.sent);
+            }
+            self.current = Some(current);
+        }
+    }
+
+    /// Interrupts the command at its deadline, and kills the shell if that does not help.
+    fn keep_time(&mut self, now: Instant) {
+        let (Some(live), Some(current)) = (&self.live, &mut self.current) else { return };
+        if current.interrupted.is_none() && now >= current.deadline {
+            // First the signal, then the kills: bash must find the trap pending when its child is dead.
+            sys::send(live.pid, sys::SIGRTMAX);
+            current.interrupted = Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
+        }
+        let Some(interrupted) = &mut current.interrupted else { return };
+        if now >= interrupted.give_up && !interrupted.killed_shell {
+            sys::send(live.pid, sys::SIGKILL);
+            interrupted.killed_shell = true;
+        }
+        if now >= interrupted.next_round {
+            interrupted.next_round = now + KILL_ROUND;
+            for entry in table::session(live.pid) {
+                if entry.pid != live.pid && !current.before.contains(&entry) {
+                    sys::send(entry.pid, sys::SIGKILL);
+                }
+            }
+        }
+    }
+
+    /// Reads what lies in the output pipe at this moment.
+    fn drain(&mut self) {
+        let waiting = self.live.as_ref().map_or(0, |live| sys::readable_bytes(&live.output));
+        self.read_output(waiting);
+    }
+
+    fn read_output(&mut self, limit: usize) {
+        let Some(live) = &mut self.live else { return };
+        // After its time a command is not listened to: what follows are the echoes of the kill.
+        let listening = self.current.as_ref().is_none_or(|current| current.interrupted.is_none());
+        let output = &mut self.output;
+        read_ready(&mut live.output, limit, |bytes| {
+            if listening {
+                output.push(bytes);
+            }
+        });
+    }
+
+    fn finish(&mut self, how: How, now: Instant, out: &mut Outbound) {
+        let Some(current) = self.current.take() else { return };
+        let output = std::mem::replace(&mut self.output, HeadTail::new(IDLE_KEEP));
+        let (id, bytes) = (current.id, output.total());
+        out.send_bytes(id, Stream::Out, &output.into_bytes());
+        out.send(&ToHost::ShellDone {
+            id,
+            how: if current.interrupted.is_some() { How::TimedOut } else { how },
+            restarted: current.restarted,
+            bytes,
+            micros: u64::try_from((now - current.started).as_micros()).unwrap_or(u64::MAX),
+        });
+    }
+}
+
+impl Live {
+    fn start(home: &Home) -> io::Result<Self> {
+        let (commands_in, commands) = io::pipe()?;
+        let (statuses, statuses_in) = io::pipe()?;
+        let (output, output_in) = io::pipe()?;
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for program in ["/bin/bash", "/usr/bin/bash", "bash"] {
+            let mut command = Command::new(program);
+            command.args(["--norc", "--noprofile", "-c", DRIVER, "bash"]);
+            command.current_dir(&home.workdir).envs(home.variables());
+            command.stdin(Stdio::null()).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
+            let fds = vec![(commands_in.as_raw_fd(), COMMAND_FD), (statuses_in.as_raw_fd(), STATUS_FD)];
+            sys::in_new_session(&mut command, fds);
+            match command.spawn() {
+                Ok(child) => {
+                    let pid = child.id().cast_signed();
+                    let commands = File::from(OwnedFd::from(commands));
+                    sys::set_nonblocking(&commands)?;
+                    sys::set_nonblocking(&statuses)?;
+                    sys::set_nonblocking(&output)?;
+                    return Ok(Self { pid, commands, statuses, output, partial: Vec::new() });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// The status of command `serial`, if it has been reported. Any other is late or forged, and dropped.
+    fn status(&mut self, serial: u64) -> Option<i32> {
+        let partial = &mut self.partial;
+        read_ready(&mut self.statuses, CHUNK, |bytes| partial.extend_from_slice(bytes));
+        let end = partial.iter().rposition(|byte| *byte == 0)?;
+        let complete: Vec<u8> = partial.drain(..=end).collect();
+        complete.split(|byte| *byte == 0).find_map(|report| {
+            let (number, status) = std::str::from_utf8(report).ok()?.split_once(' ')?;
+            (number.parse() == Ok(serial)).then(|| status.parse().ok())?
+        })
+    }
+}
+
+/// Debian's default, which images may override with `ENV PATH`.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+impl Home {
+    /// What the shell finds in its environment beside what the image sets.
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let unless_set = |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));
+        let mut variables = vec![("HOME", self.home.clone()), ("TERM", "dumb".to_owned()), ("USER", "root".to_owned())];
+        variables.extend(unless_set("PATH", DEFAULT_PATH));
+        variables.extend(unless_set("LANG", "C.UTF-8"));
+        variables
+    }
+}

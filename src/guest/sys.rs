@@ -1,0 +1,264 @@
+//! Every foreign call of the guest. The crate `libc` would do, but the guest has no dependencies, and it needs fifteen calls.
+
+#![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+pub const SIGKILL: i32 = 9;
+/// The last real-time signal: nobody's default, and what the shell's driver is interrupted by.
+pub const SIGRTMAX: i32 = 64;
+const SIGPIPE: i32 = 13;
+const SIGCHLD: i32 = 17;
+const SIG_DFL: usize = 0;
+const SIG_IGN: usize = 1;
+
+pub const POLLIN: i16 = 1;
+pub const POLLOUT: i16 = 4;
+
+pub const ELOOP: i32 = 40;
+pub const O_NONBLOCK: i32 = 0o4000;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
+pub const O_NOFOLLOW: i32 = 0o400_000;
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+pub const O_NOFOLLOW: i32 = 0o100_000;
+
+const O_RDWR: i32 = 2;
+const O_NOCTTY: i32 = 0o400;
+const O_CLOEXEC: i32 = 0o2_000_000;
+const F_GETFL: i32 = 3;
+const F_SETFL: i32 = 4;
+const F_DUPFD_CLOEXEC: i32 = 1030;
+const WNOHANG: i32 = 1;
+const PR_SET_DUMPABLE: i32 = 4;
+const PR_SET_CHILD_SUBREAPER: i32 = 36;
+const FIONREAD: u64 = 0x541B;
+const TIOCSCTTY: u64 = 0x540E;
+const TIOCSWINSZ: u64 = 0x5414;
+const TIOCSPTLCK: u64 = 0x4004_5431;
+const TIOCGPTPEER: u64 = 0x5441;
+
+/// Lowest number for the guest's own streams, so that 0, 1 and 2 can be given to children.
+const LOWEST_OWN_FD: i32 = 10;
+
+/// How much likelier than the guest a child is chosen when memory runs out. Raising it needs no privilege.
+const CHILD_OOM_SCORE: &[u8] = b"500";
+
+/// `struct pollfd`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PollFd {
+    pub fd: RawFd,
+    pub events: i16,
+    pub revents: i16,
+}
+
+/// `struct winsize`.
+#[repr(C)]
+struct WinSize {
+    rows: u16,
+    cols: u16,
+    x_pixels: u16,
+    y_pixels: u16,
+}
+
+unsafe extern "C" {
+    fn poll(fds: *mut PollFd, count: u64, timeout_ms: i32) -> i32;
+    fn prctl(option: i32, ...) -> i32;
+    fn fcntl(fd: i32, command: i32, ...) -> i32;
+    fn ioctl(fd: i32, request: u64, ...) -> i32;
+    fn open(path: *const std::ffi::c_char, flags: i32, ...) -> i32;
+    fn close(fd: i32) -> i32;
+    fn write(fd: i32, bytes: *const u8, count: usize) -> isize;
+    fn dup2(from: i32, to: i32) -> i32;
+    fn setsid() -> i32;
+    fn kill(pid: i32, signal: i32) -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn signal(number: i32, handler: usize) -> usize;
+    fn umask(mask: u32) -> u32;
+}
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Makes this process what every sandbox needs its first process to be, before anything else has run in it.
+pub fn become_guest() -> io::Result<()> {
+    // SAFETY: plain calls with integer arguments; `SIG_IGN` is a valid disposition.
+    unsafe {
+        // Root in the container lacks SYS_PTRACE, so a non-dumpable process is closed to it: no `/proc/1/fd`, no `/proc/1/mem`.
+        check(prctl(PR_SET_DUMPABLE, 0u64, 0u64, 0u64, 0u64))?;
+        // Outside a PID namespace (the process engine) orphans must come to the guest as well.
+        check(prctl(PR_SET_CHILD_SUBREAPER, 1u64, 0u64, 0u64, 0u64))?;
+        // A reader that goes away is an error of that write, not the end of the sandbox.
+        signal(SIGPIPE, SIG_IGN);
+    }
+    Ok(())
+}
+
+/// Takes `fd` (a standard stream) for the guest alone: children cannot inherit what is returned.
+pub fn take_stream(fd: RawFd) -> io::Result<File> {
+    // SAFETY: F_DUPFD_CLOEXEC returns a new descriptor that nobody else owns.
+    let file = unsafe { File::from_raw_fd(check(fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_OWN_FD))?) };
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    // SAFETY: both descriptors are open; the standard library treats 0 to 2 as borrowed, so replacing one is sound.
+    check(unsafe { dup2(null.as_raw_fd(), fd) })?;
+    set_nonblocking(&file)?;
+    Ok(file)
+}
+
+/// Makes reads and writes return `WouldBlock`.
+pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: plain calls on an open descriptor.
+    unsafe {
+        let flags = check(fcntl(fd.as_raw_fd(), F_GETFL))?;
+        check(fcntl(fd.as_raw_fd(), F_SETFL, flags | O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Bytes that can be read now.
+pub fn readable_bytes(fd: &impl AsRawFd) -> usize {
+    let mut count: i32 = 0;
+    // SAFETY: FIONREAD writes one int to the pointer, which is valid for the call.
+    let result = unsafe { ioctl(fd.as_raw_fd(), FIONREAD, &raw mut count) };
+    if result < 0 { 0 } else { usize::try_from(count).unwrap_or(0) }
+}
+
+/// Sleeps until a descriptor is ready or `until` has come.
+pub fn wait(fds: &mut [PollFd], until: Option<Instant>) {
+    let timeout = match until {
+        None => -1,
+        Some(until) => {
+            // Rounded up, or the last millisecond would be spent spinning.
+            let left = until.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+            i32::try_from(left.as_millis()).unwrap_or(i32::MAX)
+        }
+    };
+    // SAFETY: the slice is valid for its length. A failure (a signal) means "look again", as a success does.
+    unsafe { poll(fds.as_mut_ptr(), fds.len() as u64, timeout) };
+}
+
+/// Write end of the pipe that [`on_child_exit`] made.
+static CHILD_EXIT_PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn child_exited(_signal: i32) {
+    // SAFETY: `write` is async-signal-safe. The pipe is non-blocking: when it is full, the loop has its wake-up already.
+    unsafe { write(CHILD_EXIT_PIPE.load(Ordering::Relaxed), b"c".as_ptr(), 1) };
+}
+
+/// A descriptor that becomes readable when a child has ended.
+pub fn on_child_exit() -> io::Result<io::PipeReader> {
+    let (reader, writer) = io::pipe()?;
+    set_nonblocking(&reader)?;
+    set_nonblocking(&writer)?;
+    // The handler writes to it until the process ends, so it is given away for good.
+    CHILD_EXIT_PIPE.store(OwnedFd::from(writer).into_raw_fd(), Ordering::Relaxed);
+    // SAFETY: the handler only calls `write`, which is async-signal-safe.
+    unsafe { signal(SIGCHLD, child_exited as extern "C" fn(i32) as usize) };
+    Ok(reader)
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Status(i32),
+    Signal(i32),
+}
+
+/// The next child that has ended, whoever its parent was.
+///
+/// This is the only place that waits, so taking any child steals nobody's status: the caller hands it to the owner, and an
+/// orphan has none. (`Command::spawn` waits for a child only when its `exec` failed, before it returns.)
+pub fn reap() -> Option<(i32, Exit)> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call.
+    let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG) };
+    let signal = status & 0x7f;
+    let exit = if signal == 0 { Exit::Status((status >> 8) & 0xff) } else { Exit::Signal(signal) };
+    (pid > 0).then_some((pid, exit))
+}
+
+/// Sends a signal; a process that is gone is no error.
+pub fn send(pid: i32, number: i32) {
+    // SAFETY: plain call with integer arguments.
+    unsafe { kill(pid, number) };
+}
+
+/// Creates files with `mask` taken from their permissions while `action` runs.
+pub fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
+    // SAFETY: cannot fail; the guest has one thread, so nothing else creates files in between.
+    let before = unsafe { umask(mask) };
+    let result = action();
+    // SAFETY: as above.
+    unsafe { umask(before) };
+    result
+}
+
+/// Has `command` start in a session of its own, with `fds` (from, to) for it alone and no signal ignored.
+pub fn in_new_session(command: &mut Command, fds: Vec<(RawFd, RawFd)>) {
+    // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            check(setsid())?;
+            prefer_for_oom();
+            signal(SIGPIPE, SIG_DFL);
+            for &(from, to) in &fds {
+                check(dup2(from, to))?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Like [`in_new_session`], with standard input as the controlling terminal.
+pub fn on_terminal(command: &mut Command) {
+    // SAFETY: as in `in_new_session`.
+    unsafe {
+        command.pre_exec(|| {
+            check(setsid())?;
+            prefer_for_oom();
+            signal(SIGPIPE, SIG_DFL);
+            check(ioctl(0, TIOCSCTTY, 0))?;
+            Ok(())
+        });
+    }
+}
+
+/// When memory runs out, what the guest started is killed before the guest. Failure only loses that preference.
+fn prefer_for_oom() {
+    // SAFETY: async-signal-safe calls; path and bytes are static.
+    unsafe {
+        let fd = open(c"/proc/self/oom_score_adj".as_ptr(), O_RDWR | O_CLOEXEC);
+        if fd >= 0 {
+            write(fd, CHILD_OOM_SCORE.as_ptr(), CHILD_OOM_SCORE.len());
+            close(fd);
+        }
+    }
+}
+
+/// A new pseudo-terminal: the guest's end and the program's end.
+pub fn open_terminal() -> io::Result<(File, File)> {
+    let main = File::options().read(true).write(true).open("/dev/ptmx")?;
+    let unlocked: i32 = 0;
+    // SAFETY: TIOCSPTLCK reads one int; TIOCGPTPEER returns a new descriptor that nobody else owns. It needs no path, so it
+    // works whatever has been done to `/dev/pts`.
+    let other = unsafe {
+        check(ioctl(main.as_raw_fd(), TIOCSPTLCK, &raw const unlocked))?;
+        File::from_raw_fd(check(ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC))?)
+    };
+    set_nonblocking(&main)?;
+    Ok((main, other))
+}
+
+/// Tells a terminal its size; programs on it get SIGWINCH.
+pub fn resize_terminal(terminal: &File, rows: u16, cols: u16) {
+    let size = WinSize { rows, cols, x_pixels: 0, y_pixels: 0 };
+    // SAFETY: TIOCSWINSZ reads one `struct winsize`.
+    unsafe { ioctl(terminal.as_raw_fd(), TIOCSWINSZ, &raw const size) };
+}

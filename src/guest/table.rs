@@ -1,0 +1,90 @@
+//! The process table, as `/proc` tells it.
+
+use std::fs;
+
+/// One process. A number alone can be given to another process; number and start time cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub pid: i32,
+    pub parent: i32,
+    pub session: i32,
+    /// Clock ticks since boot.
+    pub started: u64,
+}
+
+/// All processes that can be seen. Those that end meanwhile may be missing.
+pub fn processes() -> Vec<Entry> {
+    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    folder
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter_map(|pid| parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+        .collect()
+}
+
+/// The members of a session.
+pub fn session(session: i32) -> Vec<Entry> {
+    let mut members = processes();
+    members.retain(|entry| entry.session == session);
+    members
+}
+
+/// The members of a session, and everything that descends from `roots` or from them.
+pub fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
+    let mut rest = processes();
+    let mut found: Vec<Entry> = Vec::new();
+    loop {
+        let belongs = |entry: &Entry| {
+            entry.session == session
+                || roots.contains(&entry.parent)
+                || found.iter().any(|member| member.pid == entry.parent)
+        };
+        let (more, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(belongs);
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+        rest = others;
+    }
+}
+
+/// Reads a line of `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name may hold anything, `)` too.
+fn parse_stat(line: &[u8]) -> Option<Entry> {
+    let line = String::from_utf8_lossy(line);
+    let (pid, rest) = line.split_once(' ')?;
+    let (_, rest) = rest.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // Fields are numbered as in proc(5), where the state is the third.
+    let field = |number: usize| fields.get(number - 3).copied();
+    Some(Entry {
+        pid: pid.parse().ok()?,
+        parent: field(4)?.parse().ok()?,
+        session: field(6)?.parse().ok()?,
+        started: field(22)?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_lines_are_read_whatever_the_name_holds() {
+        let check = |name: &str| {
+            let line = format!("42 ({name}) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 20");
+            let expected = Entry { pid: 42, parent: 7, session: 41, started: 98765 };
+            assert_eq!(parse_stat(line.as_bytes()), Some(expected), "{name}");
+        };
+        check("bash");
+        check("a b");
+        check(":) S 1 1 1");
+        check("\n");
+    }
+
+    #[test]
+    fn torn_lines_are_no_process() {
+        for line in ["", "42", "42 (bash", "42 (bash) S 7", "x (bash) S 7 42 41 0"] {
+            assert_eq!(parse_stat(line.as_bytes()), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Frames in and out of the guest's standard streams, without ever waiting.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Instant;
+
+use super::frame::{CHUNK, FrameBuffer, Id, Message, Stream, ToGuest, ToHost};
+use super::sys::{self, POLLIN, POLLOUT, PollFd};
+
+/// Bytes for the host that may wait before sources are left alone. Answers are never refused, only sources held back.
+const COMFORTABLE: usize = 4 * CHUNK;
+
+/// What the next sleep waits for.
+#[derive(Debug, Default)]
+pub struct Interest {
+    fds: Vec<PollFd>,
+    until: Option<Instant>,
+}
+
+impl Interest {
+    /// Wake when there is something to read, or the other end is closed.
+    pub fn read(&mut self, fd: &impl AsRawFd) {
+        self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLIN, revents: 0 });
+    }
+
+    /// Wake when something can be written.
+    pub fn write(&mut self, fd: &impl AsRawFd) {
+        self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLOUT, revents: 0 });
+    }
+
+    /// Wake at `instant` at the latest.
+    pub fn until(&mut self, instant: Instant) {
+        self.until = Some(self.until.map_or(instant, |until| until.min(instant)));
+    }
+
+    /// Sleeps.
+    pub fn wait(mut self) {
+        sys::wait(&mut self.fds, self.until);
+    }
+}
+
+/// Frames that wait to be written.
+#[derive(Debug, Default)]
+pub struct Outbound {
+    bytes: Vec<u8>,
+    /// Written already.
+    start: usize,
+}
+
+impl Outbound {
+    /// Queues one frame.
+    pub fn send(&mut self, message: &ToHost) {
+        message.encode(&mut self.bytes);
+    }
+
+    /// Queues bytes of any number as chunks.
+    pub fn send_bytes(&mut self, id: Id, stream: Stream, bytes: &[u8]) {
+        for piece in bytes.chunks(CHUNK) {
+            self.send(&ToHost::Chunk { id, stream, bytes: piece.to_vec() });
+        }
+    }
+
+    /// Queues a failure.
+    pub fn fail(&mut self, id: Id, doing: &str, error: &io::Error) {
+        let message = format!("{doing}: {error}").into_bytes();
+        self.send(&ToHost::Failed { id, errno: error.raw_os_error().unwrap_or(0), message });
+    }
+
+    /// Whether sources may add to it.
+    pub fn has_room(&self) -> bool {
+        self.bytes.len() - self.start < COMFORTABLE
+    }
+}
+
+/// The connection to the host.
+#[derive(Debug)]
+pub struct Wire {
+    input: File,
+    output: File,
+    inbound: FrameBuffer,
+    pub out: Outbound,
+}
+
+impl Wire {
+    /// Takes standard input and output away from everybody else.
+    pub fn take() -> io::Result<Self> {
+        const STDIN: RawFd = 0;
+        const STDOUT: RawFd = 1;
+        let (input, output) = (sys::take_stream(STDIN)?, sys::take_stream(STDOUT)?);
+        Ok(Self { input, output, inbound: FrameBuffer::default(), out: Outbound::default() })
+    }
+
+    /// Adds what it waits for.
+    pub fn interest(&self, interest: &mut Interest) {
+        interest.read(&self.input);
+        if self.out.start < self.out.bytes.len() {
+            interest.write(&self.output);
+        }
+    }
+
+    /// Writes what can be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while self.out.start < self.out.bytes.len() {
+            match self.output.write(&self.out.bytes[self.out.start..]) {
+                Ok(count) => self.out.start += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.bytes.drain(..self.out.start);
+        self.out.start = 0;
+        Ok(())
+    }
+
+    /// Reads what can be read; the frames of it are taken by [`Wire::next_message`]. `Ok(false)` when the host has gone.
+    pub fn fill(&mut self) -> io::Result<bool> {
+        let mut piece = [0; CHUNK];
+        match self.input.read(&mut piece) {
+            Ok(0) => Ok(false),
+            Ok(count) => {
+                self.inbound.extend(&piece[..count]);
+                Ok(true)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next frame that has arrived.
+    pub fn next_message(&mut self) -> io::Result<Option<ToGuest>> {
+        self.inbound.next_message().map_err(io::Error::other)
+    }
+}
+
+/// Reads at most `limit` bytes that are there now and gives them to `sink`. `false` at the end of the stream.
+pub fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> bool {
+    let mut piece = [0; CHUNK];
+    let mut left = limit;
+    while left > 0 {
+        let size = left.min(CHUNK);
+        match source.read(&mut piece[..size]) {
+            Ok(0) => return false,
+            Ok(count) => {
+                sink(&piece[..count]);
+                left -= count;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+    true
+}
+
+/// Writes what `source` (from `start`) can be written now. `false` when nobody will ever read it.
+pub fn write_ready(target: &mut impl Write, source: &[u8], start: &mut usize) -> bool {
+    while *start < source.len() {
+        match target.write(&source[*start..]) {
+            Ok(count) => *start += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+    true
+}

@@ -1,0 +1,226 @@
+//! The host's end of the frames: many operations at once over one byte stream.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt as _};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use crate::guest::frame::{FrameBuffer, Id, Message as _, ToGuest, ToHost, VERSION};
+
+/// A guest says hello within milliseconds; a host that is out of memory or starved takes longer.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
+/// Frames that may wait for the writer, so that a large upload is not held in memory twice.
+const WRITE_QUEUE: usize = 16;
+/// Answers that may wait for their operation. A full queue holds the whole connection back, so nothing is ever dropped.
+const REPLY_QUEUE: usize = 64;
+/// What is kept of the guest's standard error, which says something only when it fails.
+const MAX_COMPLAINT: usize = 4096;
+
+/// What an engine hands over: the guest's standard streams.
+pub(super) struct Streams {
+    pub(super) input: Pin<Box<dyn AsyncWrite + Send>>,
+    pub(super) output: Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>,
+}
+
+/// Bytes from the guest.
+pub(super) enum Piece {
+    Out(Vec<u8>),
+    Err(Vec<u8>),
+}
+
+/// A connection to one guest. The tasks behind it end with the stream, or when this is dropped.
+pub(super) struct Connection {
+    frames: mpsc::Sender<Vec<u8>>,
+    operations: Arc<Mutex<Operations>>,
+    next_id: AtomicU32,
+}
+
+/// Who waits for what.
+enum Operations {
+    Open(HashMap<Id, mpsc::Sender<ToHost>>),
+    /// The stream ended, and why.
+    Closed(String),
+}
+
+/// The connection is closed. What that means, only the engine knows.
+#[derive(Debug)]
+pub(super) struct Closed(pub(super) String);
+
+impl Connection {
+    /// Shakes hands over new streams and tells the guest where it is at home.
+    pub(super) async fn open(streams: Streams, workdir: &str, home: &str) -> Result<Arc<Self>, Closed> {
+        let Streams { input, output } = streams;
+        let (frames, to_write) = mpsc::channel(WRITE_QUEUE);
+        let operations = Arc::new(Mutex::new(Operations::Open(HashMap::new())));
+        let connection = Arc::new(Self { frames, operations: operations.clone(), next_id: AtomicU32::new(BOOT + 1) });
+        let mut boot = connection.register(BOOT)?;
+        tokio::spawn(write_frames(input, to_write));
+        tokio::spawn(read_frames(output, operations));
+        let hello = tokio::time::timeout(HELLO_TIMEOUT, boot.next()).await;
+        match hello.map_err(|_| Closed(format!("no hello within {} s", HELLO_TIMEOUT.as_secs())))?? {
+            ToHost::Hello { version: VERSION } => {}
+            other => return Err(Closed(format!("expected a hello of version {VERSION}, got {other:?}"))),
+        }
+        let (workdir, home) = (workdir.as_bytes().to_vec(), home.as_bytes().to_vec());
+        boot.send(&ToGuest::Boot { version: VERSION, workdir, home }).await?;
+        match boot.next().await? {
+            ToHost::Done { .. } => {}
+            ToHost::Failed { message, .. } => return Err(Closed(String::from_utf8_lossy(&message).into_owned())),
+            other => return Err(Closed(format!("expected the end of the boot, got {other:?}"))),
+        }
+        boot.finished = true;
+        drop(boot);
+        Ok(connection)
+    }
+
+    /// A new operation.
+    pub(super) fn operation(self: &Arc<Self>) -> Result<Operation, Closed> {
+        self.register(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn register(self: &Arc<Self>, id: Id) -> Result<Operation, Closed> {
+        let (sender, replies) = mpsc::channel(REPLY_QUEUE);
+        match &mut *lock(&self.operations) {
+            Operations::Open(open) => open.insert(id, sender),
+            Operations::Closed(why) => return Err(Closed(why.clone())),
+        };
+        Ok(Operation { id, connection: self.clone(), replies, finished: false })
+    }
+
+    fn closed(&self) -> Closed {
+        match &*lock(&self.operations) {
+            Operations::Open(_) => Closed("the connection was closed".to_owned()),
+            Operations::Closed(why) => Closed(why.clone()),
+        }
+    }
+}
+
+/// Operation of the handshake; the guest counts on it.
+const BOOT: Id = 0;
+
+/// One request and its answers. Dropping it before the last answer cancels it in the guest.
+pub(super) struct Operation {
+    pub(super) id: Id,
+    connection: Arc<Connection>,
+    replies: mpsc::Receiver<ToHost>,
+    /// The last answer has come: there is nothing to cancel.
+    pub(super) finished: bool,
+}
+
+impl Operation {
+    /// Sends a frame.
+    pub(super) async fn send(&self, message: &ToGuest) -> Result<(), Closed> {
+        self.sender().send(message).await
+    }
+
+    /// A handle that only sends.
+    pub(super) fn sender(&self) -> Sender {
+        Sender { connection: self.connection.clone() }
+    }
+
+    /// The next answer.
+    pub(super) async fn next(&mut self) -> Result<ToHost, Closed> {
+        match self.replies.recv().await {
+            Some(reply) => Ok(reply),
+            None => Err(self.connection.closed()),
+        }
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        if let Operations::Open(open) = &mut *lock(&self.connection.operations) {
+            open.remove(&self.id);
+        }
+        if !self.finished {
+            let mut frame = Vec::new();
+            ToGuest::Cancel { id: self.id }.encode(&mut frame);
+            let frames = self.connection.frames.clone();
+            if let Err(mpsc::error::TrySendError::Full(frame)) = frames.try_send(frame)
+                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            {
+                runtime.spawn(async move { frames.send(frame).await });
+            }
+        }
+    }
+}
+
+/// Sends frames; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Sender {
+    connection: Arc<Connection>,
+}
+
+impl Sender {
+    /// Sends a frame. A whole frame is queued or none of it, so dropping the future does no harm to the stream.
+    pub(super) async fn send(&self, message: &ToGuest) -> Result<(), Closed> {
+        let mut frame = Vec::new();
+        message.encode(&mut frame);
+        self.connection.frames.send(frame).await.map_err(|_| self.connection.closed())
+    }
+}
+
+async fn write_frames(mut input: Pin<Box<dyn AsyncWrite + Send>>, mut frames: mpsc::Receiver<Vec<u8>>) {
+    while let Some(frame) = frames.recv().await {
+        // A failed write needs no report: the reader sees the end of the same stream.
+        if input.write_all(&frame).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_frames(
+    mut output: Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>,
+    operations: Arc<Mutex<Operations>>,
+) {
+    let mut frames = FrameBuffer::default();
+    let mut complaint = Vec::new();
+    let why = loop {
+        match output.next().await {
+            Some(Ok(Piece::Out(bytes))) => {
+                frames.extend(&bytes);
+                if let Err(error) = deliver(&mut frames, &operations).await {
+                    break format!("the guest sent nonsense: {error}");
+                }
+            }
+            Some(Ok(Piece::Err(bytes))) => {
+                let room = MAX_COMPLAINT - complaint.len();
+                complaint.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            Some(Err(error)) => break error,
+            None => break "the guest has ended".to_owned(),
+        }
+    };
+    let complaint = String::from_utf8_lossy(&complaint);
+    let why = if complaint.is_empty() { why } else { format!("{why} ({})", complaint.trim()) };
+    // Dropping the senders wakes everybody who waits.
+    *lock(&operations) = Operations::Closed(why);
+}
+
+/// Hands every whole frame to its operation.
+async fn deliver(
+    frames: &mut FrameBuffer,
+    operations: &Mutex<Operations>,
+) -> Result<(), crate::guest::frame::FrameError> {
+    while let Some(message) = frames.next_message::<ToHost>()? {
+        let waiting = match &*lock(operations) {
+            Operations::Open(open) => open.get(&message.id()).cloned(),
+            Operations::Closed(_) => None,
+        };
+        // Nobody waits: the operation was dropped.
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(message).await;
+        }
+    }
+    Ok(())
+}
+
+/// A poisoned lock only means that another task panicked between two complete changes.
+fn lock(operations: &Mutex<Operations>) -> MutexGuard<'_, Operations> {
+    operations.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,66 @@
+//! One running or stopped container, removed when nobody holds it any more.
+
+use std::fmt;
+
+use super::docker::DockerEngine;
+use super::process::ProcessContainer;
+use super::{EngineError, SandboxError};
+
+/// The engine's name for a container.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ContainerId(pub(super) String);
+
+impl ContainerId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A container that we must remove. Dropping it schedules that.
+pub(super) struct Container {
+    pub(super) id: ContainerId,
+    pub(super) engine: Backend,
+}
+
+/// Where the container lives.
+pub(super) enum Backend {
+    Docker(DockerEngine),
+    Process(ProcessContainer),
+}
+
+impl Container {
+    /// What the end of the connection means.
+    pub(super) async fn why_lost(&self, wire: String) -> SandboxError {
+        match &self.engine {
+            Backend::Docker(docker) => docker.why_lost(&self.id, wire).await,
+            Backend::Process(process) => process.why_lost(wire).await,
+        }
+    }
+
+    /// Ends every process in it, now.
+    pub(super) async fn kill(&self) -> Result<(), EngineError> {
+        match &self.engine {
+            Backend::Docker(docker) => docker.kill(&self.id).await,
+            Backend::Process(process) => {
+                process.kill().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        match &mut self.engine {
+            Backend::Docker(docker) => docker.remove_later(&self.id),
+            Backend::Process(process) => process.remove_later(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Task images, built once, and snapshots, removed with their last user.
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bollard::body_full;
+use bollard::errors::Error;
+use bollard::models::ContainerConfig;
+use bollard::query_parameters::{
+    BuildImageOptionsBuilder, CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
+};
+use futures_util::StreamExt as _;
+
+use crate::guest::head_tail::HeadTail;
+use crate::model::FileTree;
+use crate::sandbox::{ContainerId, EngineError, Image, ImageError, ImageSpec};
+
+use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, api};
+
+/// Repository of task images.
+const TASKS: &str = "termsmith/task";
+/// Repository of snapshots.
+const SNAPSHOTS: &str = "termsmith/snapshot";
+/// Kept of a build's log: package managers print megabytes, and the error stands at the end.
+const MAX_LOG: usize = 256 * 1024;
+/// How often a lock that another process holds is tried. A blocking wait could not be given up.
+const LOCK_RETRY: Duration = Duration::from_millis(50);
+
+impl DockerEngine {
+    /// The image for `spec`. In this process tasks wait for each other by a lock in memory, across processes by one on a file.
+    pub(in crate::sandbox) async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
+        let digest = spec.digest.rsplit(':').next().unwrap_or_default();
+        let reference = format!("{TASKS}:{digest}");
+        if self.shared.has_image(&reference).await? {
+            return Ok(Image::named(reference));
+        }
+        let lock = {
+            let mut builds = self.shared.builds.lock().unwrap_or_else(PoisonError::into_inner);
+            builds.entry(reference.clone()).or_insert_with(Arc::default).clone()
+        };
+        let _in_process = lock.lock().await;
+        let _across_processes = lock_file(&self.shared.cache.join("locks").join(digest)).await?;
+        if !self.shared.has_image(&reference).await? {
+            self.shared.build(&reference, spec).await?;
+        }
+        Ok(Image::named(reference))
+    }
+
+    /// An image of a stopped container's state.
+    pub(in crate::sandbox) async fn commit(&self, id: &ContainerId) -> Result<Image, EngineError> {
+        // The guard comes first: a commit that is given up on this side may still be made on the other.
+        let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
+        let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
+        let (repository, tag) = reference.split_once(':').unwrap_or((SNAPSHOTS, ""));
+        let options =
+            CommitContainerOptionsBuilder::new().container(id.as_str()).repo(repository).tag(tag).pause(false).build();
+        let labels = HashMap::from([(OWNER_LABEL.to_owned(), self.shared.owner.to_string())]);
+        let config = ContainerConfig { labels: Some(labels), ..ContainerConfig::default() };
+        let committed = self.shared.docker.commit_container(options, config).await;
+        committed.map_err(|error| self.shared.error("commit a container", error))?;
+        Ok(Image::snapshot(reference, guard))
+    }
+}
+
+/// Removes a snapshot when its last user is gone.
+pub(in crate::sandbox) struct SnapshotGuard {
+    engine: DockerEngine,
+    reference: String,
+}
+
+impl std::fmt::Debug for SnapshotGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SnapshotGuard").field(&self.reference).finish()
+    }
+}
+
+impl Drop for SnapshotGuard {
+    fn drop(&mut self) {
+        let shared = self.engine.shared.clone();
+        let reference = std::mem::take(&mut self.reference);
+        let removal = async move {
+            // What fails here is found by its owner label later.
+            let _ = shared.remove_image(&reference).await;
+        };
+        self.engine.shared.removals.spawn_on(removal, &self.engine.shared.runtime);
+    }
+}
+
+impl Shared {
+    async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
+        match self.docker.inspect_image(reference).await {
+            Ok(_) => Ok(true),
+            Err(error) if api::status(&error) == Some(404) => Ok(false),
+            Err(error) => Err(self.error("look up an image", error)),
+        }
+    }
+
+    /// Removes an image. A container that still uses it is removed before, so a conflict waits for the next sweep.
+    pub(super) async fn remove_image(&self, reference: &str) -> Result<(), EngineError> {
+        let options = RemoveImageOptionsBuilder::new().force(true).build();
+        match self.docker.remove_image(reference, Some(options), None).await {
+            Ok(_) => Ok(()),
+            Err(error) if api::status(&error) == Some(404) => Ok(()),
+            Err(error) => Err(self.error("remove an image", error)),
+        }
+    }
+
+    async fn build(&self, reference: &str, spec: &ImageSpec<'_>) -> Result<(), ImageError> {
+        let tar = context_tar(spec.context).map_err(|source| EngineError::Io {
+            action: "pack the build context of",
+            path: reference.into(),
+            source,
+        })?;
+        let labels = HashMap::from([(TASK_LABEL, spec.digest)]);
+        // The classic builder: its layer cache makes the identical first lines of all Dockerfiles one shared base.
+        let options = BuildImageOptionsBuilder::new()
+            .dockerfile("Dockerfile")
+            .t(reference)
+            .rm(true)
+            .forcerm(true)
+            .labels(&labels)
+            .build();
+        let mut log = HeadTail::new(MAX_LOG);
+        let mut step = String::new();
+        let ended = {
+            let mut events = Box::pin(self.docker.build_image(options, None, Some(body_full(tar.into()))));
+            let read = async {
+                while let Some(event) = events.next().await {
+                    if let Some(text) = event?.stream {
+                        if text.starts_with("Step ") {
+                            step = text.trim().to_owned();
+                        }
+                        log.push(text.as_bytes());
+                    }
+                }
+                Ok(())
+            };
+            // Leaving drops the stream, and with it the request: the engine ends the build.
+            tokio::time::timeout(spec.timeout, read).await
+        };
+        let text = |log: HeadTail| String::from_utf8_lossy(&log.into_bytes()).into_owned();
+        match ended {
+            Ok(Ok(())) => Ok(()),
+            Err(_) => Err(ImageError::TimedOut { seconds: spec.timeout.as_secs(), log: text(log) }),
+            Ok(Err(Error::DockerStreamError { error })) => Err(match step.split_once(": FROM ") {
+                Some((_, base)) => EngineError::MissingImage { base: base.to_owned(), message: error }.into(),
+                None => {
+                    log.push(error.as_bytes());
+                    ImageError::Build { log: text(log) }
+                }
+            }),
+            // A Dockerfile that does not even parse.
+            Ok(Err(Error::DockerResponseServerError { status_code: 400, message })) => {
+                Err(ImageError::Build { log: message })
+            }
+            Ok(Err(error)) => Err(self.error("build an image", error).into()),
+        }
+    }
+}
+
+fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, file) in context.iter() {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(file.mode());
+        header.set_size(file.bytes.len() as u64);
+        // The builder's cache compares content, owner and mode, not times; zero keeps images of equal contexts equal.
+        header.set_mtime(0);
+        tar.append_data(&mut header, path.as_str(), file.bytes.as_slice())?;
+    }
+    tar.into_inner()
+}
+
+/// Takes the lock at `path`; it is given back when the file is closed, by a crash too.
+async fn lock_file(path: &Path) -> Result<File, EngineError> {
+    let failed = |source| EngineError::Io { action: "lock", path: PathBuf::from(path), source };
+    let folder = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let file = File::options().create(true).append(true).open(path).map_err(failed)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_RETRY).await,
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+    }
+}

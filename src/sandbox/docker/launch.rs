@@ -1,0 +1,228 @@
+//! From an image to a running guest.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use bollard::body_full;
+use bollard::container::LogOutput;
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+};
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, UploadToContainerOptionsBuilder,
+};
+use futures_util::StreamExt as _;
+
+use crate::model::Profile;
+use crate::sandbox::connection::{Closed, Connection, Piece, Streams};
+use crate::sandbox::container::{Backend, Container};
+use crate::sandbox::{ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary};
+
+use super::watchdog::Watched;
+use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared, api};
+
+/// Folder of the guest in every container.
+pub(super) const GUEST_FOLDER: &str = "/.termsmith";
+const GUEST_PATH: &str = "/.termsmith/guest";
+/// What a solver, being root, can do with files, users, processes and ports. `sudo` and mounts are not among it.
+const CAPABILITIES: [&str; 8] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"];
+/// Debian's default for services; programs that allocate by the limit (some daemons) choke on the engine's million.
+const OPEN_FILES: i64 = 65_536;
+const MIB: i64 = 1024 * 1024;
+/// Host name in every container: the engine's default, a random id, would make observations differ from run to run.
+const HOST_NAME: &str = "sandbox";
+
+impl DockerEngine {
+    /// Creates, fills, attaches, starts, and waits for the guest's hello.
+    pub(in crate::sandbox) async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
+        let shared = &self.shared;
+        let id = shared.new_name();
+        shared.live().insert(id.clone(), Watched::new(spec.limits));
+        // From here on every way out, a dropped future too, removes the container.
+        let container = Container { id: id.clone(), engine: Backend::Docker(self.clone()) };
+        shared.create(&id, spec).await?;
+        for preload in &spec.preload {
+            shared.upload(&id, preload).await?;
+        }
+        let streams = shared.attach(&id).await?;
+        let started = shared.docker.start_container(id.as_str(), None).await;
+        started.map_err(|error| shared.error("start a container", error))?;
+        match Connection::open(streams, spec.workdir, "/root").await {
+            Ok(connection) => Ok(Sandbox { connection, container, workdir: spec.workdir.to_owned() }),
+            Err(Closed(wire)) => Err(match container.why_lost(wire).await {
+                SandboxError::Engine(error) => error,
+                other => EngineError::Guest { message: other.to_string() },
+            }),
+        }
+    }
+}
+
+impl Shared {
+    async fn create(&self, id: &ContainerId, spec: &LaunchSpec<'_>) -> Result<(), EngineError> {
+        if !self.guest_is_uploaded.load(Ordering::Relaxed) {
+            match self.create_with(id, spec, Guest::Mounted).await {
+                Err(EngineError::Refused { message, .. }) if message.contains("bind source path does not exist") => {
+                    self.guest_is_uploaded.store(true, Ordering::Relaxed);
+                }
+                other => return other,
+            }
+        }
+        self.create_with(id, spec, Guest::Uploaded).await?;
+        let tar = guest_tar().map_err(|source| EngineError::Io {
+            action: "pack",
+            path: self.guest.clone(),
+            source,
+        })?;
+        self.upload(id, &Preload { dest: "/".to_owned(), tar }).await
+    }
+
+    async fn create_with(&self, id: &ContainerId, spec: &LaunchSpec<'_>, guest: Guest) -> Result<(), EngineError> {
+        let mounts = match guest {
+            // A mount, unlike a "bind", is refused when the engine cannot see the file.
+            Guest::Mounted => Some(vec![Mount {
+                typ: Some(MountType::BIND),
+                source: Some(self.guest.to_string_lossy().into_owned()),
+                target: Some(GUEST_PATH.to_owned()),
+                read_only: Some(true),
+                ..Mount::default()
+            }]),
+            Guest::Uploaded => None,
+        };
+        let body = ContainerCreateBody {
+            image: Some(spec.image.reference().to_owned()),
+            entrypoint: Some(vec![GUEST_PATH.to_owned()]),
+            cmd: Some(Vec::new()),
+            user: Some("0:0".to_owned()),
+            working_dir: Some(spec.workdir.to_owned()),
+            hostname: (spec.network == Network::None).then(|| HOST_NAME.to_owned()),
+            // No terminal: bollard guesses from the first byte of a terminal's output whether it is multiplexed.
+            tty: Some(false),
+            open_stdin: Some(true),
+            // The guest's input ends when we are gone, and so does the guest.
+            stdin_once: Some(true),
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            labels: Some(HashMap::from([
+                (OWNER_LABEL.to_owned(), self.owner.to_string()),
+                (PURPOSE_LABEL.to_owned(), spec.purpose.to_owned()),
+            ])),
+            host_config: Some(HostConfig { mounts, ..host_config(spec) }),
+            ..ContainerCreateBody::default()
+        };
+        let options = CreateContainerOptionsBuilder::new().name(id.as_str()).build();
+        let created = self.docker.create_container(Some(options), body).await;
+        created.map(drop).map_err(|error| self.error("create a container", error))
+    }
+
+    /// Unpacks an archive; folders that are missing are made, those that are there keep their owner and mode.
+    async fn upload(&self, id: &ContainerId, preload: &Preload) -> Result<(), EngineError> {
+        let send = async |path: &str, tar: Vec<u8>| {
+            let options = UploadToContainerOptionsBuilder::new().path(path).build();
+            self.docker.upload_to_container(id.as_str(), Some(options), body_full(tar.into())).await
+        };
+        let dest = preload.dest.trim_end_matches('/');
+        match send(&format!("{dest}/"), preload.tar.clone()).await {
+            Err(error) if api::status(&error) == Some(404) => {}
+            other => return other.map_err(|error| self.error("upload files", error)),
+        }
+        // Up to the first folder that is there, then all the missing ones at once.
+        for (place, _) in dest.rmatch_indices('/') {
+            let (parent, missing) = (&dest[..=place], &dest[place + 1..]);
+            let skeleton = folder_tar(missing).map_err(|source| EngineError::Io {
+                action: "pack",
+                path: dest.into(),
+                source,
+            })?;
+            match send(parent, skeleton).await {
+                Ok(()) => break,
+                Err(error) if api::status(&error) == Some(404) => {}
+                Err(error) => return Err(self.error("make a folder for files", error)),
+            }
+        }
+        send(&format!("{dest}/"), preload.tar.clone()).await.map_err(|error| self.error("upload files", error))
+    }
+
+    /// Attaches before the start, so that not a byte is missed and nothing has to be polled.
+    async fn attach(&self, id: &ContainerId) -> Result<Streams, EngineError> {
+        let options =
+            AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).stderr(true).build();
+        let attached = self.docker.attach_container(id.as_str(), Some(options)).await;
+        let attached = attached.map_err(|error| self.error("attach to a container", error))?;
+        let output = attached.output.map(|piece| match piece {
+            Ok(LogOutput::StdOut { message }) => Ok(Piece::Out(message.to_vec())),
+            Ok(LogOutput::StdErr { message } | LogOutput::Console { message } | LogOutput::StdIn { message }) => {
+                Ok(Piece::Err(message.to_vec()))
+            }
+            Err(error) => Err(api::full_message(&error)),
+        });
+        Ok(Streams { input: attached.input, output: Box::pin(output) })
+    }
+}
+
+/// How the guest comes into the container.
+enum Guest {
+    Mounted,
+    Uploaded,
+}
+
+fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
+    let limits = spec.limits;
+    let memory = i64::from(limits.memory_mb) * MIB;
+    let ulimit = |name: &str, value: i64| ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    };
+    let mut capabilities: Vec<String> = CAPABILITIES.map(str::to_owned).to_vec();
+    if spec.profile == Profile::Net {
+        capabilities.push("NET_ADMIN".to_owned());
+    }
+    HostConfig {
+        network_mode: Some(match &spec.network {
+            Network::None => "none".to_owned(),
+            Network::Of(other) => format!("container:{other}"),
+        }),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: Some(capabilities),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        // No `init`: the guest must be process 1 itself. It reaps, and only process 1 survives `kill -9 -1`.
+        init: None,
+        pids_limit: Some(i64::from(limits.pids)),
+        memory: Some(memory),
+        memory_swap: Some(memory),
+        nano_cpus: Some((limits.cpus * 1e9) as i64),
+        ulimits: Some(vec![
+            ulimit("nofile", OPEN_FILES),
+            // One file cannot outgrow the disk limit at once; the watchdog counts the sum.
+            ulimit("fsize", i64::from(limits.storage_mb) * MIB),
+            ulimit("core", 0),
+        ]),
+        // The stream is ours; a log driver would write all of it to the host's disk a second time.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        ..HostConfig::default()
+    }
+}
+
+fn guest_tar() -> std::io::Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(guest_binary::BYTES.len() as u64);
+    tar.append_data(&mut header, GUEST_PATH.trim_start_matches('/'), guest_binary::BYTES)?;
+    tar.into_inner()
+}
+
+/// An archive of nothing but the folders of `path`.
+fn folder_tar(path: &str) -> std::io::Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (end, _) in path.match_indices('/').chain([(path.len(), "")]) {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_mode(0o755);
+        header.set_size(0);
+        tar.append_data(&mut header, format!("{}/", &path[..end]), std::io::empty())?;
+    }
+    tar.into_inner()
+}

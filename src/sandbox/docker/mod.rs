@@ -1,0 +1,178 @@
+//! Docker and Podman, over the Docker API.
+
+mod api;
+mod image;
+mod launch;
+mod state;
+mod sweep;
+mod watchdog;
+
+use std::collections::HashMap;
+use std::env;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use tokio::runtime::Handle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::guest_binary;
+use super::owner::Owner;
+use super::{ContainerId, EngineError};
+
+pub(super) use image::SnapshotGuard;
+use watchdog::Watched;
+
+/// Label that names a container's or snapshot's owner.
+const OWNER_LABEL: &str = "termsmith.owner";
+/// Label that says why a container exists.
+const PURPOSE_LABEL: &str = "termsmith.purpose";
+/// Label of task images: the digest that they were built for.
+const TASK_LABEL: &str = "termsmith.task";
+
+/// API of Docker 20.10 and Podman 4, the oldest that this was tested with.
+const OLDEST_API: (usize, usize) = (1, 41);
+/// Bollard's limit on the time to the first byte of an answer. Commits of large containers take minutes.
+const API_TIMEOUT_SECS: u64 = 300;
+/// Orphans of crashed neighbours appear at any time, and creates of ours that were given up can land after we looked.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// A connection to one engine. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct DockerEngine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    docker: Docker,
+    endpoint: String,
+    owner: Owner,
+    /// Where removals run that a `Drop` asks for.
+    runtime: Handle,
+    removals: TaskTracker,
+    /// One lock for each image that is being built in this process.
+    builds: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    cache: PathBuf,
+    /// The guest as a file of this host.
+    guest: PathBuf,
+    /// The engine cannot see our files: it runs elsewhere, or we run in a container of it.
+    guest_is_uploaded: AtomicBool,
+    launched: AtomicU64,
+    /// Containers that are in use, by name.
+    live: Mutex<HashMap<ContainerId, Watched>>,
+    /// Ends the sweeper and the watchdog with the last clone.
+    _background: DropGuard,
+}
+
+impl DockerEngine {
+    /// Finds the engine, agrees on an API version and begins to look after orphans.
+    pub(super) async fn connect() -> Result<Self, EngineError> {
+        let endpoint = endpoint();
+        let unreachable = |error: bollard::errors::Error| EngineError::Unreachable {
+            endpoint: endpoint.clone(),
+            message: api::full_message(&error),
+            hint: "start Docker or Podman, or set `DOCKER_HOST`; `termsmith doctor --fix` can install one",
+        };
+        let docker = Docker::connect_with_host(&endpoint).map_err(unreachable)?;
+        let docker = docker.with_timeout(Duration::from_secs(API_TIMEOUT_SECS));
+        let docker = docker.negotiate_version().await.map_err(unreachable)?;
+        let version = docker.client_version();
+        if (version.major_version, version.minor_version) < OLDEST_API {
+            let have = format!("{}.{}", version.major_version, version.minor_version);
+            return Err(EngineError::ApiVersion { endpoint, have, need: "1.41 (Docker 20.10, Podman 4)" });
+        }
+        let cache = guest_binary::cache_dir();
+        let guest = guest_binary::install(&cache)?;
+        let stop = CancellationToken::new();
+        let engine = Self {
+            shared: Arc::new(Shared {
+                docker,
+                endpoint,
+                owner: Owner::current(),
+                runtime: Handle::current(),
+                removals: TaskTracker::new(),
+                builds: Mutex::default(),
+                cache,
+                guest,
+                guest_is_uploaded: AtomicBool::new(false),
+                launched: AtomicU64::new(0),
+                live: Mutex::default(),
+                _background: stop.clone().drop_guard(),
+            }),
+        };
+        sweep::start(&engine.shared, stop.clone());
+        watchdog::start(&engine.shared, stop);
+        Ok(engine)
+    }
+
+    /// Waits for removals, then removes what is still ours.
+    pub(super) async fn close(&self) {
+        self.shared.removals.close();
+        self.shared.removals.wait().await;
+        // Failures are for the next sweep of any termsmith on this host.
+        let _ = self.shared.sweep(sweep::Whose::OursToo).await;
+    }
+
+    /// Removes a container in the background.
+    pub(super) fn remove_later(&self, id: &ContainerId) {
+        self.shared.live().remove(id);
+        let (shared, id) = (self.shared.clone(), id.clone());
+        let removal = async move {
+            let _ = shared.remove(id.as_str()).await;
+        };
+        self.shared.removals.spawn_on(removal, &self.shared.runtime);
+    }
+}
+
+impl Shared {
+    fn live(&self) -> MutexGuard<'_, HashMap<ContainerId, Watched>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A name that no other container on any engine has: given by us, so that even a container whose creation was never
+    /// answered can be removed.
+    fn new_name(&self) -> ContainerId {
+        let Owner { host, pid, started, .. } = &self.owner;
+        let number = self.launched.fetch_add(1, Ordering::Relaxed);
+        ContainerId(format!("termsmith-{host}-{pid}-{started}-{number}"))
+    }
+
+    /// Kills and removes a container with its volumes. One that is gone already is no error.
+    async fn remove(&self, name: &str) -> Result<(), EngineError> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        match self.docker.remove_container(name, Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) if matches!(api::status(&error), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(self.error("remove a container", error)),
+        }
+    }
+
+    fn error(&self, action: &'static str, error: bollard::errors::Error) -> EngineError {
+        api::engine_error(action, &self.endpoint, error)
+    }
+}
+
+/// `DOCKER_HOST`, or the first usual socket that is there.
+fn endpoint() -> String {
+    if let Ok(host) = env::var("DOCKER_HOST")
+        && !host.is_empty()
+    {
+        return host;
+    }
+    let runtime = env::var("XDG_RUNTIME_DIR").ok();
+    let of_user = |socket: &str| runtime.as_ref().map(|folder| format!("{folder}/{socket}"));
+    let candidates = [
+        Some(DEFAULT_SOCKET.to_owned()),
+        of_user("docker.sock"),
+        of_user("podman/podman.sock"),
+        Some("/run/podman/podman.sock".to_owned()),
+    ];
+    let there = candidates.into_iter().flatten().find(|path| std::path::Path::new(path).exists());
+    format!("unix://{}", there.as_deref().unwrap_or(DEFAULT_SOCKET))
+}
+
+const DEFAULT_SOCKET: &str = "/var/run/docker.sock";

@@ -1,0 +1,98 @@
+//! What the engine knows of one container: its state, files and differences.
+
+use bollard::models::ChangeType;
+use bollard::query_parameters::{
+    DownloadFromContainerOptionsBuilder, KillContainerOptionsBuilder, WaitContainerOptionsBuilder,
+};
+use futures_util::StreamExt as _;
+use std::time::Duration;
+
+use crate::sandbox::{ArchiveError, Change, ChangeKind, ContainerId, EngineError, SandboxError, StoppedState};
+
+use super::launch::GUEST_FOLDER;
+use super::{DockerEngine, api};
+
+/// The stream ends a moment before the engine has noted the exit. Longer than that, the container still runs.
+const EXIT_NOTED: Duration = Duration::from_secs(5);
+/// Exit status of a process that was killed.
+const KILLED: i64 = 128 + 9;
+
+impl DockerEngine {
+    /// Ends every process now. A container that has ended already is no error.
+    pub(in crate::sandbox) async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
+        // Never a stop: process 1 ignores SIGTERM, and nobody waits ten seconds for that.
+        let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
+        match self.shared.docker.kill_container(id.as_str(), Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) if api::status(&error) == Some(409) => Ok(()),
+            Err(error) => Err(self.shared.error("kill a container", error)),
+        }
+    }
+
+    /// How the container ended.
+    pub(in crate::sandbox) async fn state(&self, id: &ContainerId) -> Result<StoppedState, EngineError> {
+        let inspected = self.shared.docker.inspect_container(id.as_str(), None).await;
+        let inspected = inspected.map_err(|error| self.shared.error("inspect a container", error))?;
+        let state = inspected.state.unwrap_or_default();
+        Ok(StoppedState {
+            exit_code: state.exit_code.unwrap_or_default(),
+            oom_killed: state.oom_killed.unwrap_or_default(),
+        })
+    }
+
+    /// The connection has ended with `wire`. An engine that answers makes it the sandbox's fault.
+    pub(in crate::sandbox) async fn why_lost(&self, id: &ContainerId, wire: String) -> SandboxError {
+        let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
+        let mut exit = Box::pin(self.shared.docker.wait_container(id.as_str(), Some(options)));
+        let noted = tokio::time::timeout(EXIT_NOTED, exit.next()).await;
+        let state = match self.state(id).await {
+            Ok(state) => state,
+            Err(error) => return SandboxError::Engine(error),
+        };
+        let disk = self.shared.live().get(id).and_then(|watched| watched.killed.clone());
+        let cause = match (disk, noted) {
+            (Some(cause), _) => cause,
+            (None, Err(_)) => format!("its processes run, but {wire}"),
+            (None, Ok(_)) if state.oom_killed && state.exit_code == KILLED => "out of memory".to_owned(),
+            (None, Ok(_)) => format!("it ended with status {} ({wire})", state.exit_code),
+        };
+        SandboxError::Lost { cause }
+    }
+
+    /// The archive of one folder, bounded while it arrives.
+    pub(in crate::sandbox) async fn archive(
+        &self,
+        id: &ContainerId,
+        root: &str,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ArchiveError> {
+        let options = DownloadFromContainerOptionsBuilder::new().path(root).build();
+        let mut pieces = Box::pin(self.shared.docker.download_from_container(id.as_str(), Some(options)));
+        let mut tar = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|error| match self.shared.error("fetch files", error) {
+                EngineError::Refused { status: 404, .. } => ArchiveError::Missing { root: root.to_owned() },
+                error => ArchiveError::Engine(error),
+            })?;
+            if tar.len() as u64 + piece.len() as u64 > max_bytes {
+                return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
+            }
+            tar.extend_from_slice(&piece);
+        }
+        Ok(tar)
+    }
+
+    /// What differs from the image.
+    pub(in crate::sandbox) async fn changes(&self, id: &ContainerId) -> Result<Vec<Change>, EngineError> {
+        let changes = self.shared.docker.container_changes(id.as_str()).await;
+        let changes = changes.map_err(|error| self.shared.error("list changes", error))?.unwrap_or_default();
+        let kind = |kind| match kind {
+            ChangeType::_0 => ChangeKind::Modified,
+            ChangeType::_1 => ChangeKind::Added,
+            ChangeType::_2 => ChangeKind::Deleted,
+        };
+        let ours = |path: &str| path.strip_prefix(GUEST_FOLDER).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let changes = changes.into_iter().filter(|change| !ours(&change.path));
+        Ok(changes.map(|change| Change { path: change.path, kind: kind(change.kind) }).collect())
+    }
+}

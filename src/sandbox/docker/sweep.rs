@@ -1,0 +1,134 @@
+//! Finding what nobody will remove any more.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bollard::models::ContainerSummary;
+use bollard::query_parameters::{ListContainersOptionsBuilder, ListImagesOptionsBuilder};
+use tokio_util::sync::CancellationToken;
+
+use crate::sandbox::owner::{Owner, start_time};
+use crate::sandbox::{CleanScope, ContainerId, EngineError, Removed};
+
+use super::{DockerEngine, OWNER_LABEL, SWEEP_EVERY, Shared, TASK_LABEL};
+
+/// A container of ours that no sandbox knows: its creation was given up and landed late. Younger ones may still be on their way
+/// into the list of live ones of another clone.
+const UNKNOWN_AGE: Duration = Duration::from_secs(60);
+
+/// Whose containers a sweep takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Of dead owners, and what of ours no sandbox knows.
+    Orphans,
+    /// Of this process too: it is about to end.
+    OursToo,
+    /// Everybody's.
+    All,
+}
+
+impl DockerEngine {
+    /// Removes orphans.
+    pub(in crate::sandbox) async fn sweep(&self) -> Result<usize, EngineError> {
+        let removed = self.shared.sweep(Whose::Orphans).await?;
+        Ok(removed.containers + removed.images)
+    }
+
+    /// Removes what carries our labels.
+    pub(in crate::sandbox) async fn remove_all(&self, scope: CleanScope) -> Result<Removed, EngineError> {
+        let whose = if scope == CleanScope::Orphans { Whose::Orphans } else { Whose::All };
+        let mut removed = self.shared.sweep(whose).await?;
+        if scope == CleanScope::Everything {
+            for (reference, _) in self.shared.images(TASK_LABEL).await? {
+                self.shared.remove_image(&reference).await?;
+                removed.images += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// Sweeps now and from time to time until `stop`.
+pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
+    let weak = Arc::downgrade(shared);
+    tokio::spawn(stop.run_until_cancelled_owned(async move {
+        while let Some(shared) = weak.upgrade() {
+            // A failed sweep is repeated soon, and whoever needs the engine finds out why.
+            let _ = shared.sweep(Whose::Orphans).await;
+            drop(shared);
+            tokio::time::sleep(SWEEP_EVERY).await;
+        }
+    }));
+}
+
+impl Shared {
+    pub(super) async fn sweep(&self, whose: Whose) -> Result<Removed, EngineError> {
+        let mut removed = Removed::default();
+        for container in self.containers().await? {
+            let owner = label(&container).and_then(|label| Owner::parse(label));
+            let Some(name) = container.names.iter().flatten().next() else { continue };
+            let name = name.trim_start_matches('/');
+            let takes = match whose {
+                Whose::All => true,
+                Whose::OursToo => owner.as_ref() == Some(&self.owner) || self.is_orphan(owner.as_ref()),
+                Whose::Orphans => {
+                    self.is_orphan(owner.as_ref())
+                        || (owner.as_ref() == Some(&self.owner) && self.is_unknown(name, &container))
+                }
+            };
+            if takes {
+                self.remove(name).await?;
+                removed.containers += 1;
+            }
+        }
+        // After the containers: an image in use cannot be removed.
+        for (reference, owner) in self.images(OWNER_LABEL).await? {
+            let owner = Owner::parse(&owner);
+            let takes = match whose {
+                Whose::All => true,
+                Whose::OursToo => owner.as_ref() == Some(&self.owner) || self.is_orphan(owner.as_ref()),
+                Whose::Orphans => self.is_orphan(owner.as_ref()),
+            };
+            if takes {
+                self.remove_image(&reference).await?;
+                removed.images += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn is_orphan(&self, owner: Option<&Owner>) -> bool {
+        owner.is_some_and(|owner| owner.is_dead(&self.owner, start_time))
+    }
+
+    fn is_unknown(&self, name: &str, container: &ContainerSummary) -> bool {
+        let created = Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.saturating_sub(created) > UNKNOWN_AGE && !self.live().contains_key(&ContainerId(name.to_owned()))
+    }
+
+    async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
+        let filters = HashMap::from([("label", vec![OWNER_LABEL])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+        let listed = self.docker.list_containers(Some(options)).await;
+        listed.map_err(|error| self.error("list containers", error))
+    }
+
+    /// Name (or id, if it has none) and label value of every image with that label.
+    async fn images(&self, label: &str) -> Result<Vec<(String, String)>, EngineError> {
+        let filters = HashMap::from([("label", vec![label])]);
+        let options = ListImagesOptionsBuilder::new().filters(&filters).build();
+        let listed = self.docker.list_images(Some(options)).await;
+        let listed = listed.map_err(|error| self.error("list images", error))?;
+        let named = listed.into_iter().map(|mut image| {
+            let value = image.labels.remove(label).unwrap_or_default();
+            (image.repo_tags.into_iter().next().unwrap_or(image.id), value)
+        });
+        Ok(named.collect())
+    }
+}
+
+fn label(container: &ContainerSummary) -> Option<&str> {
+    container.labels.as_ref()?.get(OWNER_LABEL).map(String::as_str)
+}

@@ -1,0 +1,105 @@
+//! Three tiers that must not be mixed: the engine failed (try again), the sandbox died (the solver's doing),
+//! or the file or image asked for is not what was asked for (data).
+
+use std::io;
+use std::path::PathBuf;
+
+/// The engine failed. Nothing is known about whoever worked in the sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("cannot reach the container engine at `{endpoint}`: {message}\nhint: {hint}")]
+    Unreachable { endpoint: String, message: String, hint: &'static str },
+    #[error("the engine at `{endpoint}` speaks API {have}, and termsmith needs {need} or newer")]
+    ApiVersion { endpoint: String, have: String, need: &'static str },
+    #[error("base image `{base}` is not on the engine and cannot be pulled: {message}\nhint: `termsmith doctor --fix` bootstraps Debian bases")]
+    MissingImage { base: String, message: String },
+    #[error("container `{container}` is not there any more")]
+    NoSuchContainer { container: String },
+    #[error("the engine refused to {action} (status {status}): {message}")]
+    Refused { action: &'static str, status: u16, message: String },
+    #[error("failed to {action}: {message}")]
+    Transport { action: &'static str, message: String },
+    #[error("the guest did not start: {message}")]
+    Guest { message: String },
+    #[error("the {engine} engine cannot {action}")]
+    Unsupported { engine: &'static str, action: &'static str },
+    #[error("failed to {action} `{path}`: {source}")]
+    Io { action: &'static str, path: PathBuf, #[source] source: io::Error },
+}
+
+impl EngineError {
+    /// Whether the same call may succeed later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Transport { .. } | Self::Guest { .. } => true,
+            Self::Refused { status, .. } => *status >= 500 || *status == 409 || *status == 429,
+            Self::ApiVersion { .. }
+            | Self::MissingImage { .. }
+            | Self::NoSuchContainer { .. }
+            | Self::Unsupported { .. }
+            | Self::Io { .. } => false,
+        }
+    }
+}
+
+/// Why there is no image.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The Dockerfile is bad: data for whoever wrote it.
+    #[error("the image build failed:\n{}", last_lines(log))]
+    Build { log: String },
+    #[error("the image build took longer than {seconds} s")]
+    TimedOut { seconds: u64, log: String },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Why a sandbox gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The guest is gone while the engine answers: what ran in the sandbox has killed it, or a limit has.
+    #[error("the sandbox was lost: {cause}")]
+    Lost { cause: String },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Never sent.
+    #[error("{what} has {bytes} bytes, and {max} are allowed")]
+    TooLarge { what: &'static str, bytes: usize, max: usize },
+    /// Never sent.
+    #[error("{what} holds a NUL byte")]
+    Nul { what: &'static str },
+    /// The guest could not do it: the path is a folder, the disk is full, there is no `bash`.
+    #[error("{message}")]
+    Failed { message: String },
+}
+
+/// Why a file could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum GetError {
+    #[error("`{path}` is not there")]
+    Missing { path: String },
+    #[error("`{path}` is not a regular file")]
+    NotRegular { path: String },
+    #[error("`{path}` has more than {max} bytes")]
+    TooLarge { path: String, max: u64 },
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+}
+
+/// Why a folder of a stopped container could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    #[error("`{root}` is not there")]
+    Missing { root: String },
+    #[error("`{root}` has more than {max} bytes")]
+    TooLarge { root: String, max: u64 },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// The end of a build log: where the failing step stands.
+fn last_lines(log: &str) -> String {
+    const LINES: usize = 20;
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

@@ -1,0 +1,111 @@
+//! Commands and programs: what may be asked of a sandbox, and what comes back.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::model::ShellOutcome;
+
+/// How long one shell command may take and how much of its output is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecLimit {
+    pub timeout: Duration,
+    /// Bytes of output kept: the first half and the last half of it. What lies between is counted and dropped.
+    pub keep: usize,
+}
+
+impl Default for ExecLimit {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(30), keep: DEFAULT_KEEP }
+    }
+}
+
+/// What an observation can show a model is far less; a log worth reading afterwards is rarely more.
+const DEFAULT_KEEP: usize = 64 * 1024;
+
+/// How one command of the long-lived shell ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellResult {
+    pub outcome: ShellOutcome,
+    /// Standard output and error in the order written. What a background job wrote since the last command comes first.
+    /// Where bytes were dropped stands a line `… N bytes omitted …`.
+    pub output: Vec<u8>,
+    /// Bytes that were written, kept or not.
+    pub bytes: u64,
+    /// The shell had to be replaced: its folder, variables and functions are lost.
+    pub shell_restarted: bool,
+    /// Measured in the guest.
+    pub took: Duration,
+}
+
+/// A program to be run outside the shell, in a session of its own and with no environment but its own.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub argv: Vec<OsString>,
+    pub env: Vec<(OsString, OsString)>,
+    /// Absolute folder.
+    pub cwd: String,
+    pub stdin: Vec<u8>,
+    pub timeout: Duration,
+    /// Bytes kept of each of the two outputs, as in [`ExecLimit::keep`].
+    pub keep: usize,
+}
+
+impl Process {
+    /// A program by absolute path or by the `PATH` of its own environment, in `/`, without input.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        let limit = ExecLimit::default();
+        Self {
+            argv: vec![program.into()],
+            env: Vec::new(),
+            cwd: "/".to_owned(),
+            stdin: Vec::new(),
+            timeout: limit.timeout,
+            keep: limit.keep,
+        }
+    }
+
+    /// Appends arguments.
+    #[must_use]
+    pub fn args<T: Into<OsString>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.argv.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds one environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// How a program of [`Process`] ended. A failing program is data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessOutcome {
+    Exited(i32),
+    Signaled(i32),
+    TimedOut,
+    /// It could not be started (no such file, not executable, no such folder).
+    NotStarted(String),
+}
+
+/// What a program of [`Process`] left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessResult {
+    pub outcome: ProcessOutcome,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// Bytes that were written, kept or not.
+    pub stdout_bytes: u64,
+    /// Bytes that were written, kept or not.
+    pub stderr_bytes: u64,
+    /// Measured in the guest.
+    pub took: Duration,
+}
+
+impl ProcessResult {
+    /// Whether it exited with status 0.
+    pub fn success(&self) -> bool {
+        self.outcome == ProcessOutcome::Exited(0)
+    }
+}

@@ -1,0 +1,44 @@
+//! The embedded guest, and where the engine finds it on this host.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::EngineError;
+
+/// The static program that `build.rs` compiled.
+pub(super) const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
+
+/// Folder for what one build of the tool shares between its processes: the guest, locks.
+pub(super) fn cache_dir() -> PathBuf {
+    let from = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")));
+    base.unwrap_or_else(std::env::temp_dir).join("termsmith")
+}
+
+/// Writes the guest into `cache` unless it is there. The name is its hash, so builds do not disturb each other.
+pub(super) fn install(cache: &Path) -> Result<PathBuf, EngineError> {
+    let path = cache.join(format!("guest-{}", &blake3::hash(BYTES).to_hex()[..16]));
+    // The content is checked, not only the name: a full disk or another user may have left something else.
+    if fs::read(&path).is_ok_and(|bytes| bytes == BYTES) {
+        return Ok(path);
+    }
+    let temporary = cache.join(format!("guest.{}.part", std::process::id()));
+    let written = fs::create_dir_all(cache)
+        .and_then(|()| write_executable(&temporary))
+        .and_then(|()| fs::rename(&temporary, &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(source) => Err(EngineError::Io { action: "write the guest to", path, source }),
+    }
+}
+
+fn write_executable(path: &Path) -> io::Result<()> {
+    const MODE: u32 = 0o755;
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path)?;
+    file.write_all(BYTES)?;
+    // The umask may have taken bits away, and a container's root may be another user here.
+    file.set_permissions(fs::Permissions::from_mode(MODE))?;
+    file.sync_all()
+}

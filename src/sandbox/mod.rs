@@ -1,0 +1,40 @@
+//! Sandboxes: containers with a guest in them. Knows nothing of tasks.
+//!
+//! - [`Engine`] finds or builds an [`Image`], starts a container whose main process is the guest, and hands over the byte stream
+//!   to it. It knows nothing of commands. `docker` is Docker and Podman; `process` is for tests.
+//! - [`Sandbox`] is everything one can do in a running container, written once over that stream (`connection`): commands in a
+//!   long-lived shell, programs, files, terminals ([`Pty`]), a socket whose other end is the host ([`RelayCall`]).
+//! - [`Stopped`] is what is left when all processes are gone: files as data, and a state that can be committed.
+//!
+//! Errors come in three tiers that are never mixed, see `error`. Whatever is dropped is removed; [`Engine::close`] waits for
+//! that, and `owner` labels let any later process find what a killed one has left.
+
+mod connection;
+mod container;
+mod docker;
+mod engine;
+mod error;
+mod exec;
+mod guest_binary;
+mod image;
+mod owner;
+mod process;
+mod pty;
+mod relay;
+#[expect(clippy::module_inception, reason = "the room is named after its main noun")]
+mod sandbox;
+mod spec;
+mod stopped;
+
+pub use container::ContainerId;
+pub use docker::DockerEngine;
+pub use engine::Engine;
+pub use error::{ArchiveError, EngineError, GetError, ImageError, SandboxError};
+pub use exec::{ExecLimit, Process, ProcessOutcome, ProcessResult, ShellResult};
+pub use image::Image;
+pub use process::ProcessEngine;
+pub use pty::{Pty, PtyEvent, PtyInput, PtySize};
+pub use relay::RelayCall;
+pub use sandbox::Sandbox;
+pub use spec::{CleanScope, ImageSpec, LaunchSpec, Network, Preload, Removed};
+pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};

@@ -1,0 +1,103 @@
+//! Who owns a container: so that what a killed process left is removed, and what a living one uses is not.
+
+use std::fmt;
+use std::fs;
+
+/// One process of one host, for all time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// Host and PID namespace: within it, and only there, process numbers can be judged.
+    pub(super) host: String,
+    /// Boot of that host; process numbers of an earlier one mean nothing.
+    pub(super) boot: String,
+    pub(super) pid: u32,
+    /// Start time in clock ticks since boot: the number alone may have been given to another process.
+    pub(super) started: u64,
+}
+
+impl Owner {
+    /// This process.
+    pub(super) fn current() -> Self {
+        let pid = std::process::id();
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let machine = ["/etc/machine-id", "/etc/hostname", "/proc/sys/kernel/hostname"].map(read);
+        let machine = machine.into_iter().find(|id| !id.is_empty()).unwrap_or_default();
+        // Containers made from one image often share their machine id; their PID namespaces differ.
+        let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        let host = digest(&format!("{machine} {}", namespace.display()));
+        let boot = digest(&read("/proc/sys/kernel/random/boot_id"));
+        Self { host, boot, pid, started: start_time(pid).unwrap_or_default() }
+    }
+
+    /// Reads a label.
+    pub(super) fn parse(label: &str) -> Option<Self> {
+        let mut fields = label.split(':');
+        let owner = Self {
+            host: fields.next()?.to_owned(),
+            boot: fields.next()?.to_owned(),
+            pid: fields.next()?.parse().ok()?,
+            started: fields.next()?.parse().ok()?,
+        };
+        fields.next().is_none().then_some(owner)
+    }
+
+    /// Whether the owner is certainly gone, as far as `observer` can tell. Owners on other hosts never are.
+    pub(super) fn is_dead(&self, observer: &Self, start_time: impl Fn(u32) -> Option<u64>) -> bool {
+        self.host == observer.host && (self.boot != observer.boot || start_time(self.pid) != Some(self.started))
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}:{}", self.host, self.boot, self.pid, self.started)
+    }
+}
+
+/// When a process was started, if it lives: field 22 of proc(5), counted from the last `)` because names may hold anything.
+pub(super) fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let is_zombie = matches!(fields.next()?, "Z" | "X");
+    let started = fields.nth(18)?.parse().ok()?;
+    (!is_zombie).then_some(started)
+}
+
+/// Short enough for names, long enough to tell hosts apart.
+fn digest(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..12].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_round_trip() {
+        let owner = Owner::current();
+        assert_eq!(Owner::parse(&owner.to_string()), Some(owner));
+        for bad in ["", "a:b:1", "a:b:x:1", "a:b:1:x", "a:b:1:2:3"] {
+            assert_eq!(Owner::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_certainly_gone_is_dead() {
+        let observer = Owner { host: "h".into(), boot: "b".into(), pid: 1, started: 10 };
+        let check = |owner: Owner, alive: Option<u64>, dead: bool| {
+            assert_eq!(owner.is_dead(&observer, |_| alive), dead, "{owner:?} {alive:?}");
+        };
+        check(Owner { pid: 7, ..observer.clone() }, Some(10), false);
+        check(Owner { pid: 7, ..observer.clone() }, None, true);
+        check(Owner { pid: 7, ..observer.clone() }, Some(11), true);
+        check(Owner { boot: "earlier".into(), ..observer.clone() }, Some(10), true);
+        check(Owner { host: "other".into(), ..observer.clone() }, None, false);
+        check(Owner { host: "other".into(), boot: "earlier".into(), ..observer.clone() }, None, false);
+    }
+
+    #[test]
+    fn this_process_lives() {
+        let owner = Owner::current();
+        assert!(!owner.is_dead(&owner, start_time));
+    }
+}

@@ -1,0 +1,162 @@
+//! The guest as a child of this process, in a temporary folder. For tests: it isolates nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::stream;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use super::connection::{Closed, Connection, Piece, Streams};
+use super::container::{Backend, Container};
+use super::{
+    ArchiveError, ContainerId, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox, SandboxError, guest_binary,
+};
+
+/// How long a guest may take to kill its children and end when its input is closed.
+const FAREWELL: Duration = Duration::from_secs(5);
+const READ_PIECE: usize = 64 * 1024;
+/// The only thing of the host's environment that a guest gets; without it there is no `bash`.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Runs guests as children. Limits, capabilities and networks are ignored, and the image is the host.
+#[derive(Clone)]
+pub struct ProcessEngine {
+    removals: TaskTracker,
+    launched: Arc<AtomicU64>,
+}
+
+/// One guest and its folder.
+pub(super) struct ProcessContainer {
+    root: PathBuf,
+    child: Arc<tokio::sync::Mutex<Child>>,
+    removals: TaskTracker,
+    runtime: Handle,
+}
+
+impl ProcessEngine {
+    pub(super) fn new() -> Self {
+        Self { removals: TaskTracker::new(), launched: Arc::default() }
+    }
+
+    /// There is only one image: this host.
+    pub(super) fn image(&self, spec: &ImageSpec<'_>) -> Image {
+        Image::named(spec.digest)
+    }
+
+    /// Starts a guest. Its work directory and home is a new temporary folder, below which preloads are unpacked.
+    pub(super) async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
+        if spec.network != Network::None {
+            return Err(EngineError::Unsupported { engine: "process", action: "join a network" });
+        }
+        let number = self.launched.fetch_add(1, Ordering::Relaxed);
+        let id = format!("termsmith-{}-{number}", std::process::id());
+        let root = std::env::temp_dir().join(&id);
+        let io = |action| {
+            let path = root.clone();
+            move |source| EngineError::Io { action, path, source }
+        };
+        std::fs::create_dir(&root).map_err(io("make"))?;
+        for preload in &spec.preload {
+            let dest = root.join(preload.dest.trim_start_matches('/'));
+            std::fs::create_dir_all(&dest)
+                .and_then(|()| tar::Archive::new(preload.tar.as_slice()).unpack(&dest))
+                .map_err(io("unpack files into"))?;
+        }
+        let guest = guest_binary::install(&guest_binary::cache_dir())?;
+        let mut command = Command::new(guest);
+        command.env_clear().env("PATH", PATH).current_dir(&root).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(io("start a guest in"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(EngineError::Guest { message: "its streams are missing".to_owned() });
+        };
+        let container = Container {
+            id: ContainerId(id),
+            engine: Backend::Process(ProcessContainer {
+                root: root.clone(),
+                child: Arc::new(tokio::sync::Mutex::new(child)),
+                removals: self.removals.clone(),
+                runtime: Handle::current(),
+            }),
+        };
+        let output = stream::unfold(output, |mut output| async move {
+            let mut piece = vec![0; READ_PIECE];
+            match output.read(&mut piece).await {
+                Ok(0) => None,
+                Ok(count) => {
+                    piece.truncate(count);
+                    Some((Ok(Piece::Out(piece)), output))
+                }
+                Err(error) => Some((Err(error.to_string()), output)),
+            }
+        });
+        let streams = Streams { input: Box::pin(input), output: Box::pin(output) };
+        let workdir = root.to_string_lossy().into_owned();
+        match Connection::open(streams, &workdir, &workdir).await {
+            Ok(connection) => Ok(Sandbox { connection, container, workdir }),
+            Err(Closed(message)) => Err(EngineError::Guest { message }),
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        self.removals.close();
+        self.removals.wait().await;
+    }
+}
+
+impl ProcessContainer {
+    /// Waits for the guest, which kills its children when its input is closed, and helps if it does not.
+    pub(super) async fn kill(&self) {
+        end(&self.child).await;
+    }
+
+    pub(super) async fn why_lost(&self, wire: String) -> SandboxError {
+        let status = self.child.lock().await.try_wait();
+        let status = status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
+        SandboxError::Lost { cause: format!("guest: {status} ({wire})") }
+    }
+
+    /// The archive of a folder below the work directory, with paths as the Docker engine writes them.
+    pub(super) fn archive(&self, root: &str, max_bytes: u64) -> Result<Vec<u8>, ArchiveError> {
+        let path = Path::new(root);
+        if !path.starts_with(&self.root) || path.symlink_metadata().is_err() {
+            return Err(ArchiveError::Missing { root: root.to_owned() });
+        }
+        let name = path.file_name().map(PathBuf::from).unwrap_or_default();
+        let mut tar = tar::Builder::new(Vec::new());
+        tar.follow_symlinks(false);
+        let packed = if path.is_dir() { tar.append_dir_all(&name, path) } else { tar.append_path_with_name(path, &name) };
+        let bytes = packed.and_then(|()| tar.into_inner());
+        let bytes =
+            bytes.map_err(|source| EngineError::Io { action: "pack", path: path.to_owned(), source })?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
+        }
+        Ok(bytes)
+    }
+
+    /// Ends the guest and removes its folder in the background.
+    pub(super) fn remove_later(&self) {
+        let (child, root) = (self.child.clone(), self.root.clone());
+        let removal = async move {
+            end(&child).await;
+            // A folder that cannot be removed is the operating system's to clean: it lies in the temporary folder.
+            let _ = tokio::fs::remove_dir_all(root).await;
+        };
+        self.removals.spawn_on(removal, &self.runtime);
+    }
+}
+
+async fn end(child: &tokio::sync::Mutex<Child>) {
+    let mut child = child.lock().await;
+    if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
+        // It is a child that we have not waited for, so the number is still its own.
+        let _ = child.kill().await;
+    }
+}

@@ -1,0 +1,358 @@
+//! A running sandbox: commands, programs, files, terminals and the relay, written once over the guest's frames.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::guest::frame::{CHUNK, How, MAX_COMMAND, MAX_INPUT, Program, Stream, ToGuest, ToHost};
+use crate::model::{FileTree, ShellOutcome};
+
+use super::connection::{Closed, Connection, Operation};
+use super::container::Container;
+use super::pty::{Pty, PtySize};
+use super::relay::{self, RelayCall};
+use super::stopped::Stopped;
+use super::{
+    ContainerId, EngineError, ExecLimit, GetError, Process, ProcessOutcome, ProcessResult, SandboxError, ShellResult,
+};
+
+/// How much longer than its own time-out an answer may take: the guest's two stages, and a host under load.
+const ANSWER_SLACK: Duration = Duration::from_secs(30);
+/// Longest time for a file operation, which no program in the sandbox can delay except by using up the machine.
+const FILE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Most output that is kept of anything, so that a caller's mistake does not become the guest's memory.
+const MAX_KEEP: usize = MAX_INPUT;
+/// The line that the guest puts where bytes are missing, at its longest.
+const MARKER_SLACK: usize = 64;
+
+/// A container with a guest in it.
+///
+/// All methods take `&self` and may run at once; shell commands queue. A future that is dropped ends what it started in the
+/// guest, and the connection stays usable. Dropping the sandbox removes the container.
+pub struct Sandbox {
+    pub(super) connection: Arc<Connection>,
+    pub(super) container: Container,
+    pub(super) workdir: String,
+}
+
+impl Sandbox {
+    /// Runs one command in the long-lived shell: folder, variables and functions are those that the last one left.
+    ///
+    /// Its standard input is empty. At the time-out its processes are killed and the shell goes on; services that earlier
+    /// commands started survive, and so does whatever took itself into a session of its own.
+    pub async fn shell(&self, command: &str, limit: &ExecLimit) -> Result<ShellResult, SandboxError> {
+        fits("the command", command.len(), MAX_COMMAND)?;
+        no_nul("the command", command.as_bytes())?;
+        let keep = limit.keep.min(MAX_KEEP);
+        let request = |id| ToGuest::Shell {
+            id,
+            timeout_ms: millis(limit.timeout),
+            keep: keep as u64,
+            command: command.as_bytes().to_vec(),
+        };
+        let ended = self.run(request, &[], limit.timeout, keep).await?;
+        let ToHost::ShellDone { how, restarted, bytes, micros, .. } = ended.last else {
+            return Err(self.nonsense(&ended.last).await);
+        };
+        let outcome = match how {
+            How::Exited(status) => ShellOutcome::Exited(status),
+            How::TimedOut => ShellOutcome::TimedOut,
+            How::ShellDied(status) | How::Signaled(status) => ShellOutcome::ShellDied(status),
+        };
+        let took = Duration::from_micros(micros);
+        Ok(ShellResult { outcome, output: ended.stdout, bytes, shell_restarted: restarted, took })
+    }
+
+    /// Runs one program outside the shell. When it ends or its time is up, its whole session is killed.
+    pub async fn spawn(&self, process: &Process) -> Result<ProcessResult, SandboxError> {
+        fits("standard input", process.stdin.len(), MAX_INPUT)?;
+        let program = program(process)?;
+        let keep = process.keep.min(MAX_KEEP);
+        let request = |id| ToGuest::Spawn {
+            id,
+            timeout_ms: millis(process.timeout),
+            keep: keep as u64,
+            program,
+        };
+        let ended = match self.run(request, &process.stdin, process.timeout, keep).await {
+            Ok(ended) => ended,
+            Err(SandboxError::Failed { message }) => return Ok(not_started(message)),
+            Err(error) => return Err(error),
+        };
+        let ToHost::ProcessDone { how, stdout, stderr, micros, .. } = ended.last else {
+            return Err(self.nonsense(&ended.last).await);
+        };
+        Ok(ProcessResult {
+            outcome: process_outcome(how),
+            stdout: ended.stdout,
+            stderr: ended.stderr,
+            stdout_bytes: stdout,
+            stderr_bytes: stderr,
+            took: Duration::from_micros(micros),
+        })
+    }
+
+    /// Writes a file with the permission bits `mode`; makes its folders. What stood there before, be it a link or a device, is
+    /// replaced in one step.
+    pub async fn put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
+        let operation = self.begin_put(path, bytes, mode).await?;
+        self.end_put(operation).await
+    }
+
+    /// Writes every file of `tree` below `dir`.
+    pub async fn put_tree(&self, dir: &str, tree: &FileTree) -> Result<(), SandboxError> {
+        // All are sent before the first answer is awaited: one round trip, not one for each file.
+        let mut begun = Vec::new();
+        for (path, file) in tree.iter() {
+            begun.push(self.begin_put(&format!("{dir}/{path}"), &file.bytes, file.mode()).await?);
+        }
+        for operation in begun {
+            self.end_put(operation).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a regular file of at most `max` bytes; never follows a link in the last component of `path`.
+    pub async fn get(&self, path: &str, max: u64) -> Result<Vec<u8>, GetError> {
+        no_nul("the path", path.as_bytes())?;
+        let limit = usize::try_from(max).unwrap_or(usize::MAX);
+        let request = |id| ToGuest::Get { id, max, path: path.as_bytes().to_vec() };
+        let (mut operation, errno) = (self.begin(request).await?, |errno| match errno {
+            ENOENT | ENOTDIR => Some(GetError::Missing { path: path.to_owned() }),
+            EINVAL => Some(GetError::NotRegular { path: path.to_owned() }),
+            EFBIG => Some(GetError::TooLarge { path: path.to_owned(), max }),
+            _ => None,
+        });
+        let mut content = Vec::new();
+        loop {
+            match self.next(&mut operation, FILE_TIMEOUT).await? {
+                ToHost::Chunk { bytes, .. } if content.len() + bytes.len() <= limit => content.extend_from_slice(&bytes),
+                // It has grown since the guest looked at its size.
+                ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),
+                ToHost::Done { .. } => return Ok(content),
+                ToHost::Failed { errno: code, message, .. } => {
+                    return Err(errno(code).unwrap_or_else(|| failed(&message).into()));
+                }
+                other => return Err(self.nonsense(&other).await.into()),
+            }
+        }
+    }
+
+    /// Starts a program on a pseudo-terminal of its own; its time-out, standard input and `keep` are not used. Nothing has to be
+    /// installed in the image for that.
+    pub async fn pty(&self, process: &Process, size: PtySize) -> Result<Pty, SandboxError> {
+        let program = program(process)?;
+        let request = |id| ToGuest::Pty { id, rows: size.rows, cols: size.cols, program };
+        let mut operation = self.begin(request).await?;
+        match self.next(&mut operation, FILE_TIMEOUT).await? {
+            ToHost::Done { .. } => Ok(Pty::new(operation)),
+            ToHost::Failed { message, .. } => Err(failed(&message)),
+            other => Err(self.nonsense(&other).await),
+        }
+    }
+
+    /// Has the guest listen on a Unix socket (mode 0600). What a caller writes up to its end of file, 16 MiB at most, becomes one
+    /// [`RelayCall`]; the reply is written back and the connection closed. Dropping the receiver closes the socket.
+    pub async fn serve_relay(&self, socket_path: &str) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
+        no_nul("the path", socket_path.as_bytes())?;
+        let request = |id| ToGuest::Listen { id, path: socket_path.as_bytes().to_vec() };
+        let mut operation = self.begin(request).await?;
+        match self.next(&mut operation, FILE_TIMEOUT).await? {
+            ToHost::Done { .. } => Ok(relay::serve(operation)),
+            ToHost::Failed { message, .. } => Err(failed(&message)),
+            other => Err(self.nonsense(&other).await),
+        }
+    }
+
+    /// The engine's name for the container.
+    pub fn id(&self) -> &ContainerId {
+        &self.container.id
+    }
+
+    /// The folder in which the shell starts. The process engine has no `/app`, so this is what callers ask.
+    pub fn workdir(&self) -> &str {
+        &self.workdir
+    }
+
+    /// Kills every process at once; the files stay until the result is dropped.
+    pub async fn stop(self) -> Result<Stopped, EngineError> {
+        self.container.kill().await?;
+        Ok(Stopped::new(self.container))
+    }
+
+    /// Kills and removes it, off the caller's path; [`super::Engine::close`] waits for that. Dropping does the same.
+    pub async fn destroy(self) {}
+
+    /// Sends a request and its input, and collects output until the last answer.
+    async fn run(
+        &self,
+        request: impl FnOnce(u32) -> ToGuest,
+        input: &[u8],
+        timeout: Duration,
+        keep: usize,
+    ) -> Result<Ended, SandboxError> {
+        let answer_by = tokio::time::Instant::now() + timeout + ANSWER_SLACK;
+        let mut operation = self.begin(request).await?;
+        let sender = operation.sender();
+        let id = operation.id;
+        // Input is sent while answers are read: a program may fill its output before it has read all of its input.
+        let send = async move {
+            for piece in input.chunks(CHUNK) {
+                sender.send(&ToGuest::Data { id, bytes: piece.to_vec() }).await?;
+            }
+            sender.send(&ToGuest::End { id }).await
+        };
+        let receive = async {
+            let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+            loop {
+                match self.next_by(&mut operation, answer_by).await? {
+                    ToHost::Chunk { stream, bytes, .. } => {
+                        let collected = if stream == Stream::Out { &mut stdout } else { &mut stderr };
+                        if collected.len() + bytes.len() > keep + MARKER_SLACK {
+                            return Err(self.lost("the guest sent more output than it may".to_owned()).await);
+                        }
+                        collected.extend_from_slice(&bytes);
+                    }
+                    ToHost::Failed { message, .. } => return Err(failed(&message)),
+                    last => return Ok(Ended { stdout, stderr, last }),
+                }
+            }
+        };
+        let mut receive = std::pin::pin!(receive);
+        let mut send = std::pin::pin!(send);
+        tokio::select! {
+            biased;
+            ended = &mut receive => ended,
+            sent = &mut send => match sent {
+                Ok(()) => receive.await,
+                Err(Closed(why)) => Err(self.lost(why).await),
+            },
+        }
+    }
+
+    async fn begin_put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<Operation, SandboxError> {
+        no_nul("the path", path.as_bytes())?;
+        let operation = self.begin(|id| ToGuest::Put { id, mode, path: path.as_bytes().to_vec() }).await?;
+        for piece in bytes.chunks(CHUNK) {
+            self.send(&operation, &ToGuest::Data { id: operation.id, bytes: piece.to_vec() }).await?;
+        }
+        self.send(&operation, &ToGuest::End { id: operation.id }).await?;
+        Ok(operation)
+    }
+
+    async fn end_put(&self, mut operation: Operation) -> Result<(), SandboxError> {
+        match self.next(&mut operation, FILE_TIMEOUT).await? {
+            ToHost::Done { .. } => Ok(()),
+            ToHost::Failed { message, .. } => Err(failed(&message)),
+            other => Err(self.nonsense(&other).await),
+        }
+    }
+
+    async fn begin(&self, request: impl FnOnce(u32) -> ToGuest) -> Result<Operation, SandboxError> {
+        let operation = match self.connection.operation() {
+            Ok(operation) => operation,
+            Err(Closed(why)) => return Err(self.lost(why).await),
+        };
+        self.send(&operation, &request(operation.id)).await?;
+        Ok(operation)
+    }
+
+    async fn send(&self, operation: &Operation, message: &ToGuest) -> Result<(), SandboxError> {
+        match operation.send(message).await {
+            Ok(()) => Ok(()),
+            Err(Closed(why)) => Err(self.lost(why).await),
+        }
+    }
+
+    async fn next(&self, operation: &mut Operation, timeout: Duration) -> Result<ToHost, SandboxError> {
+        self.next_by(operation, tokio::time::Instant::now() + timeout).await
+    }
+
+    async fn next_by(
+        &self,
+        operation: &mut Operation,
+        answer_by: tokio::time::Instant,
+    ) -> Result<ToHost, SandboxError> {
+        match tokio::time::timeout_at(answer_by, operation.next()).await {
+            Ok(Ok(reply)) => {
+                operation.finished = matches!(
+                    reply,
+                    ToHost::ShellDone { .. } | ToHost::ProcessDone { .. } | ToHost::Failed { .. } | ToHost::Done { .. }
+                );
+                Ok(reply)
+            }
+            Ok(Err(Closed(why))) => Err(self.lost(why).await),
+            Err(_) => Err(SandboxError::Lost { cause: "the guest does not answer".to_owned() }),
+        }
+    }
+
+    async fn lost(&self, wire: String) -> SandboxError {
+        self.container.why_lost(wire).await
+    }
+
+    /// A frame of the wrong kind: whoever speaks there is not our guest.
+    async fn nonsense(&self, reply: &ToHost) -> SandboxError {
+        self.lost(format!("the guest answered {reply:?}")).await
+    }
+}
+
+const ENOENT: i32 = 2;
+const ENOTDIR: i32 = 20;
+const EINVAL: i32 = 22;
+const EFBIG: i32 = 27;
+
+/// What [`Sandbox::run`] collected.
+struct Ended {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    last: ToHost,
+}
+
+/// How the guest's word for an ending reads here.
+pub(super) fn process_outcome(how: How) -> ProcessOutcome {
+    match how {
+        How::Exited(status) | How::ShellDied(status) => ProcessOutcome::Exited(status),
+        How::Signaled(signal) => ProcessOutcome::Signaled(signal),
+        How::TimedOut => ProcessOutcome::TimedOut,
+    }
+}
+
+fn not_started(message: String) -> ProcessResult {
+    ProcessResult {
+        outcome: ProcessOutcome::NotStarted(message),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        took: Duration::ZERO,
+    }
+}
+
+fn program(process: &Process) -> Result<Program, SandboxError> {
+    let argv: Vec<Vec<u8>> = process.argv.iter().map(|arg| arg.as_bytes().to_vec()).collect();
+    let entry = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
+        [name.as_bytes(), b"=", value.as_bytes()].concat()
+    };
+    let env: Vec<Vec<u8>> = process.env.iter().map(entry).collect();
+    fits("the argument vector and environment", argv.iter().chain(&env).map(|item| item.len() + 4).sum(), MAX_COMMAND)?;
+    argv.iter().chain(&env).try_for_each(|item| no_nul("an argument or variable", item))?;
+    Ok(Program { argv, env, cwd: process.cwd.as_bytes().to_vec() })
+}
+
+fn fits(what: &'static str, bytes: usize, max: usize) -> Result<(), SandboxError> {
+    if bytes > max { Err(SandboxError::TooLarge { what, bytes, max }) } else { Ok(()) }
+}
+
+fn no_nul(what: &'static str, bytes: &[u8]) -> Result<(), SandboxError> {
+    if bytes.contains(&0) { Err(SandboxError::Nul { what }) } else { Ok(()) }
+}
+
+fn failed(message: &[u8]) -> SandboxError {
+    SandboxError::Failed { message: String::from_utf8_lossy(message).into_owned() }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

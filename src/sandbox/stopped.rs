@@ -1,0 +1,88 @@
+//! A container without processes: its files, as data.
+
+use super::container::{Backend, Container};
+use super::{ArchiveError, ContainerId, EngineError, Image};
+
+/// A stopped container. Dropping it removes it.
+pub struct Stopped {
+    container: Container,
+}
+
+/// Uncompressed tar bytes of one folder, from a hostile source: nothing about them has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    /// Entries' paths begin with the last component of the folder, as the engine writes them.
+    pub tar: Vec<u8>,
+}
+
+/// One difference between a container and its image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Absolute path.
+    pub path: String,
+    pub kind: ChangeKind,
+}
+
+/// What happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// How a container's main process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoppedState {
+    /// Exit status; 137 after [`super::Sandbox::stop`].
+    pub exit_code: i64,
+    /// The kernel killed some process of it for want of memory.
+    pub oom_killed: bool,
+}
+
+impl Stopped {
+    pub(super) fn new(container: Container) -> Self {
+        Self { container }
+    }
+
+    /// The engine's name for the container.
+    pub fn id(&self) -> &ContainerId {
+        &self.container.id
+    }
+
+    /// One folder (or file) with everything below it. Links are entries, and a link in the last component of `root` is too.
+    pub async fn archive(&self, root: &str, max_bytes: u64) -> Result<Archive, ArchiveError> {
+        let tar = match &self.container.engine {
+            Backend::Docker(docker) => docker.archive(&self.container.id, root, max_bytes).await?,
+            Backend::Process(process) => process.archive(root, max_bytes)?,
+        };
+        Ok(Archive { tar })
+    }
+
+    /// What differs from the image, deletions among it. The guest's own mount point is left out.
+    pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
+        match &self.container.engine {
+            Backend::Docker(docker) => docker.changes(&self.container.id).await,
+            Backend::Process(_) => Err(EngineError::Unsupported { engine: "process", action: "list changes" }),
+        }
+    }
+
+    /// An image of the present state, which lives as long as the returned value and its clones.
+    pub async fn commit(&self) -> Result<Image, EngineError> {
+        match &self.container.engine {
+            Backend::Docker(docker) => docker.commit(&self.container.id).await,
+            Backend::Process(_) => Err(EngineError::Unsupported { engine: "process", action: "commit a container" }),
+        }
+    }
+
+    /// How it ended.
+    pub async fn state(&self) -> Result<StoppedState, EngineError> {
+        match &self.container.engine {
+            Backend::Docker(docker) => docker.state(&self.container.id).await,
+            Backend::Process(_) => Err(EngineError::Unsupported { engine: "process", action: "inspect a container" }),
+        }
+    }
+
+    /// Removes it, off the caller's path. Dropping does the same.
+    pub async fn destroy(self) {}
+}
