@@ -7,7 +7,7 @@ use crate::author::AuthorError;
 use crate::domain::DomainError;
 use crate::export::ExportError;
 use crate::export::atif::AtifError;
-use crate::harbor::HarborError;
+use crate::harbor::{IntoTaskError, ReadError, WriteError};
 use crate::pipeline::{Fault, PipelineError, WorkshopError};
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
@@ -53,7 +53,9 @@ ends_with! {
     AuthorError => BadInput,
     WorkshopError => BadInput,
     PromptsError => BadInput,
-    HarborError => BadInput,
+    ReadError => BadInput,
+    IntoTaskError => BadInput,
+    WriteError => BadInput,
     AtifError => Io,
     serde_json::Error => Io,
 }
@@ -86,6 +88,7 @@ impl From<Fault> for Failure {
             Fault::Engine(error) => error.into(),
             Fault::Store(error) => error.into(),
             Fault::Rollout(error) => Self::new(Status::BadInput, error),
+            Fault::Directory(error) => error.into(),
             Fault::Trajectory(error) => Self::new(Status::Io, error),
             Fault::Drained => Self::new(Status::Interrupted, fault),
         }

@@ -7,6 +7,7 @@ use super::config::{Config, Format, existing_run, export_options};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::say;
+use crate::audit::table;
 use crate::model::{Rollout, Turn};
 use crate::pipeline::{Gathered, audit_store, export_store, gather};
 
@@ -30,7 +31,7 @@ pub(super) fn audit(config: &Config, args: &AuditArgs) -> Outcome {
     let audit = audit_store(&workshop, &existing_run(&args.out)?)?;
     match config.format {
         Format::Json => say::json(&audit)?,
-        Format::Text => say::text(&audit.to_string())?,
+        Format::Text => say::text(&table(&audit))?,
     }
     Ok(Status::Ok)
 }

@@ -14,7 +14,6 @@ use super::interrupt::Interrupts;
 use super::say;
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
-use crate::harbor::WriteOptions;
 use crate::model::{Blueprint, RecipeId, Seed};
 use crate::pipeline::{Rehearsal, Workshop, file_draft, rehearse};
 use crate::store::{RunDir, Store};
@@ -53,7 +52,7 @@ pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outc
     let scratch = tempdir()?;
     let store = Store::new(RunDir::open(&scratch.join("store"))?);
     let blueprint = blueprint(&workshop, recipe, seed, 0)?;
-    let filed = file_draft(&workshop, &store, &blueprint, &WriteOptions::default())?;
+    let filed = file_draft(&workshop, &store, &blueprint, None)?;
     crate::store::publish_tree(&scratch.join("files"), out, &filed.directory)?;
     let _ = std::fs::remove_dir_all(&scratch);
     say::line(format!("wrote {}", out.display()))?;

@@ -1,7 +1,7 @@
 //! `run`: the whole pipeline.
 
 use std::io::IsTerminal as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::args::{RunArgs, Selection};
 use super::config::{Config, Format, export_options, jobs, runtime};
@@ -10,16 +10,11 @@ use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
 use super::{say, summary};
-use crate::audit::Audit;
 use crate::domain::{Domains, Plan, Shard, plan};
-use crate::harbor::WriteOptions;
 use crate::model::Seed;
-use crate::pipeline::{Event, Fault, RunOptions, RunReport, Workshop, audit_run, run as run_pipeline};
+use crate::pipeline::{Event, Fault, RunOptions, RunReport, Workshop, audit_store, publish_audit, run as run_pipeline};
 use crate::store::{RunDir, Store};
 use crate::verify::EngineOnDemand;
-
-/// How often containers of dead owners are looked for while a run goes on.
-const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     let started = Instant::now();
@@ -34,11 +29,12 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         shard,
         attempts: args.attempts,
         slots: jobs(args.jobs),
-        harbor: WriteOptions { image_prefix: args.image_prefix.clone() },
+        image_prefix: args.image_prefix.clone(),
         export: export_options(&args.data, &args.out)?,
     };
     let report = runtime()?.block_on(drive(&workshop, &store, &plan, &options))?;
-    let audit = audit_run(&workshop, &store, &plan, &report)?;
+    let audit = audit_store(&workshop, &store)?;
+    publish_audit(&store, &audit)?;
     let status = status(&report);
     match config.format {
         Format::Json => say::json(&summary::json(&report, started.elapsed()))?,
@@ -75,7 +71,6 @@ async fn drive(
     let report = tokio::select! {
         report = run_pipeline(workshop, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
-        () = sweep_now_and_then(&engine) => None,
     };
     progress.finish();
     if let Some(engine) = engine.connected() {
@@ -84,17 +79,6 @@ async fn drive(
     match report {
         Some(report) => Ok(report?),
         None => Err(Failure::new(Status::Interrupted, Fault::Drained)),
-    }
-}
-
-/// Never returns.
-async fn sweep_now_and_then(engine: &EngineOnDemand) {
-    loop {
-        tokio::time::sleep(SWEEP_EVERY).await;
-        if let Some(engine) = engine.connected() {
-            // A sweep that fails now is repeated; the trials themselves report an engine that is gone.
-            let _ = engine.sweep().await;
-        }
     }
 }
 

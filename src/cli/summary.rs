@@ -115,7 +115,16 @@ pub(super) fn text(
             }
         }
     }
-    line("coverage", audit.headline());
+    line("coverage", {
+        let reached = audit.operations.values().filter(|tally| tally.certified > 0).count();
+        let domains = audit.domains.values().filter(|domain| domain.total.certified > 0).count();
+        format!(
+            "{domains} of {} domains, {reached} of {} operations, {} empty cells named in report/audit.txt",
+            audit.domains.len(),
+            audit.operations.len(),
+            audit.gaps.len()
+        )
+    });
     let memory = peak_memory().map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
     line("cost", format!("{:.1} s, {memory} peak memory of termsmith itself", took.as_secs_f64()));
     if report.interrupted {

@@ -3,6 +3,7 @@
 use crate::author::AuthorError;
 use crate::export::ExportError;
 use crate::export::atif::AtifError;
+use crate::harbor::WriteError;
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 use crate::store::StoreError;
@@ -21,6 +22,8 @@ pub enum Fault {
     Store(StoreError),
     #[error(transparent)]
     Trajectory(AtifError),
+    #[error(transparent)]
+    Directory(#[from] WriteError),
     #[error("interrupted")]
     Drained,
 }
@@ -55,6 +58,8 @@ impl From<StoreError> for Fault {
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     #[error(transparent)]
+    Directory(#[from] WriteError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Trajectory(#[from] AtifError),
@@ -64,6 +69,7 @@ impl From<PublishError> for Fault {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::Store(error) => Self::Store(error),
+            PublishError::Directory(error) => Self::Directory(error),
             PublishError::Trajectory(error) => Self::Trajectory(error),
         }
     }

@@ -38,7 +38,7 @@ pub fn gather(store: &Store) -> Result<impl Iterator<Item = Result<Gathered, Sto
 }
 
 /// Reads one unit, or `None` if the store lacks part of it.
-pub fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, StoreError> {
+pub(super) fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, StoreError> {
     let Some(record) = store.get::<UnitRecord>(UNIT, key)? else { return Ok(None) };
     let Some(draft) = store.get::<Draft>(DRAFT, &record.draft)? else { return Ok(None) };
     let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { return Ok(None) };
@@ -50,7 +50,7 @@ pub fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, StoreErro
 }
 
 /// Lists the units of a finished run.
-pub fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreError> {
+pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreError> {
     let text = serde_json::to_string_pretty(&Index { version: INDEX_VERSION, units }).map_err(StoreError::Encode)?;
     store.dir().publish_file(INDEX, &File::text(text + "\n"))?;
     Ok(())

@@ -17,7 +17,7 @@ pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
 pub use gather::{Gathered, gather};
 pub use publish::{publish, trajectory_json};
-pub use read::{audit_run, audit_store, export_store};
+pub use read::{audit_store, export_store, publish_audit};
 pub use rehearse::{Play, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};
 pub use unit::{DRAFT, Ended, FiledDraft, UNIT, UnitRecord, certify, file_draft, unit};

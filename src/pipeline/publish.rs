@@ -6,19 +6,19 @@ use std::fs;
 use super::clock::iso8601;
 use super::error::PublishError;
 use super::gather::Gathered;
+use super::unit::task_directory;
 use crate::export::atif::{AtifError, Stamps, Trajectory, trajectory};
-use crate::harbor::{WriteOptions, task_files};
 use crate::model::{Certificate, File, FileTree, RelPath, Rollout, Screened};
 use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
 
 /// Name of the certificate in a task directory.
-pub const CERTIFICATE: &str = "certificate.json";
+const CERTIFICATE: &str = "certificate.json";
 
 /// Writes what one unit came to: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
-pub fn publish(store: &Store, unit: &Gathered, harbor: &WriteOptions) -> Result<(), PublishError> {
+pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Result<(), PublishError> {
     let name = &unit.draft.task.name;
-    let tree = with_certificate(task_files(&unit.draft.task, harbor), &unit.certificate)?;
+    let tree = with_certificate(task_directory(&unit.draft.task, image_prefix)?, &unit.certificate)?;
     let (here, there) = match unit.certificate.screened() {
         Screened::Certified => ("tasks", "rejected"),
         Screened::Rejected => ("rejected", "tasks"),

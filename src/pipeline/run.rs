@@ -16,14 +16,13 @@ use super::unit::{Ended, unit};
 use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
-use crate::harbor::WriteOptions;
 use crate::model::Blueprint;
 use crate::sandbox::EngineError;
-use crate::store::{Stage, Store, StoreError, key};
+use crate::store::{Stage, Store, key};
 use crate::verify::{EngineOnDemand, Lab};
 
 /// The plan's points, committed so that an audit knows what was asked for.
-pub const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
+pub(super) const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
 
 /// Units that fail in a row because no engine answers, before the run gives up. Each has retried already.
 const ENGINE_GONE_AFTER: u32 = 3;
@@ -36,7 +35,8 @@ pub struct RunOptions {
     pub attempts: u32,
     /// Trials at once.
     pub slots: u32,
-    pub harbor: WriteOptions,
+    /// Where task images are pushed to, if anywhere.
+    pub image_prefix: Option<String>,
     pub export: ExportOptions,
 }
 
@@ -115,9 +115,9 @@ async fn one<'a>(
     watch: &Watch,
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
-    let result = unit(lab, workshop, blueprint, options.attempts, &options.harbor, events).await;
+    let result = unit(lab, workshop, blueprint, options.attempts, options.image_prefix.as_deref(), events).await;
     let result = match result {
-        Ok(ended) => publish_unit(store, &ended, &options.harbor).map(|()| ended).map_err(Fault::from),
+        Ok(ended) => publish_unit(store, &ended, options.image_prefix.as_deref()).map(|()| ended).map_err(Fault::from),
         Err(fault) => Err(fault),
     };
     match &result {
@@ -137,9 +137,9 @@ async fn one<'a>(
     (blueprint, result)
 }
 
-fn publish_unit(store: &Store, ended: &Ended, harbor: &WriteOptions) -> Result<(), PublishError> {
+fn publish_unit(store: &Store, ended: &Ended, image_prefix: Option<&str>) -> Result<(), PublishError> {
     match read_unit(store, &ended.key)? {
-        Some(gathered) => publish(store, &gathered, harbor),
+        Some(gathered) => publish(store, &gathered, image_prefix),
         None => Ok(()),
     }
 }

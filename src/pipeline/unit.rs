@@ -9,9 +9,9 @@ use super::error::Fault;
 use super::event::{Event, EventSink};
 use super::workshop::Workshop;
 use crate::author::{AuthorError, draft};
-use crate::harbor::{WriteOptions, task_files};
+use crate::harbor::{WriteError, write_task};
 use crate::model::{
-    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, TrajectoryRecord, environment_digest,
+    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, Task, TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, screen};
@@ -58,7 +58,7 @@ pub fn file_draft(
     workshop: &Workshop,
     store: &Store,
     blueprint: &Blueprint,
-    harbor: &WriteOptions,
+    image_prefix: Option<&str>,
 ) -> Result<FiledDraft, Fault> {
     let unknown = || AuthorError::Unknown(blueprint.recipe.clone());
     let recipe = workshop.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
@@ -81,8 +81,14 @@ pub fn file_draft(
     };
     let base = workshop.kit.base(&draft.task.base).unwrap_or_default();
     let environment_digest = environment_digest(&draft.task.environment, base);
-    let directory = task_files(&draft.task, harbor);
+    let directory = task_directory(&draft.task, image_prefix)?;
     Ok(FiledDraft { draft, key, directory, environment_digest })
+}
+
+/// A task's Harbor directory. With a prefix, its image is named `<prefix>/<task>`.
+pub fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<FileTree, WriteError> {
+    let image = image_prefix.map(|prefix| format!("{}/{}", prefix.trim_end_matches('/'), task.name));
+    write_task(task, image.as_deref())
 }
 
 /// Takes one blueprint to its committed end.
@@ -91,11 +97,11 @@ pub async fn unit(
     workshop: &Workshop,
     blueprint: &Blueprint,
     attempts: u32,
-    harbor: &WriteOptions,
+    image_prefix: Option<&str>,
     events: EventSink<'_>,
 ) -> Result<Ended, Fault> {
     let started = Instant::now();
-    let filed_draft = file_draft(workshop, lab.store, blueprint, harbor)?;
+    let filed_draft = file_draft(workshop, lab.store, blueprint, image_prefix)?;
     let draft = &filed_draft.draft;
     let task = draft.task.name.to_string();
     let filed = Filed::new(&draft.task, filed_draft.environment_digest.clone())?;

@@ -159,7 +159,7 @@ pub async fn episode(
         started_ms: u64::try_from(started_ms).unwrap_or_default(),
         turns: episode.observed,
         verifier,
-        engine: engine.describe(),
+        engine: engine.name().to_owned(),
         seconds: clock.elapsed().as_secs_f64(),
     };
     Ok((Judged { turns: episode.turns, end: episode.end, verdict }, log))

@@ -1,5 +1,7 @@
 //! The choice of engine, made once at the edge.
 
+use std::fmt;
+
 use super::docker::DockerEngine;
 use super::process::ProcessEngine;
 use super::{CleanScope, EngineError, Image, ImageError, ImageSpec, LaunchSpec, Removed, Sandbox};
@@ -14,6 +16,12 @@ pub enum Engine {
     Process(ProcessEngine),
 }
 
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 impl Engine {
     /// Docker or Podman, at `DOCKER_HOST` or at the first usual socket that is there.
     pub async fn docker() -> Result<Self, EngineError> {
@@ -23,6 +31,14 @@ impl Engine {
     /// The guest as a child of this process in a temporary folder. It isolates nothing and is for tests.
     pub fn process() -> Self {
         Self::Process(ProcessEngine::new())
+    }
+
+    /// Its name, for records of what was observed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Docker(_) => "docker",
+            Self::Process(_) => "process",
+        }
     }
 
     /// Whether code in a sandbox of this engine is kept from the host.

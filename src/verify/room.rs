@@ -174,7 +174,7 @@ async fn read_subject(
     let mut archives = Vec::new();
     for root in &task.subject.roots {
         match stopped.archive(root, limits.bytes).await {
-            Ok(tar) => archives.push((root.clone(), tar)),
+            Ok(archive) => archives.push((root.clone(), archive.tar)),
             // A root that the solver deleted is an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
             Err(ArchiveError::Engine(error)) => return Err(error),

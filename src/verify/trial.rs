@@ -64,7 +64,7 @@ pub async fn run_trial(engine: &Engine, image: &Image, task: &Task, act: Act<'_>
         Act::Nothing => Ok(None),
         Act::Solve(files) => solve(task, &sandbox, files).await.map(Some),
     };
-    let mut log = TrialLog { engine: engine.describe(), ..TrialLog::default() };
+    let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
     let exit = match acted {
         Ok(None) => None,
         Ok(Some((outcome, output))) => {

@@ -134,8 +134,6 @@ pub fn orphans() -> Vec<String> {
 
 fn owner_lives(line: &str) -> bool {
     let owner = line.split_whitespace().nth(1).unwrap_or_default();
-    owner
-        .split(':')
-        .filter_map(|part| part.parse::<u32>().ok())
-        .any(|pid| Path::new(&format!("/proc/{pid}/stat")).exists())
+    // host, boot, process number, start time
+    owner.split(':').nth(2).is_some_and(|pid| Path::new(&format!("/proc/{pid}/stat")).exists())
 }
