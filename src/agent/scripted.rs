@@ -135,7 +135,7 @@ impl ScriptedAgent {
                 agent.push_slip(slip);
                 match mode {
                     FailureMode::Loops => {
-                        agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()))
+                        agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()));
                     }
                     FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
                     _ => agent.push_submit(pick(&script.done, rng)),
