@@ -113,8 +113,9 @@ pub(super) fn text(
     for (blueprint, fault) in &report.faults {
         line("", format!("{}: {}", crate::harbor::task_name(blueprint), fault));
     }
-    for cell in &plan.impossible {
-        line("", cell.to_string());
+    if !plan.impossible.is_empty() {
+        let cells = plan.impossible.len();
+        line("", format!("{cells} cells of the specs that no recipe can fill; `termsmith plan` names them"));
     }
     let outcomes = rollouts(report);
     let total: usize = outcomes.values().sum();
