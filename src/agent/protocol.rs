@@ -75,6 +75,7 @@ impl Prompts {
             ShellOutcome::TimedOut => (124, true, false),
             ShellOutcome::ShellDied(status) => (status, false, true),
         };
+        let output = output.strip_suffix('\n').unwrap_or(output);
         let context = context! { output, status, timed_out, seconds, shell_restarted => died };
         render("observation.md.j2", &self.observation, context)
     }
@@ -86,5 +87,5 @@ fn render(name: &'static str, source: &str, context: minijinja::Value) -> Result
     env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?);
     env.set_undefined_behavior(UndefinedBehavior::Strict);
     env.set_auto_escape_callback(|_| AutoEscape::None);
-    env.render_str(source, context).map(|text| text.trim_end().to_owned()).map_err(failed)
+    env.render_named_str(name, source, context).map(|text| text.trim_end().to_owned()).map_err(failed)
 }

@@ -19,9 +19,10 @@ pub(super) fn install(system: &System, packages: &[&str], events: &mut Events<'_
     let privilege = Privilege::of(system);
     let mut words = vec!["install", "-y", "--no-install-recommends", "--no-remove"];
     words.extend(packages);
-    // Prepared first, so that nothing has happened when it turns out that the second step is out of reach.
-    let update = apt_get(privilege, &["update", "-q"])?;
-    let install = apt_get(privilege, &words)?;
+    let by_hand =
+        || FixError::NeedsRoot { command: format!("apt-get update && apt-get {}", words.join(" ")) };
+    let update = apt_get(privilege, &["update", "-q"]).ok_or_else(by_hand)?;
+    let install = apt_get(privilege, &words).ok_or_else(by_hand)?;
 
     events.action(format!("Installing {} (system packages, by apt-get) …", packages.join(", ")));
     let updated = run_checked(system, &update);
@@ -44,13 +45,10 @@ pub(super) fn run_checked(system: &System, invocation: &Invocation) -> Result<()
     Err(FixError::Failed { command: invocation.to_string(), code: captured.ran.code, tail: tail(&output) })
 }
 
-fn apt_get(privilege: Privilege, words: &[&str]) -> Result<Invocation, FixError> {
+fn apt_get(privilege: Privilege, words: &[&str]) -> Option<Invocation> {
     let lock = format!("DPkg::Lock::Timeout={LOCK_SECONDS}");
     let prefix = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", &lock];
-    let invocation = Invocation::new(prefix.into_iter().chain(words.iter().copied()));
-    privilege
-        .apply(invocation)
-        .ok_or_else(|| FixError::NeedsRoot { command: format!("apt-get {}", words.join(" ")) })
+    privilege.apply(Invocation::new(prefix.into_iter().chain(words.iter().copied())))
 }
 
 /// One archive, one suite.

@@ -15,11 +15,11 @@ use super::system::Ran;
 use super::{Context, Events, Finding, Invocation, Privilege, System, apt};
 
 /// Repository and tag, as task Dockerfiles name it: public, so that a task also builds where we never were.
-pub(super) const IMAGE: (&str, &str) = ("debian", "bookworm-slim");
+const IMAGE: (&str, &str) = ("debian", "bookworm-slim");
 /// The release of Debian that this is.
 const SUITE: &str = "bookworm";
 /// Marks an image that was built here. `termsmith clean` keeps it: it is as dear as a pulled one.
-pub const LABEL: &str = "termsmith.bootstrap";
+const LABEL: &str = "termsmith.bootstrap";
 
 /// A question about an image.
 const QUESTION: Patience = Patience { idle: Duration::from_secs(20), total: Duration::from_secs(20) };

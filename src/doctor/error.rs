@@ -13,8 +13,11 @@ const TAIL_LINES: usize = 12;
 /// A fix that failed.
 #[derive(Debug, Error)]
 pub(super) enum FixError {
-    #[error("this needs root, and sudo wants a password")]
-    NeedsRoot { command: String },
+    #[error("this needs root, and sudo is not to be had without a password")]
+    NeedsRoot {
+        /// What a person would type.
+        command: String,
+    },
     #[error("{system} is not made from Debian, so its packages are not known here")]
     UnknownSystem { system: String, what: &'static str },
     #[error("cannot run `{program}`")]
@@ -43,11 +46,14 @@ impl FixError {
     /// What to do about it.
     pub(super) fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NeedsRoot { command } => format!("run `sudo {command}`, then run the doctor again"),
+            Self::NeedsRoot { command } => format!("run this as root: `{command}`; then run the doctor again"),
             Self::UnknownSystem { what, .. } => format!("install {what} yourself, then run the doctor again"),
             Self::Silent { .. } | Self::Hung { .. } => {
-                "read the daemon's log, stop what is left of it, and run the doctor again".to_owned()
+                "read the daemon's log (`/var/log/docker.log`, or `journalctl -u docker`), stop what is left of it, and run \
+                 the doctor again"
+                    .to_owned()
             }
+            Self::Failed { .. } => "mend what it complains of, then run the doctor again".to_owned(),
             Self::Elsewhere { .. } => "start the engine there, or unset DOCKER_HOST".to_owned(),
             Self::Denied { .. } => {
                 "run `sudo usermod -aG docker \"$USER\"`, then log in anew (members of that group are as powerful as root)"
@@ -55,7 +61,7 @@ impl FixError {
             }
             Self::Unremovable { .. } => "remove it as root".to_owned(),
             Self::NoEngine | Self::Http(HttpError::Connect { .. }) => "see the row `engine`".to_owned(),
-            Self::Failed { .. } | Self::Spawn { .. } | Self::Http(_) | Self::Refused { .. } => return None,
+            Self::Spawn { .. } | Self::Http(_) | Self::Refused { .. } => return None,
         })
     }
 

@@ -23,7 +23,7 @@ const UPLOAD_CHUNK: usize = 256 << 10;
 
 /// Where an engine listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub(super) enum Endpoint {
     /// A Unix socket.
     Unix(PathBuf),
     /// `host:port`, without TLS.

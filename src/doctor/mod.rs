@@ -1,6 +1,6 @@
 //! What a machine needs before a run, and how to provide it: `termsmith doctor [--fix]`.
 //!
-//! Everything is a row of [`CHECKS`]: a look at the machine, and where that is possible a fix. The room stands on its own:
+//! Everything is a row of `CHECKS`: a look at the machine, and where that is possible a fix. The room stands on its own:
 //! it prints nothing (callers get [`Event`]s and a [`Report`]), knows nothing of tasks, and talks to engines by a few
 //! plain HTTP calls, since it must work where nothing else does yet. It never installs anything where an engine answers,
 //! never asks for a password, and removes only what a dead daemon left.
@@ -25,8 +25,6 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use base::LABEL as BOOTSTRAP_LABEL;
-pub use http::Endpoint;
 pub use system::System;
 
 use error::FixError;
@@ -67,20 +65,14 @@ pub fn treat(system: &System, out: &Path, on_event: &mut dyn FnMut(Event)) -> Re
     treat_with(&CHECKS, &Context { system, out }, &mut Events::new(on_event))
 }
 
-/// Where an engine answers on this machine: what DOCKER_HOST names, or else Docker's socket, a user's own, Podman's.
-pub fn find_engine(system: &System) -> Option<Endpoint> {
-    endpoint::find(system).ok()
-}
-
 fn treat_with(checks: &[Check], context: &Context<'_>, events: &mut Events<'_>) -> Report {
     let treated = checks.iter().map(|check| {
         let found = (check.look)(context);
         let row = match check.fix {
             Some(fix) if found.status == Status::Missing => match fix(context, events) {
                 Ok(()) => (check.look)(context).after_fix(),
-                Err(error) => {
-                    Finding { hint: error.hint().or(found.hint), ..Finding::missing(error.explain()) }
-                }
+                // The look's own hint would say to do what has just failed.
+                Err(error) => Finding { hint: error.hint(), ..Finding::missing(error.explain()) },
             },
             _ => found,
         };

@@ -31,20 +31,19 @@ enum Init {
 /// Starts dockerd and waits until it answers.
 pub(super) fn start(system: &System, dockerd: &Path, events: &mut Events<'_>) -> Result<(), FixError> {
     let privilege = Privilege::of(system);
-    let as_root = |words: &[&str]| {
+    let as_root = |words: &[&str], by_hand: &str| {
         let command = Invocation::new(words.iter().copied());
-        let plain = command.to_string();
-        privilege.apply(command).ok_or(FixError::NeedsRoot { command: plain })
+        privilege.apply(command).ok_or_else(|| FixError::NeedsRoot { command: by_hand.to_owned() })
     };
     match Init::of(system) {
         Init::Systemd => {
-            let command = as_root(&["systemctl", "start", "docker"])?;
+            let command = as_root(&["systemctl", "start", "docker"], "systemctl start docker")?;
             events.action("Starting Docker (systemctl start docker) …");
             apt::run_checked(system, &command)?;
             await_answer(system, None, || journal(system))
         }
         Init::Script => {
-            let command = as_root(&["service", "docker", "start"])?;
+            let command = as_root(&["service", "docker", "start"], "service docker start")?;
             leftover::clear(system, privilege, events)?;
             events.action("Starting Docker (service docker start) …");
             apt::run_checked(system, &command)?;
@@ -52,7 +51,8 @@ pub(super) fn start(system: &System, dockerd: &Path, events: &mut Events<'_>) ->
         }
         Init::None => {
             let dockerd = dockerd.display().to_string();
-            let command = as_root(&["setsid", "--fork", "sh", "-c", DETACHED, &dockerd, LOG])?;
+            let command =
+                as_root(&["setsid", "--fork", "sh", "-c", DETACHED, &dockerd, LOG], "setsid --fork dockerd")?;
             leftover::clear(system, privilege, events)?;
             events.action(format!(
                 "Starting `{dockerd}` in the background (no init system runs here; log: `{LOG}`) …"
@@ -197,7 +197,10 @@ mod tests {
             &machine,
             "`systemctl start docker` ended with status 1\n  | Unit docker.service is masked.",
         );
-        check_failure(&Machine::new().uid(1000), "this needs root, and sudo wants a password");
+        check_failure(
+            &Machine::new().uid(1000),
+            "this needs root, and sudo is not to be had without a password",
+        );
     }
 
     #[test]

@@ -190,14 +190,19 @@ fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>
         let hint = format!("a domain has at least {}; fewer make its tasks alike", DomainSpec::MIN_SKILLS);
         problems.push(source.problem(at!["skills"], message).hint(hint));
     }
-    let skills = spec.skills.iter().map(|skill| (&*skill.id, &*skill.title)).collect();
-    let personas = spec.personas.iter().map(|persona| (&*persona.id, &*persona.text)).collect();
-    let fixtures = spec.fixtures.iter().map(|fixture| (&*fixture.id, &*fixture.description)).collect();
-    let verifiers = spec.verifiers.iter().map(|kind| (&*kind.id, &*kind.description)).collect();
-    problems.extend(check_items(source, "skills", "title", skills));
-    problems.extend(check_items(source, "personas", "text", personas));
-    problems.extend(check_items(source, "fixtures", "description", fixtures));
-    problems.extend(check_items(source, "verifiers", "description", verifiers));
+    let skills: Vec<_> = spec.skills.iter().map(|skill| (&*skill.id, &*skill.title)).collect();
+    let personas: Vec<_> = spec.personas.iter().map(|persona| (&*persona.id, &*persona.text)).collect();
+    let fixtures: Vec<_> =
+        spec.fixtures.iter().map(|fixture| (&*fixture.id, &*fixture.description)).collect();
+    let verifiers: Vec<_> = spec.verifiers.iter().map(|kind| (&*kind.id, &*kind.description)).collect();
+    for (key, text_key, items) in [
+        ("skills", "title", &skills),
+        ("personas", "text", &personas),
+        ("fixtures", "description", &fixtures),
+        ("verifiers", "description", &verifiers),
+    ] {
+        problems.extend(check_items(source, key, text_key, items));
+    }
     for (place, skill) in spec.skills.iter().enumerate() {
         if skill.operations.is_empty() {
             let message = format!("skill `{}` exercises no operation", skill.id);
@@ -208,7 +213,7 @@ fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>
 }
 
 /// Tables with ids: none at all, ids that are malformed or repeated, empty texts.
-fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: Vec<(&str, &str)>) -> Vec<Problem> {
+fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: &[(&str, &str)]) -> Vec<Problem> {
     let mut problems = Vec::new();
     if items.is_empty() {
         problems.push(source.problem(at![key], format!("`{key}` is empty")));

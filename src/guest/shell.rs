@@ -29,7 +29,7 @@ const DRIVER: &str = concat!(
     r"__s=0; while { IFS= builtin read -r -d '' -u 200 __n && IFS= builtin read -r -d '' -u 200 __c; } 2>/dev/null; do ",
     r#"if { ((__s == 0)); } 2>/dev/null; then eval "$__c" </dev/null 200<&- 201>&-; "#,
     r#"elif { (exit "$__s"); } 2>/dev/null; then :; else eval "$__c" </dev/null 200<&- 201>&-; fi; "#,
-    r#"{ builtin printf '%s %s\0' "$__n" "$?" >&201; __s=${?:-0}; } 2>/dev/null; done"#,
+    r#"{ __s=$?; builtin printf '%s %s\0' "$__n" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
 /// The driver's end of the command pipe.

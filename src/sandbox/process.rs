@@ -1,5 +1,6 @@
 //! The guest as a child of this process, in a temporary folder. For tests: it isolates nothing.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -28,7 +29,6 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 #[derive(Clone)]
 pub struct ProcessEngine {
     removals: TaskTracker,
-    launched: Arc<AtomicU64>,
 }
 
 /// One guest and its folder.
@@ -41,7 +41,7 @@ pub(super) struct ProcessContainer {
 
 impl ProcessEngine {
     pub(super) fn new() -> Self {
-        Self { removals: TaskTracker::new(), launched: Arc::default() }
+        Self { removals: TaskTracker::new() }
     }
 
     /// There is only one image: this host.
@@ -54,25 +54,22 @@ impl ProcessEngine {
         if spec.network != Network::None {
             return Err(EngineError::Unsupported { engine: "process", action: "join a network" });
         }
-        let number = self.launched.fetch_add(1, Ordering::Relaxed);
-        let id = format!("termsmith-{}-{number}", std::process::id());
-        let root = std::env::temp_dir().join(&id);
-        let io = |action| {
+        let (id, root) = new_folder()?;
+        let failed = |action| {
             let path = root.clone();
             move |source| EngineError::Io { action, path, source }
         };
-        std::fs::create_dir(&root).map_err(io("make"))?;
         for preload in &spec.preload {
             let dest = root.join(preload.dest.trim_start_matches('/'));
             std::fs::create_dir_all(&dest)
                 .and_then(|()| tar::Archive::new(preload.tar.as_slice()).unpack(&dest))
-                .map_err(io("unpack files into"))?;
+                .map_err(failed("unpack files into"))?;
         }
         let guest = guest_binary::install(&guest_binary::cache_dir())?;
         let mut command = Command::new(guest);
         command.env_clear().env("PATH", PATH).current_dir(&root).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(io("start a guest in"))?;
+        let mut child = command.spawn().map_err(failed("start a guest in"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(EngineError::Guest { message: "its streams are missing".to_owned() });
         };
@@ -150,6 +147,21 @@ impl ProcessContainer {
             let _ = tokio::fs::remove_dir_all(root).await;
         };
         self.removals.spawn_on(removal, &self.runtime);
+    }
+}
+
+/// A new folder, and the name that the container takes from it.
+fn new_folder() -> Result<(String, PathBuf), EngineError> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let id = format!("termsmith-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let root = std::env::temp_dir().join(&id);
+        match std::fs::create_dir(&root) {
+            Ok(()) => return Ok((id, root)),
+            // Left by an earlier process of this number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(EngineError::Io { action: "make", path: root, source }),
+        }
     }
 }
 

@@ -164,7 +164,7 @@ fn packages_are_installed_as_root_on_debian_and_its_kin() {
     ];
     check_install("ID=debian\n", 0, Ok(&commands));
     check_install("ID=ubuntu\n", 0, Ok(&commands));
-    check_install("ID=debian\n", 1000, Err("this needs root, and sudo wants a password"));
+    check_install("ID=debian\n", 1000, Err("this needs root, and sudo is not to be had without a password"));
     check_install(
         "ID=fedora\nNAME=Fedora\n",
         0,

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::model::RecipeId;
 
@@ -342,4 +344,18 @@ fn limits_stack() {
     let limits = recipes.values().next().unwrap().limits.over(&spec.limits());
     let default = crate::model::Limits::default();
     assert_eq!(limits, crate::model::Limits { memory_mb: 512, pids: 64, ..default });
+}
+
+proptest! {
+    #[test]
+    fn no_edit_breaks_the_loader(at in 0usize..2000, len in 0usize..40, with in "[\\[\\]={}\"'a-z0-9.\n-]{0,12}") {
+        let edited = |text: String| {
+            let from = at % text.len();
+            let to = (from + len).min(text.len());
+            format!("{}{with}{}", &text[..from], &text[to..])
+        };
+        let assets = assets(&[("garden", &edited(domain_text()))], &[]);
+        let _ = load_domains(&assets);
+        let _ = RecipeDecl::parse(&RecipeId::from("garden/dig-bed"), &edited(recipe_text()));
+    }
 }

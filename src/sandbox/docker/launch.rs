@@ -27,8 +27,9 @@ const GUEST_PATH: &str = "/.termsmith/guest";
 /// What a solver, being root, can do with files, users, processes and ports. `sudo` and mounts are not among it.
 const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"];
-/// Debian's default for services; programs that allocate by the limit (some daemons) choke on the engine's million.
-const OPEN_FILES: i64 = 65_536;
+/// Open files, soft and hard: Linux's own defaults. An engine's default of a million chokes daemons that loop over it, and a
+/// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
+const OPEN_FILES: (i64, i64) = (1024, 4096);
 const MIB: i64 = 1024 * 1024;
 /// Host name in every container: the engine's default, a random id, would make observations differ from run to run.
 const HOST_NAME: &str = "sandbox";
@@ -170,11 +171,12 @@ enum Guest {
 fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
     let limits = spec.limits;
     let memory = i64::from(limits.memory_mb) * MIB;
-    let ulimit = |name: &str, value: i64| ResourcesUlimits {
+    let ulimit = |name: &str, soft: i64, hard: i64| ResourcesUlimits {
         name: Some(name.to_owned()),
-        soft: Some(value),
-        hard: Some(value),
+        soft: Some(soft),
+        hard: Some(hard),
     };
+    let storage = i64::from(limits.storage_mb) * MIB;
     let mut capabilities: Vec<String> = CAPABILITIES.map(str::to_owned).to_vec();
     if spec.profile == Profile::Net {
         capabilities.push("NET_ADMIN".to_owned());
@@ -194,10 +196,10 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
         memory_swap: Some(memory),
         nano_cpus: Some((limits.cpus * 1e9) as i64),
         ulimits: Some(vec![
-            ulimit("nofile", OPEN_FILES),
+            ulimit("nofile", OPEN_FILES.0, OPEN_FILES.1),
             // One file cannot outgrow the disk limit at once; the watchdog counts the sum.
-            ulimit("fsize", i64::from(limits.storage_mb) * MIB),
-            ulimit("core", 0),
+            ulimit("fsize", storage, storage),
+            ulimit("core", 0, 0),
         ]),
         // The stream is ours; a log driver would write all of it to the host's disk a second time.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),

@@ -1,0 +1,478 @@
+//! What a sandbox does, on every engine: the same table for all.
+
+mod support;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
+
+use support::{context, engines, launch, limit, output, run, shell};
+use termsmith::model::ShellOutcome::{self, Exited, ShellDied, TimedOut};
+use termsmith::sandbox::{
+    ExecLimit, GetError, Process, ProcessOutcome, PtyEvent, PtySize, Sandbox, SandboxError,
+};
+
+/// Commands in one shell, one after the other, each with its outcome and its output.
+async fn check(sandbox: &Sandbox, engine: &str, rows: &[(&str, ShellOutcome, &str)]) {
+    for (command, outcome, expected) in rows {
+        let result = shell(sandbox, command).await;
+        let text = String::from_utf8_lossy(&result.output);
+        assert_eq!((result.outcome, &*text), (*outcome, *expected), "{engine}: {command}");
+        assert_eq!(result.bytes, expected.len() as u64, "{engine}: {command}");
+    }
+}
+
+#[test]
+fn a_shell_remembers_and_reports() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let rows = [
+                ("", Exited(0), ""),
+                ("mkdir -p sub && cd sub && export A=1 && B=2 && f() { echo \"f $1\"; }", Exited(0), ""),
+                ("basename \"$PWD\"; echo $A $B; f x", Exited(0), "sub\n1 2\nf x\n"),
+                ("false", Exited(1), ""),
+                ("echo $?", Exited(0), "1\n"),
+                ("(exit 77)", Exited(77), ""),
+                ("echo $?; echo $?", Exited(0), "77\n0\n"),
+                ("echo out; echo err >&2; echo out", Exited(0), "out\nerr\nout\n"),
+                ("nonsense", Exited(127), "bash: line 1: nonsense: command not found\n"),
+                (
+                    "echo 'open",
+                    Exited(2),
+                    "bash: eval: line 1: unexpected EOF while looking for matching `''\n",
+                ),
+                ("echo still here", Exited(0), "still here\n"),
+                ("cat; read x; echo \"$?\"", Exited(0), "1\n"),
+                ("cat <<'EOF'\n$A\n\tb\nEOF", Exited(0), "$A\n\tb\n"),
+                ("printf 'no newline'", Exited(0), "no newline"),
+                ("sh -c 'exit 5' & wait $!; echo $?", Exited(0), "5\n"),
+                ("trap 'echo trapped' ERR; false; trap - ERR", Exited(0), "trapped\n"),
+                ("[ -t 0 ] || [ -t 1 ] || echo no terminal", Exited(0), "no terminal\n"),
+                ("echo $TERM $USER $LANG", Exited(0), "dumb root C.UTF-8\n"),
+                ("IFS=:; set -u; shopt -s extglob; set -f", Exited(0), ""),
+                ("x=a:b; echo $x *", Exited(0), "a b *\n"),
+                ("ls /proc/self/fd | wc -l", Exited(0), "4\n"),
+            ];
+            check(&sandbox, name, &rows).await;
+        }
+    });
+}
+
+#[test]
+fn a_shell_that_dies_is_replaced_and_that_is_told() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            for (command, status) in [
+                ("exit 9", 9),
+                ("set -e; false", 1),
+                ("exec sh -c 'exit 5'", 5),
+                ("kill -9 $$", 137),
+                ("kill -TERM 0", 143),
+            ] {
+                shell(&sandbox, "export LOST=yes").await;
+                let result = shell(&sandbox, &format!("echo before; {command}")).await;
+                assert_eq!(result.outcome, ShellDied(status), "{name}: {command}");
+                assert_eq!(result.output, b"before\n", "{name}: {command}");
+                assert!(result.shell_restarted, "{name}: {command}");
+                let next = shell(&sandbox, "echo ${LOST:-new}").await;
+                assert_eq!((next.output.as_slice(), next.shell_restarted), (&b"new\n"[..], false), "{name}: {command}");
+            }
+            // A background job that kills the shell between two commands.
+            shell(&sandbox, "(while kill -0 $$; do kill -9 $$; done) 2>/dev/null &").await;
+            let mut replaced = false;
+            while !replaced {
+                replaced = shell(&sandbox, "true").await.shell_restarted;
+            }
+        }
+    });
+}
+
+#[test]
+fn binary_output_is_left_alone() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let result = shell(&sandbox, r"printf '\x01\x02\xff\x00\xfe\r\n\x00'").await;
+            assert_eq!(result.output, b"\x01\x02\xff\x00\xfe\r\n\x00", "{name}");
+        }
+    });
+}
+
+#[test]
+fn long_output_keeps_its_two_ends_and_exact_counts() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let limit = ExecLimit { keep: 1000, ..ExecLimit::default() };
+            let command = "echo first; head -c 8000000 /dev/zero | tr '\\0' x; echo; echo last";
+            let result = sandbox.shell(command, &limit).await.unwrap();
+            let text = String::from_utf8(result.output).unwrap();
+            let total = "first\n".len() + 8_000_000 + "\nlast\n".len();
+            assert_eq!(result.bytes, total as u64, "{name}");
+            let expected = format!(
+                "first\n{}\n… {} bytes omitted …\n{}\nlast\n",
+                "x".repeat(500 - 6),
+                total - 1000,
+                "x".repeat(500 - 6)
+            );
+            assert_eq!(text, expected, "{name}");
+        }
+    });
+}
+
+#[test]
+fn background_jobs_neither_block_nor_vanish() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let limit = limit(Duration::from_secs(20));
+            for command in ["sleep 1000 &", "yes &", "yes >/dev/null 2>&1 &", "(sleep 1000; echo late) & disown"] {
+                let result = sandbox.shell(command, &limit).await.unwrap();
+                assert_eq!(result.outcome, Exited(0), "{name}: {command}");
+            }
+            // `yes` floods the shell's output all the while.
+            let result = sandbox.shell("kill $(jobs -p); wait; echo done", &limit).await.unwrap();
+            assert_eq!(result.outcome, Exited(0), "{name}");
+            assert!(result.output.ends_with(b"done\n"), "{name}");
+            // What a job writes after its command is shown with the next one.
+            shell(&sandbox, "mkfifo gate; (read x <gate; echo from the job; echo x >gate) &").await;
+            shell(&sandbox, "echo go >gate; read x <gate").await;
+            assert_eq!(output(&sandbox, "wait; echo next").await, "next\n", "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_time_out_ends_the_command_and_nothing_else() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            shell(&sandbox, "cd /usr; KEPT=yes; sleep 1000 & SERVICE=$!").await;
+            let short = limit(Duration::from_millis(300));
+            for command in [
+                "echo partial; sleep 50; echo no; touch /tmp/never",
+                "echo partial; while sleep 50; do :; done; echo no",
+                "echo partial; until sleep 50; do echo no; done",
+                "echo partial; for i in 1 2 3; do sleep 50 || echo no; done",
+                "g() { sleep 50; echo no; }; echo partial; g | cat; echo no",
+                "echo partial; (sleep 50; echo no); echo no",
+                "echo partial; x=$(sleep 50; echo no); echo no$x",
+                "echo partial; if sleep 50; then echo no; else echo no; fi",
+                "echo partial; trap '' TERM INT; sleep 50; echo no",
+                "echo partial; sleep 50 & wait; echo no",
+            ] {
+                let result = sandbox.shell(command, &short).await.unwrap();
+                assert_eq!(result.outcome, TimedOut, "{name}: {command}");
+                assert_eq!(result.output, b"partial\n", "{name}: {command}");
+                let state = output(&sandbox, "trap - TERM INT; echo $PWD $KEPT").await;
+                // Bash may report the death of a background job in front.
+                assert!(state.ends_with("/usr yes\n"), "{name}: {command}: {state}");
+            }
+            assert_eq!(output(&sandbox, "kill -0 $SERVICE && echo alive").await, "alive\n", "{name}");
+            assert_eq!(shell(&sandbox, "test -e /tmp/never").await.outcome, Exited(1), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_shell_that_cannot_be_interrupted_is_replaced() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let short = limit(Duration::from_millis(300));
+            for command in ["while :; do :; done", "trap '' RTMAX; while :; do :; done", "exec sleep 1000"] {
+                let result = sandbox.shell(&format!("echo partial; {command}"), &short).await.unwrap();
+                assert_eq!(result.outcome, TimedOut, "{name}: {command}");
+                assert_eq!(result.output, b"partial\n", "{name}: {command}");
+                assert!(result.shell_restarted, "{name}: {command}");
+                assert_eq!(output(&sandbox, "echo usable").await, "usable\n", "{name}: {command}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_leaves_its_session_outlives_time_out_and_shell() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let start = "setsid sh -c 'echo $$ >daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 & \
+                         until [ -s daemon ]; do :; done; sleep 50";
+            let result = sandbox.shell(start, &limit(Duration::from_secs(1))).await.unwrap();
+            assert_eq!(result.outcome, TimedOut, "{name}");
+            shell(&sandbox, "exit").await;
+            assert_eq!(output(&sandbox, "kill -0 $(cat daemon) && echo alive").await, "alive\n", "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_forged_status_changes_nothing_but_its_own_command() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            // Every descriptor that the shell holds is written to: statuses of this command, of later ones, and nonsense.
+            let forge = r"for n in {3..60} {190..210}; do printf '1 0\0002 0\0003 0\000x\0-1' >&$n; done 2>/dev/null; true";
+            shell(&sandbox, forge).await;
+            // The command may have reported before it was through; then its last words come with the next one.
+            shell(&sandbox, "true").await;
+            let rows = [("echo a; false", Exited(1), "a\n"), ("echo b", Exited(0), "b\n"), ("echo c", Exited(0), "c\n")];
+            check(&sandbox, name, &rows).await;
+        }
+    });
+}
+
+#[test]
+fn commands_that_cannot_be_sent_are_refused() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let refused = sandbox.shell("echo \0", &ExecLimit::default()).await;
+            assert!(matches!(refused, Err(SandboxError::Nul { .. })), "{name}: {refused:?}");
+            let refused = sandbox.shell(&"x".repeat(2 << 20), &ExecLimit::default()).await;
+            assert!(matches!(refused, Err(SandboxError::TooLarge { .. })), "{name}: {refused:?}");
+            let long = format!("true {}", "x".repeat(1_000_000));
+            assert_eq!(shell(&sandbox, &long).await.outcome, Exited(0), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_dropped_command_is_ended_and_the_next_one_gets_its_own_answer() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let limit = limit(Duration::from_secs(60));
+            let dropped = sandbox.shell("echo dropped; sleep 1000; echo no", &limit);
+            let _ = tokio::time::timeout(Duration::from_millis(200), dropped).await;
+            let result = sandbox.shell("echo mine", &limit).await.unwrap();
+            assert_eq!((result.outcome, result.output.as_slice()), (Exited(0), &b"mine\n"[..]), "{name}");
+            assert!(result.took < Duration::from_secs(50), "{name}");
+        }
+    });
+}
+
+fn sh(script: &str) -> Process {
+    Process::new("/bin/sh").args(["-c", script])
+}
+
+#[test]
+fn programs_get_what_they_are_given_and_nothing_else() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            shell(&sandbox, "export SECRET=1").await;
+            let check = async |process: Process, outcome: ProcessOutcome, stdout: &[u8], stderr: &[u8]| {
+                let result = sandbox.spawn(&process).await.unwrap();
+                assert_eq!(result.outcome, outcome, "{name}: {process:?}");
+                assert_eq!(result.stdout, stdout, "{name}: {process:?}");
+                assert_eq!(result.stderr, stderr, "{name}: {process:?}");
+            };
+            let ok = || ProcessOutcome::Exited(0);
+            check(Process::new("/usr/bin/env"), ok(), b"", b"").await;
+            check(Process::new("/usr/bin/env").env("A", "1 2"), ok(), b"A=1 2\n", b"").await;
+            check(Process::new("env").env("PATH", "/usr/bin"), ok(), b"PATH=/usr/bin\n", b"").await;
+            check(Process { cwd: "/usr".into(), ..Process::new("/bin/pwd") }, ok(), b"/usr\n", b"").await;
+            check(sh("echo out; echo err >&2; exit 3"), ProcessOutcome::Exited(3), b"out\n", b"err\n").await;
+            check(sh("kill -15 $$"), ProcessOutcome::Signaled(15), b"", b"").await;
+            let odd = OsString::from_vec(b"a b\n'\"$x\xff".to_vec());
+            let echo = Process::new("/usr/bin/printf").args([OsString::from("%s"), odd.clone()]);
+            check(echo, ok(), &odd.clone().into_vec(), b"").await;
+            let input: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
+            let cat = Process { stdin: input.clone(), keep: 4 << 20, ..Process::new("/bin/cat") };
+            check(cat, ok(), &input, b"").await;
+            // Nobody reads the input.
+            check(Process { stdin: input, ..Process::new("/bin/true") }, ok(), b"", b"").await;
+            let gone = sandbox.spawn(&Process::new("/no/such")).await.unwrap();
+            assert!(matches!(gone.outcome, ProcessOutcome::NotStarted(_)), "{name}: {gone:?}");
+            let nowhere = sandbox.spawn(&Process { cwd: "/no/such".into(), ..Process::new("/bin/true") }).await.unwrap();
+            assert!(matches!(nowhere.outcome, ProcessOutcome::NotStarted(_)), "{name}: {nowhere:?}");
+        }
+    });
+}
+
+#[test]
+fn programs_end_with_their_session() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            // A child that keeps the output open does not keep the result back, and does not live on.
+            let cwd = sandbox.workdir().to_owned();
+            let leaver = Process { cwd: cwd.clone(), ..sh("sleep 1000 & echo $! >child; echo left") };
+            let result = sandbox.spawn(&leaver).await.unwrap();
+            assert_eq!(result.stdout, b"left\n", "{name}");
+            assert_eq!(shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome, Exited(1), "{name}");
+            let timeout = Duration::from_millis(300);
+            let hanging = Process { timeout, cwd, ..sh("echo partial; setsid sleep 1000 & echo $! >child; wait") };
+            let result = sandbox.spawn(&hanging).await.unwrap();
+            assert_eq!((result.outcome, result.stdout.as_slice()), (ProcessOutcome::TimedOut, &b"partial\n"[..]), "{name}");
+            assert_eq!(shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome, Exited(1), "{name}");
+        }
+    });
+}
+
+#[test]
+fn programs_run_beside_each_other_and_the_shell() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            shell(&sandbox, "mkfifo a b").await;
+            // Each waits for the next one, so none could end alone.
+            let cwd = sandbox.workdir().to_owned();
+            let first = Process { cwd: cwd.clone(), ..sh("read x <a; echo $x") };
+            let second = Process { cwd, ..sh("read x <b; echo $x >a") };
+            let (first, second, third) =
+                tokio::join!(sandbox.spawn(&first), sandbox.spawn(&second), shell(&sandbox, "echo through >b"));
+            assert_eq!(first.unwrap().stdout, b"through\n", "{name}");
+            assert!(second.unwrap().success() && third.outcome == Exited(0), "{name}");
+        }
+    });
+}
+
+#[test]
+fn files_go_in_and_out() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let root = sandbox.workdir().to_owned();
+            let big: Vec<u8> = (0..1_500_000u32).map(|n| (n / 7) as u8).collect();
+            for (path, bytes, mode) in [
+                ("plain", &b"text\n"[..], 0o644),
+                ("deep/er/with space\nand newline", b"", 0o600),
+                ("script", b"#!/bin/sh\n", 0o755),
+                ("big", &big, 0o640),
+            ] {
+                let path = format!("{root}/{path}");
+                sandbox.put(&path, bytes, mode).await.unwrap();
+                assert_eq!(sandbox.get(&path, 2_000_000).await.unwrap(), bytes, "{name}: {path}");
+                let stat = Process::new("/usr/bin/stat").args(["-c", "%a", &path]);
+                let result = sandbox.spawn(&stat).await.unwrap();
+                assert_eq!(result.stdout, format!("{mode:o}\n").as_bytes(), "{name}: {path}");
+            }
+            sandbox.put_tree(&format!("{root}/tree"), &context(&[("a", "1"), ("b/c", "2")])).await.unwrap();
+            assert_eq!(output(&sandbox, "cat tree/a tree/b/c; ls -A tree").await, "12a\nb\n", "{name}");
+
+            // Traps that a solver may have left.
+            shell(&sandbox, "ln -s plain link; mkfifo fifo; mkdir folder; ln -s /dev/zero zero").await;
+            let get = async |path: &str, max| sandbox.get(&format!("{root}/{path}"), max).await;
+            for path in ["link", "fifo", "folder", "zero"] {
+                let refused = get(path, 100).await;
+                assert!(matches!(refused, Err(GetError::NotRegular { .. })), "{name}: {path}: {refused:?}");
+            }
+            assert!(matches!(get("none", 100).await, Err(GetError::Missing { .. })), "{name}");
+            assert!(matches!(get("big", 100).await, Err(GetError::TooLarge { max: 100, .. })), "{name}");
+            for path in ["link", "fifo", "zero"] {
+                sandbox.put(&format!("{root}/{path}"), b"new", 0o644).await.unwrap();
+                assert_eq!(get(path, 100).await.unwrap(), b"new", "{name}: {path}");
+            }
+            assert_eq!(get("plain", 100).await.unwrap(), b"text\n", "{name}: a link is replaced, not followed");
+            let refused = sandbox.put(&format!("{root}/folder"), b"", 0o644).await;
+            assert!(matches!(refused, Err(SandboxError::Failed { .. })), "{name}: {refused:?}");
+            assert_eq!(output(&sandbox, "ls -A | grep part").await, "", "{name}: nothing temporary is left");
+        }
+    });
+}
+
+#[test]
+fn the_relay_carries_calls_to_the_host_and_back() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let socket = format!("{}/relay/socket", sandbox.workdir());
+            let mut calls = sandbox.serve_relay(&socket).await.unwrap();
+            assert_eq!(output(&sandbox, "stat -c %a relay/socket").await, "600\n", "{name}");
+            let host = async {
+                let mut requests = Vec::new();
+                while let Some(call) = calls.recv().await {
+                    requests.push(call.request.len());
+                    let reply: Vec<u8> = call.request.iter().rev().copied().collect();
+                    call.reply.send(reply).unwrap();
+                    if requests.len() == 3 {
+                        break;
+                    }
+                }
+                requests
+            };
+            let script = "use IO::Socket::UNIX; for my $n (0, 3, 500000) {
+                my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; print $s 'a' . 'b' x $n; $s->flush; shutdown($s, 1);
+                local $/; my $r = <$s>; print length($r), substr($r, -1), qq(\\n) }";
+            let client = Process::new("/usr/bin/perl").args(["-e", script, &socket]);
+            let (requests, client) = tokio::join!(host, sandbox.spawn(&client));
+            assert_eq!(String::from_utf8(client.unwrap().stdout).unwrap(), "1a\n4a\n500001a\n", "{name}");
+            assert_eq!(requests, [1, 4, 500_001], "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_terminal_is_a_terminal() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let script = "tty; stty size; trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.01; done";
+            let process = sh(script).env("TERM", "xterm").env("PATH", "/usr/bin:/bin");
+            let mut pty = sandbox.pty(&process, PtySize { rows: 24, cols: 80 }).await.unwrap();
+            let input = pty.input();
+            let mut text = String::new();
+            let mut resized = false;
+            let ended = loop {
+                match pty.next().await {
+                    PtyEvent::Output(bytes) => text.push_str(&String::from_utf8(bytes).unwrap()),
+                    PtyEvent::Ended(outcome) => break outcome,
+                    PtyEvent::Lost(why) => panic!("{name}: {why}"),
+                }
+                if text.contains("ready") && !resized {
+                    resized = true;
+                    input.resize(PtySize { rows: 50, cols: 132 }).await;
+                }
+            };
+            assert_eq!(ended, ProcessOutcome::Exited(4), "{name}");
+            assert!(text.starts_with("/dev/pts/"), "{name}: {text}");
+            assert!(text.ends_with("24 80\r\nready\r\n50 132\r\n"), "{name}: {text}");
+
+            let mut cat = sandbox.pty(&Process::new("/bin/cat"), PtySize { rows: 24, cols: 80 }).await.unwrap();
+            cat.input().write(b"typed\n\x04").await;
+            let mut text = Vec::new();
+            while let PtyEvent::Output(bytes) = cat.next().await {
+                text.extend(bytes);
+            }
+            assert_eq!(text, b"typed\r\ntyped\r\n", "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_stopped_sandbox_is_files() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let root = sandbox.workdir().to_owned();
+            shell(&sandbox, "echo kept >file; ln -s /etc/passwd link; sleep 1000 &").await;
+            let stopped = sandbox.stop().await.unwrap();
+            let archive = stopped.archive(&root, 1 << 20).await.unwrap();
+            let mut tar = tar::Archive::new(archive.tar.as_slice());
+            let folder = root.rsplit('/').next().unwrap();
+            let mut entries: Vec<_> = tar
+                .entries()
+                .unwrap()
+                .map(|entry| {
+                    let entry = entry.unwrap();
+                    (entry.path().unwrap().to_string_lossy().into_owned(), entry.header().entry_type())
+                })
+                .collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            let expected = [
+                (format!("{folder}/"), tar::EntryType::Directory),
+                (format!("{folder}/file"), tar::EntryType::Regular),
+                (format!("{folder}/link"), tar::EntryType::Symlink),
+            ];
+            assert_eq!(entries, expected, "{name}");
+            let missing = stopped.archive(&format!("{root}/none"), 1 << 20).await;
+            assert!(matches!(missing, Err(termsmith::sandbox::ArchiveError::Missing { .. })), "{name}: {missing:?}");
+            let large = stopped.archive(&root, 100).await;
+            assert!(matches!(large, Err(termsmith::sandbox::ArchiveError::TooLarge { max: 100, .. })), "{name}: {large:?}");
+        }
+    });
+}
