@@ -49,7 +49,8 @@ fn rooms_use_only_rooms_below() {
     let mut wrong = Vec::new();
     for file in files {
         let relative = file.strip_prefix(&src).unwrap();
-        let room = relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        let room =
+            relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
         if room == "lib" || room == "main" {
             continue;
         }
@@ -61,7 +62,8 @@ fn rooms_use_only_rooms_below() {
             match level(&used) {
                 _ if used == room => {}
                 Some(there) if there < here => {}
-                Some(_) => wrong.push(format!("{}: `{room}` uses `{used}`, which is not below it", relative.display())),
+                Some(_) => wrong
+                    .push(format!("{}: `{room}` uses `{used}`, which is not below it", relative.display())),
                 None => {}
             }
         }

@@ -31,23 +31,29 @@ fn reference() -> &'static Bench {
 #[test]
 fn a_run_makes_tasks_trajectories_and_data() {
     let bench = reference();
-    let certified: Vec<_> = fs::read_dir(bench.path("whole/tasks")).unwrap().map(|task| task.unwrap().path()).collect();
+    let certified: Vec<_> =
+        fs::read_dir(bench.path("whole/tasks")).unwrap().map(|task| task.unwrap().path()).collect();
     assert_eq!(certified.len(), 3, "{:?}", names(&bench.path("whole/rejected")));
     for task in &certified {
-        for file in ["task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "solution/solve.sh"] {
+        for file in
+            ["task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "solution/solve.sh"]
+        {
             assert!(task.join(file).exists(), "{} lacks {file}", task.display());
         }
         let certificate: serde_json::Value =
             serde_json::from_slice(&fs::read(task.join("certificate.json")).unwrap()).unwrap();
         assert_eq!(certificate["certified"], true);
-        let kinds: Vec<_> = certificate["rows"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
+        let kinds: Vec<_> =
+            certificate["rows"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
         for kind in ["lint", "build", "untouched", "reference", "second_solution", "wrong_solution"] {
             assert!(kinds.contains(&kind), "no {kind} row in {kinds:?}");
         }
         assert!(certificate["checks"].as_array().unwrap().iter().any(|check| check["class"] == "F2P"));
     }
     assert_eq!(names(&bench.path("whole/trajectories")).len(), 9);
-    for file in ["data/README.md", "data/sft/train-00000-of-00001.parquet", "report/audit.json", "report/audit.txt"] {
+    for file in
+        ["data/README.md", "data/sft/train-00000-of-00001.parquet", "report/audit.json", "report/audit.txt"]
+    {
         assert!(bench.path("whole").join(file).exists(), "no {file}");
     }
 }
@@ -59,7 +65,8 @@ fn a_second_run_changes_nothing_and_needs_no_engine() {
     bench.run(&run("whole")).ok();
     assert_eq!(stamps(&bench.path("whole")), before);
 
-    let without = bench.command(&run("whole")).env("DOCKER_HOST", "unix:///nowhere/docker.sock").output().unwrap();
+    let without =
+        bench.command(&run("whole")).env("DOCKER_HOST", "unix:///nowhere/docker.sock").output().unwrap();
     assert!(without.status.success(), "{}", String::from_utf8_lossy(&without.stderr));
     assert_eq!(stamps(&bench.path("whole")), before);
 }

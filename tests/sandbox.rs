@@ -77,7 +77,11 @@ fn a_shell_that_dies_is_replaced_and_that_is_told() {
                 assert_eq!(result.output, b"before\n", "{name}: {command}");
                 assert!(result.shell_restarted, "{name}: {command}");
                 let next = shell(&sandbox, "echo ${LOST:-new}").await;
-                assert_eq!((next.output.as_slice(), next.shell_restarted), (&b"new\n"[..], false), "{name}: {command}");
+                assert_eq!(
+                    (next.output.as_slice(), next.shell_restarted),
+                    (&b"new\n"[..], false),
+                    "{name}: {command}"
+                );
             }
             // A background job that kills the shell between two commands.
             shell(&sandbox, "(while kill -0 $$; do kill -9 $$; done) 2>/dev/null &").await;
@@ -128,7 +132,9 @@ fn background_jobs_neither_block_nor_vanish() {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
             let limit = limit(Duration::from_secs(20));
-            for command in ["sleep 1000 &", "yes &", "yes >/dev/null 2>&1 &", "(sleep 1000; echo late) & disown"] {
+            for command in
+                ["sleep 1000 &", "yes &", "yes >/dev/null 2>&1 &", "(sleep 1000; echo late) & disown"]
+            {
                 let result = sandbox.shell(command, &limit).await.unwrap();
                 assert_eq!(result.outcome, Exited(0), "{name}: {command}");
             }
@@ -218,7 +224,11 @@ fn a_forged_status_changes_nothing_but_its_own_command() {
             shell(&sandbox, forge).await;
             // The command may have reported before it was through; then its last words come with the next one.
             shell(&sandbox, "true").await;
-            let rows = [("echo a; false", Exited(1), "a\n"), ("echo b", Exited(0), "b\n"), ("echo c", Exited(0), "c\n")];
+            let rows = [
+                ("echo a; false", Exited(1), "a\n"),
+                ("echo b", Exited(0), "b\n"),
+                ("echo c", Exited(0), "c\n"),
+            ];
             check(&sandbox, name, &rows).await;
         }
     });
@@ -287,7 +297,10 @@ fn programs_get_what_they_are_given_and_nothing_else() {
             check(Process { stdin: input, ..Process::new("/bin/true") }, ok(), b"", b"").await;
             let gone = sandbox.spawn(&Process::new("/no/such")).await.unwrap();
             assert!(matches!(gone.outcome, ProcessOutcome::NotStarted(_)), "{name}: {gone:?}");
-            let nowhere = sandbox.spawn(&Process { cwd: "/no/such".into(), ..Process::new("/bin/true") }).await.unwrap();
+            let nowhere = sandbox
+                .spawn(&Process { cwd: "/no/such".into(), ..Process::new("/bin/true") })
+                .await
+                .unwrap();
             assert!(matches!(nowhere.outcome, ProcessOutcome::NotStarted(_)), "{name}: {nowhere:?}");
         }
     });
@@ -303,12 +316,25 @@ fn programs_end_with_their_session() {
             let leaver = Process { cwd: cwd.clone(), ..sh("sleep 1000 & echo $! >child; echo left") };
             let result = sandbox.spawn(&leaver).await.unwrap();
             assert_eq!(result.stdout, b"left\n", "{name}");
-            assert_eq!(shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome, Exited(1), "{name}");
+            assert_eq!(
+                shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome,
+                Exited(1),
+                "{name}"
+            );
             let timeout = Duration::from_millis(300);
-            let hanging = Process { timeout, cwd, ..sh("echo partial; setsid sleep 1000 & echo $! >child; wait") };
+            let hanging =
+                Process { timeout, cwd, ..sh("echo partial; setsid sleep 1000 & echo $! >child; wait") };
             let result = sandbox.spawn(&hanging).await.unwrap();
-            assert_eq!((result.outcome, result.stdout.as_slice()), (ProcessOutcome::TimedOut, &b"partial\n"[..]), "{name}");
-            assert_eq!(shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome, Exited(1), "{name}");
+            assert_eq!(
+                (result.outcome, result.stdout.as_slice()),
+                (ProcessOutcome::TimedOut, &b"partial\n"[..]),
+                "{name}"
+            );
+            assert_eq!(
+                shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome,
+                Exited(1),
+                "{name}"
+            );
         }
     });
 }
@@ -323,8 +349,11 @@ fn programs_run_beside_each_other_and_the_shell() {
             let cwd = sandbox.workdir().to_owned();
             let first = Process { cwd: cwd.clone(), ..sh("read x <a; echo $x") };
             let second = Process { cwd, ..sh("read x <b; echo $x >a") };
-            let (first, second, third) =
-                tokio::join!(sandbox.spawn(&first), sandbox.spawn(&second), shell(&sandbox, "echo through >b"));
+            let (first, second, third) = tokio::join!(
+                sandbox.spawn(&first),
+                sandbox.spawn(&second),
+                shell(&sandbox, "echo through >b")
+            );
             assert_eq!(first.unwrap().stdout, b"through\n", "{name}");
             assert!(second.unwrap().success() && third.outcome == Exited(0), "{name}");
         }
@@ -367,7 +396,11 @@ fn files_go_in_and_out() {
                 sandbox.put(&format!("{root}/{path}"), b"new", 0o644).await.unwrap();
                 assert_eq!(get(path, 100).await.unwrap(), b"new", "{name}: {path}");
             }
-            assert_eq!(get("plain", 100).await.unwrap(), b"text\n", "{name}: a link is replaced, not followed");
+            assert_eq!(
+                get("plain", 100).await.unwrap(),
+                b"text\n",
+                "{name}: a link is replaced, not followed"
+            );
             let refused = sandbox.put(&format!("{root}/folder"), b"", 0o644).await;
             assert!(matches!(refused, Err(SandboxError::Failed { .. })), "{name}: {refused:?}");
             assert_eq!(output(&sandbox, "ls -A | grep part").await, "", "{name}: nothing temporary is left");
@@ -411,7 +444,8 @@ fn a_terminal_is_a_terminal() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            let script = "tty; stty size; trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.01; done";
+            let script =
+                "tty; stty size; trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.01; done";
             let process = sh(script).env("TERM", "xterm").env("PATH", "/usr/bin:/bin");
             let mut pty = sandbox.pty(&process, PtySize { rows: 24, cols: 80 }).await.unwrap();
             let input = pty.input();
@@ -432,7 +466,8 @@ fn a_terminal_is_a_terminal() {
             assert!(text.starts_with("/dev/pts/"), "{name}: {text}");
             assert!(text.ends_with("24 80\r\nready\r\n50 132\r\n"), "{name}: {text}");
 
-            let mut cat = sandbox.pty(&Process::new("/bin/cat"), PtySize { rows: 24, cols: 80 }).await.unwrap();
+            let mut cat =
+                sandbox.pty(&Process::new("/bin/cat"), PtySize { rows: 24, cols: 80 }).await.unwrap();
             cat.input().write(b"typed\n\x04").await;
             let mut text = Vec::new();
             while let PtyEvent::Output(bytes) = cat.next().await {
@@ -470,9 +505,15 @@ fn a_stopped_sandbox_is_files() {
             ];
             assert_eq!(entries, expected, "{name}");
             let missing = stopped.archive(&format!("{root}/none"), 1 << 20).await;
-            assert!(matches!(missing, Err(termsmith::sandbox::ArchiveError::Missing { .. })), "{name}: {missing:?}");
+            assert!(
+                matches!(missing, Err(termsmith::sandbox::ArchiveError::Missing { .. })),
+                "{name}: {missing:?}"
+            );
             let large = stopped.archive(&root, 100).await;
-            assert!(matches!(large, Err(termsmith::sandbox::ArchiveError::TooLarge { max: 100, .. })), "{name}: {large:?}");
+            assert!(
+                matches!(large, Err(termsmith::sandbox::ArchiveError::TooLarge { max: 100, .. })),
+                "{name}: {large:?}"
+            );
         }
     });
 }

@@ -25,7 +25,13 @@ pub struct Leak {
 
 /// Every literal in `turns` that comes from `fixtures` and was not seen before. `script` is the source of the expert's
 /// script, `shown` what it read: the first message, then one observation a command.
-pub fn unseen_literals(fixtures: &FileTree, script: &str, prompt: &str, turns: &[Turn], shown: &[&str]) -> Vec<Leak> {
+pub fn unseen_literals(
+    fixtures: &FileTree,
+    script: &str,
+    prompt: &str,
+    turns: &[Turn],
+    shown: &[&str],
+) -> Vec<Leak> {
     let everything = tokens_of(fixtures, |_| true);
     let data = tokens_of(fixtures, |path| !is_program(path));
     let written = tokens(script);

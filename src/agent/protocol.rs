@@ -22,7 +22,9 @@ pub struct Prompts {
 /// A prompt that is missing or does not render.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptsError {
-    #[error("`templates/prompts/bash-block/{0}` is missing\nhint: an overriding templates folder must be complete")]
+    #[error(
+        "`templates/prompts/bash-block/{0}` is missing\nhint: an overriding templates folder must be complete"
+    )]
     Missing(&'static str),
     #[error("`templates/prompts/bash-block/{0}`: {1}")]
     Template(&'static str, #[source] minijinja::Error),

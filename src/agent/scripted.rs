@@ -79,7 +79,10 @@ impl<'a> Variation<'a> {
             None => Ok(Self::Expert(None)),
             Some(mode @ (FailureMode::WrongValue | FailureMode::MissedRequirement)) => {
                 let of_mode: Vec<_> = script.failures.iter().filter(|failure| failure.mode == mode).collect();
-                of_mode.choose(rng).map(|failure| Self::Flawed(failure)).ok_or(ScriptError::NoSuchFailure(mode))
+                of_mode
+                    .choose(rng)
+                    .map(|failure| Self::Flawed(failure))
+                    .ok_or(ScriptError::NoSuchFailure(mode))
             }
             Some(mode @ (FailureMode::IgnoredError | FailureMode::GivesUp | FailureMode::Loops)) => {
                 let slip = script.slips.choose(rng);
@@ -131,7 +134,9 @@ impl ScriptedAgent {
                 }
                 agent.push_slip(slip);
                 match mode {
-                    FailureMode::Loops => agent.endless = Some((prompts.tries_again.clone(), slip.run.clone())),
+                    FailureMode::Loops => {
+                        agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()))
+                    }
                     FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
                     _ => agent.push_submit(pick(&script.done, rng)),
                 }
@@ -146,9 +151,13 @@ impl ScriptedAgent {
             for (name, pattern) in capture {
                 // Patterns were compiled when the recipe was read; one that does not compile matches nothing.
                 let found = Regex::new(&pattern).ok().and_then(|pattern| {
-                    pattern.captures(text).and_then(|found| found.get(1)).map(|group| group.as_str().to_owned())
+                    pattern
+                        .captures(text)
+                        .and_then(|found| found.get(1))
+                        .map(|group| group.as_str().to_owned())
                 });
-                let value = found.ok_or(ScriptError::NoMatch { step: step.clone(), name: name.clone(), pattern })?;
+                let value =
+                    found.ok_or(ScriptError::NoMatch { step: step.clone(), name: name.clone(), pattern })?;
                 self.seen.insert(name, value);
             }
         }

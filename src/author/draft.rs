@@ -85,7 +85,12 @@ impl Kit {
 }
 
 /// Renders `recipe` for `blueprint`. `limits` are those of the domain.
-pub fn draft(kit: &Kit, recipe: &Recipe, blueprint: &Blueprint, limits: &Limits) -> Result<Draft, AuthorError> {
+pub fn draft(
+    kit: &Kit,
+    recipe: &Recipe,
+    blueprint: &Blueprint,
+    limits: &Limits,
+) -> Result<Draft, AuthorError> {
     let decl = &recipe.decl;
     let name = task_name(blueprint);
     let renderer =
@@ -250,7 +255,10 @@ fn check_ids(source: &str) -> Vec<CheckId> {
     pattern.captures_iter(source).map(|found| CheckId(found[1].to_owned())).collect()
 }
 
-#[expect(clippy::expect_used, reason = "only called with literals of this file and names of files that were read")]
+#[expect(
+    clippy::expect_used,
+    reason = "only called with literals of this file and names of files that were read"
+)]
 fn rel(path: &str) -> RelPath {
     RelPath::new(path).expect("a plain relative path")
 }

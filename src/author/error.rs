@@ -11,7 +11,9 @@ pub enum AuthorError {
     Template { recipe: RecipeId, file: String, message: String },
     #[error("recipe `{recipe}`: `{file}` is malformed: {message}")]
     Malformed { recipe: RecipeId, file: String, message: String },
-    #[error("recipe `{recipe}`: `{file}` is not UTF-8, so it cannot be a template\nhint: drop the `.j2` to copy it verbatim")]
+    #[error(
+        "recipe `{recipe}`: `{file}` is not UTF-8, so it cannot be a template\nhint: drop the `.j2` to copy it verbatim"
+    )]
     NotText { recipe: RecipeId, file: String },
     #[error("recipe `{recipe}`: {source}")]
     Path {
@@ -19,7 +21,9 @@ pub enum AuthorError {
         #[source]
         source: PathError,
     },
-    #[error("no recipe `{0}`\nhint: `termsmith plan` lists the recipes; `termsmith new recipe {0}` starts one")]
+    #[error(
+        "no recipe `{0}`\nhint: `termsmith plan` lists the recipes; `termsmith new recipe {0}` starts one"
+    )]
     Unknown(RecipeId),
     #[error("`templates/{0}` is missing\nhint: an overriding templates folder must be complete")]
     MissingTemplate(String),

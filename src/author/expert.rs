@@ -73,7 +73,10 @@ pub(super) fn expert(renderer: &Renderer<'_>, public: &Value) -> Result<ExpertSc
         for (name, pattern) in &step.capture {
             let found = regex::Regex::new(pattern).map_err(|error| malformed(error.to_string()))?;
             if found.captures_len() != 2 {
-                return Err(malformed(format!("capture `{name}` of step `{}` needs exactly one group", step.id)));
+                return Err(malformed(format!(
+                    "capture `{name}` of step `{}` needs exactly one group",
+                    step.id
+                )));
             }
         }
         script.steps.push(ScriptStep {
@@ -108,7 +111,10 @@ pub(super) fn expert(renderer: &Renderer<'_>, public: &Value) -> Result<ExpertSc
 /// What must hold for the expert to be playable.
 fn check(script: &ExpertScript) -> Result<(), String> {
     let has_step = |id: &str| script.steps.iter().any(|step| step.id == id);
-    if script.steps.is_empty() || script.done.is_empty() || script.steps.iter().any(|step| step.say.is_empty()) {
+    if script.steps.is_empty()
+        || script.done.is_empty()
+        || script.steps.iter().any(|step| step.say.is_empty())
+    {
         return Err("it needs steps, something to say in each, and something to say when done".to_owned());
     }
     for (id, what) in script

@@ -26,7 +26,9 @@ pub fn recipes(assets: &Assets, specs: &Specs) -> Result<BTreeMap<RecipeId, Reci
     let mut folders: BTreeMap<RecipeId, FileTree> = BTreeMap::new();
     for (path, bytes, executable) in assets.files_under("templates/recipes") {
         let mut parts = path.as_str().splitn(3, '/');
-        let (Some(domain), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (Some(domain), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
         if let Ok(rest) = RelPath::new(rest) {
             let file = File { bytes: bytes.to_vec(), executable };
             folders.entry(RecipeId(format!("{domain}/{name}"))).or_default().insert(rest, file);

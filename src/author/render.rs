@@ -43,7 +43,10 @@ impl Renderer<'_> {
     pub(super) fn folder(&self, folder: &str, context: &Value) -> Result<FileTree, AuthorError> {
         let mut out = FileTree::default();
         for (path, file) in self.files.iter() {
-            let Some(rest) = path.as_str().strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) else { continue };
+            let Some(rest) = path.as_str().strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
+            else {
+                continue;
+            };
             let (name, file) = self.file(path, rest, file, context)?;
             out.insert(name, file);
         }
@@ -71,7 +74,8 @@ impl Renderer<'_> {
         let (name, bytes) = match name.strip_suffix(TEMPLATE_SUFFIX) {
             None => (name, file.bytes.clone()),
             Some(name) => {
-                let not_text = || AuthorError::NotText { recipe: self.recipe.clone(), file: path.to_string() };
+                let not_text =
+                    || AuthorError::NotText { recipe: self.recipe.clone(), file: path.to_string() };
                 let source = file.as_text().ok_or_else(not_text)?;
                 (name, self.text(path.as_str(), source, context)?.into_bytes())
             }
@@ -118,7 +122,8 @@ fn python_literal(value: &serde_json::Value) -> String {
             format!("[{}]", items.iter().map(python_literal).collect::<Vec<_>>().join(", "))
         }
         Value::Object(map) => {
-            let entry = |(name, item)| format!("{}: {}", Value::String(String::clone(name)), python_literal(item));
+            let entry =
+                |(name, item)| format!("{}: {}", Value::String(String::clone(name)), python_literal(item));
             format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
         scalar => scalar.to_string(),

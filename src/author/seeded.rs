@@ -71,7 +71,9 @@ pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocab
     let from = source.clone();
     env.add_function("hex", move |digits: u32| {
         let mut rng = from.rng();
-        (0..digits).map(|_| char::from_digit(rng.random_range(0..16u32), 16).unwrap_or('0')).collect::<String>()
+        (0..digits)
+            .map(|_| char::from_digit(rng.random_range(0..16u32), 16).unwrap_or('0'))
+            .collect::<String>()
     });
     for (name, list) in [("word", &words.nouns), ("person", &words.people)] {
         let (from, list) = (source.clone(), list.clone());

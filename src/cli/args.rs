@@ -84,8 +84,10 @@ pub(super) struct Selection {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Killed at any instant, the same command continues; finished work is never done twice.\n\
-The first Ctrl-C finishes what is under way, the second one stops at once.")]
+#[command(
+    after_help = "Killed at any instant, the same command continues; finished work is never done twice.\n\
+The first Ctrl-C finishes what is under way, the second one stops at once."
+)]
 pub(super) struct RunArgs {
     /// Run folder; made if it is missing, continued if it is there
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]

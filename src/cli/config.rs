@@ -44,7 +44,9 @@ impl Config {
 /// Trials at once: they wait for the engine as often as they compute.
 pub(super) fn jobs(asked: Option<u32>) -> u32 {
     const PER_CORE: u32 = 2;
-    asked.unwrap_or_else(|| available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)) * PER_CORE)
+    asked.unwrap_or_else(|| {
+        available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)) * PER_CORE
+    })
 }
 
 pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOptions, Failure> {

@@ -44,7 +44,9 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
             show_task(config, &unit)?;
             return Ok(Status::Ok);
         }
-        if let Some((rollout, log)) = unit.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id)) {
+        if let Some((rollout, log)) =
+            unit.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
+        {
             match config.format {
                 Format::Json => say::json(&crate::pipeline::trajectory_json(rollout, log)?)?,
                 Format::Text => say::text(&transcript(rollout))?,
@@ -82,7 +84,8 @@ pub(super) fn rows(certificate: &crate::model::Certificate) -> String {
     for row in &certificate.rows {
         let mark = if row.ok { "ok " } else { "BAD" };
         let kind = serde_json::to_value(row.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
-        let checks = row.passed_of.map_or_else(String::new, |(passed, of)| format!("{passed} of {of} checks"));
+        let checks =
+            row.passed_of.map_or_else(String::new, |(passed, of)| format!("{passed} of {of} checks"));
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
@@ -97,7 +100,8 @@ pub(super) fn rows(certificate: &crate::model::Certificate) -> String {
 
 fn transcript(rollout: &Rollout) -> String {
     let record = &rollout.record;
-    let mut text = format!("# {} · attempt {} · {:?}\n\n{}\n", record.task, record.attempt, record.end, record.prompt);
+    let mut text =
+        format!("# {} · attempt {} · {:?}\n\n{}\n", record.task, record.attempt, record.end, record.prompt);
     let mut observations = rollout.observations.iter();
     for (number, Turn { thought, command, .. }) in record.turns.iter().enumerate() {
         // Writing to a String cannot fail.

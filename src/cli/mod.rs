@@ -12,9 +12,9 @@ mod plan;
 mod progress;
 mod recipe;
 mod run;
+mod sandboxes;
 mod say;
 mod schema;
-mod sandboxes;
 mod summary;
 mod task;
 mod tools;
@@ -51,7 +51,9 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
             recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs })
         }
         Command::Recipe(RecipeCommand::List) => recipe::list(config),
-        Command::Recipe(RecipeCommand::Render { name, seed, out }) => recipe::render(config, &name, seed, &out),
+        Command::Recipe(RecipeCommand::Render { name, seed, out }) => {
+            recipe::render(config, &name, seed, &out)
+        }
         Command::Export(args) => inspect::export(config, &args),
         Command::Audit(args) => inspect::audit(config, &args),
         Command::Show(args) => inspect::show(config, &args),

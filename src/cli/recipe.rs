@@ -140,7 +140,14 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
     for play in &rehearsal.plays {
         let mark = if play.ok { "ok " } else { "BAD" };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{mark} {:<18} {:<28} {:<16} {}", "expert", play.name, play.turns_text(), play.note);
+        let _ = writeln!(
+            text,
+            "{mark} {:<18} {:<28} {:<16} {}",
+            "expert",
+            play.name,
+            play.turns_text(),
+            play.note
+        );
     }
     for problem in &rehearsal.problems {
         let _ = writeln!(text, "  → {problem}");
@@ -163,7 +170,10 @@ fn blueprint(workshop: &Workshop, recipe: &Recipe, seed: u64, nth: u32) -> Resul
     let plan = plan(&workshop.domains, &only, Seed(seed), 1, &Domains::All);
     let impossible = || {
         let reasons: Vec<_> = plan.impossible.iter().map(ToString::to_string).collect();
-        Failure::new(Status::BadInput, anyhow::anyhow!("recipe `{}` cannot be planned: {}", recipe.id, reasons.join("; ")))
+        Failure::new(
+            Status::BadInput,
+            anyhow::anyhow!("recipe `{}` cannot be planned: {}", recipe.id, reasons.join("; ")),
+        )
     };
     let mut blueprint = plan.blueprints.first().cloned().ok_or_else(impossible)?;
     let difficulties = &recipe.decl.difficulties;

@@ -12,7 +12,9 @@ use super::progress::Progress;
 use super::{say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
 use crate::model::Seed;
-use crate::pipeline::{Event, Fault, RunOptions, RunReport, Workshop, audit_store, publish_audit, run as run_pipeline};
+use crate::pipeline::{
+    Event, Fault, RunOptions, RunReport, Workshop, audit_store, publish_audit, run as run_pipeline,
+};
 use crate::store::{RunDir, Store};
 use crate::verify::EngineOnDemand;
 

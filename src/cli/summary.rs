@@ -57,7 +57,10 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
             .iter()
             .map(|(blueprint, fault)| (crate::harbor::task_name(blueprint).to_string(), fault.to_string()))
             .collect(),
-        rollouts: rollouts(report).into_iter().map(|(outcome, count)| (name(outcome).to_owned(), count)).collect(),
+        rollouts: rollouts(report)
+            .into_iter()
+            .map(|(outcome, count)| (name(outcome).to_owned(), count))
+            .collect(),
         rows: exported.map(|config| (config.name, config.rows)).collect(),
         seconds: took.as_secs_f64(),
         peak_memory_bytes: peak_memory(),
@@ -95,7 +98,16 @@ pub(super) fn text(
     });
     for ended in report.ended.iter().filter(|ended| !ended.certificate.certified) {
         for reason in &ended.certificate.reasons {
-            line("", format!("{}: {} {}: {}", ended.certificate.task, row_name(reason.kind), reason.name, first_line(&reason.message)));
+            line(
+                "",
+                format!(
+                    "{}: {} {}: {}",
+                    ended.certificate.task,
+                    row_name(reason.kind),
+                    reason.name,
+                    first_line(&reason.message)
+                ),
+            );
         }
     }
     for (blueprint, fault) in &report.faults {
@@ -106,7 +118,8 @@ pub(super) fn text(
     }
     let outcomes = rollouts(report);
     let total: usize = outcomes.values().sum();
-    let shown: Vec<_> = outcomes.iter().map(|(outcome, count)| format!("{count} {}", name(*outcome))).collect();
+    let shown: Vec<_> =
+        outcomes.iter().map(|(outcome, count)| format!("{count} {}", name(*outcome))).collect();
     line("rollouts", if total == 0 { "none".to_owned() } else { format!("{total}: {}", shown.join(", ")) });
     if let Some(export) = &report.export {
         for config in &export.configs {
@@ -134,7 +147,10 @@ pub(super) fn text(
         let looks: Vec<_> = looks.iter().map(|place| out.join(place).display().to_string()).collect();
         line("look at", looks.join("  "));
         if let Some(ended) = report.ended.iter().find(|ended| ended.certificate.certified) {
-            line("try", format!("termsmith try {}", out.join("tasks").join(&ended.certificate.task).display()));
+            line(
+                "try",
+                format!("termsmith try {}", out.join("tasks").join(&ended.certificate.task).display()),
+            );
         }
     }
     text

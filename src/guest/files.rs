@@ -149,12 +149,13 @@ fn create_beside(path: &Path, id: Id) -> io::Result<(File, PathBuf)> {
 
 /// Opens a regular file of at most `max` bytes, without following a link in the last component and without waiting on a FIFO.
 fn open_regular(path: &Path, max: u64) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path).map_err(|error| {
-        match error.raw_os_error() {
-            Some(ELOOP) => io::Error::from_raw_os_error(EINVAL),
-            _ => error,
-        }
-    })?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path).map_err(|error| {
+            match error.raw_os_error() {
+                Some(ELOOP) => io::Error::from_raw_os_error(EINVAL),
+                _ => error,
+            }
+        })?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::from_raw_os_error(EINVAL));

@@ -22,23 +22,71 @@ pub type Id = u32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGuest {
     /// First frame: where the shell starts and what it has for a home.
-    Boot { version: u32, workdir: Vec<u8>, home: Vec<u8> },
-    Shell { id: Id, timeout_ms: u64, keep: u64, command: Vec<u8> },
+    Boot {
+        version: u32,
+        workdir: Vec<u8>,
+        home: Vec<u8>,
+    },
+    Shell {
+        id: Id,
+        timeout_ms: u64,
+        keep: u64,
+        command: Vec<u8>,
+    },
     /// Standard input follows as `Data` and ends with `End`.
-    Spawn { id: Id, timeout_ms: u64, keep: u64, program: Program },
-    Pty { id: Id, rows: u16, cols: u16, program: Program },
-    Resize { id: Id, rows: u16, cols: u16 },
+    Spawn {
+        id: Id,
+        timeout_ms: u64,
+        keep: u64,
+        program: Program,
+    },
+    Pty {
+        id: Id,
+        rows: u16,
+        cols: u16,
+        program: Program,
+    },
+    Resize {
+        id: Id,
+        rows: u16,
+        cols: u16,
+    },
     /// Content follows as `Data` and ends with `End`.
-    Put { id: Id, mode: u32, path: Vec<u8> },
-    Get { id: Id, max: u64, path: Vec<u8> },
-    Listen { id: Id, path: Vec<u8> },
+    Put {
+        id: Id,
+        mode: u32,
+        path: Vec<u8>,
+    },
+    Get {
+        id: Id,
+        max: u64,
+        path: Vec<u8>,
+    },
+    Listen {
+        id: Id,
+        path: Vec<u8>,
+    },
     /// Part of the answer to a relay call.
-    Reply { id: Id, call: u32, bytes: Vec<u8> },
-    ReplyEnd { id: Id, call: u32 },
-    Data { id: Id, bytes: Vec<u8> },
-    End { id: Id },
+    Reply {
+        id: Id,
+        call: u32,
+        bytes: Vec<u8>,
+    },
+    ReplyEnd {
+        id: Id,
+        call: u32,
+    },
+    Data {
+        id: Id,
+        bytes: Vec<u8>,
+    },
+    End {
+        id: Id,
+    },
     /// Nobody waits for the operation any more: end it as if its time were up.
-    Cancel { id: Id },
+    Cancel {
+        id: Id,
+    },
 }
 
 /// What to execute.
@@ -54,17 +102,48 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHost {
     /// Sent unasked when the guest is up.
-    Hello { version: u32 },
+    Hello {
+        version: u32,
+    },
     /// A put, a listen or the boot (id 0) is done; a get has sent everything.
-    Done { id: Id },
-    Failed { id: Id, errno: i32, message: Vec<u8> },
+    Done {
+        id: Id,
+    },
+    Failed {
+        id: Id,
+        errno: i32,
+        message: Vec<u8>,
+    },
     /// Output of a program or a terminal, or content of a file.
-    Chunk { id: Id, stream: Stream, bytes: Vec<u8> },
-    ShellDone { id: Id, how: How, restarted: bool, bytes: u64, micros: u64 },
-    ProcessDone { id: Id, how: How, stdout: u64, stderr: u64, micros: u64 },
+    Chunk {
+        id: Id,
+        stream: Stream,
+        bytes: Vec<u8>,
+    },
+    ShellDone {
+        id: Id,
+        how: How,
+        restarted: bool,
+        bytes: u64,
+        micros: u64,
+    },
+    ProcessDone {
+        id: Id,
+        how: How,
+        stdout: u64,
+        stderr: u64,
+        micros: u64,
+    },
     /// Part of a relay request.
-    Call { id: Id, call: u32, bytes: Vec<u8> },
-    CallEnd { id: Id, call: u32 },
+    Call {
+        id: Id,
+        call: u32,
+        bytes: Vec<u8>,
+    },
+    CallEnd {
+        id: Id,
+        call: u32,
+    },
 }
 
 impl ToHost {
@@ -220,11 +299,21 @@ impl Message for ToGuest {
         let mut take = Take(body);
         let message = match take.u8()? {
             0 => Self::Boot { version: take.u32()?, workdir: take.bytes()?, home: take.bytes()? },
-            1 => Self::Shell { id: take.u32()?, timeout_ms: take.u64()?, keep: take.u64()?, command: take.bytes()? },
-            2 => {
-                Self::Spawn { id: take.u32()?, timeout_ms: take.u64()?, keep: take.u64()?, program: take.program()? }
+            1 => Self::Shell {
+                id: take.u32()?,
+                timeout_ms: take.u64()?,
+                keep: take.u64()?,
+                command: take.bytes()?,
+            },
+            2 => Self::Spawn {
+                id: take.u32()?,
+                timeout_ms: take.u64()?,
+                keep: take.u64()?,
+                program: take.program()?,
+            },
+            3 => {
+                Self::Pty { id: take.u32()?, rows: take.u16()?, cols: take.u16()?, program: take.program()? }
             }
-            3 => Self::Pty { id: take.u32()?, rows: take.u16()?, cols: take.u16()?, program: take.program()? },
             4 => Self::Resize { id: take.u32()?, rows: take.u16()?, cols: take.u16()? },
             5 => Self::Put { id: take.u32()?, mode: take.u32()?, path: take.bytes()? },
             6 => Self::Get { id: take.u32()?, max: take.u64()?, path: take.bytes()? },

@@ -78,6 +78,7 @@ fn last_boundary(bytes: &[u8]) -> usize {
 
 /// Number of bytes that belong to a character begun before.
 fn first_boundary(bytes: &[u8]) -> usize {
-    let continuation = bytes.iter().take(MAX_CHAR).take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000).count();
+    let continuation =
+        bytes.iter().take(MAX_CHAR).take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000).count();
     if continuation == MAX_CHAR { 0 } else { continuation }
 }

@@ -290,7 +290,8 @@ fn command(program: &Program) -> io::Result<Command> {
     command.args(args.iter().map(|arg| OsStr::from_bytes(arg)));
     command.current_dir(OsStr::from_bytes(&program.cwd)).env_clear();
     for entry in &program.env {
-        let (name, value) = entry.split_at(entry.iter().position(|byte| *byte == b'=').unwrap_or(entry.len()));
+        let (name, value) =
+            entry.split_at(entry.iter().position(|byte| *byte == b'=').unwrap_or(entry.len()));
         command.env(OsStr::from_bytes(name), OsStr::from_bytes(value.get(1..).unwrap_or_default()));
     }
     Ok(command)

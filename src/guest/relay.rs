@@ -39,7 +39,10 @@ enum Stage {
     Request(Vec<u8>),
     /// The host has been asked.
     Waiting(Vec<u8>),
-    Reply { bytes: Vec<u8>, sent: usize },
+    Reply {
+        bytes: Vec<u8>,
+        sent: usize,
+    },
 }
 
 impl Relay {

@@ -241,7 +241,8 @@ impl Shell {
         if current.interrupted.is_none() && now >= current.deadline {
             // First the signal, then the kills: bash must find the trap pending when its child is dead.
             sys::send(live.pid, sys::SIGRTMAX);
-            current.interrupted = Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
+            current.interrupted =
+                Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
         }
         let Some(interrupted) = &mut current.interrupted else { return };
         if now >= interrupted.give_up && !interrupted.killed_shell {
@@ -338,8 +339,10 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 impl Home {
     /// What the shell finds in its environment beside what the image sets.
     fn variables(&self) -> Vec<(&'static str, String)> {
-        let unless_set = |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));
-        let mut variables = vec![("HOME", self.home.clone()), ("TERM", "dumb".to_owned()), ("USER", "root".to_owned())];
+        let unless_set =
+            |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));
+        let mut variables =
+            vec![("HOME", self.home.clone()), ("TERM", "dumb".to_owned()), ("USER", "root".to_owned())];
         variables.extend(unless_set("PATH", DEFAULT_PATH));
         variables.extend(unless_set("LANG", "C.UTF-8"));
         variables

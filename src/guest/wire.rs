@@ -123,7 +123,9 @@ impl Wire {
                 self.inbound.extend(&piece[..count]);
                 Ok(true)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(true)
+            }
             Err(error) => Err(error),
         }
     }

@@ -51,7 +51,8 @@ pub(super) fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, St
 
 /// Lists the units of a finished run.
 pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreError> {
-    let text = serde_json::to_string_pretty(&Index { version: INDEX_VERSION, units }).map_err(StoreError::Encode)?;
+    let text =
+        serde_json::to_string_pretty(&Index { version: INDEX_VERSION, units }).map_err(StoreError::Encode)?;
     store.dir().publish_file(INDEX, &File::text(text + "\n"))?;
     Ok(())
 }

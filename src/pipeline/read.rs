@@ -14,8 +14,9 @@ use crate::store::{Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
-    let groups = gather(store)?
-        .map(|unit| unit.map(|unit| unit.rollouts.into_iter().map(|(rollout, _)| rollout).collect::<Vec<_>>()));
+    let groups = gather(store)?.map(|unit| {
+        unit.map(|unit| unit.rollouts.into_iter().map(|(rollout, _)| rollout).collect::<Vec<_>>())
+    });
     Ok(export(&store.dir().root().join("data"), groups, options)?)
 }
 
@@ -67,7 +68,12 @@ fn axes(id: &DomainId, spec: &DomainSpec) -> DomainAxes {
             })
             .collect(),
         kinds: spec.kinds.iter().filter(|(_, weight)| wanted(weight)).map(|(kind, _)| *kind).collect(),
-        difficulties: spec.difficulty.iter().filter(|(_, weight)| wanted(weight)).map(|(level, _)| *level).collect(),
+        difficulties: spec
+            .difficulty
+            .iter()
+            .filter(|(_, weight)| wanted(weight))
+            .map(|(level, _)| *level)
+            .collect(),
     }
 }
 

@@ -60,7 +60,8 @@ pub async fn rehearse(lab: &Lab<'_>, workshop: &Workshop, blueprint: &Blueprint)
             variations.push((name, Variation::Flawed(failure)));
         }
         if let Some(slip) = script.slips.first() {
-            variations.push(("ignores the error".to_owned(), Variation::StopsAt(slip, FailureMode::IgnoredError)));
+            variations
+                .push(("ignores the error".to_owned(), Variation::StopsAt(slip, FailureMode::IgnoredError)));
         }
         let plays = variations
             .into_iter()
@@ -101,9 +102,11 @@ async fn play_one(
         .prompts
         .task(&task.instruction, task.subject.workdir())
         .map_err(|error| Fault::Rollout(RolloutError::Prompts(error)))?;
-    let script = workshop.recipes.get(&task.blueprint.recipe).and_then(|recipe| recipe.files.text("expert.toml"));
+    let script =
+        workshop.recipes.get(&task.blueprint.recipe).and_then(|recipe| recipe.files.text("expert.toml"));
     let shown: Vec<_> = log.turns.iter().map(|turn| turn.message.as_str()).collect();
-    let leaks = unseen_literals(&task.environment, script.unwrap_or_default(), &prompt, &judged.turns, &shown);
+    let leaks =
+        unseen_literals(&task.environment, script.unwrap_or_default(), &prompt, &judged.turns, &shown);
     let note = complaint(variation, &judged, &log, &leaks);
     Ok(Play { name, ok: note.is_empty(), turns: Some(judged.turns.len()), note })
 }

@@ -115,9 +115,12 @@ async fn one<'a>(
     watch: &Watch,
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
-    let result = unit(lab, workshop, blueprint, options.attempts, options.image_prefix.as_deref(), events).await;
+    let result =
+        unit(lab, workshop, blueprint, options.attempts, options.image_prefix.as_deref(), events).await;
     let result = match result {
-        Ok(ended) => publish_unit(store, &ended, options.image_prefix.as_deref()).map(|()| ended).map_err(Fault::from),
+        Ok(ended) => {
+            publish_unit(store, &ended, options.image_prefix.as_deref()).map(|()| ended).map_err(Fault::from)
+        }
         Err(fault) => Err(fault),
     };
     match &result {

@@ -11,7 +11,8 @@ use super::workshop::Workshop;
 use crate::author::{AuthorError, draft};
 use crate::harbor::{WriteError, write_task};
 use crate::model::{
-    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, Task, TrajectoryRecord, environment_digest,
+    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, Task, TrajectoryRecord,
+    environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, screen};

@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::casting::cast;
 use crate::agent::{AgentError, Observed, Prompts, PromptsError, ScriptedAgent, StepLimits, play};
 use crate::judge;
-use crate::model::{
-    Actor, Certificate, Draft, End, Key, Outcome, Rollout, TrajectoryRecord, Turn, Verdict,
-};
+use crate::model::{Actor, Certificate, Draft, End, Key, Outcome, Rollout, TrajectoryRecord, Turn, Verdict};
 use crate::sandbox::{LaunchSpec, Network};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Filed, Lab, LabError, SANDBOX_LOST, Transient, VerifierLog, judge as judge_state};

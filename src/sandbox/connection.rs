@@ -57,7 +57,8 @@ impl Connection {
         let Streams { input, output } = streams;
         let (frames, to_write) = mpsc::channel(WRITE_QUEUE);
         let operations = Arc::new(Mutex::new(Operations::Open(HashMap::new())));
-        let connection = Arc::new(Self { frames, operations: operations.clone(), next_id: AtomicU32::new(BOOT + 1) });
+        let connection =
+            Arc::new(Self { frames, operations: operations.clone(), next_id: AtomicU32::new(BOOT + 1) });
         let mut boot = connection.register(BOOT)?;
         tokio::spawn(write_frames(input, to_write));
         tokio::spawn(read_frames(output, operations));
@@ -70,7 +71,9 @@ impl Connection {
         boot.send(&ToGuest::Boot { version: VERSION, workdir, home }).await?;
         match boot.next().await? {
             ToHost::Done { .. } => {}
-            ToHost::Failed { message, .. } => return Err(Closed(String::from_utf8_lossy(&message).into_owned())),
+            ToHost::Failed { message, .. } => {
+                return Err(Closed(String::from_utf8_lossy(&message).into_owned()));
+            }
             other => return Err(Closed(format!("expected the end of the boot, got {other:?}"))),
         }
         boot.finished = true;

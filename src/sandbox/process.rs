@@ -16,7 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Closed, Connection, Piece, Streams};
 use super::container::{Backend, Container};
 use super::{
-    ArchiveError, ContainerId, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox, SandboxError, guest_binary,
+    ArchiveError, ContainerId, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox, SandboxError,
+    guest_binary,
 };
 
 /// How long a guest may take to kill its children and end when its input is closed.
@@ -115,7 +116,8 @@ impl ProcessContainer {
 
     pub(super) async fn why_lost(&self, wire: String) -> SandboxError {
         let status = self.child.lock().await.try_wait();
-        let status = status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
+        let status =
+            status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
         SandboxError::Lost { cause: format!("guest: {status} ({wire})") }
     }
 
@@ -128,7 +130,11 @@ impl ProcessContainer {
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
         let mut tar = tar::Builder::new(Vec::new());
         tar.follow_symlinks(false);
-        let packed = if path.is_dir() { tar.append_dir_all(&name, path) } else { tar.append_path_with_name(path, &name) };
+        let packed = if path.is_dir() {
+            tar.append_dir_all(&name, path)
+        } else {
+            tar.append_path_with_name(path, &name)
+        };
         let bytes = packed.and_then(|()| tar.into_inner());
         let bytes =
             bytes.map_err(|source| EngineError::Io { action: "pack", path: path.to_owned(), source })?;

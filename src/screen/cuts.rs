@@ -9,8 +9,8 @@ const MAX_CUTS: usize = 4;
 
 /// Commands that leave no state behind, unless their output is redirected.
 const STATELESS: [&str; 22] = [
-    "echo", "printf", "true", ":", "set", "cd", "pwd", "ls", "cat", "test", "[", "export", "shopt", "umask", "sleep",
-    "head", "tail", "grep", "wc", "diff", "cmp", "exit",
+    "echo", "printf", "true", ":", "set", "cd", "pwd", "ls", "cat", "test", "[", "export", "shopt", "umask",
+    "sleep", "head", "tail", "grep", "wc", "diff", "cmp", "exit",
 ];
 
 /// A prefix of a script.
@@ -54,9 +54,11 @@ fn state_changing_statements(script: &str) -> Vec<usize> {
 
 fn changes_state(node: Node<'_>, script: &str) -> bool {
     match node.kind() {
-        "comment" | "variable_assignment" | "variable_assignments" | "declaration_command" | "function_definition" => {
-            false
-        }
+        "comment"
+        | "variable_assignment"
+        | "variable_assignments"
+        | "declaration_command"
+        | "function_definition" => false,
         "command" => node
             .child_by_field_name("name")
             .and_then(|name| name.utf8_text(script.as_bytes()).ok())
@@ -80,11 +82,17 @@ mod tests {
         check("", &[]);
         check("mkdir a\n", &[]);
         check("mkdir a\ntouch a/b\n", &["mkdir a\n"]);
-        check("set -eu\ncd /app\nmkdir a\necho made\ntouch a/b\necho done\n", &["set -eu\ncd /app\nmkdir a\necho made\n"]);
+        check(
+            "set -eu\ncd /app\nmkdir a\necho made\ntouch a/b\necho done\n",
+            &["set -eu\ncd /app\nmkdir a\necho made\n"],
+        );
         check("x=1\nmkdir a; touch b\n", &["x=1\nmkdir a; "]);
         check("cat > a <<'E'\nmkdir x\nE\nsort a > b\n", &["cat > a <<'E'\nmkdir x\nE\n"]);
         check("f() { rm -r a; }\nmkdir a\nf\n", &["f() { rm -r a; }\nmkdir a\n"]);
-        check("for x in 1 2; do\n  touch $x\ndone\nif true; then\n  rm 1\nfi\n", &["for x in 1 2; do\n  touch $x\ndone\n"]);
+        check(
+            "for x in 1 2; do\n  touch $x\ndone\nif true; then\n  rm 1\nfi\n",
+            &["for x in 1 2; do\n  touch $x\ndone\n"],
+        );
         check("echo a > b\ncat b > c\n", &["echo a > b\n"]);
         check("mkdir a && touch a/b\nmv a c\n", &["mkdir a && touch a/b\n"]);
     }

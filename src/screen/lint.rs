@@ -153,7 +153,11 @@ fn structure(draft: &Draft) -> Vec<Finding> {
                 path.as_str() == source || path.as_str().starts_with(&format!("{source}/")) || source == "."
             });
             if !there {
-                report("copy-source", "environment/Dockerfile", format!("COPY of `{source}`, which is not there"));
+                report(
+                    "copy-source",
+                    "environment/Dockerfile",
+                    format!("COPY of `{source}`, which is not there"),
+                );
             }
         }
     }

@@ -5,7 +5,8 @@ use futures_util::future::join_all;
 use super::cuts::cuts;
 use super::lint::{Rule, Severity, lint};
 use crate::model::{
-    Certificate, Check, CheckClass, Draft, File, FileTree, Outcome, RejectReason, RelPath, Row, RowKind, Verdict,
+    Certificate, Check, CheckClass, Draft, File, FileTree, Outcome, RejectReason, RelPath, Row, RowKind,
+    Verdict,
 };
 use crate::store::Stage;
 use crate::verify::{Act, Filed, Lab, LabError};
@@ -149,7 +150,14 @@ impl Table {
     }
 
     fn row(&mut self, kind: RowKind, name: &str, ok: bool, note: &str) {
-        self.push(Row { kind, name: name.to_owned(), outcome: None, passed_of: None, ok, note: note.to_owned() });
+        self.push(Row {
+            kind,
+            name: name.to_owned(),
+            outcome: None,
+            passed_of: None,
+            ok,
+            note: note.to_owned(),
+        });
     }
 
     fn push(&mut self, row: Row) {
@@ -207,8 +215,9 @@ impl Table {
 
 fn trial_row(kind: RowKind, name: &str, verdict: &Verdict, ok: bool, note: String) -> Row {
     let passed = verdict.checks.iter().filter(|check| check.passed).count();
-    let passed_of = (!verdict.checks.is_empty())
-        .then(|| (u32::try_from(passed).unwrap_or(u32::MAX), u32::try_from(verdict.checks.len()).unwrap_or(u32::MAX)));
+    let passed_of = (!verdict.checks.is_empty()).then(|| {
+        (u32::try_from(passed).unwrap_or(u32::MAX), u32::try_from(verdict.checks.len()).unwrap_or(u32::MAX))
+    });
     Row { kind, name: name.to_owned(), outcome: Some(verdict.outcome), passed_of, ok, note }
 }
 

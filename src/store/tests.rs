@@ -26,7 +26,9 @@ fn records_and_observations_come_back() {
 #[test]
 fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
     let base = key(NUMBERS, &serde_json::json!({ "a": 1, "b": [true, null] })).unwrap();
-    let same = key(NUMBERS, &serde_json::from_str::<serde_json::Value>(r#"{"b":[true,null],"a":1}"#).unwrap()).unwrap();
+    let same =
+        key(NUMBERS, &serde_json::from_str::<serde_json::Value>(r#"{"b":[true,null],"a":1}"#).unwrap())
+            .unwrap();
     assert_eq!(base, same);
     for (stage, value) in [
         (Stage { version: 2, ..NUMBERS }, serde_json::json!({ "a": 1, "b": [true, null] })),
@@ -54,7 +56,10 @@ fn one_writer_at_a_time() {
     let root = tempfile::tempdir().unwrap();
     let first = open(root.path());
     let message = RunDir::open(root.path()).unwrap_err().to_string();
-    assert!(message.contains(&format!("in use by another termsmith (process {})", std::process::id())), "{message}");
+    assert!(
+        message.contains(&format!("in use by another termsmith (process {})", std::process::id())),
+        "{message}"
+    );
     drop(first);
     open(root.path());
 }
@@ -71,7 +76,10 @@ fn errors_name_the_place_and_the_way_out() {
     let newer = root.path().join("newer");
     fs::create_dir_all(&newer).unwrap();
     fs::write(newer.join("run.json"), r#"{"format":99,"tool":"9.9.9"}"#).unwrap();
-    check(RunDir::open(&newer).unwrap_err(), &["newer", "99", "9.9.9", "hint: use the termsmith that wrote it"]);
+    check(
+        RunDir::open(&newer).unwrap_err(),
+        &["newer", "99", "9.9.9", "hint: use the termsmith that wrote it"],
+    );
     let other = root.path().join("other");
     check(RunDir::open_existing(&other).unwrap_err(), &["other", "not a termsmith run folder", "hint:"]);
     let file = root.path().join("file");

@@ -96,11 +96,17 @@ mod tests {
         check(&report(1, &format!("{b},{a}")), Ok(&[true, false]));
         check(&report(1, a), Err("`test_b` is not reported"));
         check(&report(1, &format!("{a},{a},{b}")), Err("twice"));
-        check(&report(1, &format!("{a},{b},{}", b.replace("test_b", "test_c"))), Err("not one of the task's"));
+        check(
+            &report(1, &format!("{a},{b},{}", b.replace("test_b", "test_c"))),
+            Err("not one of the task's"),
+        );
         check(&report(2, &format!("{a},{b}")), Err("version 2"));
         check("", Err("not what run_checks.py writes"));
         check("=== 2 passed ===", Err("not what run_checks.py writes"));
         check(&report(1, &format!("{a},{b}")).replace("true", "1"), Err("not what run_checks.py writes"));
-        check(&report(1, &a.replace("\"passed\":true", "\"passed\":true,\"weight\":9")), Err("unknown field"));
+        check(
+            &report(1, &a.replace("\"passed\":true", "\"passed\":true,\"weight\":9")),
+            Err("unknown field"),
+        );
     }
 }

@@ -10,8 +10,8 @@ use super::results::parse_results;
 use super::subject::{Carried, SubjectLimits, carry};
 use crate::model::{CheckId, FileTree, Outcome, Task, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process, ProcessOutcome,
-    Sandbox, SandboxError, Stopped,
+    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
+    ProcessOutcome, Sandbox, SandboxError, Stopped,
 };
 
 /// Where the subject lies in the verifier's container.
@@ -48,7 +48,12 @@ pub struct VerifierLog {
 }
 
 /// Kills the solver in `sandbox` and judges what it left.
-pub async fn judge(engine: &Engine, image: &Image, task: &Task, sandbox: Sandbox) -> Result<Judged, EngineError> {
+pub async fn judge(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    sandbox: Sandbox,
+) -> Result<Judged, EngineError> {
     let started = Instant::now();
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
@@ -118,7 +123,9 @@ async fn judge_stopped(
     let (verdict, log) = match ran {
         Ok(ran) => ran,
         Err(SandboxError::Engine(error)) => return Err(error),
-        Err(lost) => (Verdict::without_checks(Outcome::VerifierError, lost.to_string()), VerifierLog::default()),
+        Err(lost) => {
+            (Verdict::without_checks(Outcome::VerifierError, lost.to_string()), VerifierLog::default())
+        }
     };
     Ok(Judged { verdict, state: Some(subject.state), log: VerifierLog { dropped: subject.dropped, ..log } })
 }
@@ -232,7 +239,11 @@ fn append_files(tar: &mut Vec<u8>, files: &[(String, Vec<u8>)]) {
 }
 
 /// A container of the committed state, with nothing of the solver running but the task's bring-up command.
-async fn bring_up(engine: &Engine, task: &Task, stopped: &Stopped) -> Result<Result<Sandbox, String>, EngineError> {
+async fn bring_up(
+    engine: &Engine,
+    task: &Task,
+    stopped: &Stopped,
+) -> Result<Result<Sandbox, String>, EngineError> {
     let image = stopped.commit().await?;
     let subject = engine
         .launch(&LaunchSpec {

@@ -56,7 +56,11 @@ pub struct Carried {
 }
 
 /// Checks the archives of `roots` (absolute path and tar bytes) and lays them out below `prefix`.
-pub fn carry(prefix: &str, roots: &[(String, Vec<u8>)], limits: &SubjectLimits) -> Result<Carried, SubjectError> {
+pub fn carry(
+    prefix: &str,
+    roots: &[(String, Vec<u8>)],
+    limits: &SubjectLimits,
+) -> Result<Carried, SubjectError> {
     let mut out = Layout { builder: Builder::new(Vec::new()), state: BTreeMap::new(), dropped: Vec::new() };
     let mut left = Left { bytes: limits.bytes, entries: limits.entries };
     for (root, tar) in roots {
@@ -66,7 +70,8 @@ pub fn carry(prefix: &str, roots: &[(String, Vec<u8>)], limits: &SubjectLimits) 
         let base = Path::new(prefix).join(parent);
         add_root(&mut out, &base, root, tar, limits, &mut left)?;
     }
-    let damaged = |error: std::io::Error| SubjectError::Damaged { root: prefix.to_owned(), message: error.to_string() };
+    let damaged =
+        |error: std::io::Error| SubjectError::Damaged { root: prefix.to_owned(), message: error.to_string() };
     let tar = out.builder.into_inner().map_err(damaged)?;
     let mut hasher = blake3::Hasher::new();
     for (path, facts) in &out.state {
@@ -102,10 +107,10 @@ fn add_root(
     let mut archive = Archive::new(tar);
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
-        left.entries = left.entries.checked_sub(1).ok_or_else(|| SubjectError::TooMany {
-            root: root.to_owned(),
-            limit: limits.entries,
-        })?;
+        left.entries = left
+            .entries
+            .checked_sub(1)
+            .ok_or_else(|| SubjectError::TooMany { root: root.to_owned(), limit: limits.entries })?;
         let name = Path::new(OsStr::from_bytes(&entry.path_bytes())).to_path_buf();
         let Some(path) = plain(&name) else {
             out.dropped.push(format!("{}: not a plain relative path", name.display()));
@@ -115,10 +120,10 @@ fn add_root(
             return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth });
         }
         let size = entry.size();
-        left.bytes = left.bytes.checked_sub(size).ok_or_else(|| SubjectError::TooLarge {
-            root: root.to_owned(),
-            limit: limits.bytes,
-        })?;
+        left.bytes = left
+            .bytes
+            .checked_sub(size)
+            .ok_or_else(|| SubjectError::TooLarge { root: root.to_owned(), limit: limits.bytes })?;
         let place = base.join(&path);
         let mut header = clean_header(entry.header());
         let mode = header.mode().unwrap_or(0);
@@ -149,7 +154,9 @@ fn add_root(
                 // Another name of a file that came earlier in this archive, or nothing at all.
                 let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
                 let target = plain(Path::new(OsStr::from_bytes(&target))).map(|target| base.join(target));
-                match target.filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file"))) {
+                match target
+                    .filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file")))
+                {
                     None => {
                         out.dropped.push(format!("{}: hard link to nothing in the archive", path.display()));
                         continue;

@@ -47,7 +47,12 @@ pub struct TrialLog {
 }
 
 /// Runs one trial in fresh containers.
-pub async fn run_trial(engine: &Engine, image: &Image, task: &Task, act: Act<'_>) -> Result<Trial, EngineError> {
+pub async fn run_trial(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    act: Act<'_>,
+) -> Result<Trial, EngineError> {
     let started = Instant::now();
     let sandbox = engine
         .launch(&LaunchSpec {

@@ -74,7 +74,12 @@ impl Ran {
 
     #[track_caller]
     pub fn says(self, part: &str) -> Self {
-        assert!(self.out.contains(part) || self.err.contains(part), "{part:?} in\n{}\n{}", self.out, self.err);
+        assert!(
+            self.out.contains(part) || self.err.contains(part),
+            "{part:?} in\n{}\n{}",
+            self.out,
+            self.err
+        );
         self
     }
 }
@@ -125,7 +130,14 @@ pub fn assert_same(left: &Path, right: &Path) {
 /// Containers with one of our labels whose owner lives no more, as the engine's own client lists them.
 pub fn orphans() -> Vec<String> {
     let listed = Command::new("docker")
-        .args(["ps", "-a", "--filter", "label=termsmith.owner", "--format", "{{.ID}} {{.Label \"termsmith.owner\"}}"])
+        .args([
+            "ps",
+            "-a",
+            "--filter",
+            "label=termsmith.owner",
+            "--format",
+            "{{.ID}} {{.Label \"termsmith.owner\"}}",
+        ])
         .output()
         .unwrap();
     let text = String::from_utf8(listed.stdout).unwrap();

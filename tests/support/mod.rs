@@ -25,7 +25,9 @@ pub async fn docker() -> Option<Engine> {
     static ENGINE: tokio::sync::OnceCell<Engine> = tokio::sync::OnceCell::const_new();
     let engine = ENGINE.get_or_init(async || match Engine::docker().await {
         Ok(engine) => engine,
-        Err(error) => panic!("{error}\n(set TERMSMITH_TEST_ENGINE=none to leave out the tests that need an engine)"),
+        Err(error) => {
+            panic!("{error}\n(set TERMSMITH_TEST_ENGINE=none to leave out the tests that need an engine)")
+        }
     });
     Some(engine.await.clone())
 }

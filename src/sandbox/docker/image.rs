@@ -55,8 +55,12 @@ impl DockerEngine {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
         let (repository, tag) = reference.split_once(':').unwrap_or((SNAPSHOTS, ""));
-        let options =
-            CommitContainerOptionsBuilder::new().container(id.as_str()).repo(repository).tag(tag).pause(false).build();
+        let options = CommitContainerOptionsBuilder::new()
+            .container(id.as_str())
+            .repo(repository)
+            .tag(tag)
+            .pause(false)
+            .build();
         let labels = HashMap::from([(OWNER_LABEL.to_owned(), self.shared.owner.to_string())]);
         let config = ContainerConfig { labels: Some(labels), ..ContainerConfig::default() };
         let committed = self.shared.docker.commit_container(options, config).await;

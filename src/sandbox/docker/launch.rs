@@ -16,7 +16,9 @@ use futures_util::StreamExt as _;
 use crate::model::Profile;
 use crate::sandbox::connection::{Closed, Connection, Piece, Streams};
 use crate::sandbox::container::{Backend, Container};
-use crate::sandbox::{ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary};
+use crate::sandbox::{
+    ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary,
+};
 
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared, api};
@@ -63,7 +65,9 @@ impl Shared {
     async fn create(&self, id: &ContainerId, spec: &LaunchSpec<'_>) -> Result<(), EngineError> {
         if !self.guest_is_uploaded.load(Ordering::Relaxed) {
             match self.create_with(id, spec, Guest::Mounted).await {
-                Err(EngineError::Refused { message, .. }) if message.contains("bind source path does not exist") => {
+                Err(EngineError::Refused { message, .. })
+                    if message.contains("bind source path does not exist") =>
+                {
                     self.guest_is_uploaded.store(true, Ordering::Relaxed);
                 }
                 other => return other,
@@ -78,7 +82,12 @@ impl Shared {
         self.upload(id, &Preload { dest: "/".to_owned(), tar }).await
     }
 
-    async fn create_with(&self, id: &ContainerId, spec: &LaunchSpec<'_>, guest: Guest) -> Result<(), EngineError> {
+    async fn create_with(
+        &self,
+        id: &ContainerId,
+        spec: &LaunchSpec<'_>,
+        guest: Guest,
+    ) -> Result<(), EngineError> {
         let mounts = match guest {
             // A mount, unlike a "bind", is refused when the engine cannot see the file.
             Guest::Mounted => Some(vec![Mount {
@@ -142,7 +151,9 @@ impl Shared {
                 Err(error) => return Err(self.error("make a folder for files", error)),
             }
         }
-        send(&format!("{dest}/"), preload.tar.clone()).await.map_err(|error| self.error("upload files", error))
+        send(&format!("{dest}/"), preload.tar.clone())
+            .await
+            .map_err(|error| self.error("upload files", error))
     }
 
     /// Attaches before the start, so that not a byte is missed and nothing has to be polled.
@@ -153,9 +164,9 @@ impl Shared {
         let attached = attached.map_err(|error| self.error("attach to a container", error))?;
         let output = attached.output.map(|piece| match piece {
             Ok(LogOutput::StdOut { message }) => Ok(Piece::Out(message.to_vec())),
-            Ok(LogOutput::StdErr { message } | LogOutput::Console { message } | LogOutput::StdIn { message }) => {
-                Ok(Piece::Err(message.to_vec()))
-            }
+            Ok(
+                LogOutput::StdErr { message } | LogOutput::Console { message } | LogOutput::StdIn { message },
+            ) => Ok(Piece::Err(message.to_vec())),
             Err(error) => Err(api::full_message(&error)),
         });
         Ok(Streams { input: attached.input, output: Box::pin(output) })

@@ -103,7 +103,8 @@ impl Shared {
     }
 
     fn is_unknown(&self, name: &str, container: &ContainerSummary) -> bool {
-        let created = Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
+        let created =
+            Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         now.saturating_sub(created) > UNKNOWN_AGE && !self.live().contains_key(&ContainerId(name.to_owned()))
     }
