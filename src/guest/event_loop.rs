@@ -68,12 +68,13 @@ impl Guest {
             while let Some(message) = self.wire.next_message()? {
                 self.take(message)?;
             }
+            // First of all: a zombie counts against the process limit, and the shell may have to be started anew.
+            self.reap();
             let out = &mut self.wire.out;
             self.shell.turn(Instant::now(), out);
             self.programs.turn(Instant::now(), out);
             self.files.turn(out);
             self.relay.turn(out);
-            self.reap();
         }
     }
 
@@ -98,7 +99,6 @@ impl Guest {
             // An orphan belongs to neither, and reaping it was all there was to do.
             let _ = self.shell.exited(pid, exit, out) || self.programs.exited(pid, exit, out);
         }
-        self.shell.turn(Instant::now(), out);
     }
 
     fn take(&mut self, message: ToGuest) -> io::Result<()> {

@@ -43,6 +43,8 @@ const TIOCSWINSZ: u64 = 0x5414;
 const TIOCSPTLCK: u64 = 0x4004_5431;
 const TIOCGPTPEER: u64 = 0x5441;
 
+/// The first descriptor after the standard streams.
+const FIRST_UNUSUAL_FD: u32 = 3;
 /// Lowest number for the guest's own streams, so that 0, 1 and 2 can be given to children.
 const LOWEST_OWN_FD: i32 = 10;
 
@@ -75,6 +77,7 @@ unsafe extern "C" {
     fn open(path: *const std::ffi::c_char, flags: i32, ...) -> i32;
     fn close(fd: i32) -> i32;
     fn write(fd: i32, bytes: *const u8, count: usize) -> isize;
+    fn close_range(first: u32, last: u32, flags: u32) -> i32;
     fn dup2(from: i32, to: i32) -> i32;
     fn setsid() -> i32;
     fn kill(pid: i32, signal: i32) -> i32;
@@ -95,6 +98,8 @@ pub fn become_guest() -> io::Result<()> {
         check(prctl(PR_SET_DUMPABLE, 0u64, 0u64, 0u64, 0u64))?;
         // Outside a PID namespace (the process engine) orphans must come to the guest as well.
         check(prctl(PR_SET_CHILD_SUBREAPER, 1u64, 0u64, 0u64, 0u64))?;
+        // What the starter left open is for nobody in here. An old kernel refuses; then it is the starter's business.
+        close_range(FIRST_UNUSUAL_FD, u32::MAX, 0);
         // A reader that goes away is an error of that write, not the end of the sandbox.
         signal(SIGPIPE, SIG_IGN);
     }

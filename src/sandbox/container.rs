@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::docker::DockerEngine;
 use super::process::ProcessContainer;
-use super::{EngineError, SandboxError};
+use super::{EngineError, Image, SandboxError};
 
 /// The engine's name for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,8 @@ impl fmt::Display for ContainerId {
 pub(super) struct Container {
     pub(super) id: ContainerId,
     pub(super) engine: Backend,
+    /// What it was made from; a snapshot must outlive it.
+    pub(super) image: Image,
 }
 
 /// Where the container lives.
@@ -59,7 +61,7 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         match &mut self.engine {
-            Backend::Docker(docker) => docker.remove_later(&self.id),
+            Backend::Docker(docker) => docker.remove_later(&self.id, self.image.clone()),
             Backend::Process(process) => process.remove_later(),
         }
     }

@@ -76,6 +76,7 @@ impl ProcessEngine {
         };
         let container = Container {
             id: ContainerId(id),
+            image: spec.image.clone(),
             engine: Backend::Process(ProcessContainer {
                 root: root.clone(),
                 child: Arc::new(tokio::sync::Mutex::new(child)),

@@ -102,12 +102,13 @@ impl Shared {
         }
     }
 
-    /// Removes an image. A container that still uses it is removed before, so a conflict waits for the next sweep.
+    /// Removes an image. One that is gone already is no error, nor one that a container still uses: a later sweep finds it.
     pub(super) async fn remove_image(&self, reference: &str) -> Result<(), EngineError> {
-        let options = RemoveImageOptionsBuilder::new().force(true).build();
+        // Not by force, which would take the name from an image in use and leave the rest.
+        let options = RemoveImageOptionsBuilder::new().build();
         match self.docker.remove_image(reference, Some(options), None).await {
             Ok(_) => Ok(()),
-            Err(error) if api::status(&error) == Some(404) => Ok(()),
+            Err(error) if matches!(api::status(&error), Some(404 | 409)) => Ok(()),
             Err(error) => Err(self.error("remove an image", error)),
         }
     }

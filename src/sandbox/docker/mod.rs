@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use super::guest_binary;
 use super::owner::Owner;
-use super::{ContainerId, EngineError};
+use super::{ContainerId, EngineError, Image};
 
 pub(super) use image::SnapshotGuard;
 use watchdog::Watched;
@@ -61,6 +61,8 @@ struct Shared {
     guest: PathBuf,
     /// The engine cannot see our files: it runs elsewhere, or we run in a container of it.
     guest_is_uploaded: AtomicBool,
+    /// Begins the names of all that this engine value makes. Another one of the same process must not remove it.
+    prefix: String,
     launched: AtomicU64,
     /// Containers that are in use, by name.
     live: Mutex<HashMap<ContainerId, Watched>>,
@@ -88,11 +90,13 @@ impl DockerEngine {
         let cache = guest_binary::cache_dir();
         let guest = guest_binary::install(&cache)?;
         let stop = CancellationToken::new();
+        let owner = Owner::current();
         let engine = Self {
             shared: Arc::new(Shared {
                 docker,
                 endpoint,
-                owner: Owner::current(),
+                prefix: prefix(&owner),
+                owner,
                 runtime: Handle::current(),
                 removals: TaskTracker::new(),
                 builds: Mutex::default(),
@@ -118,11 +122,13 @@ impl DockerEngine {
     }
 
     /// Removes a container in the background.
-    pub(super) fn remove_later(&self, id: &ContainerId) {
+    pub(super) fn remove_later(&self, id: &ContainerId, image: Image) {
         self.shared.live().remove(id);
         let (shared, id) = (self.shared.clone(), id.clone());
         let removal = async move {
             let _ = shared.remove(id.as_str()).await;
+            // Only now: a snapshot cannot be removed before the last container made from it.
+            drop(image);
         };
         self.shared.removals.spawn_on(removal, &self.shared.runtime);
     }
@@ -136,9 +142,7 @@ impl Shared {
     /// A name that no other container on any engine has: given by us, so that even a container whose creation was never
     /// answered can be removed.
     fn new_name(&self) -> ContainerId {
-        let Owner { host, pid, started, .. } = &self.owner;
-        let number = self.launched.fetch_add(1, Ordering::Relaxed);
-        ContainerId(format!("termsmith-{host}-{pid}-{started}-{number}"))
+        ContainerId(format!("{}{}", self.prefix, self.launched.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Kills and removes a container with its volumes. One that is gone already is no error.
@@ -154,6 +158,12 @@ impl Shared {
     fn error(&self, action: &'static str, error: bollard::errors::Error) -> EngineError {
         api::engine_error(action, &self.endpoint, error)
     }
+}
+
+fn prefix(owner: &Owner) -> String {
+    static ENGINES: AtomicU64 = AtomicU64::new(0);
+    let Owner { host, pid, started, .. } = owner;
+    format!("termsmith-{host}-{pid}-{started}-{}-", ENGINES.fetch_add(1, Ordering::Relaxed))
 }
 
 /// `DOCKER_HOST`, or the first usual socket that is there.

@@ -13,16 +13,17 @@ use crate::sandbox::{CleanScope, ContainerId, EngineError, Removed};
 
 use super::{DockerEngine, OWNER_LABEL, SWEEP_EVERY, Shared, TASK_LABEL};
 
-/// A container of ours that no sandbox knows: its creation was given up and landed late. Younger ones may still be on their way
-/// into the list of live ones of another clone.
+/// Age at which a container of ours that no sandbox knows was given up for certain, and not only removed this moment.
 const UNKNOWN_AGE: Duration = Duration::from_secs(60);
+/// What the engine calls an image without a name.
+const NO_NAME: &str = "<none>:<none>";
 
 /// Whose containers a sweep takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// Of dead owners, and what of ours no sandbox knows.
     Orphans,
-    /// Of this process too: it is about to end.
+    /// Those, and all that this engine value has made: it is about to end.
     OursToo,
     /// Everybody's.
     All,
@@ -71,11 +72,8 @@ impl Shared {
             let name = name.trim_start_matches('/');
             let takes = match whose {
                 Whose::All => true,
-                Whose::OursToo => owner.as_ref() == Some(&self.owner) || self.is_orphan(owner.as_ref()),
-                Whose::Orphans => {
-                    self.is_orphan(owner.as_ref())
-                        || (owner.as_ref() == Some(&self.owner) && self.is_unknown(name, &container))
-                }
+                Whose::OursToo => name.starts_with(&self.prefix) || self.is_orphan(owner.as_ref()),
+                Whose::Orphans => self.is_orphan(owner.as_ref()) || self.is_unknown(name, &container),
             };
             if takes {
                 self.remove(name).await?;
@@ -87,7 +85,7 @@ impl Shared {
             let owner = Owner::parse(&owner);
             let takes = match whose {
                 Whose::All => true,
-                Whose::OursToo => owner.as_ref() == Some(&self.owner) || self.is_orphan(owner.as_ref()),
+                Whose::OursToo => reference.contains(&self.prefix) || self.is_orphan(owner.as_ref()),
                 Whose::Orphans => self.is_orphan(owner.as_ref()),
             };
             if takes {
@@ -106,7 +104,9 @@ impl Shared {
         let created =
             Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.saturating_sub(created) > UNKNOWN_AGE && !self.live().contains_key(&ContainerId(name.to_owned()))
+        name.starts_with(&self.prefix)
+            && now.saturating_sub(created) > UNKNOWN_AGE
+            && !self.live().contains_key(&ContainerId(name.to_owned()))
     }
 
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
@@ -124,7 +124,8 @@ impl Shared {
         let listed = listed.map_err(|error| self.error("list images", error))?;
         let named = listed.into_iter().map(|mut image| {
             let value = image.labels.remove(label).unwrap_or_default();
-            (image.repo_tags.into_iter().next().unwrap_or(image.id), value)
+            let name = image.repo_tags.into_iter().find(|name| name != NO_NAME);
+            (name.unwrap_or(image.id), value)
         });
         Ok(named.collect())
     }
