@@ -2,7 +2,7 @@
 //!
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
 //! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `verify` →
-//! `sandbox` · `harbor` → `domain` · `store` → `assets` · `guest` → `model`.
+//! `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
 
 pub mod agent;
 pub mod assets;

@@ -332,8 +332,11 @@ fn a_sample_for_other_readers() {
     let run_folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-sample");
     let bounds = Bounds { batch: 8 << 10, row_group: 32 << 10, shard: 64 << 10 };
     let groups = groups(40);
+    let trajectories = run_folder.join("trajectories");
+    fs::create_dir_all(&trajectories).unwrap();
     for rollout in groups.iter().flatten() {
-        atif::write(&run_folder.join("trajectories"), rollout, None).unwrap();
+        let document = atif::trajectory(rollout, None).unwrap();
+        fs::write(trajectories.join(format!("{}.json", rollout.id)), document.to_json()).unwrap();
     }
     let options = ExportOptions { bounds, ..ExportOptions::default() };
     let summary = run(&run_folder.join("data"), &groups, &options);

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// Bottom to top. Rooms of one level may not use each other.
 const LEVELS: &[&[&str]] = &[
     &["model"],
-    &["assets", "folder", "guest"],
+    &["folder", "guest"],
+    &["assets"],
     &["store", "domain"],
     &["sandbox", "harbor"],
     &["judge", "verify"],

@@ -36,7 +36,7 @@ impl Prompts {
         let read = |name: &'static str| {
             assets
                 .text(&format!("templates/prompts/{SCAFFOLD}/{name}"))
-                .map(|text| text.to_string())
+                .map(str::to_owned)
                 .ok_or(PromptsError::Missing(name))
         };
         let lines = |name| read(name).map(|text| text.lines().map(str::to_owned).collect());

@@ -68,6 +68,12 @@ pub enum Variation<'a> {
 }
 
 impl<'a> Variation<'a> {
+    /// The slip that comes first in the script: after it most of the work is still to do, so stopping there is failing.
+    pub fn earliest_slip(script: &'a ExpertScript) -> Option<&'a Slip> {
+        let place = |slip: &&Slip| script.steps.iter().position(|step| step.id == slip.before);
+        script.slips.iter().min_by_key(place)
+    }
+
     /// Draws a way to play `script` that fails as `failure` says, or means to succeed.
     pub fn draw(
         script: &'a ExpertScript,
@@ -85,7 +91,7 @@ impl<'a> Variation<'a> {
                     .ok_or(ScriptError::NoSuchFailure(mode))
             }
             Some(mode @ (FailureMode::IgnoredError | FailureMode::GivesUp | FailureMode::Loops)) => {
-                let slip = script.slips.choose(rng);
+                let slip = Self::earliest_slip(script);
                 slip.map(|slip| Self::StopsAt(slip, mode)).ok_or(ScriptError::NoSuchFailure(mode))
             }
         }
@@ -135,7 +141,7 @@ impl ScriptedAgent {
                 agent.push_slip(slip);
                 match mode {
                     FailureMode::Loops => {
-                        agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()))
+                        agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()));
                     }
                     FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
                     _ => agent.push_submit(pick(&script.done, rng)),

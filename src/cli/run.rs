@@ -15,6 +15,7 @@ use crate::model::Seed;
 use crate::pipeline::{
     Event, Fault, RunOptions, RunReport, Workshop, audit_store, publish_audit, run as run_pipeline,
 };
+use crate::sandbox::EngineError;
 use crate::store::{RunDir, Store};
 use crate::verify::EngineOnDemand;
 
@@ -86,7 +87,7 @@ async fn drive(
 
 fn status(report: &RunReport) -> Status {
     let has = |kind: fn(&Fault) -> bool| report.faults.iter().any(|(_, fault)| kind(fault));
-    if report.engine_gone {
+    if report.engine_gone || has(|fault| matches!(fault, Fault::Engine(EngineError::Unreachable { .. }))) {
         Status::NoEngine
     } else if report.interrupted {
         Status::Interrupted

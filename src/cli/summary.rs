@@ -110,11 +110,14 @@ pub(super) fn text(
             );
         }
     }
-    for (blueprint, fault) in &report.faults {
-        line("", format!("{}: {}", crate::harbor::task_name(blueprint), fault));
+    for (fault, tasks) in by_fault(report) {
+        let first = tasks.first().map_or("", String::as_str);
+        let others = if tasks.len() > 1 { format!(" and {} more", tasks.len() - 1) } else { String::new() };
+        line("", format!("{first}{others}: {fault}"));
     }
-    for cell in &plan.impossible {
-        line("", cell.to_string());
+    if !plan.impossible.is_empty() {
+        let cells = plan.impossible.len();
+        line("", format!("{cells} cells of the specs that no recipe can fill; `termsmith plan` names them"));
     }
     let outcomes = rollouts(report);
     let total: usize = outcomes.values().sum();
@@ -166,6 +169,15 @@ fn rollouts(report: &RunReport) -> BTreeMap<Outcome, usize> {
         *counts.entry(*outcome).or_default() += 1;
     }
     counts
+}
+
+/// Tasks without a result, by what stopped them: one dead engine is one line.
+fn by_fault(report: &RunReport) -> BTreeMap<String, Vec<String>> {
+    let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (blueprint, fault) in &report.faults {
+        faults.entry(fault.to_string()).or_default().push(crate::harbor::task_name(blueprint).to_string());
+    }
+    faults
 }
 
 fn name(outcome: Outcome) -> &'static str {

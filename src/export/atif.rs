@@ -4,17 +4,14 @@
 //! matter here: steps are numbered from 1; tool calls stand on agent steps only; every observation names a tool call of
 //! its own step; steps without a model call carry no metrics; unknown keys are refused, so what is ours stands in `extra`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::error::{During, StorageError};
-use super::messages::{MessageError, SCAFFOLD, TEACHER, check_observations};
-use super::publish::{Change, replace_file};
+use super::messages::{MessageError, TEACHER, check_observations, is_observed};
+use crate::agent::SCAFFOLD;
 use crate::judge;
 use crate::model::{Actor, Rollout, ShellOutcome, Turn};
 
@@ -36,15 +33,13 @@ pub enum AtifError {
     #[error(transparent)]
     Damaged(#[from] MessageError),
     #[error(
-        "trajectory `{id}` has {turns} turns but {stamps} time stamps; observe one for each turn or none at all"
+        "trajectory `{id}` has {turns} turns but {stamps} time stamps\nhint: observe one for each turn, or none"
     )]
     StampCount { id: String, turns: usize, stamps: usize },
     #[error(
-        "time stamp `{stamp}` of trajectory `{id}` is not ISO 8601 with a zone, such as `2026-03-01T12:00:00Z`"
+        "time stamp `{stamp}` of trajectory `{id}` is not ISO 8601 with a zone\nhint: `2026-03-01T12:00:00Z` is"
     )]
     Stamp { id: String, stamp: String },
-    #[error(transparent)]
-    Storage(#[from] StorageError),
 }
 
 /// An ATIF document.
@@ -138,19 +133,6 @@ pub fn trajectory(rollout: &Rollout, stamps: Option<&Stamps>) -> Result<Trajecto
     })
 }
 
-/// Writes `<folder>/<id>.json`, in one step; a file that would not change is not touched.
-pub fn write(
-    folder: &Path,
-    rollout: &Rollout,
-    stamps: Option<&Stamps>,
-) -> Result<(PathBuf, Change), AtifError> {
-    let text = trajectory(rollout, stamps)?.to_json();
-    fs::create_dir_all(folder).during("create", folder)?;
-    let path = folder.join(format!("{}.json", rollout.id));
-    let change = replace_file(&folder.join(format!(".{}.json.tmp", rollout.id)), &path, &text)?;
-    Ok((path, change))
-}
-
 fn steps(rollout: &Rollout, stamps: Option<&Stamps>) -> Vec<Step> {
     let record = &rollout.record;
     let started = stamps.map(|stamps| stamps.started.clone());
@@ -169,7 +151,7 @@ fn steps(rollout: &Rollout, stamps: Option<&Stamps>) -> Vec<Step> {
         let arguments =
             turn.command.as_ref().map_or_else(Map::new, |command| object(json!({ "command": command })));
         let function_name = if turn.command.is_some() { "bash" } else { "submit" };
-        if turn.command.is_some() {
+        if is_observed(turn) {
             step.observation = observations.next().map(|shown| Observation {
                 results: vec![ObservationResult {
                     source_call_id: call_id.clone(),
@@ -332,7 +314,10 @@ mod tests {
         let mut unused = fixture::unmeasured(passing.clone());
         unused.record.turns.clear();
         unused.observations.clear();
-        for (rollout, steps) in [(passing, 6), (without_system, 5), (cut_off, 5), (unused, 2)] {
+        let mut lost = cut_off.clone();
+        lost.record.turns[2].outcome = None;
+        lost.observations.pop();
+        for (rollout, steps) in [(passing, 6), (without_system, 5), (cut_off, 5), (lost, 5), (unused, 2)] {
             for stamps in [None, Some(stamps(rollout.record.turns.len()))] {
                 let document = serde_json::to_value(trajectory(&rollout, stamps.as_ref()).unwrap()).unwrap();
                 check_rules(&document);
@@ -371,17 +356,5 @@ mod tests {
             trajectory(&rollout, Some(&few)),
             Err(AtifError::StampCount { turns: 2, stamps: 1, .. })
         ));
-    }
-
-    #[test]
-    fn files() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("trajectories");
-        let rollout = fixture::rollout("games", 1, 0, 1, 8);
-        let (path, change) = write(&folder, &rollout, None).unwrap();
-        assert_eq!((path.clone(), change), (folder.join("0000000100000000.json"), Change::Written));
-        assert_eq!(fs::read_to_string(&path).unwrap(), trajectory(&rollout, None).unwrap().to_json());
-        assert_eq!(write(&folder, &rollout, None).unwrap().1, Change::Unchanged);
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 }

@@ -23,7 +23,7 @@ pub enum ExportError<E: Error + 'static> {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(
-        "failed to render the dataset card from its template; if the template is your own, mend it, else report this"
+        "failed to render the dataset card from its template\nhint: if the template is your own, mend it; else report this"
     )]
     Card(#[source] Box<minijinja::Error>),
 }
@@ -40,7 +40,7 @@ pub enum WriteError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// Rows and schema disagree.
-    #[error("failed to encode rows for `{}`: they do not fit their schema, which is a bug in termsmith; please report it", path.display())]
+    #[error("failed to encode rows for `{}`: they do not fit their schema\nhint: this is a bug in termsmith; please report it", path.display())]
     Encode {
         path: PathBuf,
         #[source]
@@ -51,19 +51,19 @@ pub enum WriteError {
 /// The file system refused.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    #[error("no space left for `{}`; free some and run the same command again, what was exported before is still there", path.display())]
+    #[error("no space left for `{}`\nhint: free some and run the same command again; what was exported before is still there", path.display())]
     Full {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("`{}` is on a read-only file system; choose another output folder or mount it writable", path.display())]
+    #[error("`{}` is on a read-only file system\nhint: choose another output folder or mount it writable", path.display())]
     ReadOnly {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("no permission to write `{}`; change its owner or mode, or choose another output folder", path.display())]
+    #[error("no permission to write `{}`\nhint: change its owner or mode, or choose another output folder", path.display())]
     Denied {
         path: PathBuf,
         #[source]
@@ -132,19 +132,19 @@ mod tests {
         };
         check(
             io::ErrorKind::StorageFull,
-            "no space left for `out/data`; free some and run the same command again, what was exported before is still there",
+            "no space left for `out/data`\nhint: free some and run the same command again; what was exported before is still there",
         );
         check(
             io::ErrorKind::QuotaExceeded,
-            "no space left for `out/data`; free some and run the same command again, what was exported before is still there",
+            "no space left for `out/data`\nhint: free some and run the same command again; what was exported before is still there",
         );
         check(
             io::ErrorKind::ReadOnlyFilesystem,
-            "`out/data` is on a read-only file system; choose another output folder or mount it writable",
+            "`out/data` is on a read-only file system\nhint: choose another output folder or mount it writable",
         );
         check(
             io::ErrorKind::PermissionDenied,
-            "no permission to write `out/data`; change its owner or mode, or choose another output folder",
+            "no permission to write `out/data`\nhint: change its owner or mode, or choose another output folder",
         );
         check(io::ErrorKind::NotADirectory, "failed to create `out/data`");
     }

@@ -1,13 +1,10 @@
-//! Rollouts as the chat messages of the `scripted` scaffold.
+//! Rollouts as the chat messages of the scaffold that they were played in.
 //!
 //! One optional system message, then user and assistant in strict alternation, ending with the assistant: what every chat
 //! template accepts and what trainers check (LLaMA-Factory skips rows that violate it without an error). So a rollout that
 //! does not fit is an error here, never a row that is dropped later.
 
 use crate::model::{Message, Role, Rollout, Turn};
-
-/// Name of the protocol, as exported rows state it.
-pub const SCAFFOLD: &str = "scripted";
 
 /// Who speaks in every rollout that this version can play.
 pub const TEACHER: &str = "scripted";
@@ -24,7 +21,8 @@ pub struct Conversation {
 /// A rollout that is no well-formed conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "trajectory `{id}` is not a well-formed conversation: {problem}; its record or its observations are damaged, so remove both and run it again"
+    "trajectory `{id}` is not a well-formed conversation: {problem}\n\
+     hint: its record or its observations are damaged; remove both from the store and run it again"
 )]
 pub struct MessageError {
     pub id: String,
@@ -34,10 +32,10 @@ pub struct MessageError {
 /// What is wrong with a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("it has {commands} commands but {observations} observations")]
-    Observations { commands: usize, observations: usize },
-    #[error("turn {0} runs no command but is not the last one")]
-    SubmitsEarly(usize),
+    #[error("{ended} of its commands ended but it has {observations} observations")]
+    Observations { ended: usize, observations: usize },
+    #[error("turn {0} shows nothing but is not the last one")]
+    EndsEarly(usize),
     #[error("message {at} comes from the {found:?} where the {expected:?} should speak")]
     Order { at: usize, expected: Role, found: Role },
     #[error("message {0} is empty")]
@@ -68,8 +66,16 @@ pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
 /// What the assistant said in `turn`, as the scaffold writes it.
 pub fn assistant_text(turn: &Turn) -> String {
     let command = turn.command.as_deref().unwrap_or("submit");
-    let block = format!("```bash\n{command}\n```");
+    let fence = fence(command);
+    let block = format!("{fence}bash\n{command}\n{fence}");
     if turn.thought.is_empty() { block } else { format!("{}\n\n{block}", turn.thought) }
+}
+
+/// The fence of a block that holds `text`: longer than any that `text` has, as CommonMark asks for.
+fn fence(text: &str) -> String {
+    let backticks = |line: &str| line.trim_start().chars().take_while(|&c| c == '`').count();
+    let longest = text.lines().map(backticks).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
 }
 
 /// Enforces: system at most once and first, then user and assistant in turn, the assistant last, nothing empty.
@@ -106,23 +112,28 @@ fn build(rollout: &Rollout) -> Result<Conversation, Problem> {
         if last {
             break;
         }
-        if turn.command.is_none() {
-            return Err(Problem::SubmitsEarly(number));
+        if !is_observed(turn) {
+            return Err(Problem::EndsEarly(number));
         }
         answer.extend(observations.next().map(|shown| message(Role::User, shown.clone())));
     }
     Ok(Conversation { prompt: system.into_iter().chain([task]).collect(), answer })
 }
 
-/// Enforces one observation for each command.
+/// Whether something was shown after `turn`: not after a submission, nor after a command under which the sandbox was lost.
+pub(super) fn is_observed(turn: &Turn) -> bool {
+    turn.command.is_some() && turn.outcome.is_some()
+}
+
+/// Enforces one observation for each command that ended.
 pub fn check_observations(rollout: &Rollout) -> Result<(), MessageError> {
     count_observations(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
 
 fn count_observations(rollout: &Rollout) -> Result<(), Problem> {
-    let commands = rollout.record.turns.iter().filter(|turn| turn.command.is_some()).count();
+    let ended = rollout.record.turns.iter().filter(|turn| is_observed(turn)).count();
     let observations = rollout.observations.len();
-    if commands == observations { Ok(()) } else { Err(Problem::Observations { commands, observations }) }
+    if ended == observations { Ok(()) } else { Err(Problem::Observations { ended, observations }) }
 }
 
 fn message(role: Role, content: String) -> Message {
@@ -181,6 +192,11 @@ mod tests {
         check("Look.", Some("ls"), "Look.\n\n```bash\nls\n```");
         check("Done.", None, "Done.\n\n```bash\nsubmit\n```");
         check("", Some("ls"), "```bash\nls\n```");
+        check(
+            "Doc.",
+            Some("cat > a.md <<'E'\n```\nls\n```\nE"),
+            "Doc.\n\n````bash\ncat > a.md <<'E'\n```\nls\n```\nE\n````",
+        );
         check("Write.", Some("cat > a <<'E'\n1\nE"), "Write.\n\n```bash\ncat > a <<'E'\n1\nE\n```");
     }
 
@@ -220,17 +236,30 @@ mod tests {
         check(|rollout| rollout.record.system.clear(), None);
         check(
             |rollout| drop(rollout.observations.pop()),
-            Some(Problem::Observations { commands: 2, observations: 1 }),
+            Some(Problem::Observations { ended: 2, observations: 1 }),
         );
         check(|rollout| rollout.observations[1].clear(), Some(Problem::Empty(5)));
         check(|rollout| rollout.record.prompt = "\n".to_owned(), Some(Problem::Empty(1)));
-        check(|rollout| rollout.record.turns.swap(1, 2), Some(Problem::SubmitsEarly(1)));
+        check(|rollout| rollout.record.turns.swap(1, 2), Some(Problem::EndsEarly(1)));
         check(
             |rollout| {
                 rollout.record.turns.clear();
                 rollout.observations.clear();
             },
             Some(Problem::Ending),
+        );
+        // The sandbox was lost under the last command.
+        check(
+            |rollout| {
+                rollout.record.turns.pop();
+                rollout.record.turns[1].outcome = None;
+                rollout.observations.pop();
+            },
+            None,
+        );
+        check(
+            |rollout| rollout.record.turns[0].outcome = None,
+            Some(Problem::Observations { ended: 1, observations: 2 }),
         );
         // Stopped at the step limit: the last observation was never answered, so it is left out.
         check(|rollout| drop(rollout.record.turns.pop()), None);

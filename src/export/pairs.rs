@@ -111,8 +111,8 @@ impl Pair<'_> {
 /// Rollouts that were handed over as one task's, but are not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "trajectories `{one}` and `{other}` of task `{task}` differ in task, task digest or environment digest, so they can't \
-     be compared; export the rollouts of one version of the task at a time"
+    "trajectories `{one}` and `{other}` of task `{task}` differ in task, task digest or environment digest\n\
+     hint: only rollouts of one version of a task can be compared"
 )]
 pub struct MixedTasks {
     pub task: String,

@@ -69,7 +69,16 @@ impl Staging {
 
     /// Writes `<data>/<name>` in one step.
     pub(super) fn publish_file(&self, name: &str, content: &str) -> Result<Change, StorageError> {
-        replace_file(&self.root.join(name), &self.data.join(name), content)
+        let (staged, target) = (self.root.join(name), self.data.join(name));
+        if fs::read(&target).is_ok_and(|old| old == content.as_bytes()) {
+            return Ok(Change::Unchanged);
+        }
+        let mut file = File::create(&staged).during("create", &staged)?;
+        file.write_all(content.as_bytes()).during("write", &staged)?;
+        file.sync_all().during("sync", &staged)?;
+        fs::rename(&staged, &target).during("replace", &target)?;
+        sync_folder(&self.data)?;
+        Ok(Change::Written)
     }
 }
 
@@ -78,19 +87,6 @@ impl Drop for Staging {
         // If it stays behind, the next export removes it.
         let _ = fs::remove_dir_all(&self.root);
     }
-}
-
-/// Writes `target` in one step, by way of `staged`, which must be on the same file system.
-pub(super) fn replace_file(staged: &Path, target: &Path, content: &str) -> Result<Change, StorageError> {
-    if fs::read(target).is_ok_and(|old| old == content.as_bytes()) {
-        return Ok(Change::Unchanged);
-    }
-    let mut file = File::create(staged).during("create", staged)?;
-    file.write_all(content.as_bytes()).during("write", staged)?;
-    file.sync_all().during("sync", staged)?;
-    fs::rename(staged, target).during("replace", target)?;
-    sync_folder(target.parent().unwrap_or(Path::new(".")))?;
-    Ok(Change::Written)
 }
 
 /// Swaps `staged` and `target`, which both exist. Afterwards the former `target` is at `staged` or `aside`.

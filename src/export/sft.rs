@@ -7,8 +7,9 @@ use arrow::datatypes::DataType;
 use serde::Serialize;
 
 use super::DATA_LICENCE;
-use super::messages::{MessageError, SCAFFOLD, TEACHER, conversation};
+use super::messages::{MessageError, TEACHER, conversation};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, text, weight_of};
+use crate::agent::SCAFFOLD;
 use crate::judge::{self, Label};
 use crate::model::{Difficulty, EngineeringKind, Message, Outcome, Rollout};
 

@@ -27,7 +27,7 @@ const ERROR_WORDS: [&str; 18] = [
 ];
 
 /// Words by which a final message admits that the work is not done. Such an ending may be a surrender, but no false claim.
-const ADMISSIONS: [&str; 17] = [
+const ADMISSIONS: [&str; 20] = [
     "cannot",
     "can't",
     "can not",
@@ -45,6 +45,9 @@ const ADMISSIONS: [&str; 17] = [
     "did not succeed",
     "incomplete",
     "unfinished",
+    "does not work",
+    "do not let me",
+    "leaving it as",
 ];
 
 /// The index of the turn whose error was ignored: the last command of a trajectory that ends by submitting, if it failed
@@ -105,6 +108,15 @@ mod tests {
         check(&[("frobnicate", Exited(127), "")], done, Some(0));
         check(&[("sleep 99", TimedOut, "")], done, Some(0));
         check(&[("exit 3", ShellDied(3), "")], done, Some(0));
+    }
+
+    #[test]
+    fn the_scripted_surrenders_are_admissions() {
+        let endings = include_str!("../../templates/prompts/bash-block/gives_up.txt");
+        assert!(endings.lines().count() > 1);
+        for ending in endings.lines() {
+            check(&[("frobnicate", Exited(127), "not found")], ending, None);
+        }
     }
 
     #[test]

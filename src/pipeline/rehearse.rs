@@ -59,7 +59,7 @@ pub async fn rehearse(lab: &Lab<'_>, workshop: &Workshop, blueprint: &Blueprint)
             let name = format!("{:?} at {}", failure.mode, failure.replaces);
             variations.push((name, Variation::Flawed(failure)));
         }
-        if let Some(slip) = script.slips.first() {
+        if let Some(slip) = Variation::earliest_slip(script) {
             variations
                 .push(("ignores the error".to_owned(), Variation::StopsAt(slip, FailureMode::IgnoredError)));
         }

@@ -87,7 +87,7 @@ pub fn file_draft(
 }
 
 /// A task's Harbor directory. With a prefix, its image is named `<prefix>/<task>`.
-pub fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<FileTree, WriteError> {
+pub(super) fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<FileTree, WriteError> {
     let image = image_prefix.map(|prefix| format!("{}/{}", prefix.trim_end_matches('/'), task.name));
     write_task(task, image.as_deref())
 }

@@ -58,12 +58,12 @@ fn changes_state(node: Node<'_>, script: &str) -> bool {
         | "variable_assignment"
         | "variable_assignments"
         | "declaration_command"
-        | "function_definition" => false,
+        | "function_definition"
+        | "test_command" => false,
         "command" => node
             .child_by_field_name("name")
             .and_then(|name| name.utf8_text(script.as_bytes()).ok())
             .is_none_or(|name| !STATELESS.contains(&name)),
-        "test_command" => false,
         _ => true,
     }
 }

@@ -71,7 +71,7 @@ pub fn rules(assets: &Assets) -> Result<Vec<Rule>, LintError> {
     for (path, bytes, _) in assets.files_under("templates/lint") {
         let bad = |message: String| LintError { file: path.to_string(), message };
         let Some(id) = path.as_str().strip_suffix(".toml") else { continue };
-        let text = std::str::from_utf8(bytes.as_ref()).map_err(|error| bad(error.to_string()))?;
+        let text = std::str::from_utf8(bytes).map_err(|error| bad(error.to_string()))?;
         let rule: DeclaredRule = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
         let regex = |source: &str| Regex::new(source).map_err(|error| bad(error.to_string()));
         if rule.forbid.is_some() == rule.require.is_some() {

@@ -3,6 +3,7 @@
 //! Headers are checked before any content is used: names, depth, counts and sizes. Links are carried, never followed;
 //! devices, FIFOs and sockets are left behind and recorded; set-id bits are cleared.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read as _;
@@ -144,7 +145,7 @@ fn add_root(
                 format!("folder {mode:o}")
             }
             EntryType::Symlink => {
-                let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
+                let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
                 header.set_size(0);
                 let link = Path::new(OsStr::from_bytes(&target));
                 out.builder.append_link(&mut header, &place, link).map_err(damaged)?;
@@ -152,7 +153,7 @@ fn add_root(
             }
             EntryType::Link => {
                 // Another name of a file that came earlier in this archive, or nothing at all.
-                let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
+                let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
                 let target = plain(Path::new(OsStr::from_bytes(&target))).map(|target| base.join(target));
                 match target
                     .filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file")))

@@ -1,6 +1,7 @@
 //! A tiny harness: the real binary, in a folder of its own.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(missing_debug_implementations, reason = "tests print what they compare")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,51 +9,51 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// A folder and the binary run in it.
-pub struct Bench {
-    pub dir: tempfile::TempDir,
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, relative: &str) -> PathBuf {
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.dir.path().join(relative)
     }
 
-    pub fn write(&self, relative: &str, text: &str) {
+    pub(crate) fn write(&self, relative: &str, text: &str) {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_termsmith"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
         command.env_remove("TERMSMITH_DOMAINS").env_remove("TERMSMITH_TEMPLATES");
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::new(args, &self.command(args).output().unwrap())
     }
 
-    pub fn spawn(&self, args: &[&str]) -> Child {
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 }
 
 /// A finished command.
-pub struct Ran {
-    pub args: String,
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) args: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl Ran {
-    pub fn new(args: &[&str], output: &Output) -> Self {
+    pub(crate) fn new(args: &[&str], output: &Output) -> Self {
         Self {
             args: args.join(" "),
             code: output.status.code(),
@@ -62,18 +63,18 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn ok(self) -> Self {
+    pub(crate) fn ok(self) -> Self {
         self.ends(0)
     }
 
     #[track_caller]
-    pub fn ends(self, code: i32) -> Self {
+    pub(crate) fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "termsmith {}\n{}\n{}", self.args, self.out, self.err);
         self
     }
 
     #[track_caller]
-    pub fn says(self, part: &str) -> Self {
+    pub(crate) fn says(self, part: &str) -> Self {
         assert!(
             self.out.contains(part) || self.err.contains(part),
             "{part:?} in\n{}\n{}",
@@ -85,7 +86,7 @@ impl Ran {
 }
 
 /// Every file below `dir`, with its bytes.
-pub fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -102,13 +103,13 @@ pub fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Names of the files below `dir`.
-pub fn names(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn names(dir: &Path) -> Vec<PathBuf> {
     files(dir).into_keys().collect()
 }
 
 /// Asserts that two folders hold the same files with the same bytes.
 #[track_caller]
-pub fn assert_same(left: &Path, right: &Path) {
+pub(crate) fn assert_same(left: &Path, right: &Path) {
     let (a, b) = (files(left), files(right));
     let only = |a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>| {
         a.keys().filter(|key| !b.contains_key(*key)).cloned().collect::<Vec<_>>()
@@ -128,7 +129,7 @@ pub fn assert_same(left: &Path, right: &Path) {
 }
 
 /// Containers with one of our labels whose owner lives no more, as the engine's own client lists them.
-pub fn orphans() -> Vec<String> {
+pub(crate) fn orphans() -> Vec<String> {
     let listed = Command::new("docker")
         .args([
             "ps",
