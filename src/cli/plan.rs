@@ -7,7 +7,7 @@ use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::Outcome;
 use super::{run, say};
-use crate::domain::coverage;
+use crate::domain::{coverage, gaps};
 
 pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
     let workshop = config.workshop()?;
@@ -36,9 +36,7 @@ pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
         );
     }
     let _ = write!(text, "\n{}", coverage.table());
-    for cell in &plan.impossible {
-        let _ = writeln!(text, "{cell}");
-    }
+    let _ = write!(text, "\n{}", gaps(&plan.impossible));
     say::text(&text)?;
     Ok(Status::Ok)
 }

@@ -22,7 +22,7 @@ mod spec;
 mod tests;
 
 pub use coverage::{Coverage, CoverageCell, DomainCoverage, coverage};
-pub use impossible::{Cell, ImpossibleCell};
+pub use impossible::{Cell, ImpossibleCell, gaps};
 pub use limits::LimitOverrides;
 pub use load::{load_domains, load_recipe, load_recipes};
 pub use operation::Operation;
