@@ -104,9 +104,11 @@ async fn play_one(
         .map_err(|error| Fault::Rollout(RolloutError::Prompts(error)))?;
     let script =
         workshop.recipes.get(&task.blueprint.recipe).and_then(|recipe| recipe.files.text("expert.toml"));
+    let tools =
+        workshop.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
     let shown: Vec<_> = log.turns.iter().map(|turn| turn.message.as_str()).collect();
     let leaks =
-        unseen_literals(&task.environment, script.unwrap_or_default(), &prompt, &judged.turns, &shown);
+        unseen_literals(&task.environment, script.unwrap_or_default(), tools, &prompt, &judged.turns, &shown);
     let note = complaint(variation, &judged, &log, &leaks);
     Ok(Play { name, ok: note.is_empty(), turns: Some(judged.turns.len()), note })
 }

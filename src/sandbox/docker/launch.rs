@@ -43,7 +43,8 @@ impl DockerEngine {
         let id = shared.new_name();
         shared.live().insert(id.clone(), Watched::new(spec.limits));
         // From here on every way out, a dropped future too, removes the container.
-        let container = Container { id: id.clone(), engine: Backend::Docker(self.clone()), image: spec.image.clone() };
+        let container =
+            Container { id: id.clone(), engine: Backend::Docker(self.clone()), image: spec.image.clone() };
         shared.create(&id, spec).await?;
         for preload in &spec.preload {
             shared.upload(&id, preload).await?;
