@@ -14,6 +14,7 @@ pub mod head_tail;
 
 mod event_loop;
 mod files;
+mod names;
 mod program;
 mod relay;
 mod shell;
