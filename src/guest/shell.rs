@@ -19,6 +19,8 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 
 /// What the shell runs. Numbers 200 and 201 are far from those that people use.
 ///
+/// - A command comes as `serial length NUL bytes`. Up to a delimiter bash reads byte by byte, but a known number of bytes in
+///   blocks; `LC_ALL=C` makes it count bytes.
 /// - Before a command it makes `$?` what the last command left, but without letting `set -e` or an `ERR` trap see that.
 /// - Its own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
 /// - The real-time signal is the time-out: the trap runs as soon as the foreground process is dead, and makes bash skip
@@ -26,7 +28,7 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 ///   survive. Where nothing is there to be skipped (`while :; do :; done`) the guest kills the shell in the end.
 const DRIVER: &str = concat!(
     r#"trap 'shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG' RTMAX; "#,
-    r"__s=0; while { IFS= builtin read -r -d '' -u 200 __n && IFS= builtin read -r -d '' -u 200 __c; } 2>/dev/null; do ",
+    r#"__s=0; while { IFS=' ' builtin read -r -d '' -u 200 __n __l && LC_ALL=C builtin read -r -N "$__l" -u 200 __c; } 2>/dev/null; do "#,
     r#"if { ((__s == 0)); } 2>/dev/null; then eval "$__c" </dev/null 200<&- 201>&-; "#,
     r#"elif { (exit "$__s"); } 2>/dev/null; then :; else eval "$__c" </dev/null 200<&- 201>&-; fi; "#,
     r#"{ __s=$?; builtin printf '%s %s\0' "$__n" "$__s" >&201; } 2>/dev/null; done"#,
@@ -211,9 +213,10 @@ impl Shell {
                 }
             };
             self.serial += 1;
-            let mut input = format!("{}\0", self.serial).into_bytes();
-            input.extend_from_slice(&order.command);
-            input.push(0);
+            // Bash reads no zero bytes, so an empty command is the one that does nothing.
+            let command: &[u8] = if order.command.is_empty() { b":" } else { &order.command };
+            let mut input = format!("{} {}\0", self.serial, command.len()).into_bytes();
+            input.extend_from_slice(command);
             let pid = live.pid;
             self.drain();
             let idle = std::mem::replace(&mut self.output, HeadTail::new(order.keep));
