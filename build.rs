@@ -18,7 +18,16 @@ fn build_guest() -> Result<(), String> {
     // Cargo can compile a package's own binaries only for the package's target features, and artifact dependencies are
     // unstable; a direct call needs neither. `crt-static` works with glibc, so no musl target has to be installed.
     let status = Command::new(var("RUSTC")?)
-        .args(["--crate-name", "guest", "--crate-type", "bin", "--edition", "2024", "--target", &var("TARGET")?])
+        .args([
+            "--crate-name",
+            "guest",
+            "--crate-type",
+            "bin",
+            "--edition",
+            "2024",
+            "--target",
+            &var("TARGET")?,
+        ])
         .args(["-C", "target-feature=+crt-static", "-C", "panic=abort", "-C", "opt-level=z", "-C", "lto=fat"])
         .args(["-C", "codegen-units=1", "-C", "strip=symbols", "--cap-lints", "allow", "-o"])
         .arg(&out)

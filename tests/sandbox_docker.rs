@@ -1,5 +1,7 @@
 //! What only a real engine can show: isolation, limits, images, and that nothing is left behind.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests are tests")]
+
 mod support;
 
 use std::process::{Command, Stdio};
@@ -10,7 +12,8 @@ use support::{base, context, docker, image_spec, launch, limit, limits, output, 
 use termsmith::model::ShellOutcome::{Exited, ShellDied};
 use termsmith::model::{Limits, Profile};
 use termsmith::sandbox::{
-    ChangeKind, Engine, EngineError, ExecLimit, Image, ImageError, LaunchSpec, Network, Preload, Process, Sandbox, SandboxError,
+    ChangeKind, Engine, EngineError, ExecLimit, Image, ImageError, LaunchSpec, Network, Preload, Process,
+    Sandbox, SandboxError,
 };
 
 /// The engine, or the end of the test where there is none.
@@ -62,14 +65,28 @@ fn the_guest_cannot_be_reached_from_inside() {
         // The numbers of its descriptors can be listed, but none can be opened.
         let fds = output(&sandbox, "ls /proc/1/fd").await;
         let open = fds.lines().flat_map(|fd| {
-            [format!("head -c 1 /proc/1/fd/{fd}"), format!("echo x >/proc/1/fd/{fd}"), format!("stat -L /proc/1/fd/{fd}")]
+            [
+                format!("head -c 1 /proc/1/fd/{fd}"),
+                format!("echo x >/proc/1/fd/{fd}"),
+                format!("stat -L /proc/1/fd/{fd}"),
+            ]
         });
-        let others = ["cat /proc/1/environ", "head -c 1 /proc/1/mem", "ls /proc/1/cwd/", "ls /proc/1/root/", "cat /proc/1/maps", "echo x >/.termsmith/guest"];
+        let others = [
+            "cat /proc/1/environ",
+            "head -c 1 /proc/1/mem",
+            "ls /proc/1/cwd/",
+            "ls /proc/1/root/",
+            "cat /proc/1/maps",
+            "echo x >/.termsmith/guest",
+        ];
         for command in open.chain(others.map(str::to_owned)) {
             let result = shell(&sandbox, &command).await;
             let text = String::from_utf8_lossy(&result.output);
             assert_ne!(result.outcome, Exited(0), "{command}: {text}");
-            assert!(text.contains("Permission denied") || text.contains("Read-only file system"), "{command}: {text}");
+            assert!(
+                text.contains("Permission denied") || text.contains("Read-only file system"),
+                "{command}: {text}"
+            );
         }
         assert_eq!(output(&sandbox, "cat /proc/1/comm; echo $$ | grep -c .").await, "guest\n1\n");
     });
@@ -161,7 +178,8 @@ fn the_profile_decides_capabilities_and_there_is_no_network() {
         for (profile, bits) in [(Profile::Plain, PLAIN), (Profile::Net, PLAIN | 1 << 12)] {
             let sandbox = engine.launch(&LaunchSpec { profile, ..spec(&image, &limits) }).await.unwrap();
             let status = output(&sandbox, "grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/self/status").await;
-            let expected = format!("CapPrm:\t{bits:016x}\nCapEff:\t{bits:016x}\nCapBnd:\t{bits:016x}\nNoNewPrivs:\t1\n");
+            let expected =
+                format!("CapPrm:\t{bits:016x}\nCapEff:\t{bits:016x}\nCapBnd:\t{bits:016x}\nNoNewPrivs:\t1\n");
             assert_eq!(status, expected, "{profile:?}");
             assert_eq!(output(&sandbox, "ls /sys/class/net").await, "lo\n");
             assert_eq!(output(&sandbox, "hostname").await, "sandbox\n");
@@ -222,7 +240,9 @@ fn a_bad_build_is_data_with_its_log() {
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("COPY failed"), "{log}");
         let failed = build("base", "FROM termsmith-test/no-such-base:1\n").await;
-        let Err(ImageError::Engine(EngineError::MissingImage { base, .. })) = failed else { panic!("{failed:?}") };
+        let Err(ImageError::Engine(EngineError::MissingImage { base, .. })) = failed else {
+            panic!("{failed:?}")
+        };
         assert_eq!(base, "termsmith-test/no-such-base:1");
         let context = context(&[("Dockerfile", "FROM debian:bookworm-slim\nRUN sleep 1000\n")]);
         let spec = termsmith::sandbox::ImageSpec {
@@ -249,7 +269,8 @@ fn an_image_is_built_once_however_many_ask() {
         // Two engines share no memory, as two processes do not; the tasks of one share a map of locks.
         let other = Engine::docker().await.unwrap();
         let started = std::time::SystemTime::now();
-        let (a, b, c) = tokio::join!(engine.ensure_image(&spec), engine.ensure_image(&spec), other.ensure_image(&spec));
+        let (a, b, c) =
+            tokio::join!(engine.ensure_image(&spec), engine.ensure_image(&spec), other.ensure_image(&spec));
         let image = a.unwrap();
         assert_eq!(image.reference(), b.unwrap().reference());
         assert_eq!(image.reference(), c.unwrap().reference());
@@ -283,9 +304,11 @@ fn preloads_are_there_before_anything_runs() {
             tar.into_inner().unwrap()
         };
         let (image, limits) = (base(), limits());
-        let preload = ["/new/and/deeper", "/usr/share", "/"].map(|dest| Preload { dest: dest.to_owned(), tar: tar.clone() });
+        let preload = ["/new/and/deeper", "/usr/share", "/"]
+            .map(|dest| Preload { dest: dest.to_owned(), tar: tar.clone() });
         let before = output(&launch(&engine).await, "stat -c '%a %u %Y' /usr /usr/share/doc").await;
-        let sandbox = engine.launch(&LaunchSpec { preload: preload.into(), ..spec(&image, &limits) }).await.unwrap();
+        let sandbox =
+            engine.launch(&LaunchSpec { preload: preload.into(), ..spec(&image, &limits) }).await.unwrap();
         let text = output(&sandbox, "cat /new/and/deeper/deep/file /usr/share/deep/file /deep/file").await;
         assert_eq!(text, "bytes\nbytes\nbytes\n");
         assert_eq!(output(&sandbox, "stat -c '%a %u %Y' /usr /usr/share/doc").await, before);
@@ -325,7 +348,10 @@ fn a_stopped_container_can_be_read_compared_and_committed() {
         let reference = snapshot.reference().to_owned();
         let name = stopped.id().as_str().to_owned();
         let copy = engine.launch(&spec(&snapshot, &limits())).await.unwrap();
-        assert_eq!(output(&copy, "cat file; ls /etc/issue 2>&1; grep -l sleep /proc/[0-9]*/comm").await, "state\nls: cannot access '/etc/issue': No such file or directory\n");
+        assert_eq!(
+            output(&copy, "cat file; ls /etc/issue 2>&1; grep -l sleep /proc/[0-9]*/comm").await,
+            "state\nls: cannot access '/etc/issue': No such file or directory\n"
+        );
         drop((copy, stopped, snapshot));
         eventually("the snapshot and its container are removed", async || {
             api().inspect_image(&reference).await.is_err() && is_gone(&name).await
@@ -383,12 +409,21 @@ fn orphans_are_swept_and_living_owners_are_not_disturbed() {
                 .spawn()
                 .unwrap();
             let lines = std::io::BufRead::lines(std::io::BufReader::new(owner.stdout.take().unwrap()));
-            let name = lines.map_while(Result::ok).find_map(|line| Some(line.split_once("container ")?.1.to_owned()));
+            let name = lines
+                .map_while(Result::ok)
+                .find_map(|line| Some(line.split_once("container ")?.1.to_owned()));
             (owner, name.unwrap())
         };
         let ((mut dead, orphan), (mut alive, used)) = (start(), start());
         dead.kill().unwrap();
         dead.wait().unwrap();
+        // The guest ends with the stream, so an orphan costs nothing but disk until somebody sweeps.
+        eventually("the orphan has ended", async || {
+            let state =
+                api().inspect_container(&orphan, None).await.ok().and_then(|container| container.state);
+            !state.and_then(|state| state.running).unwrap_or(false)
+        })
+        .await;
         let own = launch(&engine).await;
         engine.sweep().await.unwrap();
         assert!(is_gone(&orphan).await);
@@ -417,9 +452,30 @@ fn an_engine_that_is_not_there_is_named() {
 fn unreachable_engine() {
     run(async {
         let Err(error) = Engine::docker().await else { panic!("there is an engine") };
-        assert!(matches!(&error, EngineError::Unreachable { endpoint, .. } if endpoint == "unix:///nonexistent/docker.sock"));
+        assert!(
+            matches!(&error, EngineError::Unreachable { endpoint, .. } if endpoint == "unix:///nonexistent/docker.sock")
+        );
         assert!(error.is_transient());
         assert!(error.to_string().contains("hint: start Docker or Podman"), "{error}");
+    });
+}
+
+/// Needs an engine that cannot see the cache folder:
+/// `unshare -m sh -c 'mount -t tmpfs none /mnt; XDG_CACHE_HOME=/mnt exec cargo test --test sandbox_docker -- --ignored uploaded'`
+#[test]
+#[ignore = "needs a mount namespace of its own"]
+fn a_guest_that_cannot_be_mounted_is_uploaded() {
+    run(async {
+        let engine = engine!();
+        for _ in 0..2 {
+            let sandbox = launch(&engine).await;
+            assert_eq!(
+                output(&sandbox, "cat /proc/1/comm; grep -c termsmith /proc/mounts").await,
+                "guest\n0\n"
+            );
+            let changes = sandbox.stop().await.unwrap().changes().await.unwrap();
+            assert!(changes.iter().all(|change| !change.path.contains("termsmith")), "{changes:?}");
+        }
     });
 }
 
@@ -430,7 +486,10 @@ fn an_image_that_is_not_there_is_named() {
         let image = Image::named("termsmith-test/none:1");
         let limits = Limits::default();
         let Err(error) = engine.launch(&spec(&image, &limits)).await else { panic!("launched") };
-        assert!(matches!(&error, EngineError::MissingImage { base, .. } if base == "termsmith-test/none:1"), "{error:?}");
+        assert!(
+            matches!(&error, EngineError::MissingImage { base, .. } if base == "termsmith-test/none:1"),
+            "{error:?}"
+        );
         assert!(!error.is_transient());
     });
 }

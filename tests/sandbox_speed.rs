@@ -1,6 +1,6 @@
 //! Figures, not judgements: `cargo test --test sandbox_speed -- --ignored --nocapture`.
 
-#![allow(clippy::print_stdout, reason = "the figures are the point")]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the point")]
 
 mod support;
 

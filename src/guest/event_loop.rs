@@ -110,7 +110,9 @@ impl Guest {
         match message {
             ToGuest::Boot { version, workdir, home } => {
                 if version != VERSION {
-                    return Err(io::Error::other(format!("the host speaks version {version}, this guest {VERSION}")));
+                    return Err(io::Error::other(format!(
+                        "the host speaks version {version}, this guest {VERSION}"
+                    )));
                 }
                 let text = |bytes| String::from_utf8(bytes).map_err(io::Error::other);
                 let home = Home { workdir: text(workdir)?, home: text(home)? };
@@ -121,7 +123,8 @@ impl Guest {
                 self.shell.order(id, Duration::from_millis(timeout_ms), keep, command);
             }
             ToGuest::Spawn { id, timeout_ms, keep, program } => {
-                if let Err(error) = self.programs.spawn(id, Duration::from_millis(timeout_ms), keep, &program) {
+                if let Err(error) = self.programs.spawn(id, Duration::from_millis(timeout_ms), keep, &program)
+                {
                     answer(id, &format!("cannot start {}", name(&program.argv)), Err(error));
                 }
             }

@@ -50,14 +50,14 @@ const IDLE_KEEP: usize = 8 * 1024;
 
 /// Where shells start.
 #[derive(Clone, Debug, Default)]
-pub struct Home {
-    pub workdir: String,
-    pub home: String,
+pub(super) struct Home {
+    pub(super) workdir: String,
+    pub(super) home: String,
 }
 
 /// The shell and what it has to do.
 #[derive(Debug)]
-pub struct Shell {
+pub(super) struct Shell {
     home: Home,
     live: Option<Live>,
     queue: VecDeque<Order>,
@@ -112,7 +112,7 @@ struct Interrupted {
 }
 
 impl Shell {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             home: Home::default(),
             live: None,
@@ -125,18 +125,18 @@ impl Shell {
     }
 
     /// Says where shells start. The first one starts with the first command.
-    pub fn set_home(&mut self, home: Home) {
+    pub(super) fn set_home(&mut self, home: Home) {
         self.home = home;
     }
 
     /// Queues a command.
-    pub fn order(&mut self, id: Id, timeout: Duration, keep: u64, command: Vec<u8>) {
+    pub(super) fn order(&mut self, id: Id, timeout: Duration, keep: u64, command: Vec<u8>) {
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         self.queue.push_back(Order { id, timeout, keep, command });
     }
 
     /// Nobody waits for `id` any more. `false` if it is not the shell's.
-    pub fn cancel(&mut self, id: Id) -> bool {
+    pub(super) fn cancel(&mut self, id: Id) -> bool {
         if let Some(place) = self.queue.iter().position(|order| order.id == id) {
             self.queue.remove(place);
             return true;
@@ -151,7 +151,7 @@ impl Shell {
     }
 
     /// Adds what it waits for.
-    pub fn interest(&self, interest: &mut Interest) {
+    pub(super) fn interest(&self, interest: &mut Interest) {
         let Some(live) = &self.live else { return };
         interest.read(&live.statuses);
         interest.read(&live.output);
@@ -166,7 +166,7 @@ impl Shell {
     }
 
     /// Does what can be done now.
-    pub fn turn(&mut self, now: Instant, out: &mut Outbound) {
+    pub(super) fn turn(&mut self, now: Instant, out: &mut Outbound) {
         self.start_next(now, out);
         let Some(live) = &mut self.live else { return };
         if let Some(current) = &mut self.current {
@@ -182,7 +182,7 @@ impl Shell {
     }
 
     /// Takes the exit of a process, if it is the shell.
-    pub fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+    pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
         if self.live.as_ref().is_none_or(|live| live.pid != pid) {
             return false;
         }
@@ -244,7 +244,8 @@ impl Shell {
         if current.interrupted.is_none() && now >= current.deadline {
             // First the signal, then the kills: bash must find the trap pending when its child is dead.
             sys::send(live.pid, sys::SIGRTMAX);
-            current.interrupted = Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
+            current.interrupted =
+                Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
         }
         let Some(interrupted) = &mut current.interrupted else { return };
         if now >= interrupted.give_up && !interrupted.killed_shell {
@@ -341,8 +342,10 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 impl Home {
     /// What the shell finds in its environment beside what the image sets.
     fn variables(&self) -> Vec<(&'static str, String)> {
-        let unless_set = |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));
-        let mut variables = vec![("HOME", self.home.clone()), ("TERM", "dumb".to_owned()), ("USER", "root".to_owned())];
+        let unless_set =
+            |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));
+        let mut variables =
+            vec![("HOME", self.home.clone()), ("TERM", "dumb".to_owned()), ("USER", "root".to_owned())];
         variables.extend(unless_set("PATH", DEFAULT_PATH));
         variables.extend(unless_set("LANG", "C.UTF-8"));
         variables

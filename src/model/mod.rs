@@ -19,6 +19,8 @@ pub use digest::{canonical_json, environment_digest, task_digest};
 pub use files::{File, FileTree, PathError, RelPath};
 pub use ids::{CheckId, DomainId, Key, RecipeId, Seed, TaskName};
 pub use limits::{Limits, Profile};
-pub use task::{Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution};
+pub use task::{
+    Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,
+};
 pub use trajectory::{Actor, End, Message, Role, Rollout, ShellOutcome, TrajectoryRecord, Turn};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

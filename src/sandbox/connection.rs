@@ -34,6 +34,7 @@ pub(super) enum Piece {
 }
 
 /// A connection to one guest. The tasks behind it end with the stream, or when this is dropped.
+#[derive(Debug)]
 pub(super) struct Connection {
     frames: mpsc::Sender<Vec<u8>>,
     operations: Arc<Mutex<Operations>>,
@@ -41,6 +42,7 @@ pub(super) struct Connection {
 }
 
 /// Who waits for what.
+#[derive(Debug)]
 enum Operations {
     Open(HashMap<Id, mpsc::Sender<ToHost>>),
     /// The stream ended, and why.
@@ -57,7 +59,8 @@ impl Connection {
         let Streams { input, output } = streams;
         let (frames, to_write) = mpsc::channel(WRITE_QUEUE);
         let operations = Arc::new(Mutex::new(Operations::Open(HashMap::new())));
-        let connection = Arc::new(Self { frames, operations: operations.clone(), next_id: AtomicU32::new(BOOT + 1) });
+        let connection =
+            Arc::new(Self { frames, operations: operations.clone(), next_id: AtomicU32::new(BOOT + 1) });
         let mut boot = connection.register(BOOT)?;
         tokio::spawn(write_frames(input, to_write));
         tokio::spawn(read_frames(output, operations));
@@ -70,7 +73,9 @@ impl Connection {
         boot.send(&ToGuest::Boot { version: VERSION, workdir, home }).await?;
         match boot.next().await? {
             ToHost::Done { .. } => {}
-            ToHost::Failed { message, .. } => return Err(Closed(String::from_utf8_lossy(&message).into_owned())),
+            ToHost::Failed { message, .. } => {
+                return Err(Closed(String::from_utf8_lossy(&message).into_owned()));
+            }
             other => return Err(Closed(format!("expected the end of the boot, got {other:?}"))),
         }
         boot.finished = true;
@@ -104,6 +109,7 @@ impl Connection {
 const BOOT: Id = 0;
 
 /// One request and its answers. Dropping it before the last answer cancels it in the guest.
+#[derive(Debug)]
 pub(super) struct Operation {
     pub(super) id: Id,
     connection: Arc<Connection>,
@@ -151,7 +157,7 @@ impl Drop for Operation {
 }
 
 /// Sends frames; cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Sender {
     connection: Arc<Connection>,
 }

@@ -8,7 +8,7 @@ use super::{CleanScope, EngineError, Image, ImageError, ImageSpec, LaunchSpec, R
 ///
 /// An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest and
 /// hands over the byte stream to it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Engine {
     Docker(DockerEngine),
     Process(ProcessEngine),

@@ -11,7 +11,9 @@ pub enum EngineError {
     Unreachable { endpoint: String, message: String, hint: &'static str },
     #[error("the engine at `{endpoint}` speaks API {have}, and termsmith needs {need} or newer")]
     ApiVersion { endpoint: String, have: String, need: &'static str },
-    #[error("base image `{base}` is not on the engine and cannot be pulled: {message}\nhint: `termsmith doctor --fix` bootstraps Debian bases")]
+    #[error(
+        "base image `{base}` is not on the engine and cannot be pulled: {message}\nhint: `termsmith doctor --fix` bootstraps Debian bases"
+    )]
     MissingImage { base: String, message: String },
     #[error("container `{container}` is not there any more")]
     NoSuchContainer { container: String },
@@ -24,18 +26,26 @@ pub enum EngineError {
     #[error("the {engine} engine cannot {action}")]
     Unsupported { engine: &'static str, action: &'static str },
     #[error("failed to {action} `{path}`: {source}")]
-    Io { action: &'static str, path: PathBuf, #[source] source: io::Error },
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl EngineError {
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Transport { .. } | Self::Guest { .. } => true,
+            // Nobody inside can remove a container, so one that is missing was cleaned up from outside.
+            Self::Unreachable { .. }
+            | Self::Transport { .. }
+            | Self::Guest { .. }
+            | Self::NoSuchContainer { .. } => true,
             Self::Refused { status, .. } => *status >= 500 || *status == 409 || *status == 429,
             Self::ApiVersion { .. }
             | Self::MissingImage { .. }
-            | Self::NoSuchContainer { .. }
             | Self::Unsupported { .. }
             | Self::Io { .. } => false,
         }

@@ -43,7 +43,8 @@ impl Owner {
 
     /// Whether the owner is certainly gone, as far as `observer` can tell. Owners on other hosts never are.
     pub(super) fn is_dead(&self, observer: &Self, start_time: impl Fn(u32) -> Option<u64>) -> bool {
-        self.host == observer.host && (self.boot != observer.boot || start_time(self.pid) != Some(self.started))
+        self.host == observer.host
+            && (self.boot != observer.boot || start_time(self.pid) != Some(self.started))
     }
 }
 

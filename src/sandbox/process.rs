@@ -16,7 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Closed, Connection, Piece, Streams};
 use super::container::{Backend, Container};
 use super::{
-    ArchiveError, ContainerId, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox, SandboxError, guest_binary,
+    ArchiveError, ContainerId, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox, SandboxError,
+    guest_binary,
 };
 
 /// How long a guest may take to kill its children and end when its input is closed.
@@ -26,12 +27,13 @@ const READ_PIECE: usize = 64 * 1024;
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs guests as children. Limits, capabilities and networks are ignored, and the image is the host.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ProcessEngine {
     removals: TaskTracker,
 }
 
 /// One guest and its folder.
+#[derive(Debug)]
 pub(super) struct ProcessContainer {
     root: PathBuf,
     child: Arc<tokio::sync::Mutex<Child>>,
@@ -116,7 +118,8 @@ impl ProcessContainer {
 
     pub(super) async fn why_lost(&self, wire: String) -> SandboxError {
         let status = self.child.lock().await.try_wait();
-        let status = status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
+        let status =
+            status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
         SandboxError::Lost { cause: format!("guest: {status} ({wire})") }
     }
 
@@ -129,7 +132,11 @@ impl ProcessContainer {
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
         let mut tar = tar::Builder::new(Vec::new());
         tar.follow_symlinks(false);
-        let packed = if path.is_dir() { tar.append_dir_all(&name, path) } else { tar.append_path_with_name(path, &name) };
+        let packed = if path.is_dir() {
+            tar.append_dir_all(&name, path)
+        } else {
+            tar.append_path_with_name(path, &name)
+        };
         let bytes = packed.and_then(|()| tar.into_inner());
         let bytes =
             bytes.map_err(|source| EngineError::Io { action: "pack", path: path.to_owned(), source })?;

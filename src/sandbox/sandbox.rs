@@ -15,7 +15,8 @@ use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::Stopped;
 use super::{
-    ContainerId, EngineError, ExecLimit, GetError, Process, ProcessOutcome, ProcessResult, SandboxError, ShellResult,
+    ContainerId, EngineError, ExecLimit, GetError, Process, ProcessOutcome, ProcessResult, SandboxError,
+    ShellResult,
 };
 
 /// How much longer than its own time-out an answer may take: the guest's two stages, and a host under load.
@@ -31,6 +32,7 @@ const MARKER_SLACK: usize = 64;
 ///
 /// All methods take `&self` and may run at once; shell commands queue. A future that is dropped ends what it started in the
 /// guest, and the connection stays usable. Dropping the sandbox removes the container.
+#[derive(Debug)]
 pub struct Sandbox {
     pub(super) connection: Arc<Connection>,
     pub(super) container: Container,
@@ -70,12 +72,8 @@ impl Sandbox {
         fits("standard input", process.stdin.len(), MAX_INPUT)?;
         let program = program(process)?;
         let keep = process.keep.min(MAX_KEEP);
-        let request = |id| ToGuest::Spawn {
-            id,
-            timeout_ms: millis(process.timeout),
-            keep: keep as u64,
-            program,
-        };
+        let request =
+            |id| ToGuest::Spawn { id, timeout_ms: millis(process.timeout), keep: keep as u64, program };
         let ended = match self.run(request, &process.stdin, process.timeout, keep).await {
             Ok(ended) => ended,
             Err(SandboxError::Failed { message }) => return Ok(not_started(message)),
@@ -128,7 +126,9 @@ impl Sandbox {
         let mut content = Vec::new();
         loop {
             match self.next(&mut operation, FILE_TIMEOUT).await? {
-                ToHost::Chunk { bytes, .. } if content.len() + bytes.len() <= limit => content.extend_from_slice(&bytes),
+                ToHost::Chunk { bytes, .. } if content.len() + bytes.len() <= limit => {
+                    content.extend_from_slice(&bytes);
+                }
                 // It has grown since the guest looked at its size.
                 ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),
                 ToHost::Done { .. } => return Ok(content),
@@ -279,7 +279,10 @@ impl Sandbox {
             Ok(Ok(reply)) => {
                 operation.finished = matches!(
                     reply,
-                    ToHost::ShellDone { .. } | ToHost::ProcessDone { .. } | ToHost::Failed { .. } | ToHost::Done { .. }
+                    ToHost::ShellDone { .. }
+                        | ToHost::ProcessDone { .. }
+                        | ToHost::Failed { .. }
+                        | ToHost::Done { .. }
                 );
                 Ok(reply)
             }
@@ -336,7 +339,11 @@ fn program(process: &Process) -> Result<Program, SandboxError> {
         [name.as_bytes(), b"=", value.as_bytes()].concat()
     };
     let env: Vec<Vec<u8>> = process.env.iter().map(entry).collect();
-    fits("the argument vector and environment", argv.iter().chain(&env).map(|item| item.len() + 4).sum(), MAX_COMMAND)?;
+    fits(
+        "the argument vector and environment",
+        argv.iter().chain(&env).map(|item| item.len() + 4).sum(),
+        MAX_COMMAND,
+    )?;
     argv.iter().chain(&env).try_for_each(|item| no_nul("an argument or variable", item))?;
     Ok(Program { argv, env, cwd: process.cwd.as_bytes().to_vec() })
 }

@@ -4,6 +4,7 @@ use super::container::{Backend, Container};
 use super::{ArchiveError, ContainerId, EngineError, Image};
 
 /// A stopped container. Dropping it removes it.
+#[derive(Debug)]
 pub struct Stopped {
     container: Container,
 }
@@ -63,7 +64,9 @@ impl Stopped {
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
         match &self.container.engine {
             Backend::Docker(docker) => docker.changes(&self.container.id).await,
-            Backend::Process(_) => Err(EngineError::Unsupported { engine: "process", action: "list changes" }),
+            Backend::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "list changes" })
+            }
         }
     }
 
@@ -71,7 +74,9 @@ impl Stopped {
     pub async fn commit(&self) -> Result<Image, EngineError> {
         match &self.container.engine {
             Backend::Docker(docker) => docker.commit(&self.container.id).await,
-            Backend::Process(_) => Err(EngineError::Unsupported { engine: "process", action: "commit a container" }),
+            Backend::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
+            }
         }
     }
 
@@ -79,7 +84,9 @@ impl Stopped {
     pub async fn state(&self) -> Result<StoppedState, EngineError> {
         match &self.container.engine {
             Backend::Docker(docker) => docker.state(&self.container.id).await,
-            Backend::Process(_) => Err(EngineError::Unsupported { engine: "process", action: "inspect a container" }),
+            Backend::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "inspect a container" })
+            }
         }
     }
 

@@ -32,10 +32,14 @@ pub(super) fn full_message(error: &Error) -> String {
 /// Sorts an error of `action`.
 pub(super) fn engine_error(action: &'static str, endpoint: &str, error: Error) -> EngineError {
     match error {
-        Error::DockerResponseServerError { status_code: 404, message } if message.contains("No such container") => {
+        Error::DockerResponseServerError { status_code: 404, message }
+            if message.contains("No such container") =>
+        {
             EngineError::NoSuchContainer { container: last_word(&message) }
         }
-        Error::DockerResponseServerError { status_code: 404, message } if message.contains("No such image") => {
+        Error::DockerResponseServerError { status_code: 404, message }
+            if message.contains("No such image") =>
+        {
             EngineError::MissingImage { base: last_word(&message), message }
         }
         Error::DockerResponseServerError { status_code, message } => {

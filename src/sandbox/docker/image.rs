@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use bollard::body_full;
@@ -39,7 +39,7 @@ impl DockerEngine {
         }
         let lock = {
             let mut builds = self.shared.builds.lock().unwrap_or_else(PoisonError::into_inner);
-            builds.entry(reference.clone()).or_insert_with(Arc::default).clone()
+            builds.entry(reference.clone()).or_default().clone()
         };
         let _in_process = lock.lock().await;
         let _across_processes = lock_file(&self.shared.cache.join("locks").join(digest)).await?;
@@ -55,8 +55,12 @@ impl DockerEngine {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
         let (repository, tag) = reference.split_once(':').unwrap_or((SNAPSHOTS, ""));
-        let options =
-            CommitContainerOptionsBuilder::new().container(id.as_str()).repo(repository).tag(tag).pause(false).build();
+        let options = CommitContainerOptionsBuilder::new()
+            .container(id.as_str())
+            .repo(repository)
+            .tag(tag)
+            .pause(false)
+            .build();
         let labels = HashMap::from([(OWNER_LABEL.to_owned(), self.shared.owner.to_string())]);
         let config = ContainerConfig { labels: Some(labels), ..ContainerConfig::default() };
         let committed = self.shared.docker.commit_container(options, config).await;

@@ -16,7 +16,9 @@ use futures_util::StreamExt as _;
 use crate::model::Profile;
 use crate::sandbox::connection::{Closed, Connection, Piece, Streams};
 use crate::sandbox::container::{Backend, Container};
-use crate::sandbox::{ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary};
+use crate::sandbox::{
+    ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary,
+};
 
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared, api};
@@ -30,6 +32,8 @@ const CAPABILITIES: [&str; 8] =
 /// Open files, soft and hard: Linux's own defaults. An engine's default of a million chokes daemons that loop over it, and a
 /// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
 const OPEN_FILES: (i64, i64) = (1024, 4096);
+/// The kernel's default period of CPU shares.
+const CPU_PERIOD_MICROS: i64 = 100_000;
 const MIB: i64 = 1024 * 1024;
 /// Host name in every container: the engine's default, a random id, would make observations differ from run to run.
 const HOST_NAME: &str = "sandbox";
@@ -41,7 +45,8 @@ impl DockerEngine {
         let id = shared.new_name();
         shared.live().insert(id.clone(), Watched::new(spec.limits));
         // From here on every way out, a dropped future too, removes the container.
-        let container = Container { id: id.clone(), engine: Backend::Docker(self.clone()), image: spec.image.clone() };
+        let container =
+            Container { id: id.clone(), engine: Backend::Docker(self.clone()), image: spec.image.clone() };
         shared.create(&id, spec).await?;
         for preload in &spec.preload {
             shared.upload(&id, preload).await?;
@@ -63,7 +68,9 @@ impl Shared {
     async fn create(&self, id: &ContainerId, spec: &LaunchSpec<'_>) -> Result<(), EngineError> {
         if !self.guest_is_uploaded.load(Ordering::Relaxed) {
             match self.create_with(id, spec, Guest::Mounted).await {
-                Err(EngineError::Refused { message, .. }) if message.contains("bind source path does not exist") => {
+                Err(EngineError::Refused { message, .. })
+                    if message.contains("bind source path does not exist") =>
+                {
                     self.guest_is_uploaded.store(true, Ordering::Relaxed);
                 }
                 other => return other,
@@ -78,7 +85,12 @@ impl Shared {
         self.upload(id, &Preload { dest: "/".to_owned(), tar }).await
     }
 
-    async fn create_with(&self, id: &ContainerId, spec: &LaunchSpec<'_>, guest: Guest) -> Result<(), EngineError> {
+    async fn create_with(
+        &self,
+        id: &ContainerId,
+        spec: &LaunchSpec<'_>,
+        guest: Guest,
+    ) -> Result<(), EngineError> {
         let mounts = match guest {
             // A mount, unlike a "bind", is refused when the engine cannot see the file.
             Guest::Mounted => Some(vec![Mount {
@@ -142,7 +154,9 @@ impl Shared {
                 Err(error) => return Err(self.error("make a folder for files", error)),
             }
         }
-        send(&format!("{dest}/"), preload.tar.clone()).await.map_err(|error| self.error("upload files", error))
+        send(&format!("{dest}/"), preload.tar.clone())
+            .await
+            .map_err(|error| self.error("upload files", error))
     }
 
     /// Attaches before the start, so that not a byte is missed and nothing has to be polled.
@@ -153,9 +167,9 @@ impl Shared {
         let attached = attached.map_err(|error| self.error("attach to a container", error))?;
         let output = attached.output.map(|piece| match piece {
             Ok(LogOutput::StdOut { message }) => Ok(Piece::Out(message.to_vec())),
-            Ok(LogOutput::StdErr { message } | LogOutput::Console { message } | LogOutput::StdIn { message }) => {
-                Ok(Piece::Err(message.to_vec()))
-            }
+            Ok(
+                LogOutput::StdErr { message } | LogOutput::Console { message } | LogOutput::StdIn { message },
+            ) => Ok(Piece::Err(message.to_vec())),
             Err(error) => Err(api::full_message(&error)),
         });
         Ok(Streams { input: attached.input, output: Box::pin(output) })
@@ -194,7 +208,9 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
         pids_limit: Some(i64::from(limits.pids)),
         memory: Some(memory),
         memory_swap: Some(memory),
-        nano_cpus: Some((limits.cpus * 1e9) as i64),
+        // Not `nano_cpus`, which the engine refuses where the host has fewer processors than the task asks for.
+        cpu_period: Some(CPU_PERIOD_MICROS),
+        cpu_quota: Some((limits.cpus * CPU_PERIOD_MICROS as f64) as i64),
         ulimits: Some(vec![
             ulimit("nofile", OPEN_FILES.0, OPEN_FILES.1),
             // One file cannot outgrow the disk limit at once; the watchdog counts the sum.

@@ -7,7 +7,9 @@ use bollard::query_parameters::{
 use futures_util::StreamExt as _;
 use std::time::Duration;
 
-use crate::sandbox::{ArchiveError, Change, ChangeKind, ContainerId, EngineError, SandboxError, StoppedState};
+use crate::sandbox::{
+    ArchiveError, Change, ChangeKind, ContainerId, EngineError, SandboxError, StoppedState,
+};
 
 use super::launch::GUEST_FOLDER;
 use super::{DockerEngine, api};
@@ -91,7 +93,9 @@ impl DockerEngine {
             ChangeType::_1 => ChangeKind::Added,
             ChangeType::_2 => ChangeKind::Deleted,
         };
-        let ours = |path: &str| path.strip_prefix(GUEST_FOLDER).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let ours = |path: &str| {
+            path.strip_prefix(GUEST_FOLDER).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let changes = changes.into_iter().filter(|change| !ours(&change.path));
         Ok(changes.map(|change| Change { path: change.path, kind: kind(change.kind) }).collect())
     }

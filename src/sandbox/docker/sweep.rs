@@ -67,7 +67,7 @@ impl Shared {
     pub(super) async fn sweep(&self, whose: Whose) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
         for container in self.containers().await? {
-            let owner = label(&container).and_then(|label| Owner::parse(label));
+            let owner = label(&container).and_then(Owner::parse);
             let Some(name) = container.names.iter().flatten().next() else { continue };
             let name = name.trim_start_matches('/');
             let takes = match whose {
@@ -101,7 +101,8 @@ impl Shared {
     }
 
     fn is_unknown(&self, name: &str, container: &ContainerSummary) -> bool {
-        let created = Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
+        let created =
+            Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         name.starts_with(&self.prefix)
             && now.saturating_sub(created) > UNKNOWN_AGE

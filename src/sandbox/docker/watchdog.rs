@@ -60,8 +60,12 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
 
 async fn look(engine: &DockerEngine) {
     let shared = &engine.shared;
-    let new: Vec<ContainerId> =
-        shared.live().iter().filter(|(_, watched)| watched.upper.is_none()).map(|(id, _)| id.clone()).collect();
+    let new: Vec<ContainerId> = shared
+        .live()
+        .iter()
+        .filter(|(_, watched)| watched.upper.is_none())
+        .map(|(id, _)| id.clone())
+        .collect();
     for id in new {
         let upper = shared.upper(&id).await;
         if let Some(watched) = shared.live().get_mut(&id) {
@@ -72,7 +76,9 @@ async fn look(engine: &DockerEngine) {
         .live()
         .iter()
         .filter_map(|(id, watched)| match &watched.upper {
-            Some(Upper::At(path)) if watched.killed.is_none() => Some((id.clone(), path.clone(), watched.max_bytes)),
+            Some(Upper::At(path)) if watched.killed.is_none() => {
+                Some((id.clone(), path.clone(), watched.max_bytes))
+            }
             _ => None,
         })
         .collect();
@@ -166,7 +172,11 @@ mod tests {
             fs::write(path.join("deep/file"), vec![1; bytes]).unwrap();
             (ContainerId(name.to_owned()), path, max)
         };
-        let watched = [container("small", 10, MIB), container("large", 3 << 20, MIB), container("allowed", 3 << 20, 8 * MIB)];
+        let watched = [
+            container("small", 10, MIB),
+            container("large", 3 << 20, MIB),
+            container("allowed", 3 << 20, 8 * MIB),
+        ];
         let expected = vec![(ContainerId("large".to_owned()), "disk limit of 1 MiB exceeded".to_owned())];
         assert_eq!(offenders(&watched), expected);
     }
