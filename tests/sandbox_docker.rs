@@ -99,6 +99,10 @@ fn orphans_are_reaped() {
         let sandbox = launch(&engine).await;
         shell(&sandbox, "for i in 1 2 3 4 5; do (sh -c 'exit 0' & exec true) & done; wait").await;
         // A zombie would stand in the table with state Z until somebody waits for it.
+        assert!(
+            !output(&sandbox, "cat /proc/$$/cmdline").await.contains("printf"),
+            "the driver stays out of `ps`"
+        );
         let wait = "until ! grep -l ' Z ' /proc/[0-9]*/stat 2>/dev/null | grep .; do :; done; echo none";
         assert_eq!(output(&sandbox, wait).await, "none\n");
     });

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,6 +34,8 @@ const DRIVER: &str = concat!(
     r#"{ __s=$?; builtin printf '%s %s\0' "$__n" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
+/// What `ps` shows of the shell: the driver itself comes first through the command pipe.
+const LOADER: &str = r#"read -rd '' -u 200 __c; eval "$__c""#;
 /// The driver's end of the command pipe.
 const COMMAND_FD: i32 = 200;
 /// The driver's end of the status pipe.
@@ -303,7 +305,7 @@ impl Live {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for program in ["/bin/bash", "/usr/bin/bash", "bash"] {
             let mut command = Command::new(program);
-            command.args(["--norc", "--noprofile", "-c", DRIVER, "bash"]);
+            command.args(["--norc", "--noprofile", "-c", LOADER, "bash"]);
             command.current_dir(&home.workdir).envs(home.variables());
             command.stdin(Stdio::null()).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
             let fds = vec![(commands_in.as_raw_fd(), COMMAND_FD), (statuses_in.as_raw_fd(), STATUS_FD)];
@@ -311,7 +313,9 @@ impl Live {
             match command.spawn() {
                 Ok(child) => {
                     let pid = child.id().cast_signed();
-                    let commands = File::from(OwnedFd::from(commands));
+                    let mut commands = File::from(OwnedFd::from(commands));
+                    // The pipe is empty and takes the driver at once.
+                    commands.write_all(&[DRIVER.as_bytes(), b"\0"].concat())?;
                     sys::set_nonblocking(&commands)?;
                     sys::set_nonblocking(&statuses)?;
                     sys::set_nonblocking(&output)?;

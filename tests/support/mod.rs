@@ -13,9 +13,16 @@ use termsmith::sandbox::{Engine, ExecLimit, Image, ImageSpec, LaunchSpec, Networ
 pub(crate) static RUNTIME: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap());
 
+static PROCESS: LazyLock<Engine> = LazyLock::new(Engine::process);
+
 /// Runs a test on the shared runtime.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
-    RUNTIME.block_on(test)
+    RUNTIME.block_on(async {
+        let result = test.await;
+        // Temporary folders would outlive the test process. (What is left on a Docker engine, the next sweep finds.)
+        PROCESS.close().await;
+        result
+    })
 }
 
 /// A Docker engine, or `None` where the environment says that there is none. Anything else is a failure, not a skip.
@@ -35,7 +42,7 @@ pub(crate) async fn docker() -> Option<Engine> {
 
 /// Every engine that the tests of semantics run on.
 pub(crate) async fn engines() -> Vec<(&'static str, Engine)> {
-    let mut engines = vec![("process", Engine::process())];
+    let mut engines = vec![("process", PROCESS.clone())];
     engines.extend(docker().await.map(|engine| ("docker", engine)));
     engines
 }
