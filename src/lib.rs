@@ -1,9 +1,25 @@
 //! termsmith turns domain specs into verified terminal environments, runs expert agents in them, and writes training data.
 //!
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
-//! `cli` → `audit` · `export` · `rollout` · `screen` · `author` → `agent` · `judge` · `verify` → `sandbox` · `harbor` →
-//! `domain` · `store` → `model`. `assets` (embedded folders) stands beside `model`.
+//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `verify` →
+//! `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
 
+pub mod agent;
+pub mod assets;
+pub mod audit;
+pub mod author;
+pub mod cli;
+pub mod doctor;
+pub mod domain;
+pub mod export;
+pub mod folder;
 pub mod guest;
+pub mod harbor;
+pub mod judge;
 pub mod model;
+pub mod pipeline;
+pub mod rollout;
 pub mod sandbox;
+pub mod screen;
+pub mod store;
+pub mod verify;

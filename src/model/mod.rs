@@ -1,7 +1,7 @@
 //! The nouns. Plain data with serde; no IO, no clock, no randomness.
 //!
 //! Everything that is written under `store/` is one of these types, so a change here is a change of format:
-//! bump the version of the stage that writes it (see [`crate::store::Stage`]).
+//! bump the version of the stage that writes it (see `store::Stage`).
 
 mod blueprint;
 mod certificate;

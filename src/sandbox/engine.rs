@@ -25,6 +25,14 @@ impl Engine {
         Self::Process(ProcessEngine::new())
     }
 
+    /// Its name, for records of what was observed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Docker(_) => "docker",
+            Self::Process(_) => "process",
+        }
+    }
+
     /// Whether code in a sandbox of this engine is kept from the host.
     pub fn isolates(&self) -> bool {
         matches!(self, Self::Docker(_))

@@ -1,0 +1,19 @@
+//! The store is the journal: what exists is done, what does not is work.
+//!
+//! `store/<stage>/<2 hex>/<key>.json` holds results that are functions of specs, templates, seed and tool version;
+//! `observed/<2 hex>/<key>.json` holds what executions printed, by the same keys, written before the record that commits
+//! it. Everything else in a run folder (`tasks/`, `trajectories/`, `data/`, …) is derived from those two and may be deleted.
+//! This room is the only writer below a run folder.
+
+mod atomic;
+mod error;
+mod journal;
+mod lock;
+mod run_dir;
+#[cfg(test)]
+mod tests;
+
+pub use atomic::{FileChange, publish_file, publish_tree, remove_published};
+pub use error::StoreError;
+pub use journal::{Stage, Store, key};
+pub use run_dir::{RUN_FORMAT, RunDir, RunInfo};

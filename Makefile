@@ -1,0 +1,47 @@
+# Everything here is a cargo command or a termsmith command; what a machine needs is known to `termsmith doctor`.
+# CARGO_TARGET_DIR and cargo's own configuration are honoured, since cargo itself runs what it built.
+
+# Tasks that the demo plans.
+COUNT ?= 24
+
+CARGO ?= cargo
+DEMO = out/demo
+SEED = 7
+
+.PHONY: help demo test lint fmt tools
+
+help: ## Show this text
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: tools ## Set the machine up, build, and make, solve and export COUNT tasks under out/demo
+	@echo "== Building termsmith (release; the first time takes minutes)"
+	$(CARGO) build --release --locked
+	@echo "== Looking at the machine, and providing what it lacks"
+	$(CARGO) run --release --locked --quiet -- doctor --fix
+	@echo "== Running the pipeline: $(COUNT) tasks, seed $(SEED)"
+	$(CARGO) run --release --locked --quiet -- run --out $(DEMO) --seed $(SEED) --count $(COUNT)
+
+test: tools ## Set the machine up and run all tests
+	@echo "== Building termsmith (debug)"
+	$(CARGO) build --locked
+	@echo "== Looking at the machine, and providing what it lacks"
+	$(CARGO) run --locked --quiet -- doctor --fix
+	@echo "== Testing"
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  set -x; $(CARGO) nextest run --locked; \
+	else \
+	  set -x; $(CARGO) test --locked --all-targets; \
+	fi
+	$(CARGO) test --locked --doc
+
+lint: tools ## Check formatting and lints, as CI does
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+fmt: tools ## Format the code
+	$(CARGO) fmt
+
+# Rust links with the C compiler's driver, and two dependencies compile C.
+tools:
+	@command -v $(firstword $(CARGO)) >/dev/null || { echo "cargo is missing: install Rust (rustup) first" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null || { echo "a C compiler is missing: sudo apt-get install build-essential" >&2; exit 1; }

@@ -1,0 +1,138 @@
+//! The scripted expert may know only what it has seen.
+//!
+//! A literal is fixture-derived when it stands in the task's fixtures. One that occurs in a message or command of the
+//! expert must stand in the instruction or in an earlier observation. Words that the recipe's author wrote into the script
+//! itself are taken for general knowledge, unless they look like names of data (a digit or an underscore in them) and the
+//! data files hold them.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::model::{File, FileTree, Turn};
+
+/// Shorter words are in every text by chance.
+const SHORTEST_LITERAL: usize = 3;
+
+/// A literal that the expert used before it could know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leak {
+    /// Turn, from 0.
+    pub turn: usize,
+    pub literal: String,
+}
+
+/// Every literal in `turns` that comes from `fixtures` and was not seen before. `script` is the source of the expert's
+/// script, `shown` what it read: the first message, then one observation a command. The names of `tools` are known.
+pub fn unseen_literals(
+    fixtures: &FileTree,
+    script: &str,
+    tools: &[String],
+    prompt: &str,
+    turns: &[Turn],
+    shown: &[&str],
+) -> Vec<Leak> {
+    let everything = tokens_of(fixtures, |_, _| true);
+    let data = tokens_of(fixtures, |path, file| !is_program(path, file));
+    let written = tokens(script);
+    let mut seen = prompt.to_owned();
+    let mut shown = shown.iter();
+    let mut leaks = Vec::new();
+    for (place, turn) in turns.iter().enumerate() {
+        let said = format!("{}\n{}", turn.thought, turn.command.as_deref().unwrap_or_default());
+        for literal in tokens(&said) {
+            let suspicious = if written.contains(literal) {
+                data.contains(literal)
+                    && literal.contains(|c: char| c == '_' || c.is_ascii_digit())
+                    && !tools.iter().any(|tool| tool == literal)
+            } else {
+                everything.contains(literal)
+            };
+            if suspicious && !seen.contains(literal) {
+                leaks.push(Leak { turn: place, literal: literal.to_owned() });
+            }
+        }
+        if turn.command.is_some()
+            && let Some(observation) = shown.next()
+        {
+            seen.push('\n');
+            seen.push_str(observation);
+        }
+        // What it wrote itself it knows from then on.
+        seen.push_str(&said);
+    }
+    leaks
+}
+
+/// Programs hold words of their language, which an expert knows without looking.
+fn is_program(path: &str, file: &File) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    file.bytes.starts_with(b"#!")
+        || name == "Dockerfile"
+        || name == "Makefile"
+        || [".py", ".sh", ".mk", ".awk", ".c", ".h", ".js"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn tokens_of(files: &FileTree, keep: impl Fn(&str, &File) -> bool) -> BTreeSet<&str> {
+    files
+        .iter()
+        .filter(|(path, file)| keep(path.as_str(), file))
+        .filter_map(|(_, file)| file.as_text())
+        .flat_map(tokens)
+        .collect()
+}
+
+fn tokens(text: &str) -> BTreeSet<&str> {
+    static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9_]+").ok());
+    let Some(word) = WORD.as_ref() else { return BTreeSet::new() };
+    word.find_iter(text).map(|found| found.as_str()).filter(|word| word.len() >= SHORTEST_LITERAL).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::RelPath;
+
+    const PROMPT: &str = "Sum the amounts of /app/sales.csv into /app/total.txt.";
+
+    fn check(script: &str, turns: &[(&str, &str)], expect: &[&str]) {
+        let mut fixtures = FileTree::default();
+        for (path, text) in [
+            ("app/sales.csv", "region_id,amount\nnorth7,120\n"),
+            ("app/tool.py", "def load_rows(path):\n    return path\n"),
+            ("app/run", "#!/usr/bin/env python3\n"),
+        ] {
+            fixtures.insert(RelPath::new(path).unwrap(), File::text(text));
+        }
+        let said: Vec<_> = turns
+            .iter()
+            .map(|(command, _)| Turn {
+                thought: String::new(),
+                command: Some((*command).to_owned()),
+                outcome: None,
+            })
+            .collect();
+        let shown: Vec<_> = turns.iter().map(|(_, observation)| *observation).collect();
+        let leaks = unseen_literals(&fixtures, script, &["python3".to_owned()], PROMPT, &said, &shown);
+        assert_eq!(leaks.iter().map(|leak| leak.literal.as_str()).collect::<Vec<_>>(), expect, "{turns:?}");
+    }
+
+    #[test]
+    fn what_was_not_seen_must_not_be_said() {
+        check("", &[("cat /app/sales.csv", "")], &[]);
+        check("", &[("grep north7 /app/sales.csv", "")], &["north7"]);
+        check("", &[("cat /app/sales.csv", "region_id,amount\nnorth7,120"), ("grep north7 x", "")], &[]);
+        check("", &[("grep north7 x", "region_id,amount\nnorth7,120")], &["north7"]);
+        // Written into the script by its author: a data name all the same.
+        check("cut region_id", &[("cut region_id", "")], &["region_id"]);
+        check("cut region_id", &[("head -1 /app/sales.csv", "region_id,amount"), ("cut region_id", "")], &[]);
+        // Ordinary words, programs' words and tools are general knowledge.
+        check("sum the amount", &[("sum the amount", "")], &[]);
+        check("grep load_rows", &[("grep load_rows", "")], &[]);
+        check("python3 -c pass", &[("python3 -c pass", "")], &[]);
+        // But not when they came from this task's fixtures alone.
+        check("", &[("grep load_rows", "")], &["load_rows"]);
+        check("", &[("echo 120", "")], &["120"]);
+    }
+}

@@ -1,0 +1,360 @@
+//! The scripted expert, and the ways it fails.
+//!
+//! It is a fixed list of turns, drawn once from the recipe's script, whose `@{name}` placeholders are filled from what
+//! commands printed. It has no other source of knowledge.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rand::rngs::ChaCha20Rng;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use regex::Regex;
+
+use super::protocol::Prompts;
+use crate::model::{ExpertScript, Failure, FailureMode, ScriptStep, Seed, Slip};
+
+/// How often an expert that means to succeed errs on the way (the aim is recovery in at least 30 % of passing runs).
+const SLIP_PROBABILITY: f64 = 0.6;
+
+/// What the agent does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    Run { thought: String, command: String },
+    Submit { thought: String },
+}
+
+/// A script that cannot be played on. The recipe is at fault.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ScriptError {
+    #[error("step `{step}`: capture `{name}` (`{pattern}`) does not match what the command printed")]
+    NoMatch { step: String, name: String, pattern: String },
+    #[error("`@{{{0}}}` is used before any step has captured it")]
+    Unseen(String),
+    #[error("failure mode {0:?} is not declared and there is no slip to derive it from")]
+    NoSuchFailure(FailureMode),
+}
+
+struct Planned {
+    step: String,
+    thought: String,
+    command: Option<String>,
+    capture: BTreeMap<String, String>,
+}
+
+/// One playing of a script.
+pub struct ScriptedAgent {
+    turns: VecDeque<Planned>,
+    pending: Option<(String, BTreeMap<String, String>)>,
+    seen: BTreeMap<String, String>,
+    /// A looping agent repeats its last turn for ever.
+    endless: Option<(Vec<String>, String)>,
+}
+
+impl std::fmt::Debug for ScriptedAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedAgent").field("turns_left", &self.turns.len()).finish_non_exhaustive()
+    }
+}
+
+/// One way to play a script.
+#[derive(Clone, Copy, Debug)]
+pub enum Variation<'a> {
+    /// Means to succeed, with an honest error on the way or without.
+    Expert(Option<&'a Slip>),
+    /// One step is done wrongly.
+    Flawed(&'a Failure),
+    /// Ends at a slip, in one of the derived ways.
+    StopsAt(&'a Slip, FailureMode),
+}
+
+impl<'a> Variation<'a> {
+    /// The slip that comes first in the script: after it most of the work is still to do, so stopping there is failing.
+    pub fn earliest_slip(script: &'a ExpertScript) -> Option<&'a Slip> {
+        let place = |slip: &&Slip| script.steps.iter().position(|step| step.id == slip.before);
+        script.slips.iter().min_by_key(place)
+    }
+
+    /// Draws a way to play `script` that fails as `failure` says, or means to succeed.
+    pub fn draw(
+        script: &'a ExpertScript,
+        failure: Option<FailureMode>,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Self, ScriptError> {
+        match failure {
+            None if rng.random_bool(SLIP_PROBABILITY) => Ok(Self::Expert(script.slips.choose(rng))),
+            None => Ok(Self::Expert(None)),
+            Some(mode @ (FailureMode::WrongValue | FailureMode::MissedRequirement)) => {
+                let of_mode: Vec<_> = script.failures.iter().filter(|failure| failure.mode == mode).collect();
+                of_mode
+                    .choose(rng)
+                    .map(|failure| Self::Flawed(failure))
+                    .ok_or(ScriptError::NoSuchFailure(mode))
+            }
+            Some(mode @ (FailureMode::IgnoredError | FailureMode::GivesUp | FailureMode::Loops)) => {
+                let slip = Self::earliest_slip(script);
+                slip.map(|slip| Self::StopsAt(slip, mode)).ok_or(ScriptError::NoSuchFailure(mode))
+            }
+        }
+    }
+}
+
+impl ScriptedAgent {
+    /// Plays `script` in a drawn way. `failure` is how it goes wrong, or `None` for an expert that means to succeed.
+    pub fn new(
+        script: &ExpertScript,
+        failure: Option<FailureMode>,
+        seed: Seed,
+        prompts: &Prompts,
+    ) -> Result<Self, ScriptError> {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
+        let variation = Variation::draw(script, failure, &mut rng)?;
+        Ok(Self::playing(script, variation, &mut rng, prompts))
+    }
+
+    /// Plays `script` in a given way; `rng` chooses among wordings.
+    pub fn playing(
+        script: &ExpertScript,
+        variation: Variation<'_>,
+        rng: &mut ChaCha20Rng,
+        prompts: &Prompts,
+    ) -> Self {
+        let mut agent = Self { turns: VecDeque::new(), pending: None, seen: BTreeMap::new(), endless: None };
+        match variation {
+            Variation::Expert(slip) => {
+                agent.push_steps(script, slip, None, rng);
+                agent.push_submit(pick(&script.done, rng));
+            }
+            Variation::Flawed(failure) => {
+                let flawed = ScriptStep {
+                    id: failure.replaces.clone(),
+                    say: vec![failure.say.clone()],
+                    run: failure.run.clone(),
+                    capture: BTreeMap::new(),
+                };
+                agent.push_steps(script, None, Some(&flawed), rng);
+                agent.push_submit(pick(&script.done, rng));
+            }
+            Variation::StopsAt(slip, mode) => {
+                for step in script.steps.iter().take_while(|step| step.id != slip.before) {
+                    agent.push_step(step, None, rng);
+                }
+                agent.push_slip(slip);
+                match mode {
+                    FailureMode::Loops => {
+                        agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()));
+                    }
+                    FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
+                    _ => agent.push_submit(pick(&script.done, rng)),
+                }
+            }
+        }
+        agent
+    }
+
+    /// The next move, after `observation` of the one before.
+    pub fn next(&mut self, observation: Option<&str>) -> Result<Move, ScriptError> {
+        if let (Some((step, capture)), Some(text)) = (self.pending.take(), observation) {
+            for (name, pattern) in capture {
+                // Patterns were compiled when the recipe was read; one that does not compile matches nothing.
+                let found = Regex::new(&pattern).ok().and_then(|pattern| {
+                    pattern
+                        .captures(text)
+                        .and_then(|found| found.get(1))
+                        .map(|group| group.as_str().to_owned())
+                });
+                let value =
+                    found.ok_or(ScriptError::NoMatch { step: step.clone(), name: name.clone(), pattern })?;
+                self.seen.insert(name, value);
+            }
+        }
+        let Some(planned) = self.turns.pop_front() else { return Ok(self.again()) };
+        let thought = self.fill(&planned.thought)?;
+        match planned.command {
+            None => Ok(Move::Submit { thought }),
+            Some(command) => {
+                let command = self.fill(&command)?;
+                self.pending = Some((planned.step, planned.capture));
+                Ok(Move::Run { thought, command })
+            }
+        }
+    }
+
+    fn again(&mut self) -> Move {
+        match &mut self.endless {
+            None => Move::Submit { thought: String::new() },
+            Some((says, command)) => {
+                says.rotate_left(1);
+                Move::Run { thought: says.last().cloned().unwrap_or_default(), command: command.clone() }
+            }
+        }
+    }
+
+    fn fill(&self, text: &str) -> Result<String, ScriptError> {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("@{") {
+            let Some((name, after)) = after.split_once('}') else { break };
+            out.push_str(before);
+            out.push_str(self.seen.get(name).ok_or_else(|| ScriptError::Unseen(name.to_owned()))?);
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn push_steps(
+        &mut self,
+        script: &ExpertScript,
+        slip: Option<&Slip>,
+        flawed: Option<&ScriptStep>,
+        rng: &mut ChaCha20Rng,
+    ) {
+        for step in &script.steps {
+            let slip = slip.filter(|slip| slip.before == step.id);
+            if let Some(slip) = slip {
+                self.push_slip(slip);
+            }
+            let step = flawed.filter(|flawed| flawed.id == step.id).unwrap_or(step);
+            self.push_step(step, slip.map(|slip| slip.fix.as_str()), rng);
+        }
+    }
+
+    fn push_slip(&mut self, slip: &Slip) {
+        self.turns.push_back(Planned {
+            step: format!("slip before {}", slip.before),
+            thought: slip.say.clone(),
+            command: Some(slip.run.clone()),
+            capture: BTreeMap::new(),
+        });
+    }
+
+    fn push_step(&mut self, step: &ScriptStep, fix: Option<&str>, rng: &mut ChaCha20Rng) {
+        let say = pick(&step.say, rng);
+        self.turns.push_back(Planned {
+            step: step.id.clone(),
+            thought: fix.map_or_else(|| say.clone(), |fix| format!("{fix} {say}")),
+            command: Some(step.run.clone()),
+            capture: step.capture.clone(),
+        });
+    }
+
+    fn push_submit(&mut self, thought: String) {
+        self.turns.push_back(Planned {
+            step: "submit".to_owned(),
+            thought,
+            command: None,
+            capture: BTreeMap::new(),
+        });
+    }
+}
+
+fn pick(texts: &[String], rng: &mut ChaCha20Rng) -> String {
+    texts.choose(rng).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script() -> ExpertScript {
+        let step = |id: &str, run: &str, capture: &[(&str, &str)]| ScriptStep {
+            id: id.to_owned(),
+            say: vec![format!("now {id}")],
+            run: run.to_owned(),
+            capture: capture
+                .iter()
+                .map(|(name, pattern)| ((*name).to_owned(), (*pattern).to_owned()))
+                .collect(),
+        };
+        ExpertScript {
+            steps: vec![step("look", "ls", &[("file", r"(\w+)\.csv")]), step("count", "wc @{file}.csv", &[])],
+            slips: vec![Slip {
+                before: "count".to_owned(),
+                say: "guess".to_owned(),
+                run: "wc none".to_owned(),
+                fix: "Not there.".to_owned(),
+            }],
+            failures: vec![Failure {
+                mode: FailureMode::WrongValue,
+                replaces: "count".to_owned(),
+                say: "quickly".to_owned(),
+                run: "echo 1".to_owned(),
+            }],
+            done: vec!["done".to_owned()],
+        }
+    }
+
+    fn prompts() -> Prompts {
+        Prompts::load(&crate::assets::Assets::embedded()).unwrap()
+    }
+
+    /// Plays with `a.csv` printed after every command, and gives what was said and done, one line a turn.
+    fn played(variation: Variation<'_>, turns: usize) -> Vec<String> {
+        let script = script();
+        let mut rng = ChaCha20Rng::seed_from_u64(0);
+        let mut agent = ScriptedAgent::playing(&script, variation, &mut rng, &prompts());
+        let mut lines = Vec::new();
+        let mut seen = None;
+        while lines.len() < turns {
+            match agent.next(seen).unwrap() {
+                Move::Run { thought, command } => lines.push(format!("{thought} $ {command}")),
+                Move::Submit { thought } => {
+                    lines.push(format!("{thought} ."));
+                    break;
+                }
+            }
+            seen = Some("a.csv");
+        }
+        lines
+    }
+
+    #[test]
+    fn scripts_are_played_as_written() {
+        let script = script();
+        let slip = script.slips.first().unwrap();
+        let check = |variation, expect: &[&str]| assert_eq!(played(variation, 5), expect, "{variation:?}");
+        check(Variation::Expert(None), &["now look $ ls", "now count $ wc a.csv", "done ."]);
+        check(
+            Variation::Expert(Some(slip)),
+            &["now look $ ls", "guess $ wc none", "Not there. now count $ wc a.csv", "done ."],
+        );
+        check(
+            Variation::Flawed(script.failures.first().unwrap()),
+            &["now look $ ls", "quickly $ echo 1", "done ."],
+        );
+        check(
+            Variation::StopsAt(slip, FailureMode::IgnoredError),
+            &["now look $ ls", "guess $ wc none", "done ."],
+        );
+        let loops = played(Variation::StopsAt(slip, FailureMode::Loops), 9);
+        assert_eq!(loops.len(), 9);
+        assert!(loops[2..].iter().all(|line| line.ends_with("$ wc none")), "{loops:?}");
+    }
+
+    #[test]
+    fn what_was_not_seen_cannot_be_used() {
+        let mut script = script();
+        let mut agent = |script: &ExpertScript| {
+            let mut rng = ChaCha20Rng::seed_from_u64(0);
+            ScriptedAgent::playing(script, Variation::Expert(None), &mut rng, &prompts())
+        };
+        let mut blind = agent(&script);
+        blind.next(None).unwrap();
+        assert!(matches!(blind.next(Some("nothing here")), Err(ScriptError::NoMatch { .. })));
+        script.steps.remove(0);
+        assert_eq!(agent(&script).next(None), Err(ScriptError::Unseen("file".to_owned())));
+    }
+
+    #[test]
+    fn experts_err_and_recover_in_a_third_of_their_runs_at_least() {
+        let script = script();
+        const RUNS: u64 = 500;
+        let recovering = (0..RUNS)
+            .filter(|seed| {
+                let mut rng = ChaCha20Rng::seed_from_u64(*seed);
+                matches!(Variation::draw(&script, None, &mut rng), Ok(Variation::Expert(Some(_))))
+            })
+            .count();
+        assert!(recovering as f64 >= 0.5 * RUNS as f64, "{recovering} of {RUNS}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The folders `domains/` and `templates/`: embedded in the binary, each replaceable as a whole by a folder on disk.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::folder::{Bounds, WalkError, read_tree};
+use crate::model::{FileTree, RelPath};
+
+/// Path, bytes and execute bit of every embedded file.
+static EMBEDDED: &[(&str, &[u8], bool)] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// Far above any folder of specs or templates: past it, somebody has named the wrong folder.
+const BOUNDS: Bounds = Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
+
+/// Folders on disk that stand in for the embedded ones.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Instead of `domains/`.
+    pub domains: Option<PathBuf>,
+    /// Instead of `templates/`.
+    pub templates: Option<PathBuf>,
+}
+
+/// All files of both folders, by paths such as `domains/coding.toml` and `templates/recipes/…`.
+#[derive(Clone, Debug)]
+pub struct Assets {
+    files: BTreeMap<RelPath, Asset>,
+    overrides: Overrides,
+}
+
+#[derive(Clone, Debug)]
+struct Asset {
+    bytes: Cow<'static, [u8]>,
+    executable: bool,
+}
+
+/// A folder that cannot stand in for an embedded one.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to load the {folder} folder: {source}")]
+pub struct AssetError {
+    /// `domains` or `templates`.
+    pub folder: &'static str,
+    #[source]
+    pub source: WalkError,
+}
+
+impl Assets {
+    /// What the binary carries.
+    pub fn embedded() -> Self {
+        let asset = |bytes: &'static [u8], executable| Asset { bytes: Cow::Borrowed(bytes), executable };
+        let files = EMBEDDED
+            .iter()
+            .filter_map(|(path, bytes, executable)| {
+                Some((RelPath::new(*path).ok()?, asset(bytes, *executable)))
+            })
+            .collect();
+        Self { files, overrides: Overrides::default() }
+    }
+
+    /// What the binary carries, but each folder that `overrides` names is read from there, whole: embedded files that it
+    /// lacks are gone.
+    pub fn with_override(overrides: &Overrides) -> Result<Self, AssetError> {
+        let mut assets = Self::embedded();
+        for (folder, place) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {
+            if let Some(place) = place {
+                let tree = read_tree(place, &BOUNDS).map_err(|source| AssetError { folder, source })?;
+                assets.files.retain(|path, _| below(path, folder).is_none());
+                assets.add(folder, tree);
+            }
+        }
+        assets.overrides = overrides.clone();
+        Ok(assets)
+    }
+
+    /// Assets that are exactly `tree`, whose paths begin with `domains/` or `templates/`.
+    pub fn from_tree(tree: FileTree) -> Self {
+        let mut assets = Self { files: BTreeMap::new(), overrides: Overrides::default() };
+        assets.add("", tree);
+        assets
+    }
+
+    fn add(&mut self, prefix: &str, tree: FileTree) {
+        for (path, file) in tree.0 {
+            let full = if prefix.is_empty() { path.to_string() } else { format!("{prefix}/{path}") };
+            if let Ok(path) = RelPath::new(full) {
+                self.files.insert(path, Asset { bytes: Cow::Owned(file.bytes), executable: file.executable });
+            }
+        }
+    }
+
+    /// Files below `folder` (`templates/recipes`) in path order: path below it, bytes, execute bit.
+    pub fn files_under(&self, folder: &str) -> impl Iterator<Item = (RelPath, &[u8], bool)> {
+        self.files.iter().filter_map(move |(path, asset)| {
+            let rest = RelPath::new(below(path, folder)?).ok()?;
+            Some((rest, &*asset.bytes, asset.executable))
+        })
+    }
+
+    /// The bytes at `path` (`domains/coding.toml`).
+    pub fn bytes(&self, path: &str) -> Option<&[u8]> {
+        let path = RelPath::new(path).ok()?;
+        self.files.get(&path).map(|asset| &*asset.bytes)
+    }
+
+    /// The text at `path`, if it is there and UTF-8.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        std::str::from_utf8(self.bytes(path)?).ok()
+    }
+
+    /// `path` as a person finds it: on disk where its folder is overridden, else below the repository's root.
+    pub fn display_path(&self, path: &str) -> String {
+        let on_disk = |folder: &str, place: &Option<PathBuf>| {
+            let rest = path.strip_prefix(folder)?.strip_prefix('/')?;
+            Some(place.as_ref()?.join(Path::new(rest)).display().to_string())
+        };
+        on_disk("domains", &self.overrides.domains)
+            .or_else(|| on_disk("templates", &self.overrides.templates))
+            .unwrap_or_else(|| path.to_owned())
+    }
+}
+
+fn below<'a>(path: &'a RelPath, folder: &str) -> Option<&'a str> {
+    path.as_str().strip_prefix(folder)?.strip_prefix('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_binary_carries_both_folders() {
+        let assets = Assets::embedded();
+        assert!(assets.text("domains/coding.toml").unwrap().contains("title"));
+        let under: Vec<_> = assets.files_under("domains").map(|(path, ..)| path.to_string()).collect();
+        assert_eq!(under.len(), 10, "{under:?}");
+        assert!(assets.files_under("templates/verifier").any(|(path, ..)| path.as_str() == "subject.py"));
+    }
+
+    #[test]
+    fn an_override_replaces_its_folder_whole_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("mine.toml"), "title = 1").unwrap();
+        let overrides = Overrides { domains: Some(dir.path().to_owned()), templates: None };
+        let assets = Assets::with_override(&overrides).unwrap();
+        let under: Vec<_> = assets.files_under("domains").map(|(path, ..)| path.to_string()).collect();
+        assert_eq!(under, ["mine.toml"]);
+        assert!(assets.files_under("templates").next().is_some());
+        assert_eq!(
+            assets.display_path("domains/mine.toml"),
+            dir.path().join("mine.toml").display().to_string()
+        );
+        assert_eq!(assets.display_path("templates/x"), "templates/x");
+    }
+
+    #[test]
+    fn a_missing_override_names_the_folder() {
+        let overrides = Overrides { domains: None, templates: Some("/nowhere/at/all".into()) };
+        let message = Assets::with_override(&overrides).unwrap_err().to_string();
+        assert!(
+            message.starts_with("failed to load the templates folder: failed to read `/nowhere/at/all`"),
+            "{message}"
+        );
+    }
+}

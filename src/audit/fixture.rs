@@ -1,0 +1,83 @@
+//! A small run for the tests of this room.
+
+use super::{Audit, AuditEntry, DomainAxes, SkillAxes, audit};
+use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, Seed};
+
+/// Two domains are asked for; one of them has no task, and a third one has a task that nobody asked for.
+pub(super) fn specs() -> Vec<DomainAxes> {
+    let skill = |id: &str, operations: &[&str]| SkillAxes {
+        id: id.to_owned(),
+        operations: operations.iter().map(|&id| id.to_owned()).collect(),
+    };
+    let domain = |id: &str, skills: Vec<SkillAxes>| DomainAxes {
+        id: DomainId::from(id),
+        skills,
+        kinds: vec![EngineeringKind::FromScratch, EngineeringKind::BugFix, EngineeringKind::Refactor],
+        difficulties: Difficulty::ALL.to_vec(),
+    };
+    vec![
+        domain(
+            "games",
+            vec![
+                skill("maps", &["text-editing"]),
+                skill("scores", &["text-editing", "database"]),
+                skill("replays", &["media-processing", "text-editing"]),
+            ],
+        ),
+        domain("security", vec![skill("keys", &["security"])]),
+    ]
+}
+
+pub(super) fn entry(
+    domain: &str,
+    skills: &[&str],
+    operations: &[&str],
+    kind: EngineeringKind,
+    difficulty: Difficulty,
+) -> AuditEntry {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    AuditEntry {
+        blueprint: Blueprint {
+            index: 0,
+            seed: Seed(1),
+            domain: DomainId::from(domain),
+            recipe: "r".into(),
+            skills: texts(skills),
+            operations: texts(operations),
+            kind,
+            persona: "p".to_owned(),
+            language: "bash".to_owned(),
+            difficulty,
+            fixture: "f".to_owned(),
+            verifier: "v".to_owned(),
+        },
+        certified: None,
+        attempts: 0,
+        solved: 0,
+    }
+}
+
+pub(super) fn audited() -> Audit {
+    use Difficulty::{Easy, Medium};
+    use EngineeringKind::{BugFix, FromScratch};
+    let entries = [
+        AuditEntry {
+            certified: Some(true),
+            attempts: 3,
+            solved: 2,
+            ..entry("games", &["maps"], &["text-editing"], FromScratch, Easy)
+        },
+        AuditEntry {
+            certified: Some(true),
+            attempts: 2,
+            solved: 0,
+            ..entry("games", &["maps", "scores"], &["text-editing", "database"], BugFix, Medium)
+        },
+        AuditEntry {
+            certified: Some(false),
+            ..entry("games", &["cheats"], &["text-editing"], FromScratch, Easy)
+        },
+        entry("cooking", &["soup"], &["network"], FromScratch, Easy),
+    ];
+    audit(entries, &specs())
+}

@@ -1,0 +1,229 @@
+//! What a run covers: tasks planned, certified and solved along every axis, with the empty cells named.
+//!
+//! A pure function of blueprints and what became of them, held against what the domain specs ask for. Cells are counted
+//! where something is; the full product of the axes is never laid out, since nearly all of it would be zeroes.
+
+mod gaps;
+mod render;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use gaps::{Axis, Gap, GapState};
+pub use render::table;
+
+use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind};
+
+/// What a domain spec asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainAxes {
+    pub id: DomainId,
+    pub skills: Vec<SkillAxes>,
+    /// Engineering kinds with a weight above 0.
+    pub kinds: Vec<EngineeringKind>,
+    /// Difficulties with a weight above 0.
+    pub difficulties: Vec<Difficulty>,
+}
+
+/// A skill and the operations that it exercises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillAxes {
+    pub id: String,
+    pub operations: Vec<String>,
+}
+
+/// A blueprint and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditEntry {
+    pub blueprint: Blueprint,
+    /// `None` while it has not been screened to the end.
+    pub certified: Option<bool>,
+    /// Rollouts with a reward.
+    pub attempts: u32,
+    /// Those of them that passed.
+    pub solved: u32,
+}
+
+/// The coverage of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "termsmith audit")]
+pub struct Audit {
+    /// Version of this format.
+    pub version: u32,
+    pub total: Tally,
+    pub domains: BTreeMap<DomainId, DomainAudit>,
+    /// Over all domains. A task counts once in each of its operations.
+    pub operations: BTreeMap<String, Tally>,
+    pub kinds: BTreeMap<EngineeringKind, Tally>,
+    pub difficulties: BTreeMap<Difficulty, Tally>,
+    /// Cells that the specs ask for and that are empty, or that no spec knows; by domain and axis.
+    pub gaps: Vec<Gap>,
+}
+
+/// One domain along each axis, and two cross tables. Cells that the spec asks for are there even when they are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DomainAudit {
+    pub total: Tally,
+    /// Skill → operation → tasks that exercise both, where the skill declares the operation.
+    pub skills_by_operation: BTreeMap<String, BTreeMap<String, Tally>>,
+    pub skills: BTreeMap<String, Tally>,
+    pub operations: BTreeMap<String, Tally>,
+    pub kinds: BTreeMap<EngineeringKind, Tally>,
+    pub difficulties: BTreeMap<Difficulty, Tally>,
+    pub kinds_by_difficulty: BTreeMap<EngineeringKind, BTreeMap<Difficulty, Tally>>,
+}
+
+/// Tasks and rollouts of one cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// Tasks planned.
+    pub planned: u32,
+    /// Tasks admitted by screening.
+    pub certified: u32,
+    /// Tasks that screening turned down.
+    pub rejected: u32,
+    /// Tasks with at least one rollout that has a reward.
+    pub attempted: u32,
+    /// Tasks with at least one passing rollout.
+    pub solved: u32,
+    /// Rollouts with a reward.
+    pub rollouts: u32,
+    /// Rollouts that passed.
+    pub passing: u32,
+}
+
+impl Tally {
+    fn count(&mut self, entry: &AuditEntry) {
+        self.planned += 1;
+        self.certified += u32::from(entry.certified == Some(true));
+        self.rejected += u32::from(entry.certified == Some(false));
+        self.attempted += u32::from(entry.attempts > 0);
+        self.solved += u32::from(entry.solved > 0);
+        self.rollouts += entry.attempts;
+        self.passing += entry.solved;
+    }
+}
+
+impl Audit {
+    /// The version that this build writes.
+    pub const VERSION: u32 = 1;
+
+    /// Every cell that `specs` ask for, empty.
+    fn empty(specs: &[DomainAxes]) -> Self {
+        let domains: BTreeMap<_, _> =
+            specs.iter().map(|spec| (spec.id.clone(), DomainAudit::empty(spec))).collect();
+        Self {
+            version: Self::VERSION,
+            total: Tally::default(),
+            operations: domains.values().flat_map(|domain| domain.operations.clone()).collect(),
+            kinds: domains.values().flat_map(|domain| domain.kinds.clone()).collect(),
+            difficulties: domains.values().flat_map(|domain| domain.difficulties.clone()).collect(),
+            domains,
+            gaps: Vec::new(),
+        }
+    }
+}
+
+/// Counts `entries` over the axes of `specs`.
+pub fn audit(entries: impl IntoIterator<Item = AuditEntry>, specs: &[DomainAxes]) -> Audit {
+    let mut audit = Audit::empty(specs);
+    for entry in entries {
+        let blueprint = &entry.blueprint;
+        audit.total.count(&entry);
+        for operation in &blueprint.operations {
+            audit.operations.entry(operation.clone()).or_default().count(&entry);
+        }
+        audit.kinds.entry(blueprint.kind).or_default().count(&entry);
+        audit.difficulties.entry(blueprint.difficulty).or_default().count(&entry);
+        audit.domains.entry(blueprint.domain.clone()).or_default().count(&entry);
+    }
+    audit.gaps = gaps::find(&audit, specs);
+    audit
+}
+
+impl DomainAudit {
+    /// Every cell that `spec` asks for, empty.
+    fn empty(spec: &DomainAxes) -> Self {
+        let empty_row =
+            |operations: &[String]| operations.iter().map(|id| (id.clone(), Tally::default())).collect();
+        let operations: Vec<String> =
+            spec.skills.iter().flat_map(|skill| &skill.operations).cloned().collect();
+        let difficulties: BTreeMap<_, _> =
+            spec.difficulties.iter().map(|level| (*level, Tally::default())).collect();
+        Self {
+            total: Tally::default(),
+            skills_by_operation: spec
+                .skills
+                .iter()
+                .map(|skill| (skill.id.clone(), empty_row(&skill.operations)))
+                .collect(),
+            skills: spec.skills.iter().map(|skill| (skill.id.clone(), Tally::default())).collect(),
+            operations: empty_row(&operations),
+            kinds: spec.kinds.iter().map(|kind| (*kind, Tally::default())).collect(),
+            kinds_by_difficulty: spec.kinds.iter().map(|kind| (*kind, difficulties.clone())).collect(),
+            difficulties,
+        }
+    }
+
+    fn count(&mut self, entry: &AuditEntry) {
+        let blueprint = &entry.blueprint;
+        self.total.count(entry);
+        for skill in &blueprint.skills {
+            self.skills.entry(skill.clone()).or_default().count(entry);
+            for operation in &blueprint.operations {
+                // Only what the skill declares: the task's other operations come from its other skills.
+                if let Some(cell) =
+                    self.skills_by_operation.get_mut(skill).and_then(|row| row.get_mut(operation))
+                {
+                    cell.count(entry);
+                }
+            }
+        }
+        for operation in &blueprint.operations {
+            self.operations.entry(operation.clone()).or_default().count(entry);
+        }
+        self.kinds.entry(blueprint.kind).or_default().count(entry);
+        self.difficulties.entry(blueprint.difficulty).or_default().count(entry);
+        let row = self.kinds_by_difficulty.entry(blueprint.kind).or_default();
+        row.entry(blueprint.difficulty).or_default().count(entry);
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        let audit = fixture::audited();
+        assert_eq!(
+            audit.total,
+            Tally { planned: 4, certified: 2, rejected: 1, attempted: 2, solved: 1, rollouts: 5, passing: 2 }
+        );
+        let games = &audit.domains[&DomainId::from("games")];
+        assert_eq!((games.total.planned, games.total.solved), (3, 1));
+        assert_eq!(games.skills["maps"].planned, 2);
+        assert_eq!(games.kinds[&EngineeringKind::BugFix].certified, 1);
+        assert_eq!(games.kinds_by_difficulty[&EngineeringKind::FromScratch][&Difficulty::Easy].planned, 2);
+        // `scores` alone declares `database`, so the cell of `maps` does not exist.
+        assert_eq!(games.skills_by_operation["scores"]["database"].planned, 1);
+        assert!(!games.skills_by_operation["maps"].contains_key("database"));
+        assert_eq!(audit.operations["text-editing"].planned, 3);
+    }
+
+    #[test]
+    fn the_json_form_round_trips() {
+        let audit = fixture::audited();
+        let text = serde_json::to_string(&audit).unwrap();
+        assert_eq!(serde_json::from_str::<Audit>(&text).unwrap(), audit);
+        assert!(serde_json::from_str::<Audit>(&text.replacen("{", "{\"extra\":1,", 1)).is_err());
+    }
+}

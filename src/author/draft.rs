@@ -1,0 +1,264 @@
+//! From a blueprint and a recipe to a draft.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use minijinja::value::{Serde, Value};
+use rand::SeedableRng as _;
+use rand::rngs::ChaCha20Rng;
+use regex::Regex;
+
+use super::canary::canary;
+use super::expert::expert;
+use super::render::Renderer;
+use super::seeded::Vocabulary;
+use super::{AuthorError, Recipe};
+use crate::assets::Assets;
+use crate::harbor::task_name;
+use crate::model::{
+    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, SubjectSpec, Task, WrongSolution,
+};
+
+/// The tail of a Dockerfile that a recipe does not write itself.
+const DEFAULT_DOCKERFILE_TAIL: &str = "COPY app/ /app/\nWORKDIR /app\n";
+
+/// What all recipes share: bases, the verifier's own files, and the word lists.
+#[derive(Clone, Debug)]
+pub struct Kit {
+    bases: BTreeMap<String, String>,
+    verifier: FileTree,
+    words: Vocabulary,
+}
+
+impl Kit {
+    /// Reads the shared templates.
+    pub fn load(assets: &Assets) -> Result<Self, AuthorError> {
+        let missing = |path: &str| AuthorError::MissingTemplate(path.to_owned());
+        let mut bases = BTreeMap::new();
+        for (path, bytes, _) in assets.files_under("templates/bases") {
+            if let Some(name) = path.as_str().strip_suffix("/Dockerfile")
+                && let Ok(text) = String::from_utf8(bytes.to_vec())
+            {
+                bases.insert(name.to_owned(), text);
+            }
+        }
+        let mut verifier = FileTree::default();
+        for (path, bytes, executable) in assets.files_under("templates/verifier") {
+            verifier.insert(path, File { bytes: bytes.to_vec(), executable });
+        }
+        if verifier.is_empty() {
+            return Err(missing("verifier"));
+        }
+        let lines = |path: &str| -> Result<Vec<String>, AuthorError> {
+            let text = assets.text(&format!("templates/words/{path}")).ok_or_else(|| missing(path))?;
+            Ok(text.lines().map(str::to_owned).collect())
+        };
+        let words = Vocabulary { nouns: lines("nouns.txt")?, people: lines("people.txt")? };
+        Ok(Self { bases, verifier, words })
+    }
+
+    /// The Dockerfile prefix of a base.
+    pub fn base(&self, name: &str) -> Option<&str> {
+        self.bases.get(name).map(String::as_str)
+    }
+
+    /// Hash over everything in it, for the address of a draft.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        for (name, text) in &self.bases {
+            part(name.as_bytes());
+            part(text.as_bytes());
+        }
+        for (path, file) in self.verifier.iter() {
+            part(path.as_str().as_bytes());
+            part(&file.bytes);
+        }
+        for word in self.words.nouns.iter().chain(&self.words.people) {
+            part(word.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+/// Renders `recipe` for `blueprint`. `limits` are those of the domain.
+pub fn draft(
+    kit: &Kit,
+    recipe: &Recipe,
+    blueprint: &Blueprint,
+    limits: &Limits,
+) -> Result<Draft, AuthorError> {
+    let decl = &recipe.decl;
+    let name = task_name(blueprint);
+    let renderer =
+        Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &kit.words };
+    let contexts = contexts(&renderer, recipe, blueprint, &name.0)?;
+    let need = |file: &str, hint: &'static str| AuthorError::MissingFile {
+        recipe: recipe.id.clone(),
+        file: file.to_owned(),
+        hint,
+    };
+
+    let canary = canary(&name, blueprint.seed);
+    let instruction = renderer
+        .one("instruction.md", &contexts.full)?
+        .and_then(|file| file.as_text().map(str::to_owned))
+        .ok_or_else(|| need("instruction.md.j2", "it is what a solver reads"))?;
+    let environment = environment(kit, &renderer, recipe, &contexts.full)?;
+    let solution = solution_files(&renderer, "solution", &contexts.full)?;
+    let second = solution_files(&renderer, "second", &contexts.full)?;
+    let subject = SubjectSpec {
+        roots: decl.subject.roots.clone(),
+        programs: decl.subject.programs,
+        bring_up: decl.subject.bring_up.clone(),
+    };
+    let tests = tests(kit, &renderer, &environment, &contexts.full, &canary, subject.workdir())?;
+    let checks = check_ids(tests.text("test_outputs.py").unwrap_or_default());
+    let mut wrong = Vec::new();
+    for declared in &decl.wrong {
+        let path = format!("wrong/{}.sh", declared.name);
+        let script = renderer
+            .one(&path, &contexts.full)?
+            .ok_or_else(|| need(&path, "every [[wrong]] of recipe.toml has a script of its name"))?;
+        let mut files = solution.clone();
+        files.insert(rel("solve.sh"), script);
+        wrong.push(WrongSolution { name: declared.name.clone(), why: declared.why.clone(), files });
+    }
+    let expert = expert(&renderer, &contexts.public)?;
+    let task = Task {
+        name,
+        title: decl.title.clone(),
+        blueprint: blueprint.clone(),
+        base: decl.base.clone(),
+        recipe_version: decl.version,
+        canary,
+        instruction: instruction.trim().to_owned() + "\n",
+        environment,
+        solution,
+        tests,
+        checks,
+        limits: decl.limits.over(limits),
+        profile: decl.profile,
+        subject,
+    };
+    Ok(Draft { task, second, wrong, expert })
+}
+
+struct Contexts {
+    /// Everything: for fixtures, solutions and tests.
+    full: Value,
+    /// What a solver can know: for the expert.
+    public: Value,
+}
+
+fn contexts(
+    renderer: &Renderer<'_>,
+    recipe: &Recipe,
+    blueprint: &Blueprint,
+    name: &str,
+) -> Result<Contexts, AuthorError> {
+    let mut rng = ChaCha20Rng::seed_from_u64(blueprint.seed.derive(&["params"]).0);
+    let params = recipe.decl.draw(blueprint.difficulty, &mut rng);
+    let public: BTreeMap<_, _> = recipe
+        .decl
+        .public_names()
+        .into_iter()
+        .filter_map(|name| params.get(&name).map(|value| (name, value.clone())))
+        .collect();
+    let task = serde_json::json!({
+        "name": name,
+        "difficulty": blueprint.difficulty,
+        "kind": blueprint.kind,
+        "language": blueprint.language,
+        "persona": blueprint.persona,
+        "fixture": blueprint.fixture,
+        "verifier": blueprint.verifier,
+    });
+    let first = serde_json::json!({ "p": params, "task": task });
+    let data = match renderer.one("data.json", &Value::from(Serde(&first)))? {
+        None => serde_json::Value::Null,
+        Some(file) => serde_json::from_slice(&file.bytes).map_err(|error| AuthorError::Malformed {
+            recipe: recipe.id.clone(),
+            file: "data.json.j2".to_owned(),
+            message: format!("what it renders to is not JSON: {error}"),
+        })?,
+    };
+    Ok(Contexts {
+        full: Value::from(Serde(serde_json::json!({ "p": params, "task": task, "data": data }))),
+        public: Value::from(Serde(serde_json::json!({ "p": public, "task": task }))),
+    })
+}
+
+fn environment(
+    kit: &Kit,
+    renderer: &Renderer<'_>,
+    recipe: &Recipe,
+    context: &Value,
+) -> Result<FileTree, AuthorError> {
+    let base = &recipe.decl.base;
+    let prefix =
+        kit.base(base).ok_or_else(|| AuthorError::MissingTemplate(format!("bases/{base}/Dockerfile")))?;
+    let mut files = renderer.folder("environment", context)?;
+    let tail = files.text("Dockerfile").unwrap_or(DEFAULT_DOCKERFILE_TAIL);
+    let dockerfile = format!("{}\n\n{tail}", prefix.trim_end());
+    files.insert(rel("Dockerfile"), File::text(dockerfile));
+    Ok(files)
+}
+
+fn tests(
+    kit: &Kit,
+    renderer: &Renderer<'_>,
+    environment: &FileTree,
+    context: &Value,
+    canary: &str,
+    workdir: &str,
+) -> Result<FileTree, AuthorError> {
+    let mut files = renderer.folder("tests", context)?;
+    if let Some(checks) = files.text("test_outputs.py") {
+        let marked = format!("# {canary}\n{checks}");
+        files.insert(rel("test_outputs.py"), File::text(marked));
+    }
+    // What the tests recompute the truth from: copies that a solver never held.
+    let mut pristine = environment.clone();
+    pristine.0.remove(&rel("Dockerfile"));
+    files.graft(&rel("pristine"), &pristine);
+    let shared = Renderer { files: &kit.verifier, ..*renderer };
+    let context = Value::from(Serde(serde_json::json!({ "canary": canary, "workdir": workdir })));
+    for (path, _) in kit.verifier.iter() {
+        let name = path.as_str().trim_end_matches(".j2");
+        if let Some(file) = shared.one(name, &context)? {
+            files.insert(rel(name), file);
+        }
+    }
+    Ok(files)
+}
+
+fn solution_files(renderer: &Renderer<'_>, folder: &str, context: &Value) -> Result<FileTree, AuthorError> {
+    let files = renderer.folder(folder, context)?;
+    if files.get("solve.sh").is_some() {
+        return Ok(files);
+    }
+    Err(AuthorError::MissingFile {
+        recipe: renderer.recipe.clone(),
+        file: format!("{folder}/solve.sh"),
+        hint: "a recipe has a reference in `solution/` and an independent one in `second/`",
+    })
+}
+
+/// The names of the top-level `test_…` functions, in file order.
+fn check_ids(source: &str) -> Vec<CheckId> {
+    static TEST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^def (test_\w+)\(").ok());
+    let Some(pattern) = TEST.as_ref() else { return Vec::new() };
+    pattern.captures_iter(source).map(|found| CheckId(found[1].to_owned())).collect()
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "only called with literals of this file and names of files that were read"
+)]
+fn rel(path: &str) -> RelPath {
+    RelPath::new(path).expect("a plain relative path")
+}

@@ -1,0 +1,131 @@
+//! Templates in, files out.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+
+use super::AuthorError;
+use super::seeded::{Vocabulary, add_functions};
+use crate::model::{File, FileTree, RecipeId, RelPath, Seed};
+
+/// What marks a template; it is cut off the name of what is rendered.
+const TEMPLATE_SUFFIX: &str = ".j2";
+
+/// Renders the templates of one recipe for one task.
+pub(super) struct Renderer<'a> {
+    pub(super) recipe: &'a RecipeId,
+    /// All files of the recipe, so that templates can include each other.
+    pub(super) files: &'a FileTree,
+    pub(super) seed: Seed,
+    pub(super) words: &'a Vocabulary,
+}
+
+impl Renderer<'_> {
+    /// Renders one text; `name` is for messages and for the random numbers it draws.
+    pub(super) fn text(&self, name: &str, source: &str, context: &Value) -> Result<String, AuthorError> {
+        let failed = |error: &minijinja::Error| AuthorError::Template {
+            recipe: self.recipe.clone(),
+            file: name.to_owned(),
+            // The debug form adds the offending lines, which the plain one leaves out.
+            message: format!("{error:#}"),
+        };
+        let mut env = environment().map_err(|error| failed(&error))?;
+        add_functions(&mut env, self.seed.derive(&["template", name]), self.words);
+        for (path, file) in self.files.iter() {
+            if let Some(text) = file.as_text() {
+                env.add_template(path.as_str(), text).map_err(|error| failed(&error))?;
+            }
+        }
+        env.render_named_str(name, source, context.clone()).map_err(|error| failed(&error))
+    }
+
+    /// Every file below `folder/`, with that prefix and `.j2` removed.
+    pub(super) fn folder(&self, folder: &str, context: &Value) -> Result<FileTree, AuthorError> {
+        let mut out = FileTree::default();
+        for (path, file) in self.files.iter() {
+            let Some(rest) = path.as_str().strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
+            else {
+                continue;
+            };
+            let (name, file) = self.file(path, rest, file, context)?;
+            out.insert(name, file);
+        }
+        Ok(out)
+    }
+
+    /// The one file that is called `name` or `name.j2`.
+    pub(super) fn one(&self, name: &str, context: &Value) -> Result<Option<File>, AuthorError> {
+        for candidate in [name.to_owned(), format!("{name}{TEMPLATE_SUFFIX}")] {
+            let found = self.files.iter().find(|(path, _)| path.as_str() == candidate);
+            if let Some((path, file)) = found {
+                return Ok(Some(self.file(path, path.as_str(), file, context)?.1));
+            }
+        }
+        Ok(None)
+    }
+
+    fn file(
+        &self,
+        path: &RelPath,
+        name: &str,
+        file: &File,
+        context: &Value,
+    ) -> Result<(RelPath, File), AuthorError> {
+        let (name, bytes) = match name.strip_suffix(TEMPLATE_SUFFIX) {
+            None => (name, file.bytes.clone()),
+            Some(name) => {
+                let not_text =
+                    || AuthorError::NotText { recipe: self.recipe.clone(), file: path.to_string() };
+                let source = file.as_text().ok_or_else(not_text)?;
+                (name, self.text(path.as_str(), source, context)?.into_bytes())
+            }
+        };
+        let bad = |source| AuthorError::Path { recipe: self.recipe.clone(), source };
+        // Scripts are executable by their name: a folder unpacked without modes must give the same task.
+        let executable = file.executable || name.ends_with(".sh") || name.ends_with(".py");
+        Ok((RelPath::new(name).map_err(bad)?, File { bytes, executable }))
+    }
+}
+
+fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
+    let mut env = Environment::new();
+    env.set_syntax(
+        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
+    );
+    env.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Fixtures end in .json and .html, and must not be escaped for it.
+    env.set_auto_escape_callback(|_| AutoEscape::None);
+    env.set_debug(true);
+    env.add_filter("shquote", |text: String| shell_quote(&text));
+    env.add_filter("pyrepr", |value: Serde<serde_json::Value>| python_literal(&value));
+    Ok(env)
+}
+
+/// `text` as one word of a POSIX shell.
+pub(super) fn shell_quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// A value as a Python literal. JSON is one but for its three words.
+fn python_literal(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(python_literal).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let entry =
+                |(name, item)| format!("{}: {}", Value::String(String::clone(name)), python_literal(item));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}

@@ -1,0 +1,97 @@
+//! The functions that give templates their randomness: deterministic for a task seed and a file.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use minijinja::value::Value;
+use minijinja::{Environment, Error, ErrorKind};
+use rand::rngs::ChaCha20Rng;
+use rand::seq::{IndexedRandom as _, SliceRandom as _};
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::model::Seed;
+
+/// Words for `word()` and names for `person()`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Vocabulary {
+    pub(super) nouns: Vec<String>,
+    pub(super) people: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Source(Arc<Mutex<ChaCha20Rng>>);
+
+impl Source {
+    fn rng(&self) -> MutexGuard<'_, ChaCha20Rng> {
+        // A poisoned generator is still a generator; the panic that poisoned it is reported by whoever panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Adds `rand_int`, `rand_float`, `choice`, `sample`, `shuffle`, `chance`, `hex`, `word`, `person` and `weighted`, all
+/// drawing from one generator seeded with `seed`.
+pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocabulary) {
+    let source = Source(Arc::new(Mutex::new(ChaCha20Rng::seed_from_u64(seed.0))));
+    let from = source.clone();
+    env.add_function("rand_int", move |low: i64, high: i64| {
+        if low > high {
+            return Err(bad(format!("rand_int({low}, {high}): the first number must not be larger")));
+        }
+        Ok(from.rng().random_range(low..=high))
+    });
+    let from = source.clone();
+    env.add_function("rand_float", move |low: f64, high: f64, digits: u32| {
+        let drawn: f64 = from.rng().random_range(low..=high);
+        let scale = 10f64.powi(i32::try_from(digits).unwrap_or(i32::MAX));
+        (drawn * scale).round() / scale
+    });
+    let from = source.clone();
+    env.add_function("choice", move |list: Vec<Value>| {
+        list.choose(&mut *from.rng()).cloned().ok_or_else(|| bad("choice() of an empty list"))
+    });
+    let from = source.clone();
+    env.add_function("sample", move |list: Vec<Value>, count: u32| {
+        if list.len() < count as usize {
+            return Err(bad(format!("sample of {count} from a list of {}", list.len())));
+        }
+        Ok(list.sample(&mut *from.rng(), count as usize).cloned().collect::<Vec<_>>())
+    });
+    let from = source.clone();
+    env.add_function("shuffle", move |mut list: Vec<Value>| {
+        list.shuffle(&mut *from.rng());
+        list
+    });
+    let from = source.clone();
+    env.add_function("chance", move |probability: f64| {
+        if (0.0..=1.0).contains(&probability) {
+            Ok(from.rng().random_bool(probability))
+        } else {
+            Err(bad(format!("chance({probability}): a probability lies between 0 and 1")))
+        }
+    });
+    let from = source.clone();
+    env.add_function("hex", move |digits: u32| {
+        let mut rng = from.rng();
+        (0..digits)
+            .map(|_| char::from_digit(rng.random_range(0..16u32), 16).unwrap_or('0'))
+            .collect::<String>()
+    });
+    for (name, list) in [("word", &words.nouns), ("person", &words.people)] {
+        let (from, list) = (source.clone(), list.clone());
+        env.add_function(name, move || {
+            list.choose(&mut *from.rng()).cloned().ok_or_else(|| bad("the word list is empty"))
+        });
+    }
+    env.add_function("weighted", move |weights: Value| {
+        let mut pairs = Vec::new();
+        for name in weights.try_iter()? {
+            let weight = f64::try_from(weights.get_item(&name)?)?;
+            pairs.push((name, weight));
+        }
+        let drawn = pairs.choose_weighted(&mut *source.rng(), |(_, weight)| *weight);
+        drawn.map(|(name, _)| name.clone()).map_err(|error| bad(format!("weighted(): {error}")))
+    });
+}
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}

@@ -1,0 +1,262 @@
+//! The command line as typed. What it means is resolved once, in [`super::config`].
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  termsmith doctor --fix                        install and start what is missing
+  termsmith run --out out/demo --seed 7 --count 24
+  termsmith plan --count 100                    what a run would make, and what it would cover
+  termsmith try out/demo/tasks/coding-…         work on a task yourself
+  termsmith recipe check coding/…               everything about one recipe
+
+Exit statuses: 0 done · 1 the answer is no · 2 usage · 65 malformed spec, recipe or task · 69 no container engine ·
+74 files · 75 run it again · 130 interrupted";
+
+/// Domain specs in, verified terminal environments and training data out.
+#[derive(Debug, Parser)]
+#[command(name = "termsmith", version, about, after_help = EXAMPLES, max_term_width = 110)]
+pub(super) struct Cli {
+    /// Domain specs to use instead of the built-in ones
+    #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_DOMAINS")]
+    pub(super) domains: Option<PathBuf>,
+    /// Templates (recipes, bases, prompts, rules) to use instead of the built-in ones
+    #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_TEMPLATES")]
+    pub(super) templates: Option<PathBuf>,
+    /// Print JSON for scripts instead of text for people
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Everything: plan, author, screen, roll out, export, audit
+    Run(RunArgs),
+    /// Show which tasks a run would make, and the coverage they would give
+    Plan(PlanArgs),
+    /// Start a domain spec or a recipe from a working example
+    New(NewArgs),
+    /// Work with recipes
+    #[command(subcommand)]
+    Recipe(RecipeCommand),
+    /// Write the Parquet files of a run again
+    Export(ExportArgs),
+    /// Say what a run covers: planned, certified, solved; and which cells are empty
+    Audit(AuditArgs),
+    /// Open a task's sandbox, and judge what you did when you leave
+    Try(TryArgs),
+    /// Judge a solution of a task in the clean room
+    Verify(VerifyArgs),
+    /// Print a trajectory or a task of a run
+    Show(ShowArgs),
+    /// Remove termsmith's containers and images
+    Clean(CleanArgs),
+    /// Say what this machine lacks, and mend it with --fix
+    Doctor(DoctorArgs),
+    /// Print the JSON Schema of a format
+    Schema(SchemaArgs),
+    /// Print shell completions
+    Completions { shell: clap_complete::Shell },
+    /// Print the manual page, or write all of them to a folder
+    Man {
+        /// Write termsmith.1, termsmith-run.1, … there
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// Which tasks.
+#[derive(Debug, Args)]
+pub(super) struct Selection {
+    /// All randomness derives from it
+    #[arg(long, default_value_t = 7)]
+    pub(super) seed: u64,
+    /// Blueprints 0 to N−1; rejected ones are not replaced
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    pub(super) count: u32,
+    /// Only these domains (repeatable, or separated by commas)
+    #[arg(long = "domain", value_name = "ID", value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Killed at any instant, the same command continues; finished work is never done twice.\n\
+The first Ctrl-C finishes what is under way, the second one stops at once."
+)]
+pub(super) struct RunArgs {
+    /// Run folder; made if it is missing, continued if it is there
+    #[arg(long, short, value_name = "DIR", default_value = "out/run")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) selection: Selection,
+    /// Rollouts of each certified task
+    #[arg(long, default_value_t = 3)]
+    pub(super) attempts: u32,
+    /// Trials at once [default: two a core]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) jobs: Option<u32>,
+    /// Only blueprints whose index leaves I when divided by N
+    #[arg(long, value_name = "I/N")]
+    pub(super) shard: Option<String>,
+    /// Name task images PREFIX/<task> in task.toml, for a registry that you push them to
+    #[arg(long, value_name = "PREFIX")]
+    pub(super) image_prefix: Option<String>,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+}
+
+/// What is exported.
+#[derive(Clone, Debug, Args)]
+pub(super) struct DataArgs {
+    /// DMPO's discount of later turns
+    #[arg(long, value_name = "G")]
+    pub(super) gamma: Option<f64>,
+    /// Trajectories in the SFT data
+    #[arg(long, value_enum, default_value_t = SftArg::Passing)]
+    pub(super) sft: SftArg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SftArg {
+    /// Only those that passed
+    Passing,
+    /// All that carry a reward
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArgs {
+    #[command(flatten)]
+    pub(super) selection: Selection,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    #[command(subcommand)]
+    pub(super) what: NewWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum NewWhat {
+    /// A domain spec, `domains/NAME.toml`
+    Domain { name: String },
+    /// A recipe, `templates/recipes/DOMAIN/NAME/`
+    Recipe {
+        /// DOMAIN/NAME
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RecipeCommand {
+    /// Render, lint, build, screen and play a recipe for several seeds, and say what is wrong with it
+    Check {
+        /// DOMAIN/NAME (repeatable); all recipes if none is given
+        names: Vec<String>,
+        /// Seeds to try; difficulties take turns
+        #[arg(long, default_value_t = 3)]
+        seeds: u32,
+        /// First seed
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// Keep what was done in this run folder, so that a second check repeats nothing
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Trials at once [default: two a core]
+        #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+        jobs: Option<u32>,
+    },
+    /// List the recipes
+    List,
+    /// Write the files that a recipe renders to, without running anything
+    Render {
+        /// DOMAIN/NAME
+        name: String,
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Folder to write to
+        #[arg(long, short, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// Run folder
+    #[arg(long, short, value_name = "DIR", default_value = "out/run")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AuditArgs {
+    /// Run folder
+    #[arg(long, short, value_name = "DIR", default_value = "out/run")]
+    pub(super) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TryArgs {
+    /// Task directory
+    pub(super) task: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// Task directory
+    pub(super) task: PathBuf,
+    /// Script to run as the solution [default: the task's own]
+    #[arg(long, value_name = "FILE")]
+    pub(super) solution: Option<PathBuf>,
+    /// Judge the untouched environment
+    #[arg(long, conflicts_with = "solution")]
+    pub(super) nothing: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// Trajectory id (or its beginning), or task name
+    pub(super) id: String,
+    /// Run folder
+    #[arg(long, short, value_name = "DIR", default_value = "out/run")]
+    pub(super) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CleanArgs {
+    /// Also remove the images built for tasks
+    #[arg(long)]
+    pub(super) images: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Install and start what is missing
+    #[arg(long)]
+    pub(super) fix: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// Which format
+    #[arg(value_enum)]
+    pub(super) format: SchemaFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaFormat {
+    /// domains/*.toml
+    Domain,
+    /// templates/recipes/*/*/recipe.toml
+    Recipe,
+    /// certificate.json
+    Certificate,
+    /// report/audit.json
+    Audit,
+}

@@ -1,0 +1,77 @@
+//! What the global flags mean, worked out once.
+
+use std::path::Path;
+use std::thread::available_parallelism;
+
+use super::args::{Cli, DataArgs, SftArg};
+use super::failure::Failure;
+use crate::assets::{Assets, Overrides};
+use crate::export::{ExportOptions, phi, sft};
+use crate::pipeline::Workshop;
+use crate::store::{RunDir, Store};
+
+/// Text for people or JSON for scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+/// Resolved global settings.
+#[derive(Debug)]
+pub(super) struct Config {
+    pub(super) format: Format,
+    pub(super) overrides: Overrides,
+}
+
+impl Config {
+    pub(super) fn resolve(cli: &Cli) -> Self {
+        Self {
+            format: if cli.json { Format::Json } else { Format::Text },
+            overrides: Overrides { domains: cli.domains.clone(), templates: cli.templates.clone() },
+        }
+    }
+
+    pub(super) fn assets(&self) -> Result<Assets, Failure> {
+        Ok(Assets::with_override(&self.overrides)?)
+    }
+
+    pub(super) fn workshop(&self) -> Result<Workshop, Failure> {
+        Ok(Workshop::load(&self.assets()?)?)
+    }
+}
+
+/// Trials at once: they wait for the engine as often as they compute.
+pub(super) fn jobs(asked: Option<u32>) -> u32 {
+    const PER_CORE: u32 = 2;
+    asked.unwrap_or_else(|| {
+        available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)) * PER_CORE
+    })
+}
+
+pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOptions, Failure> {
+    let mut options = ExportOptions {
+        sft: match args.sft {
+            SftArg::Passing => sft::Filter::Passing,
+            SftArg::All => sft::Filter::All,
+        },
+        ..ExportOptions::default()
+    };
+    if let Some(gamma) = args.gamma {
+        options.gamma = phi::Gamma::new(gamma).map_err(Failure::usage)?;
+    }
+    if let Some(name) = title.file_name() {
+        options.title = format!("{}: verified terminal trajectories", name.to_string_lossy());
+    }
+    Ok(options)
+}
+
+/// The records of a run folder that must exist.
+pub(super) fn existing_run(out: &Path) -> Result<Store, Failure> {
+    Ok(Store::new(RunDir::open_existing(out)?))
+}
+
+/// A runtime for commands that wait.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}

@@ -1,0 +1,84 @@
+//! `termsmith doctor`.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::args::DoctorArgs;
+use super::config::{Config, Format};
+use super::exit::Status as Exit;
+use super::failure::Outcome;
+use super::say;
+use crate::doctor::{Report, Row, Status, System, diagnose, treat};
+
+/// Looks, mends if asked to, and prints the report. What `--fix` does is told as it happens.
+pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
+    let system = System::real();
+    let out = Path::new("out");
+    let report = if args.fix {
+        treat(&system, out, &mut |event| say::note(event.to_string()))
+    } else {
+        diagnose(&system, out)
+    };
+    match config.format {
+        Format::Json => say::json(&report)?,
+        Format::Text => {
+            let mut text = Vec::new();
+            write_table(&report, &mut text)?;
+            say::text(&String::from_utf8_lossy(&text))?;
+        }
+    }
+    Ok(if report.healthy { Exit::Ok } else { Exit::Failed })
+}
+
+fn write_table(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+    let widest = report.rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    for Row { name, status, detail, hint } in &report.rows {
+        writeln!(out, "{:<8} {name:<widest$}  {detail}", status.as_str())?;
+        if let Some(hint) = hint {
+            writeln!(out, "{:<8} {:<widest$}  hint: {hint}", "", "")?;
+        }
+    }
+    let missing: Vec<&str> =
+        report.rows.iter().filter(|row| row.status == Status::Missing).map(|row| row.name.as_str()).collect();
+    if report.healthy {
+        writeln!(out, "This machine is ready.")
+    } else {
+        writeln!(out, "This machine is not ready: {}.", missing.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, status: Status, detail: &str, hint: Option<&str>) -> Row {
+        Row { name: name.into(), status, detail: detail.into(), hint: hint.map(str::to_owned) }
+    }
+
+    fn check(healthy: bool, rows: Vec<Row>) -> String {
+        let mut text = Vec::new();
+        write_table(&Report { version: 1, healthy, rows }, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn the_table_is_for_people() {
+        let failed = "`dockerd` ended with status 1\n  | no space left";
+        insta::assert_snapshot!(check(false, vec![
+            row("engine", Status::Missing, failed, Some("make room")),
+            row("base image", Status::Fixed, "debian:bookworm-slim", None),
+            row("memory", Status::Warn, "1.0 GiB available", None),
+        ]), @r"
+        missing  engine      `dockerd` ended with status 1
+          | no space left
+                             hint: make room
+        fixed    base image  debian:bookworm-slim
+        warn     memory      1.0 GiB available
+        This machine is not ready: engine.
+        ");
+        insta::assert_snapshot!(check(true, vec![row("cores", Status::Ok, "2 cores", None)]), @r"
+        ok       cores  2 cores
+        This machine is ready.
+        ");
+    }
+}

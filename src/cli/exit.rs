@@ -1,0 +1,49 @@
+//! Exit statuses, documented in `termsmith --help`. From sysexits.h where it has a fitting one.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Everything was done.
+    Ok,
+    /// It ran, and the answer is no: a task failed its check, a verdict is not a pass, something is missing.
+    Failed,
+    /// The command line is wrong (clap uses the same).
+    Usage,
+    /// A spec, recipe or task is malformed.
+    BadInput,
+    /// No container engine answers.
+    NoEngine,
+    /// Files could not be read or written.
+    Io,
+    /// Some tasks have no result for a reason that is not theirs; run the same command again.
+    TryAgain,
+    /// Interrupted by Ctrl-C.
+    Interrupted,
+}
+
+impl Status {
+    /// Name, number and meaning of every status.
+    pub const TABLE: [(Self, u8, &'static str); 8] = [
+        (Self::Ok, 0, "everything was done"),
+        (Self::Failed, 1, "it ran, and the answer is no: a check failed, something is missing"),
+        (Self::Usage, 2, "the command line is wrong"),
+        (Self::BadInput, 65, "a spec, recipe, template or task is malformed"),
+        (Self::NoEngine, 69, "no container engine answers (termsmith doctor --fix)"),
+        (Self::Io, 74, "files could not be read or written"),
+        (Self::TryAgain, 75, "some tasks have no result for a reason that is not theirs; run it again"),
+        (Self::Interrupted, 130, "interrupted; the same command continues"),
+    ];
+
+    /// The number that the process ends with.
+    pub fn code(self) -> u8 {
+        Self::TABLE.iter().find(|(status, _, _)| *status == self).map_or(1, |(_, code, _)| *code)
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(status.code())
+    }
+}

@@ -1,0 +1,105 @@
+//! Errors on their way out: every typed error finds its exit status here.
+
+use super::exit::Status;
+use crate::agent::{AgentError, PromptsError};
+use crate::assets::AssetError;
+use crate::author::AuthorError;
+use crate::domain::DomainError;
+use crate::export::ExportError;
+use crate::export::atif::AtifError;
+use crate::harbor::{IntoTaskError, ReadError, WriteError};
+use crate::pipeline::{Fault, PipelineError, WorkshopError};
+use crate::sandbox::{EngineError, SandboxError};
+use crate::store::StoreError;
+use crate::verify::LabError;
+
+/// What a command returns.
+pub(super) type Outcome = Result<Status, Failure>;
+
+/// An error with the status that the process ends with.
+pub(super) struct Failure {
+    pub(super) status: Status,
+    pub(super) error: anyhow::Error,
+}
+
+impl Failure {
+    pub(super) fn new(status: Status, error: impl Into<anyhow::Error>) -> Self {
+        Self { status, error: error.into() }
+    }
+
+    pub(super) fn usage(message: impl std::fmt::Display) -> Self {
+        Self { status: Status::Usage, error: anyhow::anyhow!("{message}") }
+    }
+}
+
+macro_rules! ends_with {
+    ($($error:ty => $status:ident),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new(Status::$status, error)
+            }
+        })*
+    };
+}
+
+ends_with! {
+    StoreError => Io,
+    ExportError<StoreError> => Io,
+    std::io::Error => Io,
+    EngineError => NoEngine,
+    SandboxError => Failed,
+    AssetError => BadInput,
+    DomainError => BadInput,
+    AuthorError => BadInput,
+    WorkshopError => BadInput,
+    PromptsError => BadInput,
+    ReadError => BadInput,
+    IntoTaskError => BadInput,
+    WriteError => BadInput,
+    AtifError => Io,
+    serde_json::Error => Io,
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        let status = match &error {
+            LabError::Engine(_) => Status::NoEngine,
+            LabError::Store(_) => Status::Io,
+            LabError::Drained => Status::Interrupted,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        let status = match &error {
+            AgentError::Engine(_) => Status::NoEngine,
+            AgentError::Prompts(_) | AgentError::Script(_) => Status::BadInput,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Author(error) => error.into(),
+            Fault::Engine(error) => error.into(),
+            Fault::Store(error) => error.into(),
+            Fault::Rollout(error) => Self::new(Status::BadInput, error),
+            Fault::Directory(error) => error.into(),
+            Fault::Trajectory(error) => Self::new(Status::Io, error),
+            Fault::Drained => Self::new(Status::Interrupted, fault),
+        }
+    }
+}
+
+impl From<PipelineError> for Failure {
+    fn from(error: PipelineError) -> Self {
+        match error {
+            PipelineError::Store(error) => error.into(),
+            PipelineError::Export(error) => error.into(),
+        }
+    }
+}

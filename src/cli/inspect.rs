@@ -1,0 +1,125 @@
+//! Commands that only read a run: `export`, `audit`, `show`.
+
+use std::fmt::Write as _;
+
+use super::args::{AuditArgs, ExportArgs, ShowArgs};
+use super::config::{Config, Format, existing_run, export_options};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::say;
+use crate::audit::table;
+use crate::model::{Rollout, Turn};
+use crate::pipeline::{Gathered, audit_store, export_store, gather};
+
+pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
+    let store = existing_run(&args.out)?;
+    let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
+    match config.format {
+        Format::Json => say::json(&summary)?,
+        Format::Text => {
+            for file in summary.configs.iter().flat_map(|config| &config.files) {
+                let place = args.out.join("data").join(&file.path);
+                say::line(format!("{:>6} rows  {:>9} bytes  {}", file.rows, file.bytes, place.display()))?;
+            }
+        }
+    }
+    Ok(Status::Ok)
+}
+
+pub(super) fn audit(config: &Config, args: &AuditArgs) -> Outcome {
+    let workshop = config.workshop()?;
+    let audit = audit_store(&workshop, &existing_run(&args.out)?)?;
+    match config.format {
+        Format::Json => say::json(&audit)?,
+        Format::Text => say::text(&table(&audit))?,
+    }
+    Ok(Status::Ok)
+}
+
+pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
+    let store = existing_run(&args.out)?;
+    for unit in gather(&store)? {
+        let unit = unit?;
+        if unit.draft.task.name.as_str() == args.id {
+            show_task(config, &unit)?;
+            return Ok(Status::Ok);
+        }
+        if let Some((rollout, log)) =
+            unit.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
+        {
+            match config.format {
+                Format::Json => say::json(&crate::pipeline::trajectory_json(rollout, log)?)?,
+                Format::Text => say::text(&transcript(rollout))?,
+            }
+            return Ok(Status::Ok);
+        }
+    }
+    Err(Failure::usage(format!(
+        "no trajectory or task `{}` in `{}`\nhint: ids are the file names in its `trajectories/` and `tasks/`",
+        args.id,
+        args.out.display()
+    )))
+}
+
+fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
+    if config.format == Format::Json {
+        say::json(&unit.certificate)?;
+        return Ok(());
+    }
+    let task = &unit.draft.task;
+    let mut text = format!("{}\n{}\n\n{}\n", task.name, task.title, task.instruction);
+    text.push_str(&rows(&unit.certificate));
+    for (rollout, _) in &unit.rollouts {
+        let reward = rollout.rewards.map_or_else(|| "-".to_owned(), |rewards| rewards.binary.to_string());
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "rollout {}  {:?}  reward {reward}", rollout.id, rollout.record.actor);
+    }
+    say::text(&text)?;
+    Ok(())
+}
+
+/// A certificate's rows as a table.
+pub(super) fn rows(certificate: &crate::model::Certificate) -> String {
+    let mut text = String::new();
+    for row in &certificate.rows {
+        let mark = if row.ok { "ok " } else { "BAD" };
+        let kind = serde_json::to_value(row.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
+        let checks =
+            row.passed_of.map_or_else(String::new, |(passed, of)| format!("{passed} of {of} checks"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{mark} {:<18} {:<28} {checks:<16} {}",
+            kind.unwrap_or_default(),
+            row.name,
+            row.note.lines().next().unwrap_or_default()
+        );
+    }
+    text
+}
+
+fn transcript(rollout: &Rollout) -> String {
+    let record = &rollout.record;
+    let mut text =
+        format!("# {} · attempt {} · {:?}\n\n{}\n", record.task, record.attempt, record.end, record.prompt);
+    let mut observations = rollout.observations.iter();
+    for (number, Turn { thought, command, .. }) in record.turns.iter().enumerate() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n── turn {} ──\n{thought}\n", number + 1);
+        match command {
+            None => text.push_str("(submits)\n"),
+            Some(command) => {
+                let _ = write!(text, "\n$ {command}\n");
+                if let Some(observation) = observations.next() {
+                    let _ = writeln!(text, "{observation}");
+                }
+            }
+        }
+    }
+    let verdict = &record.verdict;
+    let _ = writeln!(text, "\n── verdict: {:?} {} ──", verdict.outcome, verdict.cause);
+    for check in &verdict.checks {
+        let _ = writeln!(text, "{} {}", if check.passed { "pass" } else { "FAIL" }, check.id);
+    }
+    text
+}

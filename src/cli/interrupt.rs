@@ -1,0 +1,41 @@
+//! Ctrl-C: the first one drains, the second one kills.
+
+use tokio_util::sync::CancellationToken;
+
+use super::say;
+
+/// The two tokens that interrupts cancel.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interrupts {
+    /// Take no new work; finish and commit what is under way.
+    pub(super) drain: CancellationToken,
+    /// Stop now; sandboxes are destroyed.
+    pub(super) kill: CancellationToken,
+}
+
+impl Interrupts {
+    /// Listens for SIGINT and SIGTERM for the rest of the process.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let interrupts = Self::default();
+        let mut int = signal(SignalKind::interrupt())?;
+        let mut term = signal(SignalKind::terminate())?;
+        let tokens = interrupts.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    _ = int.recv() => {}
+                    _ = term.recv() => {}
+                }
+                if tokens.drain.is_cancelled() {
+                    say::note("stopping now");
+                    tokens.kill.cancel();
+                } else {
+                    say::note("finishing what is under way; once more to stop at once");
+                    tokens.drain.cancel();
+                }
+            }
+        });
+        Ok(interrupts)
+    }
+}

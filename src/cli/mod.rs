@@ -1,0 +1,68 @@
+//! The command line: the only room that reads flags and environment variables, and the only one that prints.
+
+mod args;
+mod config;
+mod doctor;
+mod exit;
+mod failure;
+mod inspect;
+mod interrupt;
+mod new;
+mod plan;
+mod progress;
+mod recipe;
+mod run;
+mod sandboxes;
+mod say;
+mod schema;
+mod summary;
+mod task;
+mod tools;
+mod tty;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command, RecipeCommand};
+use config::Config;
+pub use exit::Status;
+use failure::Outcome;
+
+/// Parses the command line, runs the command, and maps its ending to an exit status.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let config = Config::resolve(&cli);
+    match dispatch(&config, cli.command) {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            say::error(&failure.error);
+            failure.status.into()
+        }
+    }
+}
+
+fn dispatch(config: &Config, command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(config, &args),
+        Command::Plan(args) => plan::plan(config, &args),
+        Command::New(args) => new::new(config, &args.what),
+        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs }) => {
+            recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs })
+        }
+        Command::Recipe(RecipeCommand::List) => recipe::list(config),
+        Command::Recipe(RecipeCommand::Render { name, seed, out }) => {
+            recipe::render(config, &name, seed, &out)
+        }
+        Command::Export(args) => inspect::export(config, &args),
+        Command::Audit(args) => inspect::audit(config, &args),
+        Command::Show(args) => inspect::show(config, &args),
+        Command::Try(args) => task::try_task(config, &args),
+        Command::Verify(args) => task::verify(config, &args),
+        Command::Clean(args) => sandboxes::clean(config, &args),
+        Command::Doctor(args) => doctor::run(config, &args),
+        Command::Schema(args) => schema::schema(&args),
+        Command::Completions { shell } => tools::completions(shell),
+        Command::Man { out } => tools::man(out.as_deref()),
+    }
+}

@@ -1,0 +1,190 @@
+//! `recipe`: everything about a recipe, and what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::Semaphore;
+
+use super::config::{Config, Format, jobs, runtime};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::inspect::rows;
+use super::interrupt::Interrupts;
+use super::say;
+use crate::author::Recipe;
+use crate::domain::{Domains, plan};
+use crate::model::{Blueprint, RecipeId, Seed};
+use crate::pipeline::{Rehearsal, Workshop, file_draft, rehearse};
+use crate::store::{RunDir, Store};
+use crate::verify::{EngineOnDemand, Lab};
+
+/// What `recipe check` is asked for.
+pub(super) struct CheckOptions {
+    pub(super) names: Vec<String>,
+    pub(super) seeds: u32,
+    pub(super) from: u64,
+    pub(super) out: Option<PathBuf>,
+    pub(super) jobs: Option<u32>,
+}
+
+pub(super) fn list(config: &Config) -> Outcome {
+    let workshop = config.workshop()?;
+    if config.format == Format::Json {
+        say::json(&workshop.recipes.keys().collect::<Vec<_>>())?;
+        return Ok(Status::Ok);
+    }
+    for (id, recipe) in &workshop.recipes {
+        let kinds: Vec<_> = recipe.decl.kinds.iter().map(|kind| kind.as_str()).collect();
+        say::line(format!("{:<44} {:<34} {}", id.as_str(), kinds.join(", "), recipe.decl.title))?;
+    }
+    for domain in workshop.domains.keys() {
+        if !workshop.recipes.keys().any(|id| id.as_str().starts_with(&format!("{domain}/"))) {
+            say::line(format!("{domain}: no recipe yet; `termsmith new recipe {domain}/NAME` starts one"))?;
+        }
+    }
+    Ok(Status::Ok)
+}
+
+pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outcome {
+    let workshop = config.workshop()?;
+    let recipe = find(&workshop, name)?;
+    let scratch = tempdir()?;
+    let store = Store::new(RunDir::open(&scratch.join("store"))?);
+    let blueprint = blueprint(&workshop, recipe, seed, 0)?;
+    let filed = file_draft(&workshop, &store, &blueprint, None)?;
+    crate::store::publish_tree(&scratch.join("files"), out, &filed.directory)?;
+    let _ = std::fs::remove_dir_all(&scratch);
+    say::line(format!("wrote {}", out.display()))?;
+    Ok(Status::Ok)
+}
+
+pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
+    let workshop = config.workshop()?;
+    let recipes: Vec<&Recipe> = if options.names.is_empty() {
+        workshop.recipes.values().collect()
+    } else {
+        options.names.iter().map(|name| find(&workshop, name)).collect::<Result<_, _>>()?
+    };
+    let scratch = tempdir()?;
+    let out = options.out.clone().unwrap_or_else(|| scratch.clone());
+    let store = Store::new(RunDir::open(&out)?);
+    let mut work = Vec::new();
+    for recipe in recipes {
+        for nth in 0..options.seeds {
+            work.push(blueprint(&workshop, recipe, options.from + u64::from(nth), nth)?);
+        }
+    }
+    let slots = Semaphore::new(jobs(options.jobs) as usize);
+    let engine = EngineOnDemand::default();
+    let problems = runtime()?.block_on(async {
+        let interrupts = Interrupts::listen()?;
+        let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        let mut problems = 0;
+        for blueprint in &work {
+            let rehearsed = tokio::select! {
+                rehearsed = rehearse(&lab, &workshop, blueprint) => rehearsed,
+                () = interrupts.kill.cancelled() => break,
+            };
+            match rehearsed {
+                Ok(rehearsal) => {
+                    problems += rehearsal.problems.len();
+                    report(config, blueprint, &rehearsal)?;
+                }
+                Err(fault) => {
+                    engine_close(&engine).await;
+                    return Err(Failure::from(fault));
+                }
+            }
+        }
+        engine_close(&engine).await;
+        Ok::<_, Failure>(problems)
+    });
+    let _ = std::fs::remove_dir_all(&scratch);
+    let problems = problems?;
+    if config.format == Format::Text {
+        say::line(match problems {
+            0 => format!("{} checks, nothing wrong", work.len()),
+            count => format!("{} checks, {count} problems", work.len()),
+        })?;
+    }
+    Ok(if problems == 0 { Status::Ok } else { Status::Failed })
+}
+
+async fn engine_close(engine: &EngineOnDemand) {
+    if let Some(engine) = engine.connected() {
+        engine.close().await;
+    }
+}
+
+fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Result<(), Failure> {
+    if config.format == Format::Json {
+        say::json(&serde_json::json!({
+            "recipe": blueprint.recipe,
+            "seed": blueprint.seed,
+            "difficulty": blueprint.difficulty,
+            "certificate": rehearsal.certificate,
+            "plays": rehearsal.plays,
+            "problems": rehearsal.problems,
+        }))?;
+        return Ok(());
+    }
+    let mut text = format!(
+        "{} seed {} {} {}\n",
+        blueprint.recipe,
+        blueprint.seed,
+        blueprint.difficulty.as_str(),
+        blueprint.kind.as_str()
+    );
+    text.push_str(&rows(&rehearsal.certificate));
+    for play in &rehearsal.plays {
+        let mark = if play.ok { "ok " } else { "BAD" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{mark} {:<18} {:<28} {:<16} {}",
+            "expert",
+            play.name,
+            play.turns_text(),
+            play.note
+        );
+    }
+    for problem in &rehearsal.problems {
+        let _ = writeln!(text, "  → {problem}");
+    }
+    text.push('\n');
+    say::text(&text)?;
+    Ok(())
+}
+
+fn find<'a>(workshop: &'a Workshop, name: &str) -> Result<&'a Recipe, Failure> {
+    workshop.recipes.get(&RecipeId(name.to_owned())).ok_or_else(|| {
+        let known: Vec<_> = workshop.recipes.keys().map(RecipeId::as_str).collect();
+        Failure::usage(format!("no recipe `{name}`\nhint: there are {}", known.join(", ")))
+    })
+}
+
+/// A blueprint of this recipe alone. Difficulties take turns, so that a few checks see them all.
+fn blueprint(workshop: &Workshop, recipe: &Recipe, seed: u64, nth: u32) -> Result<Blueprint, Failure> {
+    let only = BTreeMap::from([(recipe.id.clone(), recipe.decl.clone())]);
+    let plan = plan(&workshop.domains, &only, Seed(seed), 1, &Domains::All);
+    let impossible = || {
+        let reasons: Vec<_> = plan.impossible.iter().map(ToString::to_string).collect();
+        Failure::new(
+            Status::BadInput,
+            anyhow::anyhow!("recipe `{}` cannot be planned: {}", recipe.id, reasons.join("; ")),
+        )
+    };
+    let mut blueprint = plan.blueprints.first().cloned().ok_or_else(impossible)?;
+    let difficulties = &recipe.decl.difficulties;
+    if let Some(difficulty) = difficulties.get(nth as usize % difficulties.len().max(1)) {
+        blueprint.difficulty = *difficulty;
+    }
+    Ok(blueprint)
+}
+
+fn tempdir() -> Result<PathBuf, Failure> {
+    let dir = std::env::temp_dir().join(format!("termsmith-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}

@@ -1,0 +1,101 @@
+//! `run`: the whole pipeline.
+
+use std::io::IsTerminal as _;
+use std::time::Instant;
+
+use super::args::{RunArgs, Selection};
+use super::config::{Config, Format, export_options, jobs, runtime};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::interrupt::Interrupts;
+use super::progress::Progress;
+use super::{say, summary};
+use crate::domain::{Domains, Plan, Shard, plan};
+use crate::model::Seed;
+use crate::pipeline::{
+    Event, Fault, RunOptions, RunReport, Workshop, audit_store, publish_audit, run as run_pipeline,
+};
+use crate::sandbox::EngineError;
+use crate::store::{RunDir, Store};
+use crate::verify::EngineOnDemand;
+
+pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
+    let started = Instant::now();
+    let shard: Shard = match &args.shard {
+        Some(text) => text.parse().map_err(Failure::usage)?,
+        None => Shard::WHOLE,
+    };
+    let workshop = config.workshop()?;
+    let plan = planned(&workshop, &args.selection)?;
+    let store = Store::new(RunDir::open(&args.out)?);
+    let options = RunOptions {
+        shard,
+        attempts: args.attempts,
+        slots: jobs(args.jobs),
+        image_prefix: args.image_prefix.clone(),
+        export: export_options(&args.data, &args.out)?,
+    };
+    let report = runtime()?.block_on(drive(&workshop, &store, &plan, &options))?;
+    let audit = audit_store(&workshop, &store)?;
+    publish_audit(&store, &audit)?;
+    let status = status(&report);
+    match config.format {
+        Format::Json => say::json(&summary::json(&report, started.elapsed()))?,
+        Format::Text => {
+            let style = summary::Style { colour: std::io::stdout().is_terminal() };
+            say::text(&summary::text(&args.out, &plan, &report, &audit, started.elapsed(), style))?;
+        }
+    }
+    Ok(status)
+}
+
+/// The plan of a selection.
+pub(super) fn planned(workshop: &Workshop, selection: &Selection) -> Result<Plan, Failure> {
+    let domains = Domains::named(&workshop.domains, &selection.only)
+        .map_err(|error| Failure::new(Status::Usage, error))?;
+    let recipes = workshop.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+    Ok(plan(&workshop.domains, &recipes, Seed(selection.seed), selection.count, &domains))
+}
+
+async fn drive(
+    workshop: &Workshop,
+    store: &Store,
+    plan: &Plan,
+    options: &RunOptions,
+) -> Result<RunReport, Failure> {
+    let interrupts = Interrupts::listen()?;
+    let engine = EngineOnDemand::default();
+    let progress = Progress::new(plan.shard(options.shard).count());
+    let show = |event: Event| progress.show(&event);
+    // An earlier run may have been killed; when no engine answers, what needs one will say so.
+    if let Ok(engine) = engine.get().await {
+        show(Event::Swept { containers: engine.sweep().await.unwrap_or_default() });
+    }
+    let report = tokio::select! {
+        report = run_pipeline(workshop, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
+        () = interrupts.kill.cancelled() => None,
+    };
+    progress.finish();
+    if let Some(engine) = engine.connected() {
+        engine.close().await;
+    }
+    match report {
+        Some(report) => Ok(report?),
+        None => Err(Failure::new(Status::Interrupted, Fault::Drained)),
+    }
+}
+
+fn status(report: &RunReport) -> Status {
+    let has = |kind: fn(&Fault) -> bool| report.faults.iter().any(|(_, fault)| kind(fault));
+    if report.engine_gone || has(|fault| matches!(fault, Fault::Engine(EngineError::Unreachable { .. }))) {
+        Status::NoEngine
+    } else if report.interrupted {
+        Status::Interrupted
+    } else if has(|fault| matches!(fault, Fault::Engine(_))) {
+        Status::TryAgain
+    } else if !report.faults.is_empty() {
+        Status::BadInput
+    } else {
+        Status::Ok
+    }
+}

@@ -1,0 +1,25 @@
+//! `clean`: remove what is ours from the engine.
+
+use super::args::CleanArgs;
+use super::config::{Config, Format, runtime};
+use super::exit::Status;
+use super::failure::Outcome;
+use super::say;
+use crate::sandbox::{CleanScope, Engine};
+
+pub(super) fn clean(config: &Config, args: &CleanArgs) -> Outcome {
+    let scope = if args.images { CleanScope::Everything } else { CleanScope::Containers };
+    let removed = runtime()?.block_on(async {
+        let engine = Engine::docker().await?;
+        engine.remove_all(scope).await
+    })?;
+    match config.format {
+        Format::Json => {
+            say::json(&serde_json::json!({ "containers": removed.containers, "images": removed.images }))?;
+        }
+        Format::Text => {
+            say::line(format!("removed {} containers and {} images", removed.containers, removed.images))?;
+        }
+    }
+    Ok(Status::Ok)
+}

@@ -1,0 +1,17 @@
+//! JSON Schemas of the public formats.
+
+use super::args::{SchemaArgs, SchemaFormat};
+use super::exit::Status;
+use super::failure::Outcome;
+use super::say;
+
+pub(super) fn schema(args: &SchemaArgs) -> Outcome {
+    let schema = match args.format {
+        SchemaFormat::Domain => crate::domain::domain_schema(),
+        SchemaFormat::Recipe => crate::domain::recipe_schema(),
+        SchemaFormat::Certificate => schemars::schema_for!(crate::model::Certificate),
+        SchemaFormat::Audit => schemars::schema_for!(crate::audit::Audit),
+    };
+    say::json(&schema)?;
+    Ok(Status::Ok)
+}

@@ -1,0 +1,215 @@
+//! What a run ends with: the summary that a person wants to read, and the same for scripts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::audit::Audit;
+use crate::domain::Plan;
+use crate::model::{Outcome, RowKind};
+use crate::pipeline::RunReport;
+
+/// How the text looks.
+#[derive(Clone, Copy)]
+pub(super) struct Style {
+    pub(super) colour: bool,
+}
+
+impl Style {
+    fn bold(self, text: &str) -> String {
+        if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// The summary as JSON.
+#[derive(Serialize)]
+pub(super) struct Summary<'a> {
+    version: u32,
+    planned: usize,
+    certified: usize,
+    rejected: BTreeMap<&'a str, Vec<String>>,
+    without_result: BTreeMap<String, String>,
+    rollouts: BTreeMap<String, usize>,
+    rows: BTreeMap<&'a str, u64>,
+    seconds: f64,
+    peak_memory_bytes: Option<u64>,
+    interrupted: bool,
+}
+
+pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
+    let rejected = report.ended.iter().filter(|ended| !ended.certificate.certified);
+    let exported = report.export.iter().flat_map(|export| &export.configs);
+    Summary {
+        version: 1,
+        planned: report.planned,
+        certified: certified(report),
+        rejected: rejected
+            .map(|ended| {
+                let reasons = ended.certificate.reasons.iter().map(|reason| reason.message.clone());
+                (ended.certificate.task.as_str(), reasons.collect())
+            })
+            .collect(),
+        without_result: report
+            .faults
+            .iter()
+            .map(|(blueprint, fault)| (crate::harbor::task_name(blueprint).to_string(), fault.to_string()))
+            .collect(),
+        rollouts: rollouts(report)
+            .into_iter()
+            .map(|(outcome, count)| (name(outcome).to_owned(), count))
+            .collect(),
+        rows: exported.map(|config| (config.name, config.rows)).collect(),
+        seconds: took.as_secs_f64(),
+        peak_memory_bytes: peak_memory(),
+        interrupted: report.interrupted,
+    }
+}
+
+/// The summary as text.
+pub(super) fn text(
+    out: &Path,
+    plan: &Plan,
+    report: &RunReport,
+    audit: &Audit,
+    took: Duration,
+    style: Style,
+) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let mut line = |label: &str, value: String| {
+        let _ = writeln!(text, "{}  {value}", style.bold(&format!("{label:<10}")));
+    };
+    let certified = certified(report);
+    let rejected = report.ended.len() - certified;
+    line("tasks", {
+        let mut parts = vec![
+            format!("{} planned", report.planned),
+            format!("{} drafted", report.ended.len()),
+            format!("{certified} certified"),
+            format!("{rejected} rejected"),
+        ];
+        if !report.faults.is_empty() {
+            parts.push(format!("{} without a result", report.faults.len()));
+        }
+        parts.join(", ")
+    });
+    for ended in report.ended.iter().filter(|ended| !ended.certificate.certified) {
+        for reason in &ended.certificate.reasons {
+            line(
+                "",
+                format!(
+                    "{}: {} {}: {}",
+                    ended.certificate.task,
+                    row_name(reason.kind),
+                    reason.name,
+                    first_line(&reason.message)
+                ),
+            );
+        }
+    }
+    for (fault, tasks) in by_fault(report) {
+        let first = tasks.first().map_or("", String::as_str);
+        let others = if tasks.len() > 1 { format!(" and {} more", tasks.len() - 1) } else { String::new() };
+        line("", format!("{first}{others}: {fault}"));
+    }
+    if !plan.impossible.is_empty() {
+        let cells = plan.impossible.len();
+        line("", format!("{cells} cells of the specs that no recipe can fill; `termsmith plan` names them"));
+    }
+    let outcomes = rollouts(report);
+    let total: usize = outcomes.values().sum();
+    let shown: Vec<_> =
+        outcomes.iter().map(|(outcome, count)| format!("{count} {}", name(*outcome))).collect();
+    line("rollouts", if total == 0 { "none".to_owned() } else { format!("{total}: {}", shown.join(", ")) });
+    if let Some(export) = &report.export {
+        for config in &export.configs {
+            for file in &config.files {
+                line("data", format!("{:>6} rows  data/{}", file.rows, file.path.display()));
+            }
+        }
+    }
+    line("coverage", {
+        let reached = audit.operations.values().filter(|tally| tally.certified > 0).count();
+        let domains = audit.domains.values().filter(|domain| domain.total.certified > 0).count();
+        format!(
+            "{domains} of {} domains, {reached} of {} operations, {} empty cells named in report/audit.txt",
+            audit.domains.len(),
+            audit.operations.len(),
+            audit.gaps.len()
+        )
+    });
+    let memory = peak_memory().map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
+    line("cost", format!("{:.1} s, {memory} peak memory of termsmith itself", took.as_secs_f64()));
+    if report.interrupted {
+        line("stopped", "interrupted; the same command continues".to_owned());
+    } else {
+        let looks = ["tasks/", "trajectories/", "data/README.md", "report/audit.txt"];
+        let looks: Vec<_> = looks.iter().map(|place| out.join(place).display().to_string()).collect();
+        line("look at", looks.join("  "));
+        if let Some(ended) = report.ended.iter().find(|ended| ended.certificate.certified) {
+            line(
+                "try",
+                format!("termsmith try {}", out.join("tasks").join(&ended.certificate.task).display()),
+            );
+        }
+    }
+    text
+}
+
+fn certified(report: &RunReport) -> usize {
+    report.ended.iter().filter(|ended| ended.certificate.certified).count()
+}
+
+fn rollouts(report: &RunReport) -> BTreeMap<Outcome, usize> {
+    let mut counts = BTreeMap::new();
+    for outcome in report.ended.iter().flat_map(|ended| &ended.outcomes) {
+        *counts.entry(*outcome).or_default() += 1;
+    }
+    counts
+}
+
+/// Tasks without a result, by what stopped them: one dead engine is one line.
+fn by_fault(report: &RunReport) -> BTreeMap<String, Vec<String>> {
+    let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (blueprint, fault) in &report.faults {
+        faults.entry(fault.to_string()).or_default().push(crate::harbor::task_name(blueprint).to_string());
+    }
+    faults
+}
+
+fn name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail => "fail",
+        Outcome::Timeout => "timeout",
+        Outcome::Infra => "infra",
+        Outcome::VerifierError => "verifier error",
+    }
+}
+
+fn row_name(kind: RowKind) -> &'static str {
+    match kind {
+        RowKind::Lint => "lint",
+        RowKind::Build => "build",
+        RowKind::Untouched => "untouched",
+        RowKind::Reference => "reference",
+        RowKind::SecondSolution => "second solution",
+        RowKind::WrongSolution => "wrong solution",
+        RowKind::TruncatedSolution => "truncated solution",
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// The most memory this process has held, in bytes.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib << 10)
+}

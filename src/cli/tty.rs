@@ -1,0 +1,92 @@
+//! A person's terminal, connected to a sandbox's.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tokio::io::AsyncReadExt as _;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::failure::Failure;
+use crate::sandbox::{Process, PtyEvent, PtySize, Sandbox};
+
+/// What a terminal has when nobody says otherwise.
+const DEFAULT_SIZE: PtySize = PtySize { rows: 24, cols: 80 };
+
+/// Runs an interactive shell until it ends. Keys go in raw, so that Ctrl-C reaches the sandbox and not us. Where standard
+/// input is not a terminal, its bytes are typed and its end is Ctrl-D.
+pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failure> {
+    let mut shell = Process::new("/bin/bash").args(["-i"]);
+    for (name, value) in [
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        ("HOME", "/root"),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "xterm-256color"),
+    ] {
+        shell = shell.env(name, value);
+    }
+    shell.cwd = workdir.to_owned();
+    // A person may think as long as they like; the task's own limit is for agents.
+    shell.timeout = std::time::Duration::from_secs(24 * 3600);
+    let _raw = RawMode::enter();
+    let mut pty = sandbox.pty(&shell, size()).await?;
+    let input = pty.input();
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut keys = tokio::io::stdin();
+    let mut typed = [0; 4096];
+    let mut typing = true;
+    loop {
+        tokio::select! {
+            event = pty.next() => match event {
+                PtyEvent::Output(bytes) => {
+                    let mut out = std::io::stdout().lock();
+                    out.write_all(&bytes)?;
+                    out.flush()?;
+                }
+                PtyEvent::Ended(_) => return Ok(()),
+                PtyEvent::Lost(cause) => {
+                    return Err(Failure::new(super::exit::Status::Failed, anyhow::anyhow!("the sandbox is gone: {cause}")));
+                }
+            },
+            read = keys.read(&mut typed), if typing => match read? {
+                0 => {
+                    const END_OF_TRANSMISSION: &[u8] = b"\x04";
+                    typing = false;
+                    input.write(END_OF_TRANSMISSION).await;
+                }
+                count => input.write(&typed[..count]).await,
+            },
+            _ = resized.recv() => input.resize(size()).await,
+        }
+    }
+}
+
+fn size() -> PtySize {
+    tcgetwinsize(std::io::stdout())
+        .map_or(DEFAULT_SIZE, |size| PtySize { rows: size.ws_row.max(1), cols: size.ws_col.max(1) })
+}
+
+/// Raw mode for as long as it lives.
+struct RawMode {
+    before: Termios,
+}
+
+impl RawMode {
+    fn enter() -> Option<Self> {
+        let stdin = std::io::stdin();
+        if !stdin.is_terminal() {
+            return None;
+        }
+        let before = tcgetattr(&stdin).ok()?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(&stdin, OptionalActions::Now, &raw).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        // There is nothing left to tell if the terminal is gone.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}

@@ -1,0 +1,195 @@
+use super::super::fake::{Machine, Reply};
+use super::*;
+use std::path::Path;
+
+const SOCKET: &str = "/var/run/docker.sock";
+const DEBIAN: &str = "ID=debian\nVERSION_CODENAME=bookworm\n";
+const NO_REGISTRY: &str = r#"{"message":"dial tcp: lookup registry: no such host"}"#;
+
+fn fix_it(machine: &Machine) -> (Result<(), FixError>, Vec<String>) {
+    let system = machine.system();
+    let mut said = Vec::new();
+    let result = fix(
+        &Context { system: &system, out: Path::new("/out") },
+        &mut Events::new(&mut |event| said.push(event.to_string())),
+    );
+    (result, said)
+}
+
+/// A machine whose engine pulls and imports with these replies.
+fn machine(os_release: &str, pulled: Reply, imported: Reply) -> Machine {
+    let machine = Machine::new().file("/etc/os-release", os_release);
+    machine.engine(
+        SOCKET,
+        &[
+            ("GET /_ping", Reply::text(200, "OK")),
+            ("POST /images/create?fromImage", pulled),
+            ("POST /images/create?fromSrc", imported),
+        ],
+    );
+    machine
+}
+
+fn offline(os_release: &str) -> Machine {
+    machine(os_release, Reply::text(500, NO_REGISTRY), Reply::text(200, "{\"status\":\"sha256:1\"}\r\n"))
+}
+
+fn with_mmdebstrap(machine: Machine) -> Machine {
+    let machine = machine.file("/usr/bin/mmdebstrap", "");
+    machine.when_run("mmdebstrap", Reply::text(0, "a tree as tar"), |_| {});
+    machine
+}
+
+#[test]
+fn a_registry_that_answers_is_enough() {
+    let progress = "{\"status\":\"Pulling\"}\r\n{\"status\":\"Done\"}\r\n";
+    let machine = machine(DEBIAN, Reply::text(200, progress), Reply::text(500, "not asked"));
+    let (result, said) = fix_it(&machine);
+    result.unwrap();
+    assert_eq!(said, ["Pulling debian:bookworm-slim …"]);
+    assert_eq!(
+        machine.posts(),
+        [("POST /images/create?fromImage=debian&tag=bookworm-slim".to_owned(), Vec::new())]
+    );
+}
+
+#[test]
+fn a_pull_that_fails_half_way_is_a_failure() {
+    let progress = "{\"status\":\"Pulling\"}\r\n{\"errorDetail\":{},\"error\":\"too many requests\"}\r\n";
+    let machine = with_mmdebstrap(machine(DEBIAN, Reply::text(200, progress), Reply::text(200, "")));
+    let (result, said) = fix_it(&machine);
+    result.unwrap();
+    assert!(said[1].contains("too many requests"), "{said:?}");
+}
+
+#[test]
+fn without_a_registry_the_tree_is_streamed_into_the_engine() {
+    let machine = with_mmdebstrap(offline(DEBIAN));
+    let (result, said) = fix_it(&machine);
+    result.unwrap();
+    let posts = machine.posts();
+    let (line, body) = &posts[1];
+    assert_eq!(
+        line,
+        "POST /images/create?fromSrc=-&repo=debian&tag=bookworm-slim&changes=CMD%20%5B%22bash%22%5D\
+         &changes=ENV%20PATH%3D%2Fusr%2Flocal%2Fsbin%3A%2Fusr%2Flocal%2Fbin%3A%2Fusr%2Fsbin%3A%2Fusr%2Fbin%3A%2Fsbin%3A%2Fbin\
+         &changes=LABEL%20termsmith.bootstrap%3D1"
+    );
+    assert_eq!(body, b"a tree as tar");
+    assert!(said[1].contains("no such host"), "{said:?}");
+    assert!(said[2].starts_with("Building debian:bookworm-slim from Debian's archive"), "{said:?}");
+}
+
+#[test]
+fn a_tree_that_fails_never_becomes_an_image() {
+    let machine = offline(DEBIAN).file("/usr/bin/mmdebstrap", "");
+    machine.when_run("mmdebstrap", Reply::text(25, "E: cannot fetch"), |_| {});
+    let (result, _) = fix_it(&machine);
+    assert_eq!(
+        result.unwrap_err().explain(),
+        "`mmdebstrap … bookworm` ended with status 25\n  | E: cannot fetch"
+    );
+}
+
+#[test]
+fn an_engine_that_refuses_the_tree_is_heard() {
+    let full = "{\"status\":\"…\"}\n{\"error\":\"no space left on device\"}\n";
+    let machine = with_mmdebstrap(machine(DEBIAN, Reply::text(500, NO_REGISTRY), Reply::text(200, full)));
+    let message = fix_it(&machine).0.unwrap_err().explain();
+    assert_eq!(message, "the engine refused to import the image (status 200): no space left on device");
+}
+
+/// What is run where no registry answers, without the options that are always there.
+fn check_commands(machine: &Machine, expected: &[&str]) {
+    let (result, _) = fix_it(machine);
+    result.unwrap();
+    let short = |command: String| {
+        let hook = Invocation::new([format!("--customize-hook={CUSTOMIZE}")]).to_string();
+        let mut short = command.replace(&format!("{hook} "), "");
+        for option in SLIM {
+            let option = Invocation::new([format!("--dpkgopt={option}")]).to_string();
+            short = short.replace(&format!("{option} "), "");
+        }
+        short.replace("env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=180", "apt-get")
+    };
+    assert_eq!(machine.commands().into_iter().map(short).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_mirror_is_the_systems_own_or_debians_archive() {
+    let options = "mmdebstrap --variant=minbase --format=tar '--aptopt=Acquire::Languages \"none\"' --skip=chroot/policy-rc.d";
+    let mirror = offline(DEBIAN).file("/etc/apt/sources.list", "deb http://m.example/debian bookworm main\n");
+    let expected = format!("{options} bookworm - 'deb http://m.example/debian bookworm main'");
+    check_commands(&with_mmdebstrap(mirror), &[&expected]);
+
+    // A mirror behind TLS must be usable from within the image.
+    let mirror =
+        offline(DEBIAN).file("/etc/apt/sources.list", "deb https://m.example/debian bookworm main\n");
+    let expected = format!(
+        "{options} --include=ca-certificates bookworm - 'deb https://m.example/debian bookworm main'"
+    );
+    check_commands(&with_mmdebstrap(mirror), &[&expected]);
+
+    let ubuntu = offline("ID=ubuntu\nVERSION_CODENAME=noble\n").file(
+        "/etc/apt/sources.list.d/ubuntu.sources",
+        "Types: deb\nURIs: http://m.example/ubuntu\nSuites: noble\nComponents: main\n",
+    );
+    let expected = format!("{options} --keyring={KEYRING} bookworm -");
+    check_commands(
+        &ubuntu,
+        &[
+            "apt-get update -q",
+            "apt-get install -y --no-install-recommends --no-remove mmdebstrap debian-archive-keyring",
+            &expected,
+        ],
+    );
+    check_commands(&with_mmdebstrap(offline("ID=ubuntu\n").file(KEYRING, "")), &[&expected]);
+}
+
+#[test]
+fn other_systems_stop_with_a_clear_word() {
+    let (result, _) = fix_it(&offline("ID=fedora\nPRETTY_NAME=\"Fedora Linux 41\"\n"));
+    let error = result.unwrap_err();
+    assert_eq!(
+        error.explain(),
+        "Fedora Linux 41 is not made from Debian, so its packages are not known here"
+    );
+    assert_eq!(
+        error.hint().unwrap(),
+        "install the image debian:bookworm-slim yourself, then run the doctor again"
+    );
+}
+
+/// What the row says for an image that the engine describes so.
+fn check_look(reply: Reply, expected: &Finding) {
+    let machine = Machine::new();
+    machine.engine(
+        SOCKET,
+        &[("GET /_ping", Reply::text(200, "OK")), ("GET /images/debian:bookworm-slim/json", reply)],
+    );
+    let system = machine.system();
+    assert_eq!(look(&Context { system: &system, out: Path::new("/out") }), *expected);
+}
+
+#[test]
+fn an_image_is_described() {
+    let ok = |text: &str| Finding::ok(text);
+    check_look(
+        Reply::text(200, r#"{"Size":74800000,"Config":{"Labels":null}}"#),
+        &ok("debian:bookworm-slim, 74 MB"),
+    );
+    check_look(
+        Reply::text(200, r#"{"Size":80000000,"Config":{"Labels":{"termsmith.bootstrap":"1"}}}"#),
+        &ok("debian:bookworm-slim, 80 MB, built here"),
+    );
+    check_look(
+        Reply::text(404, r#"{"message":"No such image"}"#),
+        &Finding::missing("the engine has no image debian:bookworm-slim").hint(
+            "`termsmith doctor --fix` pulls it, or builds it from a Debian mirror where no registry answers",
+        ),
+    );
+    check_look(
+        Reply::text(500, "broken"),
+        &Finding::missing("the engine refused to describe the image (status 500): broken"),
+    );
+}

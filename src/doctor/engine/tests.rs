@@ -1,0 +1,100 @@
+use super::super::Status;
+use super::super::fake::Machine;
+use super::*;
+
+fn check_version(version: &str, info: &str, status: Status, detail: &str) {
+    let endpoint = Endpoint::Tcp("e:1".to_owned());
+    let finding =
+        judge(&endpoint, &serde_json::from_str(version).unwrap(), &serde_json::from_str(info).unwrap());
+    assert_eq!((finding.status, finding.detail.as_str()), (status, detail), "{version}");
+    assert_eq!(finding.hint.is_some(), status != Status::Ok, "a warning says what is wrong");
+}
+
+#[test]
+fn only_tested_versions_are_vouched_for() {
+    let docker =
+        |version: &str| format!(r#"{{"Version":"{version}","Components":[{{"Name":"Engine"}}],"More":1}}"#);
+    let overlay = r#"{"Driver":"overlay2","CgroupVersion":"2"}"#;
+    let tail = "at tcp://e:1, overlay2, cgroup v2";
+    for (version, status) in [
+        ("20.10.24+dfsg1", Status::Ok),
+        ("20.10", Status::Ok),
+        ("20.1", Status::Warn),
+        ("20.100.1", Status::Warn),
+        ("26.1.5", Status::Warn),
+        ("", Status::Warn),
+    ] {
+        check_version(&docker(version), overlay, status, &format!("Docker {version} {tail}"));
+    }
+    let podman = r#"{"Version":"20.10","Components":[{"Name":"Podman Engine"},{"Name":"Conmon"}]}"#;
+    check_version(podman, overlay, Status::Warn, &format!("Podman 20.10 {tail}"));
+    // Older engines do not say which cgroups they use; they know only the first kind.
+    check_version(
+        &docker("19.03.1"),
+        r#"{"Driver":"vfs"}"#,
+        Status::Warn,
+        "Docker 19.03.1 at tcp://e:1, vfs, cgroup v1",
+    );
+}
+
+#[test]
+fn absent_limits_are_named() {
+    for (info, status, detail) in [
+        (
+            r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true}"#,
+            Status::Ok,
+            "memory, processes and CPU can be limited",
+        ),
+        (
+            r#"{"MemoryLimit":true,"PidsLimit":false,"CpuCfsQuota":true}"#,
+            Status::Warn,
+            "the engine cannot limit processes",
+        ),
+        ("{}", Status::Warn, "the engine cannot limit memory, processes, CPU"),
+    ] {
+        let finding = judge_limits(&serde_json::from_str(info).unwrap());
+        assert_eq!((finding.status, finding.detail.as_str()), (status, detail), "{info}");
+    }
+}
+
+/// What there is of an engine on a machine where none answers.
+fn check_state(machine: &Machine, expected: &Engine) {
+    assert_eq!(Engine::of(&machine.system()), *expected);
+}
+
+#[test]
+fn the_state_decides_what_is_done() {
+    let installed = || Machine::new().file("/usr/sbin/dockerd", "");
+    let stopped = Engine::Stopped { dockerd: PathBuf::from("/usr/sbin/dockerd") };
+    check_state(&Machine::new(), &Engine::Missing);
+    check_state(&installed(), &stopped);
+    check_state(&installed().file("/run/docker.pid", "77"), &stopped);
+    check_state(&installed().file("/run/docker.pid", "77").process(77, "cron", 'S'), &stopped);
+    check_state(
+        &installed().file("/run/docker.pid", "77").process(77, "dockerd", 'S'),
+        &Engine::Running { pid: 77 },
+    );
+    // A socket that nobody listens on any more.
+    let abandoned = installed();
+    drop(std::os::unix::net::UnixListener::bind(abandoned.system().path(DEFAULT_SOCKET)).unwrap());
+    check_state(&abandoned, &stopped);
+    // The default, spelled out, is still ours to start.
+    let root = installed();
+    let default = format!("unix://{DEFAULT_SOCKET}");
+    check_state(&root.env("DOCKER_HOST", &default), &stopped);
+    // A program elsewhere in the PATH.
+    let own = Machine::new().env("PATH", "/opt/docker:/usr/bin").file("/opt/docker/dockerd", "");
+    check_state(&own, &Engine::Stopped { dockerd: PathBuf::from("/opt/docker/dockerd") });
+}
+
+#[test]
+fn refusals_are_quoted_without_their_wrapping() {
+    for (body, expected) in [
+        (r#"{"message":"no such image"}"#, "no such image"),
+        ("page not found\n", "page not found"),
+        (r#"{"other":1}"#, r#"{"other":1}"#),
+        ("", ""),
+    ] {
+        assert_eq!(message_of(body.as_bytes()), expected);
+    }
+}

@@ -1,0 +1,181 @@
+//! What the machine itself offers: disk, memory, cores, and a place to write to.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rustix::fs::{Access, access, statvfs};
+
+use super::endpoint;
+use super::engine::{Info, ask};
+use super::http::Endpoint;
+use super::{Context, Finding};
+
+/// Images of all bases with a few hundred tasks' layers take about 3 GiB; the rest is room for containers.
+const MIN_FREE_BYTES: u64 = 5 << 30;
+/// A default sandbox (1 GiB), its verifier and the pipeline itself.
+const MIN_MEMORY_BYTES: u64 = 2 << 30;
+/// Solver and verifier of two tasks overlap only with a second core.
+const GOOD_CORES: usize = 2;
+
+/// Is there room for what a run writes, and for the engine's images?
+pub(super) fn look_at_disk(context: &Context<'_>) -> Finding {
+    let mut places = vec![("output", nearest_existing(&absolute(context.out)))];
+    // Only an engine on this machine fills this machine's disk.
+    if let Ok(endpoint @ Endpoint::Unix(_)) = endpoint::find(context.system)
+        && let Ok(info) = ask::<Info>(&endpoint, "/info")
+    {
+        let folder = context.system.path(info.docker_root_dir);
+        // Closed to others than root; its disk is that of the folder around it.
+        places.push(("images", nearest_existing(&folder)));
+    }
+    let measured = places.into_iter().map(|(what, folder)| {
+        let free = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).ok();
+        (what, folder, free)
+    });
+    judge_disk(&measured.collect::<Vec<_>>())
+}
+
+fn judge_disk(places: &[(&str, PathBuf, Option<u64>)]) -> Finding {
+    let describe = |(what, folder, free): &(&str, PathBuf, Option<u64>)| match free {
+        Some(free) => format!("{} free for {what} (`{}`)", gib(*free), folder.display()),
+        None => format!("free space for {what} is unknown (`{}`)", folder.display()),
+    };
+    let detail = places.iter().map(describe).collect::<Vec<_>>().join(", ");
+    let is_short = |place: &&(&str, PathBuf, Option<u64>)| place.2.is_some_and(|free| free < MIN_FREE_BYTES);
+    if places.iter().any(|place| is_short(&place)) {
+        Finding::missing(detail).hint(format!(
+            "at least {} are needed; `termsmith clean` removes our images",
+            gib(MIN_FREE_BYTES)
+        ))
+    } else if places.iter().any(|(.., free)| free.is_none()) {
+        Finding::warn(detail)
+    } else {
+        Finding::ok(detail)
+    }
+}
+
+/// Does a sandbox fit into memory?
+pub(super) fn look_at_memory(context: &Context<'_>) -> Finding {
+    let meminfo = std::fs::read_to_string(context.system.path("/proc/meminfo")).unwrap_or_default();
+    judge_memory(&meminfo)
+}
+
+fn judge_memory(meminfo: &str) -> Finding {
+    let available = meminfo.lines().find_map(|line| {
+        let kib = line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim();
+        kib.parse::<u64>().ok()?.checked_mul(1024)
+    });
+    match available {
+        None => Finding::warn("available memory is unknown"),
+        Some(bytes) if bytes < MIN_MEMORY_BYTES => Finding::warn(format!("{} available", gib(bytes))).hint(
+            format!("tasks may be killed; {} hold one sandbox with default limits", gib(MIN_MEMORY_BYTES)),
+        ),
+        Some(bytes) => Finding::ok(format!("{} available", gib(bytes))),
+    }
+}
+
+/// How many processors may we use?
+pub(super) fn look_at_cores(_: &Context<'_>) -> Finding {
+    judge_cores(thread::available_parallelism().map_or(1, usize::from))
+}
+
+fn judge_cores(cores: usize) -> Finding {
+    match cores {
+        GOOD_CORES.. => Finding::ok(format!("{cores} cores")),
+        _ => Finding::warn(format!("{cores} core")).hint("runs go one task at a time"),
+    }
+}
+
+/// Can we write where the run should go?
+pub(super) fn look_at_output(context: &Context<'_>) -> Finding {
+    let out = absolute(context.out);
+    let nearest = nearest_existing(&out);
+    let shown = nearest.display();
+    if !nearest.is_dir() {
+        return Finding::missing(format!("`{shown}` is not a folder"))
+            .hint("choose another place with --out");
+    }
+    match access(&nearest, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Finding::ok(format!("`{}` can be written", out.display())),
+        Err(error) => {
+            Finding::missing(format!("`{shown}` cannot be written: {}", std::io::Error::from(error)))
+                .hint("choose another place with --out, or change its owner")
+        }
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The path itself, or the nearest of the folders around it that is there.
+fn nearest_existing(path: &Path) -> PathBuf {
+    path.ancestors().find(|folder| folder.exists()).unwrap_or(path).to_owned()
+}
+
+fn gib(bytes: u64) -> String {
+    // In tenths, rounded down: what is short must not look sufficient.
+    let tenths = u128::from(bytes) * 10 / (1 << 30);
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::super::fake::Machine;
+    use super::*;
+
+    #[test]
+    fn disks_are_judged_by_the_fullest() {
+        let place = |what, free| (what, PathBuf::from("/x"), free);
+        for (places, status, detail) in [
+            (vec![place("output", Some(5 << 30))], Status::Ok, "5.0 GiB free for output (`/x`)"),
+            (vec![place("output", Some((5 << 30) - 1))], Status::Missing, "4.9 GiB free for output (`/x`)"),
+            (
+                vec![place("output", Some(9 << 30)), place("images", Some(0))],
+                Status::Missing,
+                "9.0 GiB free for output (`/x`), 0.0 GiB free for images (`/x`)",
+            ),
+            (vec![place("output", None)], Status::Warn, "free space for output is unknown (`/x`)"),
+        ] {
+            let finding = judge_disk(&places);
+            assert_eq!((finding.status, finding.detail.as_str()), (status, detail));
+        }
+    }
+
+    #[test]
+    fn memory_is_what_is_available() {
+        for (meminfo, status, detail) in [
+            ("MemTotal:       24683000 kB\nMemAvailable:   23068672 kB\n", Status::Ok, "22.0 GiB available"),
+            ("MemAvailable:    1048576 kB\n", Status::Warn, "1.0 GiB available"),
+            ("MemFree: 1 kB\n", Status::Warn, "available memory is unknown"),
+            ("MemAvailable: 99999999999999999999 kB\n", Status::Warn, "available memory is unknown"),
+            ("", Status::Warn, "available memory is unknown"),
+        ] {
+            let finding = judge_memory(meminfo);
+            assert_eq!((finding.status, finding.detail.as_str()), (status, detail));
+        }
+    }
+
+    #[test]
+    fn one_core_is_a_warning() {
+        for (cores, status) in [(1, Status::Warn), (2, Status::Ok), (64, Status::Ok)] {
+            assert_eq!(judge_cores(cores).status, status);
+        }
+    }
+
+    #[test]
+    fn the_output_may_be_created_later() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        for (out, status) in [("", Status::Ok), ("a/b/c", Status::Ok), ("file/x", Status::Missing)] {
+            let finding =
+                look_at_output(&Context { system: &Machine::new().system(), out: &dir.path().join(out) });
+            assert_eq!(finding.status, status, "{out}: {}", finding.detail);
+        }
+        // Nobody writes here, not even root.
+        let finding =
+            look_at_output(&Context { system: &Machine::new().system(), out: Path::new("/proc/1/x") });
+        assert_eq!(finding.status, Status::Missing, "{}", finding.detail);
+    }
+}

@@ -1,0 +1,54 @@
+//! The order in which recipes take turns.
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng as _;
+use rand::rngs::ChaCha20Rng;
+use rand::seq::SliceRandom as _;
+
+use crate::model::{DomainId, Seed};
+
+/// A seeded cycle over all recipes, interleaved by domain: the first *D* turns hit *D* domains, and each cycle of *R* turns hits
+/// every one of the *R* recipes.
+pub(super) struct Cycle {
+    /// Places of the recipes, by domain.
+    domains: Vec<Vec<u32>>,
+    recipes: u32,
+    run_seed: Seed,
+}
+
+impl Cycle {
+    /// A cycle over recipes of which `domains` tells the domain of each.
+    pub(super) fn new<'a>(domains: impl Iterator<Item = &'a DomainId>, run_seed: Seed) -> Self {
+        let mut by_domain: BTreeMap<&DomainId, Vec<u32>> = BTreeMap::new();
+        let mut recipes = 0;
+        for domain in domains {
+            by_domain.entry(domain).or_default().push(recipes);
+            recipes += 1;
+        }
+        Self { domains: by_domain.into_values().collect(), recipes, run_seed }
+    }
+
+    /// The place of the recipe whose turn is `index`; `None` where there is no recipe.
+    pub(super) fn recipe_at(&self, index: u32) -> Option<usize> {
+        let round = index.checked_div(self.recipes)?;
+        let turn = (index % self.recipes) as usize;
+        self.order(round).get(turn).map(|place| *place as usize)
+    }
+
+    /// Each cycle has an order of its own. With one order for all, a shard `i/n` would hold always the same recipes whenever
+    /// *n* divides their number.
+    fn order(&self, round: u32) -> Vec<u32> {
+        let seed = self.run_seed.derive(&["cycle", &round.to_string()]);
+        let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
+        let mut domains = self.domains.clone();
+        domains.shuffle(&mut rng);
+        for recipes in &mut domains {
+            recipes.shuffle(&mut rng);
+        }
+        let longest = domains.iter().map(Vec::len).max().unwrap_or_default();
+        (0..longest)
+            .flat_map(|turn| domains.iter().filter_map(move |recipes| recipes.get(turn).copied()))
+            .collect()
+    }
+}

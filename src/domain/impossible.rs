@@ -1,0 +1,128 @@
+//! What the specs ask for and no recipe can make.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::plan::{Candidate, Domains, candidates};
+use super::{RecipeDecl, Recipes, Specs};
+use crate::model::{Difficulty, DomainId, EngineeringKind, RecipeId};
+
+/// A cell of the coverage grid that stays empty whatever the seed, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ImpossibleCell {
+    pub domain: DomainId,
+    pub cell: Cell,
+}
+
+/// What is out of reach in a domain.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cell {
+    /// The domain has no recipe at all.
+    Domain,
+    /// The recipe declares only kinds or difficulties to which the domain gives no weight.
+    Recipe(RecipeId),
+    /// No recipe poses this kind at any difficulty that the domain wants.
+    Kind(EngineeringKind),
+    /// No recipe poses this kind at this difficulty, though some do at another.
+    KindDifficulty(EngineeringKind, Difficulty),
+    /// No recipe exercises this skill.
+    Skill(String),
+}
+
+impl fmt::Display for ImpossibleCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let domain = &self.domain;
+        match &self.cell {
+            Cell::Domain => {
+                write!(f, "{domain} has no recipe; `termsmith new recipe {domain}/NAME` starts one")
+            }
+            Cell::Recipe(recipe) => {
+                write!(f, "{recipe} declares only kinds or difficulties to which {domain} gives no weight")
+            }
+            Cell::Kind(kind) => write!(f, "{domain}: no recipe poses {} tasks", kind.as_str()),
+            Cell::KindDifficulty(kind, difficulty) => {
+                write!(f, "{domain}: no recipe poses {} {} tasks", difficulty.as_str(), kind.as_str())
+            }
+            Cell::Skill(skill) => write!(f, "{domain}: no recipe exercises `{skill}`"),
+        }
+    }
+}
+
+/// Every cell that no recipe fills, by domain.
+pub(super) fn impossible_cells(specs: &Specs, recipes: &Recipes, domains: &Domains) -> Vec<ImpossibleCell> {
+    let mut by_domain: BTreeMap<&DomainId, Vec<Candidate<'_>>> = BTreeMap::new();
+    for candidate in candidates(specs, recipes, domains) {
+        by_domain.entry(candidate.domain).or_default().push(candidate);
+    }
+    let mut cells = Vec::new();
+    for (domain, spec) in specs.iter().filter(|(id, _)| domains.contains(id)) {
+        let mut add = |cell| cells.push(ImpossibleCell { domain: domain.clone(), cell });
+        let Some(recipes) = by_domain.get(domain) else {
+            add(Cell::Domain);
+            continue;
+        };
+        for recipe in recipes.iter().filter(|recipe| !recipe.is_usable()) {
+            add(Cell::Recipe(recipe.id.clone()));
+        }
+        for kind in wanted(&spec.kinds) {
+            let poses = |level: &Difficulty| {
+                let fits =
+                    |decl: &RecipeDecl| decl.kinds.contains(&kind) && decl.difficulties.contains(level);
+                recipes.iter().any(|recipe| fits(recipe.decl))
+            };
+            let (posed, missing): (Vec<_>, Vec<_>) = wanted(&spec.difficulty).partition(poses);
+            if posed.is_empty() {
+                add(Cell::Kind(kind));
+            } else {
+                missing.into_iter().for_each(|level| add(Cell::KindDifficulty(kind, level)));
+            }
+        }
+        for skill in &spec.skills {
+            if !recipes.iter().any(|recipe| recipe.is_usable() && recipe.decl.skills.contains(&skill.id)) {
+                add(Cell::Skill(skill.id.clone()));
+            }
+        }
+    }
+    cells
+}
+
+/// What a mix gives any weight.
+fn wanted<T: Copy>(mix: &BTreeMap<T, f64>) -> impl Iterator<Item = T> {
+    mix.iter().filter(|(_, weight)| **weight > 0.0).map(|(item, _)| *item)
+}
+
+/// The cells as text for people: a line for each domain, which says what a new recipe could fill.
+pub fn gaps(cells: &[ImpossibleCell]) -> String {
+    let mut by_domain: BTreeMap<&DomainId, Vec<&ImpossibleCell>> = BTreeMap::new();
+    for cell in cells {
+        by_domain.entry(&cell.domain).or_default().push(cell);
+    }
+    let mut out = String::new();
+    for (domain, cells) in by_domain {
+        let pick = |of: fn(&Cell) -> Option<String>| {
+            cells.iter().filter_map(|cell| of(&cell.cell)).collect::<Vec<_>>()
+        };
+        let posed = pick(|cell| match cell {
+            Cell::Kind(kind) => Some(kind.as_str().to_owned()),
+            Cell::KindDifficulty(kind, level) => Some(format!("{} {}", level.as_str(), kind.as_str())),
+            _ => None,
+        });
+        let skills = pick(|cell| match cell {
+            Cell::Skill(skill) => Some(skill.clone()),
+            _ => None,
+        });
+        let lists = [("no recipe poses", posed), ("no recipe exercises", skills)];
+        let lists = lists.iter().filter(|(_, list)| !list.is_empty());
+        let lists: Vec<_> = lists.map(|(what, list)| format!("{what} {}", list.join(", "))).collect();
+        for cell in cells.iter().filter(|cell| matches!(cell.cell, Cell::Domain | Cell::Recipe(_))) {
+            out += &format!("{cell}\n");
+        }
+        if !lists.is_empty() {
+            out += &format!("{domain}: {}\n", lists.join("; "));
+        }
+    }
+    out
+}

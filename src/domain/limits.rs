@@ -1,0 +1,64 @@
+//! Limits that a spec states, over those that it does not.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::source::{Source, at};
+use crate::model::Limits;
+
+/// The keys of [`Limits`], each of which may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitOverrides {
+    /// CPU cores.
+    pub cpus: Option<f64>,
+    /// Memory in MiB.
+    pub memory_mb: Option<u32>,
+    /// Disk that the container may write, in MiB.
+    pub storage_mb: Option<u32>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// Seconds for the image build.
+    pub build_timeout_sec: Option<u32>,
+    /// Seconds for one solver.
+    pub agent_timeout_sec: Option<u32>,
+    /// Seconds for one verification.
+    pub verifier_timeout_sec: Option<u32>,
+}
+
+impl LimitOverrides {
+    /// These limits, and `base` where nothing is stated.
+    pub fn over(&self, base: &Limits) -> Limits {
+        Limits {
+            cpus: self.cpus.unwrap_or(base.cpus),
+            memory_mb: self.memory_mb.unwrap_or(base.memory_mb),
+            storage_mb: self.storage_mb.unwrap_or(base.storage_mb),
+            pids: self.pids.unwrap_or(base.pids),
+            build_timeout_sec: self.build_timeout_sec.unwrap_or(base.build_timeout_sec),
+            agent_timeout_sec: self.agent_timeout_sec.unwrap_or(base.agent_timeout_sec),
+            verifier_timeout_sec: self.verifier_timeout_sec.unwrap_or(base.verifier_timeout_sec),
+        }
+    }
+
+    /// Limits under which nothing can run.
+    pub(super) fn check(&self, source: &Source<'_>) -> Vec<Problem> {
+        let whole = [
+            ("memory_mb", self.memory_mb),
+            ("storage_mb", self.storage_mb),
+            ("pids", self.pids),
+            ("build_timeout_sec", self.build_timeout_sec),
+            ("agent_timeout_sec", self.agent_timeout_sec),
+            ("verifier_timeout_sec", self.verifier_timeout_sec),
+        ];
+        let zero = whole.into_iter().filter(|(_, limit)| *limit == Some(0)).map(|(key, _)| key);
+        let cpus = self.cpus.filter(|cpus| !(cpus.is_finite() && *cpus > 0.0)).map(|_| "cpus");
+        zero.chain(cpus)
+            .map(|key| {
+                source
+                    .problem(at!["limits", key], format!("limit `{key}` is not a positive number"))
+                    .hint("leave the key out to take the default")
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,45 @@
+//! Domain specs, recipe declarations, and the plan that follows from them.
+//!
+//! Everything here is pure but for reading [`crate::assets::Assets`]: text in, typed declarations or problems with file, line
+//! and advice out; declarations and a seed in, blueprints out. What a recipe renders to is not known here.
+
+mod coverage;
+mod cycle;
+mod impossible;
+mod limits;
+mod load;
+mod operation;
+mod param;
+mod plan;
+mod problem;
+mod recipe_decl;
+mod recipe_files;
+mod scaffold;
+mod shard;
+mod source;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use coverage::{Coverage, CoverageCell, DomainCoverage, coverage};
+pub use impossible::{Cell, ImpossibleCell, gaps};
+pub use limits::LimitOverrides;
+pub use load::{load_domains, load_recipe, load_recipes};
+pub use operation::Operation;
+pub use param::{Param, ParamRange};
+pub use plan::{Domains, Plan, UnknownDomain, plan};
+pub use problem::{DomainError, Position, Problem};
+pub use recipe_decl::{RecipeDecl, Recipes, SubjectDecl, WrongDecl};
+pub use scaffold::{ScaffoldError, new_domain, new_recipe};
+pub use shard::{Shard, ShardError};
+pub use spec::{DomainSpec, Fixture, Persona, Skill, Specs, VerifierKind};
+
+/// JSON Schema of `domains/<id>.toml`.
+pub fn domain_schema() -> schemars::Schema {
+    schemars::schema_for!(DomainSpec)
+}
+
+/// JSON Schema of a recipe's `recipe.toml`.
+pub fn recipe_schema() -> schemars::Schema {
+    schemars::schema_for!(RecipeDecl)
+}

@@ -1,0 +1,156 @@
+//! From specs and recipes to blueprints.
+//!
+//! Blueprint *i* is a function of specs, recipes, run seed and *i* alone: not of how many are asked for, and not of the ones
+//! before it. So a run can be widened, split and resumed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::Serialize;
+
+use super::cycle::Cycle;
+use super::impossible::{ImpossibleCell, impossible_cells};
+use super::problem::suggest;
+use super::shard::Shard;
+use super::{DomainSpec, RecipeDecl, Recipes, Specs};
+use crate::model::{Blueprint, DomainId, RecipeId, Seed};
+
+/// Blueprints, and what no recipe can make.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// In order of index, from 0.
+    pub blueprints: Vec<Blueprint>,
+    /// Cells that the specs want and no recipe fills.
+    pub impossible: Vec<ImpossibleCell>,
+}
+
+/// Which domains a plan is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Domains {
+    All,
+    Only(BTreeSet<DomainId>),
+}
+
+/// A domain was asked for that has no spec.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown domain `{name}`\nhint: {hint}")]
+pub struct UnknownDomain {
+    pub name: String,
+    pub hint: String,
+}
+
+impl Domains {
+    /// The named ones; all of them where none is named.
+    pub fn named(specs: &Specs, names: &[String]) -> Result<Self, UnknownDomain> {
+        let find = |name: &String| {
+            let known = || specs.keys().map(DomainId::as_str);
+            let unknown = || UnknownDomain { name: name.clone(), hint: suggest(name, known()) };
+            specs.keys().find(|id| id.as_str() == name).cloned().ok_or_else(unknown)
+        };
+        let only: BTreeSet<_> = names.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(if only.is_empty() { Self::All } else { Self::Only(only) })
+    }
+
+    /// Whether `id` is one of them.
+    pub fn contains(&self, id: &DomainId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(ids) => ids.contains(id),
+        }
+    }
+}
+
+/// The first `count` blueprints of a run.
+///
+/// The recipe is the first axis: a seeded cycle over all recipes, interleaved by domain. The other axes are sampled from what
+/// the recipe declares, weighted by its domain.
+pub fn plan(specs: &Specs, recipes: &Recipes, run_seed: Seed, count: u32, domains: &Domains) -> Plan {
+    let usable: Vec<_> = candidates(specs, recipes, domains).filter(Candidate::is_usable).collect();
+    let cycle = Cycle::new(usable.iter().map(|candidate| candidate.domain), run_seed);
+    let blueprints = (0..count).filter_map(|index| {
+        let candidate = usable.get(cycle.recipe_at(index)?)?;
+        candidate.blueprint(run_seed, index)
+    });
+    Plan { blueprints: blueprints.collect(), impossible: impossible_cells(specs, recipes, domains) }
+}
+
+impl Plan {
+    /// The blueprints of one shard, in order.
+    pub fn shard(&self, shard: Shard) -> impl Iterator<Item = &Blueprint> {
+        self.blueprints.iter().filter(move |blueprint| shard.contains(blueprint.index))
+    }
+}
+
+/// A recipe with the spec of its domain.
+pub(super) struct Candidate<'a> {
+    pub(super) domain: &'a DomainId,
+    pub(super) spec: &'a DomainSpec,
+    pub(super) id: &'a RecipeId,
+    pub(super) decl: &'a RecipeDecl,
+}
+
+/// Recipes of the wanted domains, by id.
+pub(super) fn candidates<'a>(
+    specs: &'a Specs,
+    recipes: &'a Recipes,
+    domains: &'a Domains,
+) -> impl Iterator<Item = Candidate<'a>> {
+    recipes.iter().filter_map(|(id, decl)| {
+        let (domain, _) = id.0.split_once('/')?;
+        let (domain, spec) = specs.get_key_value(&DomainId::from(domain))?;
+        domains.contains(domain).then_some(Candidate { domain, spec, id, decl })
+    })
+}
+
+impl Candidate<'_> {
+    /// Whether the domain wants anything that the recipe declares.
+    pub(super) fn is_usable(&self) -> bool {
+        let wanted = |weight: Option<&f64>| weight.is_some_and(|weight| *weight > 0.0);
+        self.decl.kinds.iter().any(|kind| wanted(self.spec.kinds.get(kind)))
+            && self.decl.difficulties.iter().any(|level| wanted(self.spec.difficulty.get(level)))
+    }
+
+    fn blueprint(&self, run_seed: Seed, index: u32) -> Option<Blueprint> {
+        let seed = run_seed.derive(&["blueprint", self.domain.as_str(), &index.to_string()]);
+        // One generator for each axis: a longer list of personas must not move the language.
+        let axis = |name: &str| ChaCha20Rng::seed_from_u64(seed.derive(&["axis", name]).0);
+        let operations = self.spec.operations(&self.decl.skills);
+        Some(Blueprint {
+            index,
+            seed,
+            domain: self.domain.clone(),
+            recipe: self.id.clone(),
+            skills: self.decl.skills.clone(),
+            operations: operations.into_iter().map(|operation| operation.as_str().to_owned()).collect(),
+            kind: *weighted(&self.decl.kinds, &self.spec.kinds, &mut axis("kind"))?,
+            persona: uniform(&self.spec.personas, &mut axis("persona"))?.id.clone(),
+            language: uniform(&self.decl.languages, &mut axis("language"))?.clone(),
+            difficulty: *weighted(&self.decl.difficulties, &self.spec.difficulty, &mut axis("difficulty"))?,
+            fixture: uniform(&self.decl.fixtures, &mut axis("fixture"))?.clone(),
+            verifier: uniform(&self.decl.verifiers, &mut axis("verifier"))?.clone(),
+        })
+    }
+}
+
+fn uniform<'a, T>(items: &'a [T], rng: &mut ChaCha20Rng) -> Option<&'a T> {
+    // `u32`: ranges of `usize` give other numbers on other machines.
+    let len = u32::try_from(items.len()).ok().filter(|len| *len > 0)?;
+    items.get(rng.random_range(0..len) as usize)
+}
+
+/// One of `items` with probability in proportion to its weight; `None` where no weight is positive.
+fn weighted<'a, T: Ord>(items: &'a [T], weights: &BTreeMap<T, f64>, rng: &mut ChaCha20Rng) -> Option<&'a T> {
+    let weigh = |item: &'a T| Some((item, weights.get(item).copied().filter(|weight| *weight > 0.0)?));
+    let positive: Vec<_> = items.iter().filter_map(weigh).collect();
+    let total: f64 = positive.iter().map(|(_, weight)| weight).sum();
+    let mut left = rng.random::<f64>() * total;
+    for (item, weight) in &positive {
+        left -= weight;
+        if left < 0.0 {
+            return Some(item);
+        }
+    }
+    // Only rounding leads here.
+    positive.last().map(|(item, _)| *item)
+}

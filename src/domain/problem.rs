@@ -1,0 +1,162 @@
+//! What is wrong in a spec, said so that the author can go to the line and mend it.
+
+use std::fmt;
+
+/// One thing wrong in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file as a person finds it.
+    pub file: String,
+    /// Where in it; `None` when the file as a whole is at fault.
+    pub at: Option<Position>,
+    /// A lower-case fragment.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+}
+
+/// Specs that cannot be used. Every problem that could be found at once is in it; there is at least one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", listed(.problems))]
+pub struct DomainError {
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some(Position { line, column }) => write!(f, "{}:{line}:{column}: {}", self.file, self.message)?,
+            None => write!(f, "{}: {}", self.file, self.message)?,
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Problem {
+    /// The same problem with advice.
+    #[must_use]
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<Problem> for DomainError {
+    fn from(problem: Problem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+impl DomainError {
+    /// `value` if nothing is wrong.
+    pub(super) fn unless<T>(problems: Vec<Problem>, value: T) -> Result<T, Self> {
+        if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
+    }
+}
+
+fn listed(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl Position {
+    /// The place of byte `offset` in `text`.
+    pub(super) fn of(text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+/// Advice for a word that is none of `known`: the nearest one if one is near, else all of them.
+pub(super) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.into_iter().collect();
+    // A third of the letters may differ: `bugfix` is near `bug-fix`, and `log` is not near `lua`.
+    let near = (word.chars().count() / 3).max(1);
+    let mut begin = known.iter().filter(|candidate| !word.is_empty() && candidate.starts_with(word));
+    if let (Some(candidate), None) = (begin.next(), begin.next()) {
+        return format!("did you mean `{candidate}`?");
+    }
+    let distances = known.iter().map(|candidate| (edit_distance(word, candidate), *candidate));
+    match distances.min() {
+        Some((distance, candidate)) if distance <= near => format!("did you mean `{candidate}`?"),
+        Some(_) => format!("known are {}", quoted(&known)),
+        None => "nothing is declared to choose from".to_owned(),
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<_>, Vec<_>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replace = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replace.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                let swap: usize = before_last[j - 2];
+                best = best.min(swap + 1);
+            }
+            row.push(best);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edit_distances() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("skils", "skills", 1),
+            ("bugfix", "bug-fix", 1),
+            ("moniotring", "monitoring", 1),
+            ("kitten", "sitting", 3),
+            ("straße", "strasse", 2),
+        ] {
+            assert_eq!(edit_distance(a, b), expected, "{a} {b}");
+            assert_eq!(edit_distance(b, a), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn suggestions() {
+        let known = ["easy", "medium", "hard"];
+        for (word, expected) in [
+            ("esay", "did you mean `easy`?"),
+            ("medum", "did you mean `medium`?"),
+            ("med", "did you mean `medium`?"),
+            ("impossible", "known are `easy`, `medium`, `hard`"),
+        ] {
+            assert_eq!(suggest(word, known), expected);
+        }
+    }
+
+    #[test]
+    fn positions_count_characters() {
+        for (offset, line, column) in [(0, 1, 1), (3, 1, 3), (4, 2, 1), (99, 2, 3)] {
+            assert_eq!(Position::of("äb\ncd", offset), Position { line, column }, "{offset}");
+        }
+    }
+}

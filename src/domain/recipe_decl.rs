@@ -1,0 +1,264 @@
+//! `recipe.toml`: what a recipe is good for, and what changes from task to task.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rand::rngs::ChaCha20Rng;
+use rand::{Rng as _, SeedableRng as _};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::load::{check_base, is_kebab_case, repeated};
+use super::param::{Param, ParamFile, ParamRange};
+use super::problem::{DomainError, Problem, suggest};
+use super::source::{Source, at};
+use super::{DomainSpec, LimitOverrides};
+use crate::model::{Difficulty, EngineeringKind, Profile, RecipeId, Seed};
+
+/// All recipes of a run.
+pub type Recipes = BTreeMap<RecipeId, RecipeDecl>;
+
+/// What `recipe.toml` declares.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "termsmith recipe declaration")]
+pub struct RecipeDecl {
+    /// The author's version of the recipe, from 1: bumped when its output changes.
+    pub version: u32,
+    /// What the task is, in a few words.
+    pub title: String,
+    /// Engineering kinds that it can pose.
+    pub kinds: Vec<EngineeringKind>,
+    /// Difficulties that it can pose.
+    pub difficulties: Vec<Difficulty>,
+    /// Languages of the domain spec that it can ask for.
+    pub languages: Vec<String>,
+    /// One to four skills of the domain spec, all of which each task exercises.
+    pub skills: Vec<String>,
+    /// Fixtures of the domain spec that it can make.
+    pub fixtures: Vec<String>,
+    /// Verifier kinds of the domain spec that its tests use.
+    pub verifiers: Vec<String>,
+    /// Base image: a folder in `templates/bases/`.
+    pub base: String,
+    /// Capability profile of the solver's container.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Limits that differ from the domain's.
+    #[serde(default)]
+    pub limits: LimitOverrides,
+    /// What of the solver's container is judged.
+    pub subject: SubjectDecl,
+    /// Parameters that change the problem.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ParamFile>")]
+    pub params: BTreeMap<String, Param>,
+    /// Solutions that look right and miss a requirement.
+    pub wrong: Vec<WrongDecl>,
+}
+
+/// What of the solver's container is judged.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectDecl {
+    /// Absolute folders that are carried to the verifier. The first one is the work directory.
+    pub roots: Vec<String>,
+    /// Whether the tests run programs that the solver left.
+    #[serde(default)]
+    pub programs: bool,
+    /// Shell command that starts services in the subject container before the tests.
+    pub bring_up: Option<String>,
+}
+
+/// One `wrong/<name>.sh`.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WrongDecl {
+    /// Kebab-case; the script's name.
+    pub name: String,
+    /// The requirement that it misses.
+    pub why: String,
+}
+
+impl RecipeDecl {
+    /// More skills than this are a list of everything that happens to occur.
+    pub const MOST_SKILLS: usize = 4;
+
+    /// Fewer known wrong solutions tell too little about the tests.
+    pub const FEWEST_WRONG: usize = 3;
+
+    /// Reads the `recipe.toml` of `id`, and checks what can be checked without its domain.
+    pub fn parse(id: &RecipeId, text: &str) -> Result<Self, DomainError> {
+        Self::read(&Source::parse(format!("templates/recipes/{id}/recipe.toml"), text)?)
+    }
+
+    pub(super) fn read(source: &Source<'_>) -> Result<Self, DomainError> {
+        let decl: Self = source.read()?;
+        DomainError::unless(decl.check_alone(source), decl)
+    }
+
+    /// One value for each parameter. Each has a generator of its own, so that adding one changes no other.
+    pub fn draw(&self, difficulty: Difficulty, rng: &mut ChaCha20Rng) -> BTreeMap<String, Value> {
+        let seed = Seed(rng.next_u64());
+        let value = |name: &String, param: &Param| {
+            param.draw(difficulty, &mut ChaCha20Rng::seed_from_u64(seed.derive(&[name]).0))
+        };
+        self.params.iter().map(|(name, param)| (name.clone(), value(name, param))).collect()
+    }
+
+    /// Names of the parameters that the instruction states.
+    pub fn public_names(&self) -> Vec<String> {
+        self.params.iter().filter(|(_, param)| param.public).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn check_alone(&self, source: &Source<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut complain = |problem: Problem| problems.push(problem);
+        if self.version == 0 {
+            complain(source.problem(at!["version"], "versions count from 1"));
+        }
+        if self.title.trim().is_empty() {
+            complain(source.problem(at!["title"], "`title` is empty"));
+        }
+        for (key, empty) in [("kinds", self.kinds.is_empty()), ("difficulties", self.difficulties.is_empty())]
+        {
+            if empty {
+                complain(source.problem(at![key], format!("`{key}` is empty")));
+            }
+        }
+        for (key, list) in self.word_lists() {
+            if list.is_empty() {
+                complain(source.problem(at![key], format!("`{key}` is empty")));
+            }
+        }
+        if self.skills.len() > Self::MOST_SKILLS {
+            let message = format!("{} skills are too many", self.skills.len());
+            let hint = format!("name the one to {} that the task is about", Self::MOST_SKILLS);
+            complain(source.problem(at!["skills"], message).hint(hint));
+        }
+        if self.wrong.len() < Self::FEWEST_WRONG {
+            let message = format!("{} known wrong solutions are too few", self.wrong.len());
+            let hint = format!("declare at least {}, each missing one requirement", Self::FEWEST_WRONG);
+            complain(source.problem(at!["wrong"], message).hint(hint));
+        }
+        for (place, wrong) in self.wrong.iter().enumerate() {
+            if !is_kebab_case(&wrong.name) {
+                let problem =
+                    source.problem(at!["wrong", place, "name"], format!("`{}` is no name", wrong.name));
+                complain(problem.hint("names are kebab-case: lower-case letters, digits and single hyphens"));
+            }
+            if wrong.why.trim().is_empty() {
+                complain(
+                    source.problem(at!["wrong", place, "why"], format!("`why` of `{}` is empty", wrong.name)),
+                );
+            }
+        }
+        problems.extend(self.check_subject(source));
+        problems.extend(self.check_params(source));
+        problems.extend(self.limits.check(source));
+        let kinds = self.kinds.iter().map(|kind| kind.as_str());
+        let difficulties = self.difficulties.iter().map(|level| level.as_str());
+        let in_list = |key: &'static str, place: usize| vec![key.into(), place.into()];
+        problems
+            .extend(repeated(source, kinds.enumerate().map(|(place, word)| (in_list("kinds", place), word))));
+        problems.extend(repeated(
+            source,
+            difficulties.enumerate().map(|(place, word)| (in_list("difficulties", place), word)),
+        ));
+        for (key, list) in self.word_lists() {
+            problems.extend(repeated(
+                source,
+                list.iter().enumerate().map(|(place, word)| (in_list(key, place), &**word)),
+            ));
+        }
+        let names = self.wrong.iter().enumerate();
+        let names =
+            names.map(|(place, wrong)| (vec!["wrong".into(), place.into(), "name".into()], &*wrong.name));
+        problems.extend(repeated(source, names));
+        problems
+    }
+
+    fn check_subject(&self, source: &Source<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.subject.roots.is_empty() {
+            let problem = source.problem(at!["subject", "roots"], "`roots` is empty");
+            problems.push(problem.hint("name at least the work directory, `/app`"));
+        }
+        for (place, root) in self.subject.roots.iter().enumerate() {
+            let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+            if !root.strip_prefix('/').is_some_and(|rest| rest.split('/').all(plain)) {
+                let problem = source.problem(at!["subject", "roots", place], format!("`{root}` is no root"));
+                problems.push(
+                    problem.hint("roots are absolute folders such as `/app`, without `..` and trailing `/`"),
+                );
+            }
+        }
+        if self.subject.bring_up.is_some() && !self.subject.programs {
+            let problem = source.problem(at!["subject", "bring_up"], "`bring_up` without `programs`");
+            problems.push(
+                problem.hint(
+                    "services are started only where the subject's programs run: set `programs = true`",
+                ),
+            );
+        }
+        problems
+    }
+
+    fn check_params(&self, source: &Source<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, param) in &self.params {
+            let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+            if !(name.starts_with(|first: char| first.is_ascii_lowercase()) && name.bytes().all(letters)) {
+                let problem = source.problem(at!["params", name], format!("`{name}` is no parameter name"));
+                problems
+                    .push(problem.hint(
+                        "templates write `p.name`: lower-case letters, digits and `_`, a letter first",
+                    ));
+            }
+            if let ParamRange::ByDifficulty(values) = &param.range {
+                for level in self.difficulties.iter().filter(|level| !values.contains_key(level)) {
+                    let message = format!("parameter `{name}` has no value for `{}`", level.as_str());
+                    let hint = "give one for each of `difficulties`";
+                    problems.push(source.problem(at!["params", name], message).hint(hint));
+                }
+            }
+        }
+        problems
+    }
+
+    /// What must fit the domain that the recipe lies in.
+    pub(super) fn check_against(
+        &self,
+        source: &Source<'_>,
+        spec: &DomainSpec,
+        bases: &BTreeSet<String>,
+    ) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (key, list) in self.word_lists() {
+            let known: Vec<&str> = match key {
+                "languages" => spec.languages.iter().map(String::as_str).collect(),
+                "skills" => spec.skills.iter().map(|skill| skill.id.as_str()).collect(),
+                "fixtures" => spec.fixtures.iter().map(|fixture| fixture.id.as_str()).collect(),
+                _ => spec.verifiers.iter().map(|kind| kind.id.as_str()).collect(),
+            };
+            for (place, word) in list.iter().enumerate().filter(|(_, word)| !known.contains(&word.as_str())) {
+                let message = format!("`{word}` is not among the domain's {key}");
+                problems.push(
+                    source.problem(at![key, place], message).hint(suggest(word, known.iter().copied())),
+                );
+            }
+        }
+        problems.extend(check_base(source, &self.base, bases));
+        problems
+    }
+
+    /// The lists whose words the domain spec declares.
+    fn word_lists(&self) -> [(&'static str, &Vec<String>); 4] {
+        [
+            ("languages", &self.languages),
+            ("skills", &self.skills),
+            ("fixtures", &self.fixtures),
+            ("verifiers", &self.verifiers),
+        ]
+    }
+}

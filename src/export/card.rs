@@ -1,0 +1,167 @@
+//! The dataset card: `README.md` of the data folder, whose front matter tells loaders which files make which config.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::DataType;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, syntax::SyntaxConfig};
+use serde::Serialize;
+
+use super::row::Row;
+use super::{ConfigSummary, ExportOptions};
+use crate::model::DomainId;
+
+/// The template that is used unless [`ExportOptions::card_template`] names another one.
+const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
+
+/// What went through an export, by domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Tasks with at least one rollout.
+    pub tasks: u64,
+    pub rollouts: u64,
+    pub passing: u64,
+    pub sft: u64,
+    pub pref_dmpo: u64,
+}
+
+/// What the template sees.
+#[derive(Serialize)]
+struct Context<'a> {
+    title: &'a str,
+    licence: &'static str,
+    version: &'static str,
+    size_category: &'static str,
+    configs: Vec<Config<'a>>,
+    domains: &'a BTreeMap<DomainId, Counts>,
+    total: Counts,
+    sft_filter: super::sft::Filter,
+    gamma: f64,
+    pair_policy: String,
+}
+
+#[derive(Serialize)]
+struct Config<'a> {
+    name: &'a str,
+    rows: u64,
+    bytes: u64,
+    files: usize,
+    columns: Vec<Described>,
+}
+
+/// A column as the card lists it.
+#[derive(Serialize)]
+struct Described {
+    name: String,
+    r#type: String,
+    nullable: bool,
+    about: &'static str,
+}
+
+/// The text of the card.
+pub(super) fn render(
+    configs: &[ConfigSummary],
+    domains: &BTreeMap<DomainId, Counts>,
+    options: &ExportOptions,
+) -> Result<String, Box<Error>> {
+    let described = |config: &ConfigSummary| match config.name {
+        super::pref_dmpo::Row::CONFIG => describe::<super::pref_dmpo::Row>(),
+        _ => describe::<super::sft::Row>(),
+    };
+    let rows = configs.iter().map(|config| config.rows).sum();
+    let context = Context {
+        title: &options.title,
+        licence: super::DATA_LICENCE,
+        version: env!("CARGO_PKG_VERSION"),
+        size_category: size_category(rows),
+        configs: configs
+            .iter()
+            .map(|config| Config {
+                name: config.name,
+                rows: config.rows,
+                bytes: config.bytes,
+                files: config.files.len(),
+                columns: described(config),
+            })
+            .collect(),
+        domains,
+        total: total(domains),
+        sft_filter: options.sft,
+        gamma: options.gamma.get(),
+        pair_policy: options.pairs.describe(),
+    };
+    let template = options.card_template.as_deref().unwrap_or(TEMPLATE);
+    Ok(environment()?.render_named_str("dataset_card.md.j2", template, Value::from(Serde(&context)))?)
+}
+
+fn environment() -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_syntax(
+        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
+    );
+    Ok(environment)
+}
+
+fn total(domains: &BTreeMap<DomainId, Counts>) -> Counts {
+    domains.values().fold(Counts::default(), |sum, counts| Counts {
+        tasks: sum.tasks + counts.tasks,
+        rollouts: sum.rollouts + counts.rollouts,
+        passing: sum.passing + counts.passing,
+        sft: sum.sft + counts.sft,
+        pref_dmpo: sum.pref_dmpo + counts.pref_dmpo,
+    })
+}
+
+fn describe<R: Row>() -> Vec<Described> {
+    let columns = R::columns().into_iter().map(|column| Described {
+        name: column.field.name().clone(),
+        r#type: type_name(column.field.data_type()),
+        nullable: column.field.is_nullable(),
+        about: column.about,
+    });
+    columns.collect()
+}
+
+fn type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Utf8 => "string".to_owned(),
+        DataType::Float64 => "double".to_owned(),
+        DataType::Boolean => "bool".to_owned(),
+        DataType::List(item) => format!("list<{}>", type_name(item.data_type())),
+        DataType::Struct(fields) => {
+            let names: Vec<_> = fields.iter().map(|field| field.name().as_str()).collect();
+            format!("struct<{}>", names.join(", "))
+        }
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// The Hugging Face Hub's bucket for a number of rows.
+fn size_category(rows: u64) -> &'static str {
+    match rows {
+        0..1_000 => "n<1K",
+        1_000..10_000 => "1K<n<10K",
+        10_000..100_000 => "10K<n<100K",
+        100_000..1_000_000 => "100K<n<1M",
+        1_000_000..10_000_000 => "1M<n<10M",
+        _ => "n>10M",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_categories() {
+        let check = |rows, expect| assert_eq!(size_category(rows), expect, "{rows}");
+        check(0, "n<1K");
+        check(999, "n<1K");
+        check(1_000, "1K<n<10K");
+        check(99_999, "10K<n<100K");
+        check(9_999_999, "1M<n<10M");
+        check(u64::MAX, "n>10M");
+    }
+}

@@ -1,0 +1,74 @@
+//! Rollouts for tests. `tests/export.rs` includes this file too.
+
+use crate::model::{
+    Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind, Outcome, Rewards,
+    Rollout, Seed, ShellOutcome, TaskName, TrajectoryRecord, Turn, Verdict,
+};
+
+/// Checks of every verdict made here.
+pub(crate) const CHECKS: u32 = 8;
+
+/// A blueprint of `domain`, the `index`th of its run.
+pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
+    Blueprint {
+        index,
+        seed: Seed(1000 + u64::from(index)),
+        domain: DomainId::from(domain),
+        recipe: format!("{domain}/roll-up").as_str().into(),
+        skills: vec!["log-analysis".to_owned(), "aggregation".to_owned()],
+        operations: vec!["data-processing".to_owned(), "file-system".to_owned()],
+        kind: EngineeringKind::FromScratch,
+        persona: "site reliability engineer".to_owned(),
+        language: "python".to_owned(),
+        difficulty: Difficulty::Medium,
+        fixture: "web-logs".to_owned(),
+        verifier: "recompute".to_owned(),
+    }
+}
+
+/// A rollout of task `index` that ran `commands` commands and submitted, with `passed` of [`CHECKS`] checks passed.
+pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, passed: u32) -> Rollout {
+    let mut turns: Vec<Turn> = (0..commands)
+        .map(|number| Turn {
+            thought: format!("Attempt {attempt}: I look at part {number}."),
+            command: Some(format!("sed -n '{number}p' /app/access.log")),
+            outcome: Some(ShellOutcome::Exited(0)),
+        })
+        .collect();
+    turns.push(Turn { thought: "The report is complete.".to_owned(), command: None, outcome: None });
+    let checks = (0..CHECKS)
+        .map(|number| CheckResult { id: CheckId(format!("test_{number}")), passed: number < passed })
+        .collect();
+    let ratio = f64::from(passed) / f64::from(CHECKS);
+    Rollout {
+        id: format!("{index:08x}{attempt:08x}"),
+        record: TrajectoryRecord {
+            task: TaskName(format!("{}-roll-up-{index}", domain.replace('_', "-"))),
+            task_digest: format!("sha256:{index:064x}"),
+            environment_digest: format!("blake3:{index:064x}"),
+            attempt,
+            actor: Actor::Scripted { failure: None },
+            system: "You work in a terminal.".to_owned(),
+            prompt: format!("Roll up /app/access.log, task {index}."),
+            turns,
+            end: End::Submitted,
+            verdict: Verdict::from_checks(checks),
+        },
+        blueprint: blueprint(domain, index),
+        observations: (0..commands).map(|number| format!("GET /a {number}\n[exit status 0]")).collect(),
+        rewards: Some(Rewards {
+            binary: if passed == CHECKS { 1.0 } else { 0.0 },
+            pass_ratio: ratio,
+            f2p: ratio,
+            p2p: 1.0,
+        }),
+        looping: false,
+    }
+}
+
+/// The same rollout, ended by an engine failure: nothing was measured.
+pub(crate) fn unmeasured(mut rollout: Rollout) -> Rollout {
+    rollout.record.verdict = Verdict::without_checks(Outcome::Infra, "the engine stopped answering");
+    rollout.rewards = None;
+    rollout
+}

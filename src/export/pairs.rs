@@ -1,0 +1,383 @@
+//! Which rollouts of a task stand against each other as chosen and rejected.
+//!
+//! The choice is a pure function of one task's rollouts and a policy, and the policy stands on every exported row.
+
+use serde::Serialize;
+
+use crate::model::{Rewards, Rollout};
+
+/// How pairs are made. Every knob is written into the rows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairPolicy {
+    pub name: String,
+    /// The reward that is compared.
+    pub reward: RewardKind,
+    /// Least difference of the two rewards. The chosen one is always strictly greater, whatever stands here.
+    pub min_margin: f64,
+    pub max_pairs_per_task: usize,
+    /// The longer side has at most this many times the turns of the shorter one, so that length is not what is learnt.
+    pub max_turn_ratio: f64,
+    pub looping: Looping,
+    pub prefer: Preference,
+}
+
+/// A reward that pairs compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewardKind {
+    /// Share of checks that passed, as LiteCoder-Terminal pairs.
+    PassRatio,
+    /// 1 when every check passed, else 0.
+    Binary,
+}
+
+/// What becomes of trajectories with a mechanical loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Looping {
+    /// They are left out. As losers they teach little: DMPO's clean losing sides beat noisy ones by 5 to 11 % (its §5.4).
+    /// As winners they would teach to loop.
+    Drop,
+    Keep,
+}
+
+/// Which pairs come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preference {
+    /// The highest rejected reward below the chosen one: what tells the two apart is then what matters.
+    NearMiss,
+    /// The lowest rejected reward.
+    WidestMargin,
+}
+
+impl Default for PairPolicy {
+    fn default() -> Self {
+        Self {
+            name: "near-miss".to_owned(),
+            reward: RewardKind::PassRatio,
+            min_margin: 0.0,
+            // A task with many attempts must not outweigh the others.
+            max_pairs_per_task: 4,
+            max_turn_ratio: 2.0,
+            looping: Looping::Drop,
+            prefer: Preference::NearMiss,
+        }
+    }
+}
+
+impl PairPolicy {
+    /// The policy on one line, as rows carry it: JSON with every knob.
+    pub fn describe(&self) -> String {
+        // A struct of strings, numbers and unit variants always has a JSON form; NaN becomes null.
+        serde_json::to_string(self).unwrap_or_else(|_| self.name.clone())
+    }
+}
+
+impl RewardKind {
+    /// The id used in rows.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PassRatio => "pass_ratio",
+            Self::Binary => "binary",
+        }
+    }
+
+    /// This reward of `rewards`.
+    pub fn of(self, rewards: &Rewards) -> f64 {
+        match self {
+            Self::PassRatio => rewards.pass_ratio,
+            Self::Binary => rewards.binary,
+        }
+    }
+}
+
+/// Two rollouts of one task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair<'a> {
+    pub chosen: &'a Rollout,
+    pub rejected: &'a Rollout,
+    pub chosen_reward: f64,
+    pub rejected_reward: f64,
+}
+
+impl Pair<'_> {
+    /// Chosen minus rejected reward; greater than 0.
+    pub fn margin(&self) -> f64 {
+        self.chosen_reward - self.rejected_reward
+    }
+}
+
+/// Rollouts that were handed over as one task's, but are not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "trajectories `{one}` and `{other}` of task `{task}` differ in task, task digest or environment digest\n\
+     hint: only rollouts of one version of a task can be compared"
+)]
+pub struct MixedTasks {
+    pub task: String,
+    pub one: String,
+    pub other: String,
+}
+
+/// The pairs of one task, best first.
+pub fn pairs<'a>(rollouts: &'a [Rollout], policy: &PairPolicy) -> Result<Vec<Pair<'a>>, MixedTasks> {
+    check_same_task(rollouts)?;
+    let sides: Vec<Side<'a>> = rollouts.iter().filter_map(|rollout| Side::of(rollout, policy)).collect();
+
+    let mut candidates: Vec<(Side<'a>, Side<'a>)> = Vec::new();
+    for chosen in &sides {
+        let losers = sides.iter().filter(|rejected| fits(chosen, rejected, policy));
+        candidates.extend(losers.map(|rejected| (*chosen, *rejected)));
+    }
+    // Ids make the order total, so it does not depend on the order of the attempts.
+    candidates.sort_by(|(c1, r1), (c2, r2)| {
+        let rejected = match policy.prefer {
+            Preference::NearMiss => r2.reward.total_cmp(&r1.reward),
+            Preference::WidestMargin => r1.reward.total_cmp(&r2.reward),
+        };
+        c2.reward
+            .total_cmp(&c1.reward)
+            .then(rejected)
+            .then(turn_ratio(c1, r1).total_cmp(&turn_ratio(c2, r2)))
+            .then_with(|| (c1.id(), r1.id()).cmp(&(c2.id(), r2.id())))
+    });
+    Ok(spread(&candidates, policy.max_pairs_per_task))
+}
+
+/// A rollout that may stand in a pair: measured, with turns, and not looping unless the policy keeps loops.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    rollout: &'a Rollout,
+    reward: f64,
+    turns: usize,
+}
+
+impl<'a> Side<'a> {
+    fn of(rollout: &'a Rollout, policy: &PairPolicy) -> Option<Self> {
+        let reward = policy.reward.of(rollout.rewards.as_ref()?);
+        let turns = rollout.record.turns.len();
+        let kept = !rollout.looping || policy.looping == Looping::Keep;
+        (kept && turns > 0).then_some(Self { rollout, reward, turns })
+    }
+
+    fn id(&self) -> &'a str {
+        &self.rollout.id
+    }
+
+    /// What both sides of a pair must have been told.
+    fn told(&self) -> (&'a str, &'a str) {
+        (&self.rollout.record.system, &self.rollout.record.prompt)
+    }
+}
+
+fn check_same_task(rollouts: &[Rollout]) -> Result<(), MixedTasks> {
+    fn identity(rollout: &Rollout) -> [&str; 3] {
+        let record = &rollout.record;
+        [record.task.as_str(), &record.task_digest, &record.environment_digest]
+    }
+    let Some(first) = rollouts.first() else { return Ok(()) };
+    match rollouts.iter().find(|other| identity(other) != identity(first)) {
+        None => Ok(()),
+        Some(other) => Err(MixedTasks {
+            task: first.record.task.0.clone(),
+            one: first.id.clone(),
+            other: other.id.clone(),
+        }),
+    }
+}
+
+fn fits(chosen: &Side<'_>, rejected: &Side<'_>, policy: &PairPolicy) -> bool {
+    chosen.reward > rejected.reward
+        && chosen.reward - rejected.reward >= policy.min_margin
+        && turn_ratio(chosen, rejected) <= policy.max_turn_ratio
+        && chosen.told() == rejected.told()
+}
+
+fn turn_ratio(one: &Side<'_>, other: &Side<'_>) -> f64 {
+    one.turns.max(other.turns) as f64 / one.turns.min(other.turns) as f64
+}
+
+/// The first `limit` candidates; among those with equal rewards the ones whose sides were used least come first, so that
+/// several winners and several losers are seen rather than one of them again and again.
+fn spread<'a>(candidates: &[(Side<'a>, Side<'a>)], limit: usize) -> Vec<Pair<'a>> {
+    let mut pairs: Vec<Pair<'a>> = Vec::new();
+    for equal in candidates.chunk_by(|one, two| one.0.reward == two.0.reward && one.1.reward == two.1.reward)
+    {
+        let mut left = equal.to_vec();
+        while pairs.len() < limit && !left.is_empty() {
+            let uses = |side: &Side<'_>| {
+                pairs
+                    .iter()
+                    .filter(|pair| pair.chosen.id == side.id() || pair.rejected.id == side.id())
+                    .count()
+            };
+            let least = (0..left.len()).min_by_key(|&at| uses(&left[at].0) + uses(&left[at].1)).unwrap_or(0);
+            let (chosen, rejected) = left.remove(least);
+            pairs.push(Pair {
+                chosen: chosen.rollout,
+                rejected: rejected.rollout,
+                chosen_reward: chosen.reward,
+                rejected_reward: rejected.reward,
+            });
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::export::fixture;
+
+    use super::*;
+
+    /// Commands, checks passed of 8, and what is special.
+    type Played = (usize, u32, Special);
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Special {
+        No,
+        Loops,
+        Unmeasured,
+    }
+    use Special::{Loops, No, Unmeasured};
+
+    fn rollouts(played: &[Played]) -> Vec<Rollout> {
+        let make = |(attempt, &(commands, passed, special)): (usize, &Played)| {
+            let mut rollout = fixture::rollout("games", 1, attempt as u32, commands, passed);
+            rollout.looping = special == Loops;
+            if special == Unmeasured { fixture::unmeasured(rollout) } else { rollout }
+        };
+        played.iter().enumerate().map(make).collect()
+    }
+
+    #[track_caller]
+    fn check(policy: &PairPolicy, played: &[Played], expect: &[(u32, u32)]) {
+        let rollouts = rollouts(played);
+        let found = pairs(&rollouts, policy).unwrap();
+        let attempts = |pair: &Pair<'_>| (pair.chosen.record.attempt, pair.rejected.record.attempt);
+        let found: Vec<_> = found.iter().map(attempts).collect();
+        assert_eq!(found, expect, "{played:?}");
+    }
+
+    #[test]
+    fn the_default_policy() {
+        let policy = PairPolicy::default();
+        check(&policy, &[], &[]);
+        check(&policy, &[(5, 8, No)], &[]);
+        check(&policy, &[(5, 8, No), (5, 4, No)], &[(0, 1)]);
+        check(&policy, &[(5, 4, No), (5, 8, No)], &[(1, 0)]);
+        // Ties say nothing.
+        check(&policy, &[(5, 8, No), (5, 8, No)], &[]);
+        // The near miss comes first.
+        check(&policy, &[(5, 8, No), (5, 2, No), (5, 7, No)], &[(0, 2), (0, 1), (2, 1)]);
+        // Turn counts: commands and one submission; 6 against 12 is a factor of 2, 6 against 13 is not.
+        check(&policy, &[(5, 8, No), (11, 4, No)], &[(0, 1)]);
+        check(&policy, &[(5, 8, No), (12, 4, No)], &[]);
+        check(&policy, &[(12, 8, No), (5, 4, No)], &[]);
+        // Between equal rewards the more even lengths win.
+        check(&policy, &[(5, 8, No), (9, 4, No), (6, 4, No)], &[(0, 2), (0, 1)]);
+        // A loop is neither an example nor a telling mistake.
+        check(&policy, &[(5, 8, No), (5, 4, Loops)], &[]);
+        check(&policy, &[(5, 8, Loops), (5, 4, No)], &[]);
+        // What was not measured is neither better nor worse.
+        check(&policy, &[(5, 8, No), (5, 0, Unmeasured)], &[]);
+        // Four at most, spread over winners and losers.
+        check(
+            &policy,
+            &[(5, 8, No), (5, 8, No), (5, 8, No), (5, 4, No), (5, 4, No), (5, 4, No)],
+            &[(0, 3), (1, 4), (2, 5), (0, 4)],
+        );
+    }
+
+    #[test]
+    fn the_knobs() {
+        let play: &[Played] = &[(5, 8, No), (5, 2, No), (5, 7, No), (5, 6, Loops), (20, 5, No)];
+        let base = PairPolicy::default();
+        check(&base, play, &[(0, 2), (0, 1), (2, 1)]);
+        check(&PairPolicy { max_pairs_per_task: 1, ..base.clone() }, play, &[(0, 2)]);
+        check(&PairPolicy { max_pairs_per_task: 0, ..base.clone() }, play, &[]);
+        check(&PairPolicy { min_margin: 0.5, ..base.clone() }, play, &[(0, 1), (2, 1)]);
+        check(&PairPolicy { reward: RewardKind::Binary, ..base.clone() }, play, &[(0, 1), (0, 2)]);
+        check(
+            &PairPolicy { prefer: Preference::WidestMargin, ..base.clone() },
+            play,
+            &[(0, 1), (0, 2), (2, 1)],
+        );
+        let keep = PairPolicy { looping: Looping::Keep, ..base.clone() };
+        check(&keep, play, &[(0, 2), (0, 3), (0, 1), (2, 3)]);
+        check(&PairPolicy { max_turn_ratio: 4.0, max_pairs_per_task: 2, ..base }, play, &[(0, 2), (0, 4)]);
+    }
+
+    #[test]
+    fn the_policy_on_a_row() {
+        insta::assert_snapshot!(PairPolicy::default().describe(), @r#"{"name":"near-miss","reward":"pass_ratio","min_margin":0.0,"max_pairs_per_task":4,"max_turn_ratio":2.0,"looping":"drop","prefer":"near_miss"}"#);
+    }
+
+    #[test]
+    fn only_one_task_at_a_time() {
+        let check = |change: fn(&mut Rollout)| {
+            let mut rollouts = rollouts(&[(5, 8, No), (5, 4, No)]);
+            change(&mut rollouts[1]);
+            let error = pairs(&rollouts, &PairPolicy::default()).unwrap_err();
+            assert_eq!((error.one.as_str(), error.other.as_str()), ("0000000100000000", "0000000100000001"));
+        };
+        check(|rollout| rollout.record.task.0.push('x'));
+        check(|rollout| rollout.record.task_digest.push('x'));
+        check(|rollout| rollout.record.environment_digest.push('x'));
+    }
+
+    #[test]
+    fn only_answers_to_the_same_prompt_are_compared() {
+        let check = |change: fn(&mut Rollout), expect: usize| {
+            let mut rollouts = rollouts(&[(5, 8, No), (5, 4, No)]);
+            change(&mut rollouts[1]);
+            assert_eq!(pairs(&rollouts, &PairPolicy::default()).unwrap().len(), expect);
+        };
+        check(|_| {}, 1);
+        check(|rollout| rollout.record.prompt.push('x'), 0);
+        check(|rollout| rollout.record.system.push('x'), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn invariants(
+            played in proptest::collection::vec(
+                (1_usize..30, 0_u32..=8, prop_oneof![4 => Just(No), 1 => Just(Loops), 1 => Just(Unmeasured)]),
+                0..12,
+            ),
+            margin in 0.0_f64..0.6,
+            limit in 0_usize..10,
+            binary in any::<bool>(),
+        ) {
+            let policy = PairPolicy {
+                min_margin: margin,
+                max_pairs_per_task: limit,
+                reward: if binary { RewardKind::Binary } else { RewardKind::PassRatio },
+                ..PairPolicy::default()
+            };
+            let rollouts = rollouts(&played);
+            let found = pairs(&rollouts, &policy).unwrap();
+            prop_assert!(found.len() <= limit);
+            for (at, pair) in found.iter().enumerate() {
+                let (chosen, rejected) = (pair.chosen, pair.rejected);
+                let reward = |rollout: &Rollout| policy.reward.of(&rollout.rewards.unwrap());
+                prop_assert_eq!(reward(chosen), pair.chosen_reward);
+                prop_assert_eq!(reward(rejected), pair.rejected_reward);
+                prop_assert!(pair.chosen_reward > pair.rejected_reward);
+                prop_assert!(pair.margin() >= margin);
+                prop_assert!(!chosen.looping && !rejected.looping);
+                let (long, short) = (chosen.record.turns.len(), rejected.record.turns.len());
+                prop_assert!(long.max(short) <= 2 * long.min(short));
+                let again = found[..at].contains(pair);
+                prop_assert!(!again);
+            }
+            // The order of the attempts does not matter: ids decide.
+            let mut reversed = rollouts.clone();
+            reversed.reverse();
+            prop_assert_eq!(pairs(&reversed, &policy).unwrap(), found);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Rows to Parquet shards, as a stream: what is held in memory is one batch of rows and one compressed row group.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::json::ReaderBuilder;
+use arrow::json::reader::Decoder;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+
+use super::error::{During, WriteError};
+use super::row::{Row, schema};
+
+/// The only split for now.
+pub const SPLIT: &str = "train";
+
+/// Key of the file metadata under which the config's name stands.
+pub const CONFIG_KEY: &str = "termsmith.config";
+/// Key of the file metadata under which [`Row::SCHEMA_VERSION`] stands.
+pub const SCHEMA_VERSION_KEY: &str = "termsmith.schema_version";
+/// Key of the file metadata under which termsmith's version stands.
+pub const TOOL_VERSION_KEY: &str = "termsmith.version";
+
+/// Zstandard's default level; higher ones cost several times the time for a few per cent.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Values that go to a column writer at once. It looks at the page size between such batches only, and single messages can
+/// be large; the default of 1024 would let a page grow to many times its 1 MiB.
+const WRITE_BATCH: usize = 64;
+
+/// Sizes that bound files and memory, all in bytes of uncompressed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Rows collected before they are encoded.
+    pub batch: usize,
+    /// A row group is closed when it holds this much. Readers load a row group at a time.
+    pub row_group: usize,
+    /// A shard is closed before it would hold more than this, unless a single row does.
+    pub shard: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        // Hugging Face's limits are 100 MB a row group and 500 MB a shard. Encoding holds a batch about four times over.
+        Self { batch: 1 << 20, row_group: 32 << 20, shard: 400_000_000 }
+    }
+}
+
+/// A finished shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// `train-00000-of-00001.parquet`
+    pub name: String,
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+/// Writes the rows of one config into numbered shards in a folder.
+///
+/// The names carry the number of shards, which is known at the end; until [`finish`](Shards::finish) they end in `.part`.
+pub struct Shards<R> {
+    folder: PathBuf,
+    bounds: Bounds,
+    schema: SchemaRef,
+    decoder: Decoder,
+    pending: Vec<R>,
+    pending_bytes: usize,
+    open: Option<OpenShard>,
+    /// Rows and bytes of each closed shard.
+    closed: Vec<(u64, u64)>,
+}
+
+struct OpenShard {
+    path: PathBuf,
+    writer: ArrowWriter<File>,
+    rows: u64,
+    bytes: usize,
+    group_bytes: usize,
+}
+
+impl<R> std::fmt::Debug for Shards<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shards")
+            .field("folder", &self.folder)
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: Row> Shards<R> {
+    /// Starts in `folder`, which must exist and be empty.
+    pub fn create(folder: &Path, bounds: Bounds) -> Result<Self, WriteError> {
+        let schema = schema::<R>();
+        let decoder = ReaderBuilder::new(Arc::clone(&schema))
+            .with_strict_mode(true)
+            .build_decoder()
+            .map_err(|source| WriteError::from_arrow(folder, source))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            bounds,
+            schema,
+            decoder,
+            pending: Vec::new(),
+            pending_bytes: 0,
+            open: None,
+            closed: Vec::new(),
+        })
+    }
+
+    /// Appends one row.
+    pub fn push(&mut self, row: R) -> Result<(), WriteError> {
+        let weight = row.weight();
+        let filled = self.pending_bytes + self.open.as_ref().map_or(0, |open| open.bytes);
+        if filled > 0 && filled + weight > self.bounds.shard {
+            self.close_shard()?;
+        }
+        self.pending.push(row);
+        self.pending_bytes += weight;
+        if self.pending_bytes >= self.bounds.batch { self.encode() } else { Ok(()) }
+    }
+
+    /// Writes what is left and gives the shards their names. A config without rows gets one empty shard, so that readers
+    /// find its schema.
+    pub fn finish(mut self) -> Result<Vec<Shard>, WriteError> {
+        if self.closed.is_empty() || self.open.is_some() || !self.pending.is_empty() {
+            self.close_shard()?;
+        }
+        let count = self.closed.len();
+        let mut shards = Vec::with_capacity(count);
+        for (number, &(rows, bytes)) in self.closed.iter().enumerate() {
+            let name = format!("{SPLIT}-{number:05}-of-{count:05}.parquet");
+            let part = part_path(&self.folder, number);
+            fs::rename(&part, self.folder.join(&name)).during("rename", &part)?;
+            shards.push(Shard { name, rows, bytes });
+        }
+        Ok(shards)
+    }
+
+    /// Encodes the pending rows into the open shard.
+    fn encode(&mut self) -> Result<(), WriteError> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.open_shard()?,
+        };
+        let encode = |source| WriteError::from_arrow(&open.path, source);
+        self.decoder.serialize(&self.pending).map_err(encode)?;
+        if let Some(batch) = self.decoder.flush().map_err(encode)? {
+            open.writer.write(&batch).map_err(|source| WriteError::from_parquet(&open.path, source))?;
+        }
+        open.rows += self.pending.len() as u64;
+        open.bytes += self.pending_bytes;
+        open.group_bytes += self.pending_bytes;
+        if open.group_bytes >= self.bounds.row_group {
+            open.writer.flush().map_err(|source| WriteError::from_parquet(&open.path, source))?;
+            open.group_bytes = 0;
+        }
+        self.pending.clear();
+        self.pending_bytes = 0;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn open_shard(&self) -> Result<OpenShard, WriteError> {
+        let path = part_path(&self.folder, self.closed.len());
+        let file = File::create(&path).during("create", &path)?;
+        let writer = ArrowWriter::try_new(file, Arc::clone(&self.schema), Some(properties::<R>()))
+            .map_err(|source| WriteError::from_parquet(&path, source))?;
+        Ok(OpenShard { path, writer, rows: 0, bytes: 0, group_bytes: 0 })
+    }
+
+    fn close_shard(&mut self) -> Result<(), WriteError> {
+        self.encode()?;
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let (path, rows) = (open.path, open.rows);
+        // `into_inner` writes the footer, without which the file is nothing.
+        let file = open.writer.into_inner().map_err(|source| WriteError::from_parquet(&path, source))?;
+        file.sync_all().during("sync", &path)?;
+        let bytes = file.metadata().during("read the size of", &path)?.len();
+        self.closed.push((rows, bytes));
+        Ok(())
+    }
+}
+
+fn part_path(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("{SPLIT}-{number:05}.part"))
+}
+
+fn properties<R: Row>() -> WriterProperties {
+    let metadata = [
+        (CONFIG_KEY, R::CONFIG.to_owned()),
+        (SCHEMA_VERSION_KEY, R::SCHEMA_VERSION.to_string()),
+        (TOOL_VERSION_KEY, env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
+        // With page statistics comes the page index, by which viewers read single rows of a large file.
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_write_batch_size(WRITE_BATCH)
+        .set_key_value_metadata(Some(
+            metadata.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect(),
+        ));
+    // Least and greatest messages are of no use to anyone and would be copied into the footer. Their pages are still
+    // indexed by offset.
+    message_columns::<R>()
+        .into_iter()
+        .fold(properties, |properties, column| {
+            properties.set_column_statistics_enabled(column, EnabledStatistics::None)
+        })
+        .build()
+}
+
+/// The leaf columns that hold messages.
+fn message_columns<R: Row>() -> Vec<ColumnPath> {
+    let lists_of_structs = R::columns().into_iter().filter(|column| match column.field.data_type() {
+        arrow::datatypes::DataType::List(item) => item.data_type().is_nested(),
+        _ => false,
+    });
+    let leaves = lists_of_structs.flat_map(|column| {
+        ["role", "content"].map(|leaf| {
+            let path = [column.field.name(), "list", "element", leaf];
+            ColumnPath::new(path.into_iter().map(str::to_owned).collect())
+        })
+    });
+    leaves.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use crate::export::sft;
+    use crate::export::{StorageError, fixture};
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = part_path(dir.path(), 0);
+        symlink("/dev/full", &path).unwrap();
+        let mut shards = Shards::create(dir.path(), Bounds::default()).unwrap();
+        shards.push(sft::Row::new(&fixture::rollout("games", 0, 0, 2, 8)).unwrap()).unwrap();
+        let error = shards.finish().unwrap_err();
+        let WriteError::Storage(StorageError::Full { path: named, .. }) = &error else { panic!("{error:?}") };
+        assert_eq!(*named, path);
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_their_schema_are_refused() {
+        #[derive(serde::Serialize)]
+        struct Odd {
+            wanted: Option<&'static str>,
+            unknown: &'static str,
+        }
+        impl Row for Odd {
+            const CONFIG: &'static str = "odd";
+            const SCHEMA_VERSION: u32 = 1;
+            fn columns() -> Vec<super::super::Column> {
+                vec![super::super::row::text("wanted", "")]
+            }
+            fn weight(&self) -> usize {
+                1
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for odd in [Odd { wanted: Some(""), unknown: "x" }, Odd { wanted: None, unknown: "" }] {
+            let mut shards = Shards::create(dir.path(), Bounds::default()).unwrap();
+            shards.push(odd).unwrap();
+            assert!(matches!(shards.finish(), Err(WriteError::Encode { .. })));
+        }
+    }
+}

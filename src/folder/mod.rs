@@ -1,0 +1,135 @@
+//! Folders from outside, read into memory: bounded, and never through a link.
+//!
+//! Task directories come from strangers and template folders from hands that slip; both are read here and nowhere else.
+
+mod walk;
+
+use std::fs::{File as OpenFile, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+pub use walk::{Bounds, Fault, WalkError, is_clutter, walk};
+
+use crate::model::{File, FileTree, RelPath};
+
+/// Every file below `root`.
+pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
+    let mut tree = FileTree::default();
+    for found in walk(root, bounds)? {
+        let place = root.join(&found.path);
+        let bytes = read_exactly(&place, found.len)?;
+        let path = RelPath::new(found.path).map_err(|_| WalkError { path: place, fault: Fault::NotUtf8 })?;
+        tree.insert(path, File { bytes, executable: found.executable });
+    }
+    Ok(tree)
+}
+
+/// The file at `path`, or `None` where nothing is there. More than `most` bytes are an error.
+pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(WalkError::io(path, error)),
+    };
+    let refused = |fault| Err(WalkError { path: path.to_owned(), fault });
+    if metadata.is_symlink() {
+        refused(Fault::Link)
+    } else if !metadata.is_file() {
+        refused(Fault::Special)
+    } else if metadata.len() > most {
+        refused(Fault::TooManyBytes(most))
+    } else {
+        read_exactly(path, metadata.len()).map(Some)
+    }
+}
+
+/// The `len` bytes of a regular file that was listed a moment ago.
+fn read_exactly(path: &Path, len: u64) -> Result<Vec<u8>, WalkError> {
+    let io = |error| WalkError::io(path, error);
+    // The entry may have been swapped since it was listed: a link is not followed, a pipe is not waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file: OpenFile = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
+    let changed = || WalkError { path: path.to_owned(), fault: Fault::Changed };
+    if !file.metadata().map_err(io)?.is_file() {
+        return Err(changed());
+    }
+    let mut bytes = Vec::new();
+    // One byte more than was announced tells a file that grew from one that did not.
+    file.take(len.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 == len { Ok(bytes) } else { Err(changed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { files: 3, depth: 2, bytes: 100 };
+
+    #[test]
+    fn reads_files_with_their_bits_and_leaves_clutter_out() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("a/__pycache__")).unwrap();
+        fs::write(dir.path().join("a/run"), "1").unwrap();
+        fs::set_permissions(dir.path().join("a/run"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(dir.path().join("b.txt"), "2").unwrap();
+        fs::write(dir.path().join("b.txt~"), "old").unwrap();
+        fs::write(dir.path().join("a/__pycache__/x.pyc"), "old").unwrap();
+        let tree = read_tree(dir.path(), &BOUNDS).unwrap();
+        let listed: Vec<_> = tree.iter().map(|(path, file)| (path.as_str(), file.mode())).collect();
+        assert_eq!(listed, [("a/run", 0o755), ("b.txt", 0o644)]);
+    }
+
+    #[test]
+    fn refuses_what_it_must_not_take() {
+        type Make = fn(&Path) -> std::io::Result<()>;
+        let rows: [(&str, Make, &str); 6] = [
+            ("link to a file", |dir| symlink("/etc/hostname", dir.join("link")), "/link` is a symbolic link"),
+            ("link to a folder", |dir| symlink("/etc", dir.join("etc")), "/etc` is a symbolic link"),
+            (
+                "socket",
+                |dir| std::os::unix::net::UnixListener::bind(dir.join("socket")).map(|_| ()),
+                "/socket` is neither a regular file nor a folder",
+            ),
+            ("odd name", |dir| fs::write(dir.join(std::ffi::OsStr::from_bytes(b"\xff")), ""), "is not UTF-8"),
+            (
+                "too deep",
+                |dir| fs::create_dir_all(dir.join("a/b/c")),
+                "/a/b/c` lies more than 2 folders deep",
+            ),
+            ("too large", |dir| fs::write(dir.join("big"), [0; 101]), "hold more than 100 bytes"),
+        ];
+        for (what, make, expected) in rows {
+            let dir = tempfile::tempdir().unwrap();
+            make(dir.path()).unwrap();
+            let message = read_tree(dir.path(), &BOUNDS).unwrap_err().to_string();
+            assert!(message.contains(expected), "{what}: {message}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["1", "2", "3", "4"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        let message = read_tree(dir.path(), &BOUNDS).unwrap_err().to_string();
+        assert!(message.contains("more than 3 files"), "{message}");
+    }
+
+    #[test]
+    fn a_single_file_is_read_under_the_same_rules() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        assert!(read_file(&file, 10).unwrap().is_none());
+        fs::write(&file, "text").unwrap();
+        assert_eq!(read_file(&file, 4).unwrap().unwrap(), b"text");
+        assert!(matches!(read_file(&file, 3).unwrap_err().fault, Fault::TooManyBytes(3)));
+        assert!(matches!(read_file(dir.path(), 3).unwrap_err().fault, Fault::Special));
+        let link = dir.path().join("link");
+        symlink(&file, &link).unwrap();
+        assert!(matches!(read_file(&link, 10).unwrap_err().fault, Fault::Link));
+    }
+}

@@ -1,0 +1,166 @@
+//! Lists a folder without trusting it. The standard library only: the build script compiles this file too.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// How much of a folder is taken before it is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Regular files.
+    pub files: usize,
+    /// Folders below the root on the way to a file.
+    pub depth: usize,
+    /// Bytes of all files together.
+    pub bytes: u64,
+}
+
+/// One regular file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Below the root, with `/` between its parts.
+    pub path: String,
+    /// Bytes, when it was listed.
+    pub len: u64,
+    /// Whether its owner may execute it.
+    pub executable: bool,
+}
+
+/// Why a folder is refused.
+#[derive(Debug)]
+pub struct WalkError {
+    /// The file or folder at fault.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What is wrong with a file or folder.
+#[derive(Debug)]
+pub enum Fault {
+    Io(io::Error),
+    Link,
+    Special,
+    NotUtf8,
+    Changed,
+    TooManyFiles(usize),
+    TooDeep(usize),
+    TooManyBytes(u64),
+}
+
+impl fmt::Display for WalkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.fault {
+            Fault::Io(error) => write!(f, "failed to read `{path}`: {error}"),
+            Fault::Link => write!(
+                f,
+                "`{path}` is a symbolic link\nhint: links are never followed; put the file itself there"
+            ),
+            Fault::Special => write!(f, "`{path}` is neither a regular file nor a folder\nhint: remove it"),
+            Fault::NotUtf8 => write!(f, "the name of `{path}` is not UTF-8\nhint: rename it"),
+            Fault::Changed => {
+                write!(f, "`{path}` changed while it was read\nhint: try again when nothing writes to it")
+            }
+            Fault::TooManyFiles(most) => {
+                write!(f, "`{path}` holds more than {most} files\nhint: is it the right folder?")
+            }
+            Fault::TooDeep(most) => {
+                write!(f, "`{path}` lies more than {most} folders deep\nhint: is it the right folder?")
+            }
+            Fault::TooManyBytes(most) => {
+                write!(
+                    f,
+                    "the files up to `{path}` hold more than {most} bytes\nhint: is it the right folder?"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for WalkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.fault {
+            Fault::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl WalkError {
+    /// `path` failed with `error`.
+    pub fn io(path: &Path, error: io::Error) -> Self {
+        Self { path: path.to_owned(), fault: Fault::Io(error) }
+    }
+
+    fn new(path: &Path, fault: Fault) -> Self {
+        Self { path: path.to_owned(), fault }
+    }
+}
+
+/// What editors, Python and file managers leave behind. Harbor's packager leaves out the same
+/// (`DEFAULT_IGNORES` of its `publisher/packager.py`), so a digest over what is listed equals its own.
+pub fn is_clutter(name: &str) -> bool {
+    const NAMES: [&str; 2] = ["__pycache__", ".DS_Store"];
+    const ENDINGS: [&str; 4] = [".pyc", ".swp", ".swo", "~"];
+    NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Every regular file below `root`, in path order. Links and special files are errors, clutter is left out.
+pub fn walk(root: &Path, bounds: &Bounds) -> Result<Vec<Found>, WalkError> {
+    let mut listing = Listing { found: Vec::new(), bytes: 0, bounds };
+    listing.folder(root, "", 0)?;
+    listing.found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(listing.found)
+}
+
+struct Listing<'a> {
+    found: Vec<Found>,
+    bytes: u64,
+    bounds: &'a Bounds,
+}
+
+impl Listing<'_> {
+    fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), WalkError> {
+        if depth > self.bounds.depth {
+            return Err(WalkError::new(folder, Fault::TooDeep(self.bounds.depth)));
+        }
+        for entry in fs::read_dir(folder).map_err(|error| WalkError::io(folder, error))? {
+            let entry = entry.map_err(|error| WalkError::io(folder, error))?;
+            let place = entry.path();
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { return Err(WalkError::new(&place, Fault::NotUtf8)) };
+            if is_clutter(name) {
+                continue;
+            }
+            let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
+            // Metadata of the entry itself, never of what a link points to.
+            let metadata = entry.metadata().map_err(|error| WalkError::io(&place, error))?;
+            if metadata.is_symlink() {
+                return Err(WalkError::new(&place, Fault::Link));
+            } else if metadata.is_dir() {
+                self.folder(&place, &path, depth + 1)?;
+            } else if metadata.is_file() {
+                let executable = metadata.permissions().mode() & 0o100 != 0;
+                self.file(&place, Found { path, len: metadata.len(), executable })?;
+            } else {
+                return Err(WalkError::new(&place, Fault::Special));
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, place: &Path, found: Found) -> Result<(), WalkError> {
+        self.bytes = self.bytes.saturating_add(found.len);
+        if self.bytes > self.bounds.bytes {
+            return Err(WalkError::new(place, Fault::TooManyBytes(self.bounds.bytes)));
+        }
+        if self.found.len() == self.bounds.files {
+            return Err(WalkError::new(place, Fault::TooManyFiles(self.bounds.files)));
+        }
+        self.found.push(found);
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Harbor task directories: the form in which tasks leave and enter.
+//!
+//! The reader takes directories from anywhere: bounded, links refused, schema 1.0 to 1.4, what it does not know told instead of
+//! dropped. The writer makes directories that Harbor 0.24 and 0.25 run as they are, and that [`HarborTask::into_task`] reads
+//! back without loss. Nothing here runs anything.
+
+mod dataset;
+mod manifest;
+mod name;
+mod ours;
+mod parse;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use dataset::{DatasetEntry, dataset_toml, registry_json};
+pub use manifest::{
+    Agent, Author, Environment, Healthcheck, Manifest, McpServer, Package, Solution, StepEntry, Tpu, Verifier,
+};
+pub use name::task_name;
+pub use ours::TermsmithTable;
+pub use parse::{Finding, ManifestError, parse_manifest};
+pub use read::{HarborTask, IntoTaskError, ReadError, read_task};
+pub use write::{WriteError, write_task};
+
+/// The version of `task.toml` that is written.
+pub const SCHEMA_VERSION: &str = "1.4";
+
+/// Versions of `task.toml` that are understood.
+pub const KNOWN_SCHEMA_VERSIONS: [&str; 5] = ["1.0", "1.1", "1.2", "1.3", "1.4"];
+
+/// The organisation in `[task].name` of what is written.
+const ORGANISATION: &str = "termsmith";

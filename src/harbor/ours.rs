@@ -1,0 +1,108 @@
+//! `[metadata.termsmith]`: what of a task has no place in Harbor's own keys.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, Profile, RecipeId, Seed, Task,
+};
+
+/// The table, one key a line. With Harbor's own keys and the files it makes the task again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TermsmithTable {
+    /// Version of this table.
+    pub format: u32,
+    /// Version of termsmith that wrote it.
+    pub tool: String,
+    pub domain: DomainId,
+    pub skills: Vec<String>,
+    pub operations: Vec<String>,
+    pub kind: EngineeringKind,
+    pub difficulty: Difficulty,
+    pub persona: String,
+    pub language: String,
+    pub fixture: String,
+    pub verifier: String,
+    /// What made the task: `recipe`.
+    pub author: String,
+    pub recipe: RecipeId,
+    pub recipe_version: u32,
+    pub seed: Seed,
+    pub index: u32,
+    pub base: String,
+    pub profile: Profile,
+    pub roots: Vec<String>,
+    pub programs: bool,
+    pub bring_up: Option<String>,
+    /// Processes and threads; Harbor has no such limit.
+    pub pids: u32,
+    pub checks: Vec<CheckId>,
+    pub canary: String,
+}
+
+impl TermsmithTable {
+    /// The version that this build writes and reads.
+    pub const FORMAT: u32 = 1;
+
+    /// The table of `task`.
+    pub fn of(task: &Task) -> Self {
+        let Blueprint {
+            index,
+            seed,
+            domain,
+            recipe,
+            skills,
+            operations,
+            kind,
+            persona,
+            language,
+            difficulty,
+            fixture,
+            verifier,
+        } = task.blueprint.clone();
+        Self {
+            format: Self::FORMAT,
+            tool: env!("CARGO_PKG_VERSION").to_owned(),
+            domain,
+            skills,
+            operations,
+            kind,
+            difficulty,
+            persona,
+            language,
+            fixture,
+            verifier,
+            author: "recipe".to_owned(),
+            recipe,
+            recipe_version: task.recipe_version,
+            seed,
+            index,
+            base: task.base.clone(),
+            profile: task.profile,
+            roots: task.subject.roots.clone(),
+            programs: task.subject.programs,
+            bring_up: task.subject.bring_up.clone(),
+            pids: task.limits.pids,
+            checks: task.checks.clone(),
+            canary: task.canary.clone(),
+        }
+    }
+
+    /// The blueprint that the task was made from.
+    pub fn blueprint(self) -> Blueprint {
+        Blueprint {
+            index: self.index,
+            seed: self.seed,
+            domain: self.domain,
+            recipe: self.recipe,
+            skills: self.skills,
+            operations: self.operations,
+            kind: self.kind,
+            persona: self.persona,
+            language: self.language,
+            difficulty: self.difficulty,
+            fixture: self.fixture,
+            verifier: self.verifier,
+        }
+    }
+}

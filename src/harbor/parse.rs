@@ -1,0 +1,128 @@
+//! Reads `task.toml` tolerantly, and tells what it tolerated.
+
+use std::fmt;
+
+use toml::{Table, Value};
+
+use super::manifest::{Environment, Manifest};
+use super::{KNOWN_SCHEMA_VERSIONS, SCHEMA_VERSION};
+
+/// Something about a task directory that its author should know, and that does not keep it from being read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Below the task directory.
+    pub file: String,
+    /// A lower-case fragment.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.file, self.message)
+    }
+}
+
+/// A text that is no `task.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed task.toml: {0}")]
+pub struct ManifestError(String);
+
+/// Parses a `task.toml` of schema 1.0 to 1.4. Deprecated keys are replaced by what they mean.
+pub fn parse_manifest(text: &str) -> Result<(Manifest, Vec<Finding>), ManifestError> {
+    let error = |error: toml::de::Error| ManifestError(error.to_string().trim_end().to_owned());
+    let written: Table = toml::from_str(text).map_err(error)?;
+    let mut manifest: Manifest = toml::from_str(text).map_err(error)?;
+    // What the types do not know is lost when they are written again.
+    let known = Table::try_from(&manifest).map_err(|error| ManifestError(error.to_string()))?;
+    let mut messages = Vec::new();
+    unknown_keys(&written, &known, "", &mut messages);
+    modernise_version(&mut manifest, &mut messages);
+    let verifiers = manifest.steps.iter_mut().flatten().filter_map(|step| step.verifier.as_mut());
+    let own =
+        verifiers.chain(manifest.verifier.as_mut()).filter_map(|verifier| verifier.environment.as_mut());
+    for environment in own.chain(manifest.environment.as_mut()) {
+        modernise_environment(environment, &mut messages);
+    }
+    let finding = |message| Finding { file: "task.toml".to_owned(), message };
+    Ok((manifest, messages.into_iter().map(finding).collect()))
+}
+
+fn unknown_keys(written: &Table, known: &Table, prefix: &str, messages: &mut Vec<String>) {
+    for (key, value) in written {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match (value, known.get(key)) {
+            (_, None) => messages.push(format!("unknown key `{path}`, which Harbor ignores")),
+            (Value::Table(written), Some(Value::Table(known))) => {
+                unknown_keys(written, known, &path, messages);
+            }
+            (Value::Array(written), Some(Value::Array(known))) => {
+                for (place, pair) in written.iter().zip(known).enumerate() {
+                    if let (Value::Table(written), Value::Table(known)) = pair {
+                        unknown_keys(written, known, &format!("{path}[{place}]"), messages);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<String>) {
+    if let Some(old) = manifest.version.take() {
+        messages.push("`version` is deprecated; it is called `schema_version`".to_owned());
+        match &manifest.schema_version {
+            Some(new) if *new != old => {
+                messages
+                    .push(format!("`version` = {old} conflicts with `schema_version` = {new}, which holds"));
+            }
+            _ => manifest.schema_version = Some(old),
+        }
+    }
+    match manifest.schema_version.as_deref() {
+        None => messages.push(format!("no `schema_version`; {SCHEMA_VERSION} is assumed, as Harbor does")),
+        Some(version) if !KNOWN_SCHEMA_VERSIONS.contains(&version) => {
+            messages.push(format!("schema version {version} is unknown; it is read as {SCHEMA_VERSION}"));
+        }
+        Some(_) => {}
+    }
+}
+
+fn modernise_environment(environment: &mut Environment, messages: &mut Vec<String>) {
+    size("memory", environment.memory.take(), &mut environment.memory_mb, messages);
+    size("storage", environment.storage.take(), &mut environment.storage_mb, messages);
+    if let Some(allowed) = environment.allow_internet.take() {
+        messages.push("`allow_internet` is deprecated; it is called `network_mode`".to_owned());
+        // As Harbor has it: the modern keys hold where both are given.
+        if environment.network_mode.is_none() && environment.allowed_hosts.is_none() {
+            environment.network_mode = Some(if allowed { "public" } else { "no-network" }.to_owned());
+        }
+    }
+}
+
+fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec<String>) {
+    let Some(old) = old else { return };
+    messages.push(format!("`{key}` is deprecated; it is called `{key}_mb`"));
+    let Some(mib) = old.as_str().and_then(mebibytes) else {
+        messages.push(format!("`{key}` = {old} is no size such as \"512M\" or \"2G\""));
+        return;
+    };
+    match new {
+        Some(stated) if *stated != mib => messages.push(format!(
+            "`{key}` = {old} conflicts with `{key}_mb` = {stated}, which holds; Harbor refuses the task"
+        )),
+        _ => *new = Some(mib),
+    }
+}
+
+/// `2G`, `512M`, `1048576K` as Harbor reads them.
+fn mebibytes(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)?;
+    match unit {
+        "G" | "g" => Some((number * 1024.0) as i64),
+        "M" | "m" => Some(number as i64),
+        "K" | "k" => Some((number / 1024.0) as i64),
+        _ => None,
+    }
+}

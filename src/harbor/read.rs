@@ -1,0 +1,252 @@
+//! From a directory to a task.
+
+use std::path::{Path, PathBuf};
+
+use super::ORGANISATION;
+use super::manifest::Manifest;
+use super::ours::TermsmithTable;
+use super::parse::{Finding, ManifestError, parse_manifest};
+use super::write::canary_line;
+use crate::folder::{Bounds, WalkError, read_file, read_tree};
+use crate::model::{File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskName, task_digest};
+
+/// A task is held in memory. The largest public ones stay far below.
+const BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
+
+/// Single files are read by people or by models.
+const LARGEST_TEXT: u64 = 4 << 20;
+
+/// What Harbor packages, files first (`publisher/packager.py`). All else in the directory is nobody's input.
+const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
+const FOLDERS: [&str; 4] = ["environment", "tests", "solution", "steps"];
+
+/// Why a directory is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("`{}` holds no task.toml\nhint: a task directory has task.toml, instruction.md, environment/ and tests/", .0.display())]
+    NotATask(PathBuf),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error("`{}` is not UTF-8", .0.display())]
+    NotText(PathBuf),
+    #[error("`{}` cannot be used: {source}", .path.display())]
+    Manifest {
+        path: PathBuf,
+        #[source]
+        source: ManifestError,
+    },
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Why a directory does not make a task of ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntoTaskError {
+    #[error("task `{task}` was not made by termsmith: its task.toml has no [metadata.termsmith]")]
+    Foreign { task: String },
+    #[error(
+        "task `{task}` has format {found}, and this build reads {}\nhint: use the termsmith that wrote it, or a newer one",
+        TermsmithTable::FORMAT
+    )]
+    Format { task: String, found: i64 },
+    #[error("task `{task}`: {message}")]
+    Malformed { task: String, message: String },
+}
+
+/// A task directory in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HarborTask {
+    /// The folder's name.
+    pub name: String,
+    pub manifest: Manifest,
+    /// Everything that Harbor packages, by path below the directory.
+    pub files: FileTree,
+    /// What its author should know.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads the task directory `dir`. Nothing is followed, run or fetched.
+pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
+    let mut files = FileTree::default();
+    for name in FILES {
+        if let Some(bytes) = read_file(&dir.join(name), LARGEST_TEXT)? {
+            files.insert(RelPath::new(name)?, File { bytes, executable: false });
+        }
+    }
+    let manifest_path = dir.join("task.toml");
+    if files.get("task.toml").is_none() {
+        return Err(ReadError::NotATask(dir.to_owned()));
+    }
+    let text = files.text("task.toml").ok_or_else(|| ReadError::NotText(manifest_path.clone()))?;
+    let (manifest, mut findings) =
+        parse_manifest(text).map_err(|source| ReadError::Manifest { path: manifest_path, source })?;
+    for folder in FOLDERS {
+        let place = dir.join(folder);
+        match place.symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            // A link in the folder's place is refused here, where it would be followed below.
+            Ok(metadata) if metadata.is_symlink() => {
+                return Err(WalkError { path: place, fault: crate::folder::Fault::Link }.into());
+            }
+            _ => files.graft(&RelPath::new(folder)?, &read_tree(&place, &BOUNDS)?),
+        }
+    }
+    findings.extend(shape(dir, &files, &manifest));
+    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
+    Ok(HarborTask { name, manifest, files, findings })
+}
+
+/// What is missing or unwise in the directory itself.
+fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
+    let finding = |file: &str, message: &str| Finding { file: file.to_owned(), message: message.to_owned() };
+    let mut findings = Vec::new();
+    let stepwise = manifest.steps.as_ref().is_some_and(|steps| !steps.is_empty());
+    if !stepwise {
+        match files.text("instruction.md") {
+            None => findings.push(finding("instruction.md", "missing, or not UTF-8")),
+            Some(text) if text.trim().is_empty() => findings.push(finding("instruction.md", "empty")),
+            Some(_) => {}
+        }
+        if files.get("tests/test.sh").is_none() && files.get("tests/test.bat").is_none() {
+            findings.push(finding("tests/test.sh", "missing, so nothing can be verified"));
+        }
+    }
+    let image = manifest.environment.as_ref().and_then(|environment| environment.docker_image.as_ref());
+    let built = ["environment/Dockerfile", "environment/docker-compose.yaml"];
+    if image.is_none() && built.iter().all(|file| files.get(file).is_none()) {
+        findings.push(finding(built[0], "missing, and `environment.docker_image` names no image"));
+    }
+    if files.get("trajectory.json").is_some() {
+        findings.push(finding(
+            "trajectory.json",
+            "Harbor loads it as earlier context, at which most agents fail",
+        ));
+    }
+    for ignore in [".gitignore", "tests/.harborignore", "solution/.harborignore"] {
+        if dir.join(ignore).symlink_metadata().is_ok() {
+            findings.push(finding(
+                ignore,
+                "its patterns are not applied here, so the digest can differ from Harbor's",
+            ));
+        }
+    }
+    findings
+}
+
+impl HarborTask {
+    /// Harbor's content digest (`sha256:…`).
+    pub fn digest(&self) -> String {
+        task_digest(&self.files)
+    }
+
+    /// What a solver reads: `instruction.md` without leading canary lines and the blank lines after them, as Harbor does.
+    pub fn instruction(&self) -> Option<&str> {
+        let mut rest = self.files.text("instruction.md")?;
+        let lines = |text: &str| text.split_once('\n').map_or(text.len(), |(line, _)| line.len() + 1);
+        while is_canary(rest.split('\n').next().unwrap_or_default()) {
+            rest = &rest[lines(rest)..];
+        }
+        while !rest.is_empty() && rest.split('\n').next().is_some_and(|line| line.trim().is_empty()) {
+            rest = &rest[lines(rest)..];
+        }
+        Some(rest)
+    }
+
+    /// The files below `folder` (`tests`), by path below it.
+    pub fn folder(&self, folder: &str) -> FileTree {
+        let mut inside = FileTree::default();
+        for (path, file) in self.files.iter() {
+            let rest = path.as_str().strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+            if let Some(rest) = rest.and_then(|rest| RelPath::new(rest).ok()) {
+                inside.insert(rest, file.clone());
+            }
+        }
+        inside
+    }
+
+    /// The task of a directory that termsmith wrote.
+    pub fn into_task(self) -> Result<Task, IntoTaskError> {
+        let malformed = |message: String| IntoTaskError::Malformed { task: self.name.clone(), message };
+        let table = self.manifest.metadata.as_ref().and_then(|metadata| metadata.get("termsmith"));
+        let table = table.ok_or_else(|| IntoTaskError::Foreign { task: self.name.clone() })?;
+        // The version first: of a newer table, the rest need not make sense here.
+        let format = table.get("format").and_then(toml::Value::as_integer);
+        match format.ok_or_else(|| malformed("[metadata.termsmith] has no `format`".to_owned()))? {
+            found if found == i64::from(TermsmithTable::FORMAT) => {}
+            found => return Err(IntoTaskError::Format { task: self.name.clone(), found }),
+        }
+        let ours: TermsmithTable = table
+            .clone()
+            .try_into()
+            .map_err(|error| malformed(format!("[metadata.termsmith]: {}", one_line(&error))))?;
+        let package = self.manifest.task.clone().unwrap_or_default();
+        let name =
+            package.name.as_deref().and_then(|name| name.strip_prefix(ORGANISATION)?.strip_prefix('/'));
+        let name =
+            name.ok_or_else(|| malformed(format!("`task.name` does not begin with `{ORGANISATION}/`")))?;
+        let text = self.files.text("instruction.md").unwrap_or_default();
+        let instruction = canary_line(&ours.canary)
+            .and_then(|line| text.strip_prefix(&line)?.strip_prefix("\n\n"))
+            .ok_or_else(|| {
+                malformed("`instruction.md` does not begin with the task's canary line".to_owned())
+            })?;
+        Ok(Task {
+            name: TaskName::from(name),
+            title: package.description.unwrap_or_default(),
+            base: ours.base.clone(),
+            recipe_version: ours.recipe_version,
+            canary: ours.canary.clone(),
+            instruction: instruction.to_owned(),
+            environment: self.folder("environment"),
+            solution: self.folder("solution"),
+            tests: self.folder("tests"),
+            checks: ours.checks.clone(),
+            limits: self.limits(ours.pids).map_err(malformed)?,
+            profile: ours.profile,
+            subject: SubjectSpec {
+                roots: ours.roots.clone(),
+                programs: ours.programs,
+                bring_up: ours.bring_up.clone(),
+            },
+            blueprint: ours.blueprint(),
+        })
+    }
+
+    fn limits(&self, pids: u32) -> Result<Limits, String> {
+        let environment = self.manifest.environment.clone().unwrap_or_default();
+        let agent = self.manifest.agent.as_ref().and_then(|agent| agent.timeout_sec);
+        let verifier = self.manifest.verifier.as_ref().and_then(|verifier| verifier.timeout_sec);
+        let whole = |key: &str, value: Option<i64>| {
+            value
+                .and_then(|value| u32::try_from(value).ok())
+                .ok_or_else(|| format!("`{key}` is missing or out of range"))
+        };
+        let seconds = |key: &str, value: Option<f64>| {
+            let value =
+                value.filter(|value| value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(value));
+            value
+                .map(|value| value as u32)
+                .ok_or_else(|| format!("`{key}` is missing or no whole number of seconds"))
+        };
+        let cpus = environment.cpus.filter(|cpus| cpus.is_finite() && *cpus > 0.0);
+        Ok(Limits {
+            cpus: cpus.ok_or("`environment.cpus` is missing or not positive")?,
+            memory_mb: whole("environment.memory_mb", environment.memory_mb)?,
+            storage_mb: whole("environment.storage_mb", environment.storage_mb)?,
+            pids,
+            build_timeout_sec: seconds("environment.build_timeout_sec", environment.build_timeout_sec)?,
+            agent_timeout_sec: seconds("agent.timeout_sec", agent)?,
+            verifier_timeout_sec: seconds("verifier.timeout_sec", verifier)?,
+        })
+    }
+}
+
+/// `models/task/task.py`: `^(<!--.*canary.*-->|#.*canary.*)$`, whatever the case.
+fn is_canary(line: &str) -> bool {
+    let line = line.trim().to_lowercase();
+    line.contains("canary") && (line.starts_with('#') || (line.starts_with("<!--") && line.ends_with("-->")))
+}
+
+fn one_line(error: &toml::de::Error) -> String {
+    error.message().replace('\n', ", ")
+}

@@ -1,0 +1,178 @@
+//! Directories written and read back, directories from elsewhere, and Harbor's own numbers.
+
+mod foreign;
+mod round_trip;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::*;
+use crate::model::{
+    Blueprint, CheckId, Difficulty, EngineeringKind, File, FileTree, Limits, Profile, RelPath, Seed,
+    SubjectSpec, Task,
+};
+
+pub(super) fn path(path: &str) -> RelPath {
+    RelPath::new(path).unwrap()
+}
+
+fn tree(files: &[(&str, File)]) -> FileTree {
+    let mut tree = FileTree::default();
+    for (name, file) in files {
+        tree.insert(path(name), file.clone());
+    }
+    tree
+}
+
+pub(super) fn blueprint() -> Blueprint {
+    Blueprint {
+        index: 7,
+        seed: Seed(6_777_727_780_853_989_857),
+        domain: "data_science".into(),
+        recipe: "data_science/settle-meter-readings".into(),
+        skills: vec!["data-cleaning".to_owned(), "aggregation".to_owned()],
+        operations: vec!["data-processing".to_owned()],
+        kind: EngineeringKind::BugFix,
+        persona: "data-engineer".to_owned(),
+        language: "python".to_owned(),
+        difficulty: Difficulty::Medium,
+        fixture: "sensor-readings".to_owned(),
+        verifier: "recompute".to_owned(),
+    }
+}
+
+pub(super) fn task() -> Task {
+    Task {
+        name: task_name(&blueprint()),
+        title: "Settle meter readings".to_owned(),
+        blueprint: blueprint(),
+        base: "core".to_owned(),
+        recipe_version: 3,
+        canary: "termsmith-canary 01234567-89ab-cdef-0123-456789abcdef".to_owned(),
+        instruction: "Repair `/app/settle.py`.\n".to_owned(),
+        environment: tree(&[
+            ("Dockerfile", File::text("FROM debian:bookworm-slim\n")),
+            ("app/settle.py", File::script("print('no')\n")),
+            ("app/raw.bin", File { bytes: vec![0, 255, 10], executable: false }),
+        ]),
+        solution: tree(&[("solve.sh", File::script("sed -i s/no/yes/ settle.py\n"))]),
+        tests: tree(&[
+            ("test.sh", File::script("exit 0\n")),
+            ("test_outputs.py", File::script("def test_a(): pass\n")),
+        ]),
+        checks: vec![CheckId::from("test_a")],
+        limits: Limits::default(),
+        profile: Profile::Plain,
+        subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },
+    }
+}
+
+/// Puts `files` into `dir`.
+pub(super) fn lay_out(dir: &Path, files: &FileTree) {
+    for (path, file) in files.iter() {
+        let place = dir.join(path.as_str());
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(&place, &file.bytes).unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(file.mode())).unwrap();
+    }
+}
+
+#[test]
+fn names() {
+    for (domain, recipe, index, expected) in [
+        ("coding", "coding/mend-parser", 0, "coding-mend-parser-0000"),
+        ("data_science", "data_science/roll-up", 12, "data-science-roll-up-0012"),
+        ("ai_ml", "ai_ml/x", 123_456, "ai-ml-x-123456"),
+        ("a", "no-domain", 1, "a-no-domain-0001"),
+        ("Ünï", "Ünï/Grün  2--3_", 1, "n-gr-n-2-3-0001"),
+        (
+            "scientific_computing",
+            "scientific_computing/a-name-that-goes-on-and-on-and-on-and-then-some",
+            9,
+            "scientific-computing-a-name-that-goes-on-and-on-and-on-and-0009",
+        ),
+    ] {
+        let blueprint = Blueprint { index, domain: domain.into(), recipe: recipe.into(), ..blueprint() };
+        let name = task_name(&blueprint).0;
+        assert_eq!(name, expected);
+        assert!(name.len() <= 64);
+    }
+}
+
+/// The expected values come from `Packager.compute_content_hash` of harbor 0.24.0, run on these very directories.
+#[test]
+fn the_digest_is_harbors() {
+    let tricky = tree(&[
+        ("task.toml", File::text("schema_version = \"1.4\"\n")),
+        ("instruction.md", File::text("do it\n")),
+        ("environment/Dockerfile", File::text("FROM debian\n")),
+        // Path order, not part order: `-` and `.` sort before `/`.
+        ("tests/a/b", File::text("1")),
+        ("tests/a-b", File::text("2")),
+        ("tests/a.b", File::script("3")),
+        ("tests/ä", File { bytes: vec![0xff, 0x00], executable: false }),
+        ("tests/empty", File::text("")),
+    ]);
+    let plain = tree(&[
+        ("task.toml", File::text("a = 1\n")),
+        ("environment/Dockerfile", File::text("FROM scratch\n")),
+    ]);
+    for (name, files, expected) in [
+        ("tricky", tricky, "sha256:31525d9a902bebebabc93bf5b421184658f7ab3bd38e99c60a3d67f7a2a3f05e"),
+        ("plain", plain, "sha256:b41d641f0a0af660bd8041bb7eff713115495ae51af27091cebe9382c1e62259"),
+    ] {
+        assert_eq!(crate::model::task_digest(&files), expected, "{name}");
+        let dir = tempfile::tempdir().unwrap();
+        lay_out(dir.path(), &files);
+        // Left-overs and strangers in the directory change nothing.
+        fs::create_dir_all(dir.path().join("tests/__pycache__")).unwrap();
+        fs::write(dir.path().join("tests/__pycache__/x.pyc"), "x").unwrap();
+        fs::write(dir.path().join("tests/a-b~"), "x").unwrap();
+        fs::write(dir.path().join("certificate.json"), "{}").unwrap();
+        assert_eq!(read_task(dir.path()).unwrap().digest(), expected, "{name}, read back");
+    }
+}
+
+#[test]
+fn lists_of_tasks() {
+    let entry = |name: &str| DatasetEntry { name: name.into(), digest: format!("sha256:{}", "0".repeat(64)) };
+    let entries = [entry("coding-a-0000"), entry("games-b-0001")];
+    insta::assert_snapshot!(dataset_toml("demo", "Ten domains.", &entries).unwrap(), @r#"
+    schema_version = "1.0"
+
+    [dataset]
+    name = "termsmith/demo"
+    description = "Ten domains."
+
+    [[dataset.authors]]
+    name = "termsmith"
+
+    [[tasks]]
+    name = "termsmith/coding-a-0000"
+    digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+    [[tasks]]
+    name = "termsmith/games-b-0001"
+    digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+    "#);
+    insta::assert_snapshot!(registry_json("demo", "Ten domains.", "tasks", &entries), @r#"
+    [
+      {
+        "description": "Ten domains.",
+        "name": "demo",
+        "tasks": [
+          {
+            "name": "coding-a-0000",
+            "path": "tasks/coding-a-0000"
+          },
+          {
+            "name": "games-b-0001",
+            "path": "tasks/games-b-0001"
+          }
+        ],
+        "version": "1.0"
+      }
+    ]
+    "#);
+}

@@ -1,0 +1,124 @@
+//! From a task to the files of its directory.
+
+use serde::Serialize;
+
+use super::manifest::{Agent, Author, Environment, Package, Verifier};
+use super::ours::TermsmithTable;
+use super::{ORGANISATION, SCHEMA_VERSION};
+use crate::folder::is_clutter;
+use crate::model::{Difficulty, DomainId, File, FileTree, PathError, RelPath, Task};
+
+/// A task that no directory can hold.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error(
+        "the canary of task `{task}` does not fit on one comment line\nhint: it is one line without `-->`, and says `canary`"
+    )]
+    Canary { task: String },
+    #[error(
+        "task `{task}` has `{path}`, which Harbor takes for a left-over and does not package\nhint: give the file another name"
+    )]
+    Clutter { task: String, path: RelPath },
+    #[error("failed to write the task.toml of `{task}`: {source}")]
+    Toml {
+        task: String,
+        #[source]
+        source: toml::ser::Error,
+    },
+    #[error("task `{task}` has a file that cannot be placed: {source}")]
+    Path {
+        task: String,
+        #[source]
+        source: PathError,
+    },
+}
+
+/// The files of `task`'s directory: `task.toml`, `instruction.md`, `environment/`, `solution/` and `tests/`.
+///
+/// `docker_image` is a reference that others can pull; without one the Dockerfile is what counts, since a local tag is good for
+/// nothing elsewhere.
+pub fn write_task(task: &Task, docker_image: Option<&str>) -> Result<FileTree, WriteError> {
+    let name = || task.name.to_string();
+    let manifest = written(task, docker_image);
+    let text = toml::to_string(&manifest).map_err(|source| WriteError::Toml { task: name(), source })?;
+    let canary = canary_line(&task.canary).ok_or_else(|| WriteError::Canary { task: name() })?;
+    let path = |path: &str| RelPath::new(path).map_err(|source| WriteError::Path { task: name(), source });
+    let mut files = FileTree::default();
+    files.insert(path("task.toml")?, File::text(text));
+    files.insert(path("instruction.md")?, File::text(format!("{canary}\n\n{}", task.instruction)));
+    files.graft(&path("environment")?, &task.environment);
+    files.graft(&path("solution")?, &task.solution);
+    files.graft(&path("tests")?, &task.tests);
+    let clutter =
+        files.iter().map(|(path, _)| path).find(|path| path.as_str().split('/').any(is_clutter)).cloned();
+    match clutter {
+        Some(path) => Err(WriteError::Clutter { task: name(), path }),
+        None => Ok(files),
+    }
+}
+
+/// The first line of `instruction.md`. Harbor takes leading comment lines that say `canary` away before a solver reads it.
+pub(super) fn canary_line(canary: &str) -> Option<String> {
+    let fits =
+        !canary.contains(['\n', '\r']) && !canary.contains("-->") && canary.to_lowercase().contains("canary");
+    fits.then(|| format!("<!-- {canary}: a text with this line in it was copied from this task -->"))
+}
+
+/// What is written of a [`Manifest`](super::Manifest), in the order in which a person wants to read it.
+#[derive(Serialize)]
+struct Written<'a> {
+    schema_version: &'static str,
+    task: Package,
+    metadata: Metadata<'a>,
+    agent: Agent,
+    verifier: Verifier,
+    environment: Environment,
+}
+
+/// `[metadata]`: the keys that readers of Harbor tasks look for, and ours.
+#[derive(Serialize)]
+struct Metadata<'a> {
+    difficulty: Difficulty,
+    /// From 1.
+    difficulty_level: u8,
+    category: &'a DomainId,
+    tags: &'a [String],
+    termsmith: TermsmithTable,
+}
+
+fn written<'a>(task: &'a Task, docker_image: Option<&str>) -> Written<'a> {
+    let blueprint = &task.blueprint;
+    let limits = &task.limits;
+    let kind = blueprint.kind.as_str().to_owned();
+    Written {
+        schema_version: SCHEMA_VERSION,
+        task: Package {
+            name: Some(format!("{ORGANISATION}/{}", task.name)),
+            version: Some(task.recipe_version.to_string()),
+            description: Some(task.title.clone()),
+            authors: Some(vec![Author { name: ORGANISATION.to_owned(), email: None }]),
+            keywords: Some(vec![blueprint.domain.to_string(), kind, blueprint.language.clone()]),
+        },
+        metadata: Metadata {
+            difficulty: blueprint.difficulty,
+            difficulty_level: match blueprint.difficulty {
+                Difficulty::Easy => 1,
+                Difficulty::Medium => 2,
+                Difficulty::Hard => 3,
+            },
+            category: &blueprint.domain,
+            tags: &blueprint.skills,
+            termsmith: TermsmithTable::of(task),
+        },
+        agent: Agent { timeout_sec: Some(limits.agent_timeout_sec.into()), ..Agent::default() },
+        verifier: Verifier { timeout_sec: Some(limits.verifier_timeout_sec.into()), ..Verifier::default() },
+        environment: Environment {
+            build_timeout_sec: Some(limits.build_timeout_sec.into()),
+            docker_image: docker_image.map(str::to_owned),
+            cpus: Some(limits.cpus),
+            memory_mb: Some(limits.memory_mb.into()),
+            storage_mb: Some(limits.storage_mb.into()),
+            ..Environment::default()
+        },
+    }
+}

@@ -1,0 +1,85 @@
+//! What ends a unit, or a whole run, without a result.
+
+use crate::author::AuthorError;
+use crate::export::ExportError;
+use crate::export::atif::AtifError;
+use crate::harbor::WriteError;
+use crate::rollout::RolloutError;
+use crate::sandbox::EngineError;
+use crate::store::StoreError;
+use crate::verify::LabError;
+
+/// One unit that has no result. Others go on unless the fault says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error(transparent)]
+    Author(#[from] AuthorError),
+    #[error(transparent)]
+    Engine(EngineError),
+    #[error(transparent)]
+    Rollout(RolloutError),
+    #[error(transparent)]
+    Store(StoreError),
+    #[error(transparent)]
+    Trajectory(AtifError),
+    #[error(transparent)]
+    Directory(#[from] WriteError),
+    #[error("interrupted")]
+    Drained,
+}
+
+impl From<LabError> for Fault {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Engine(error) => Self::Engine(error),
+            LabError::Store(error) => Self::Store(error),
+            LabError::Drained => Self::Drained,
+        }
+    }
+}
+
+impl From<RolloutError> for Fault {
+    fn from(error: RolloutError) -> Self {
+        match error {
+            RolloutError::Lab(error) => error.into(),
+            RolloutError::Agent(crate::agent::AgentError::Engine(error)) => Self::Engine(error),
+            other => Self::Rollout(other),
+        }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A unit's files that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    #[error(transparent)]
+    Directory(#[from] WriteError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Trajectory(#[from] AtifError),
+}
+
+impl From<PublishError> for Fault {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Store(error) => Self::Store(error),
+            PublishError::Directory(error) => Self::Directory(error),
+            PublishError::Trajectory(error) => Self::Trajectory(error),
+        }
+    }
+}
+
+/// A run that could not be brought to its end. What was committed stays.
+#[derive(Debug, thiserror::Error)]
+pub enum PipelineError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Export(#[from] ExportError<StoreError>),
+}

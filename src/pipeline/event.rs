@@ -1,0 +1,28 @@
+//! What a run tells while it goes on.
+
+use serde::Serialize;
+
+use crate::model::Outcome;
+
+/// Something that happened. Only for people and logs.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Work began on a blueprint.
+    Started { task: String },
+    /// A draft was screened.
+    Screened { task: String, certified: bool, rows: usize, reasons: Vec<String>, seconds: f64 },
+    /// A rollout was committed, now or in an earlier run.
+    RolledOut { task: String, attempt: u32, outcome: Outcome },
+    /// A unit ended without a result.
+    Failed { task: String, message: String },
+    /// A unit is committed.
+    Finished { task: String, seconds: f64 },
+    /// Leftovers of dead owners were removed.
+    Swept { containers: usize },
+    /// A later stage began.
+    Stage { name: &'static str },
+}
+
+/// Where events go.
+pub type EventSink<'a> = &'a (dyn Fn(Event) + Send + Sync);

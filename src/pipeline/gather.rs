@@ -1,0 +1,77 @@
+//! Reading a run back from its store, one unit at a time, so that memory does not grow with the run.
+
+use serde::{Deserialize, Serialize};
+
+use super::unit::{DRAFT, UNIT, UnitRecord};
+use crate::model::{Certificate, Draft, File, Key, Rollout};
+use crate::rollout::{RolloutLog, read_rollout};
+use crate::screen::SCREEN;
+use crate::store::{Store, StoreError};
+
+/// Where the keys of a run's units are listed, in plan order. Derived: without it, every unit of the store is read.
+const INDEX: &str = "index.json";
+const INDEX_VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Index {
+    version: u32,
+    units: Vec<Key>,
+}
+
+/// Everything that is known of one unit.
+#[derive(Debug)]
+pub struct Gathered {
+    pub record: UnitRecord,
+    pub draft: Draft,
+    pub certificate: Certificate,
+    pub rollouts: Vec<(Rollout, RolloutLog)>,
+}
+
+/// The units of a run in plan order.
+pub fn gather(store: &Store) -> Result<impl Iterator<Item = Result<Gathered, StoreError>> + '_, StoreError> {
+    let keys = match read_index(store)? {
+        Some(keys) => keys,
+        None => in_plan_order(store)?,
+    };
+    Ok(keys.into_iter().filter_map(move |key| read_unit(store, &key).transpose()))
+}
+
+/// Reads one unit, or `None` if the store lacks part of it.
+pub(super) fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, StoreError> {
+    let Some(record) = store.get::<UnitRecord>(UNIT, key)? else { return Ok(None) };
+    let Some(draft) = store.get::<Draft>(DRAFT, &record.draft)? else { return Ok(None) };
+    let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { return Ok(None) };
+    let mut rollouts = Vec::with_capacity(record.rollouts.len());
+    for key in &record.rollouts {
+        rollouts.extend(read_rollout(store, key, &draft, &certificate)?);
+    }
+    Ok(Some(Gathered { record, draft, certificate, rollouts }))
+}
+
+/// Lists the units of a finished run.
+pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreError> {
+    let text =
+        serde_json::to_string_pretty(&Index { version: INDEX_VERSION, units }).map_err(StoreError::Encode)?;
+    store.dir().publish_file(INDEX, &File::text(text + "\n"))?;
+    Ok(())
+}
+
+fn read_index(store: &Store) -> Result<Option<Vec<Key>>, StoreError> {
+    let path = store.dir().root().join(INDEX);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    let index: Index =
+        serde_json::from_str(&text).map_err(|source| StoreError::Malformed { path, source })?;
+    Ok(Some(index.units))
+}
+
+fn in_plan_order(store: &Store) -> Result<Vec<Key>, StoreError> {
+    let mut found = Vec::new();
+    for key in store.keys(UNIT)? {
+        if let Some(record) = store.get::<UnitRecord>(UNIT, &key)? {
+            found.push((record.blueprint.index, key));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, key)| key).collect())
+}

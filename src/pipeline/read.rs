@@ -1,0 +1,82 @@
+//! Export and audit over a run's store. Neither touches an engine.
+
+use std::collections::BTreeSet;
+
+use super::error::PipelineError;
+use super::gather::gather;
+use super::run::BLUEPRINT;
+use super::workshop::Workshop;
+use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
+use crate::domain::DomainSpec;
+use crate::export::{ExportOptions, ExportSummary, export};
+use crate::model::{Blueprint, DomainId, File};
+use crate::store::{Store, StoreError};
+
+/// Writes `data/` from the store, one task at a time.
+pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
+    let groups = gather(store)?.map(|unit| {
+        unit.map(|unit| unit.rollouts.into_iter().map(|(rollout, _)| rollout).collect::<Vec<_>>())
+    });
+    Ok(export(&store.dir().root().join("data"), groups, options)?)
+}
+
+/// What a run covers, held against all specs in use.
+pub fn audit_store(workshop: &Workshop, store: &Store) -> Result<Audit, StoreError> {
+    let mut entries = Vec::new();
+    let mut seen = BTreeSet::new();
+    for unit in gather(store)? {
+        let unit = unit?;
+        seen.insert(unit.record.blueprint.seed.0);
+        entries.push(AuditEntry {
+            blueprint: unit.record.blueprint,
+            certified: Some(unit.certificate.certified),
+            attempts: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.rewards.is_some())),
+            solved: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.record.verdict.passed())),
+        });
+    }
+    // What was planned and never came to an end counts too.
+    for key in store.keys(BLUEPRINT)? {
+        if let Some(blueprint) = store.get::<Blueprint>(BLUEPRINT, &key)?
+            && seen.insert(blueprint.seed.0)
+        {
+            entries.push(AuditEntry { blueprint, certified: None, attempts: 0, solved: 0 });
+        }
+    }
+    entries.sort_by_key(|entry| entry.blueprint.index);
+    let axes: Vec<_> = workshop.domains.iter().map(|(id, spec)| axes(id, spec)).collect();
+    Ok(audit(entries, &axes))
+}
+
+/// Writes `report/audit.json` and `report/audit.txt`.
+pub fn publish_audit(store: &Store, audit: &Audit) -> Result<(), StoreError> {
+    let json = serde_json::to_string_pretty(audit).map_err(StoreError::Encode)? + "\n";
+    store.dir().publish_file("report/audit.json", &File::text(json))?;
+    store.dir().publish_file("report/audit.txt", &File::text(table(audit)))?;
+    Ok(())
+}
+
+fn axes(id: &DomainId, spec: &DomainSpec) -> DomainAxes {
+    let wanted = |weight: &f64| *weight > 0.0;
+    DomainAxes {
+        id: id.clone(),
+        skills: spec
+            .skills
+            .iter()
+            .map(|skill| SkillAxes {
+                id: skill.id.clone(),
+                operations: skill.operations.iter().map(|operation| operation.as_str().to_owned()).collect(),
+            })
+            .collect(),
+        kinds: spec.kinds.iter().filter(|(_, weight)| wanted(weight)).map(|(kind, _)| *kind).collect(),
+        difficulties: spec
+            .difficulty
+            .iter()
+            .filter(|(_, weight)| wanted(weight))
+            .map(|(level, _)| *level)
+            .collect(),
+    }
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}

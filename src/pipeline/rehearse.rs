@@ -1,0 +1,146 @@
+//! A rehearsal of one recipe for one seed: its certificate, and every way its expert can be played.
+
+use rand::SeedableRng as _;
+use rand::rngs::ChaCha20Rng;
+use serde::Serialize;
+
+use super::error::Fault;
+use super::event::Event;
+use super::unit::{FiledDraft, certify, file_draft};
+use super::workshop::Workshop;
+use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals};
+use crate::model::{Blueprint, Certificate, FailureMode, Screened, ShellOutcome};
+use crate::rollout::{Judged, RolloutError, RolloutLog, episode};
+use crate::verify::{Filed, Lab, LabError};
+
+/// What a rehearsal showed.
+#[derive(Debug)]
+pub struct Rehearsal {
+    pub certificate: Certificate,
+    pub plays: Vec<Play>,
+    /// One sentence for each thing that is wrong. Empty for a sound recipe.
+    pub problems: Vec<String>,
+}
+
+/// One playing of the expert.
+#[derive(Debug, Serialize)]
+pub struct Play {
+    pub name: String,
+    pub ok: bool,
+    pub turns: Option<usize>,
+    pub note: String,
+}
+
+impl Play {
+    /// `7 turns`, or nothing when it could not be played.
+    pub fn turns_text(&self) -> String {
+        self.turns.map_or_else(String::new, |turns| format!("{turns} turns"))
+    }
+}
+
+/// Screens the draft of `blueprint` and plays its expert in every way.
+pub async fn rehearse(lab: &Lab<'_>, workshop: &Workshop, blueprint: &Blueprint) -> Result<Rehearsal, Fault> {
+    let filed_draft = file_draft(workshop, lab.store, blueprint, None)?;
+    let filed = Filed::new(&filed_draft.draft.task, filed_draft.environment_digest.clone())?;
+    let quiet = |_: Event| {};
+    let (_, certificate) = certify(lab, workshop, &filed_draft, &filed, &quiet).await?;
+    let mut rehearsal = Rehearsal {
+        problems: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
+        plays: Vec::new(),
+        certificate,
+    };
+    if rehearsal.certificate.screened() == Screened::Certified {
+        let script = &filed_draft.draft.expert;
+        let mut variations = vec![("no slip".to_owned(), Variation::Expert(None))];
+        for slip in &script.slips {
+            variations.push((format!("slip before {}", slip.before), Variation::Expert(Some(slip))));
+        }
+        for failure in &script.failures {
+            let name = format!("{:?} at {}", failure.mode, failure.replaces);
+            variations.push((name, Variation::Flawed(failure)));
+        }
+        if let Some(slip) = Variation::earliest_slip(script) {
+            variations
+                .push(("ignores the error".to_owned(), Variation::StopsAt(slip, FailureMode::IgnoredError)));
+        }
+        let plays = variations
+            .into_iter()
+            .map(|(name, variation)| play_one(lab, workshop, &filed_draft, &filed, name, variation));
+        for play in futures_util::future::join_all(plays).await {
+            let play = play?;
+            if !play.ok {
+                rehearsal.problems.push(format!("expert, {}: {}", play.name, play.note));
+            }
+            rehearsal.plays.push(play);
+        }
+    }
+    Ok(rehearsal)
+}
+
+async fn play_one(
+    lab: &Lab<'_>,
+    workshop: &Workshop,
+    filed_draft: &FiledDraft,
+    filed: &Filed<'_>,
+    name: String,
+    variation: Variation<'_>,
+) -> Result<Play, Fault> {
+    let _slot = lab.slot().await?;
+    let task = &filed_draft.draft.task;
+    // Wordings do not matter here; any seed will do.
+    let mut rng = ChaCha20Rng::seed_from_u64(task.blueprint.seed.0);
+    let agent = ScriptedAgent::playing(&filed_draft.draft.expert, variation, &mut rng, &workshop.prompts);
+    let (judged, log) = match episode(lab, &workshop.prompts, filed, agent).await {
+        Ok(played) => played,
+        Err(AgentError::Engine(error)) => return Err(LabError::Engine(error).into()),
+        Err(AgentError::Script(error)) => {
+            return Ok(Play { name, ok: false, turns: None, note: error.to_string() });
+        }
+        Err(other) => return Err(Fault::Rollout(RolloutError::Agent(other))),
+    };
+    let prompt = workshop
+        .prompts
+        .task(&task.instruction, task.subject.workdir())
+        .map_err(|error| Fault::Rollout(RolloutError::Prompts(error)))?;
+    let script =
+        workshop.recipes.get(&task.blueprint.recipe).and_then(|recipe| recipe.files.text("expert.toml"));
+    let tools =
+        workshop.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
+    let shown: Vec<_> = log.turns.iter().map(|turn| turn.message.as_str()).collect();
+    let leaks =
+        unseen_literals(&task.environment, script.unwrap_or_default(), tools, &prompt, &judged.turns, &shown);
+    let note = complaint(variation, &judged, &log, &leaks);
+    Ok(Play { name, ok: note.is_empty(), turns: Some(judged.turns.len()), note })
+}
+
+/// What is wrong with a playing; empty if nothing is.
+fn complaint(variation: Variation<'_>, judged: &Judged, log: &RolloutLog, leaks: &[Leak]) -> String {
+    if let Some(leak) = leaks.first() {
+        return format!("turn {} uses `{}`, which nothing has shown it", leak.turn + 1, leak.literal);
+    }
+    let slipped = match variation {
+        Variation::Expert(slip) => slip,
+        Variation::StopsAt(slip, _) => Some(slip),
+        Variation::Flawed(_) => None,
+    };
+    for turn in &judged.turns {
+        let failed = !matches!(turn.outcome, None | Some(ShellOutcome::Exited(0)));
+        let is_slip = slipped.is_some_and(|slip| turn.thought == slip.say);
+        if is_slip && !failed {
+            return format!("the slip's command succeeds: {}", turn.command.as_deref().unwrap_or_default());
+        }
+        if failed && !is_slip && matches!(variation, Variation::Expert(_)) {
+            return format!("a step's command fails: {}", turn.command.as_deref().unwrap_or_default());
+        }
+    }
+    let failed: Vec<_> =
+        judged.verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
+    match (variation, judged.verdict.passed()) {
+        (Variation::Expert(_), false) => {
+            let why = log.verifier.messages.values().next().map_or("", String::as_str);
+            format!("does not pass: {} {} {why}", judged.verdict.cause, failed.join(", "))
+        }
+        (Variation::Flawed(_) | Variation::StopsAt(..), true) => "passes, though it should not".to_owned(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,183 @@
+//! One blueprint, from draft to committed rollouts.
+
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
+
+use super::error::Fault;
+use super::event::{Event, EventSink};
+use super::workshop::Workshop;
+use crate::author::{AuthorError, draft};
+use crate::harbor::{WriteError, write_task};
+use crate::model::{
+    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, Task, TrajectoryRecord,
+    environment_digest,
+};
+use crate::rollout::{ROLLOUT, rollout};
+use crate::screen::{SCREEN, screen};
+use crate::store::{Stage, Store, StoreError, key};
+use crate::verify::{Filed, Lab};
+
+/// Bump when the same blueprint and recipe would give another draft.
+pub const DRAFT: Stage = Stage { name: "draft", version: 1 };
+/// The commit of a whole unit, by which readers find everything else.
+pub const UNIT: Stage = Stage { name: "unit", version: 1 };
+
+/// What a blueprint came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnitRecord {
+    pub blueprint: Blueprint,
+    pub draft: Key,
+    pub certificate: Key,
+    /// In order of attempts; empty for a rejected draft.
+    pub rollouts: Vec<Key>,
+}
+
+/// A unit's ending, for the summary.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub key: Key,
+    pub record: UnitRecord,
+    pub certificate: Certificate,
+    /// How the rollouts ended, in order of attempts.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// A draft with its directory and digests, as screening and rollouts take it.
+#[derive(Debug)]
+pub struct FiledDraft {
+    pub draft: Draft,
+    pub key: Key,
+    pub directory: FileTree,
+    pub environment_digest: String,
+}
+
+/// Renders a blueprint's draft, or remembers it.
+pub fn file_draft(
+    workshop: &Workshop,
+    store: &Store,
+    blueprint: &Blueprint,
+    image_prefix: Option<&str>,
+) -> Result<FiledDraft, Fault> {
+    let unknown = || AuthorError::Unknown(blueprint.recipe.clone());
+    let recipe = workshop.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
+    let domain = workshop.domains.get(&blueprint.domain).ok_or_else(unknown)?;
+    let limits = domain.limits.over(&Limits::default());
+    let input = serde_json::json!({
+        "blueprint": blueprint,
+        "recipe": recipe.digest(),
+        "kit": workshop.kit.digest(),
+        "limits": limits,
+    });
+    let key = key(DRAFT, &input)?;
+    let draft = match store.get::<Draft>(DRAFT, &key)? {
+        Some(draft) => draft,
+        None => {
+            let draft = draft(&workshop.kit, recipe, blueprint, &limits)?;
+            store.put(DRAFT, &key, &draft)?;
+            draft
+        }
+    };
+    let base = workshop.kit.base(&draft.task.base).unwrap_or_default();
+    let environment_digest = environment_digest(&draft.task.environment, base);
+    let directory = task_directory(&draft.task, image_prefix)?;
+    Ok(FiledDraft { draft, key, directory, environment_digest })
+}
+
+/// A task's Harbor directory. With a prefix, its image is named `<prefix>/<task>`.
+pub(super) fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<FileTree, WriteError> {
+    let image = image_prefix.map(|prefix| format!("{}/{}", prefix.trim_end_matches('/'), task.name));
+    write_task(task, image.as_deref())
+}
+
+/// Takes one blueprint to its committed end.
+pub async fn unit(
+    lab: &Lab<'_>,
+    workshop: &Workshop,
+    blueprint: &Blueprint,
+    attempts: u32,
+    image_prefix: Option<&str>,
+    events: EventSink<'_>,
+) -> Result<Ended, Fault> {
+    let started = Instant::now();
+    let filed_draft = file_draft(workshop, lab.store, blueprint, image_prefix)?;
+    let draft = &filed_draft.draft;
+    let task = draft.task.name.to_string();
+    let filed = Filed::new(&draft.task, filed_draft.environment_digest.clone())?;
+    let (certificate_key, certificate) = certify(lab, workshop, &filed_draft, &filed, events).await?;
+    let rollouts = match certificate.screened() {
+        Screened::Rejected => Vec::new(),
+        Screened::Certified => {
+            let runs = (0..attempts).map(|attempt| {
+                let (filed, certificate, task) = (&filed, &certificate, &task);
+                async move {
+                    let key = rollout(lab, &workshop.prompts, draft, filed, certificate, attempt).await?;
+                    let outcome = rollout_outcome(lab.store, &key)?;
+                    events(Event::RolledOut { task: task.clone(), attempt, outcome });
+                    Ok::<_, Fault>((key, outcome))
+                }
+            });
+            // All are waited for, so that a drained run commits what was under way.
+            join_all(runs).await.into_iter().collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    let record = UnitRecord {
+        blueprint: blueprint.clone(),
+        draft: filed_draft.key.clone(),
+        certificate: certificate_key,
+        rollouts: rollouts.iter().map(|(key, _)| key.clone()).collect(),
+    };
+    let outcomes = rollouts.into_iter().map(|(_, outcome)| outcome).collect();
+    let key = key(UNIT, &record)?;
+    if lab.store.get::<UnitRecord>(UNIT, &key)?.is_none() {
+        lab.store.put(UNIT, &key, &record)?;
+    }
+    events(Event::Finished { task, seconds: started.elapsed().as_secs_f64() });
+    Ok(Ended { key, record, certificate, outcomes })
+}
+
+/// Screens a draft, or remembers its certificate.
+pub async fn certify(
+    lab: &Lab<'_>,
+    workshop: &Workshop,
+    filed_draft: &FiledDraft,
+    filed: &Filed<'_>,
+    events: EventSink<'_>,
+) -> Result<(Key, Certificate), Fault> {
+    let started = Instant::now();
+    let rules: Vec<_> = workshop.rules.iter().map(|rule| &rule.id).collect();
+    let input = serde_json::json!({
+        "draft": filed_draft.key,
+        "task": filed.identity,
+        "environment": filed.environment_digest,
+        "directory": crate::model::task_digest(&filed_draft.directory),
+        "rules": rules,
+        "tool": env!("CARGO_PKG_VERSION"),
+    });
+    let key = key(SCREEN, &input)?;
+    let certificate = match lab.store.get::<Certificate>(SCREEN, &key)? {
+        Some(certificate) => certificate,
+        None => {
+            events(Event::Started { task: filed.task.name.to_string() });
+            let certificate =
+                screen(lab, &workshop.rules, &filed_draft.draft, filed, &filed_draft.directory).await?;
+            lab.store.put(SCREEN, &key, &certificate)?;
+            certificate
+        }
+    };
+    events(Event::Screened {
+        task: certificate.task.clone(),
+        certified: certificate.certified,
+        rows: certificate.rows.len(),
+        reasons: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
+        seconds: started.elapsed().as_secs_f64(),
+    });
+    Ok((key, certificate))
+}
+
+fn rollout_outcome(store: &Store, key: &Key) -> Result<Outcome, StoreError> {
+    let record = store.get::<TrajectoryRecord>(ROLLOUT, key)?;
+    Ok(record.map_or(Outcome::Infra, |record| record.verdict.outcome))
+}

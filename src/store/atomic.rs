@@ -1,0 +1,105 @@
+//! Files that are there whole or not at all.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::StoreError;
+use crate::model::{File, FileTree};
+
+/// Whether publishing had anything to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileChange {
+    Written,
+    Unchanged,
+}
+
+/// Writes `bytes` to `path` by way of a file in `scratch`, which must lie on the same file system: write, fsync, rename,
+/// fsync the folder. A file that already has these bytes and this mode is left alone, mtime and all.
+pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChange, StoreError> {
+    if holds(path, file) {
+        return Ok(FileChange::Unchanged);
+    }
+    let parent = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+    fs::create_dir_all(scratch).map_err(StoreError::io("create folder", scratch))?;
+    let temporary = scratch_name(scratch);
+    write_synced(&temporary, file).map_err(|source| {
+        // The half-written file may be what filled the disk.
+        let _ = fs::remove_file(&temporary);
+        StoreError::io("write", path)(source)
+    })?;
+    fs::rename(&temporary, path).map_err(StoreError::io("rename into place", path))?;
+    sync_dir(parent)?;
+    Ok(FileChange::Written)
+}
+
+/// Makes `dir` hold exactly `tree`. A new tree appears in one rename; one that differs from what is there replaces it.
+pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileChange, StoreError> {
+    if holds_tree(dir, tree) {
+        return Ok(FileChange::Unchanged);
+    }
+    let temporary = scratch_name(scratch);
+    for (path, file) in tree.iter() {
+        let place = temporary.join(path.as_str());
+        let parent = place.parent().unwrap_or(&temporary);
+        fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+        write_synced(&place, file).map_err(StoreError::io("write", &dir.join(path.as_str())))?;
+    }
+    let parent = dir.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+    remove_published(dir)?;
+    fs::rename(&temporary, dir).map_err(StoreError::io("rename into place", dir))?;
+    sync_dir(parent)?;
+    Ok(FileChange::Written)
+}
+
+/// Removes a published file or tree, if it is there.
+pub fn remove_published(path: &Path) -> Result<(), StoreError> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+    let removed = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.map_err(StoreError::io("remove", path))
+}
+
+fn write_synced(path: &Path, file: &File) -> io::Result<()> {
+    let mut out = fs::File::create_new(path)?;
+    out.write_all(&file.bytes)?;
+    out.set_permissions(fs::Permissions::from_mode(file.mode()))?;
+    out.sync_all()
+}
+
+fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(StoreError::io("sync folder", dir))
+}
+
+fn holds(path: &Path, file: &File) -> bool {
+    let Ok(found) = fs::symlink_metadata(path) else { return false };
+    let executable = found.permissions().mode() & 0o111 != 0;
+    found.is_file()
+        && executable == file.executable
+        && found.len() == file.bytes.len() as u64
+        && fs::read(path).is_ok_and(|bytes| bytes == file.bytes)
+}
+
+fn holds_tree(dir: &Path, tree: &FileTree) -> bool {
+    let mut count = 0;
+    let mut folders = vec![PathBuf::from(dir)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { return false };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => count += 1,
+            }
+        }
+    }
+    count == tree.0.len() && tree.iter().all(|(path, file)| holds(&dir.join(path.as_str()), file))
+}
+
+/// A name that no other thread or process uses.
+fn scratch_name(scratch: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    scratch.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+}

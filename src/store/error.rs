@@ -1,0 +1,59 @@
+//! What can go wrong on disk, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A failure of the run folder. Nothing that was committed before it is lost.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("failed to {action} `{}`: {source}{}", path.display(), hint(source))]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(
+        "`{}` was written in run format {found}, newer than the {known} this termsmith knows\nhint: use the termsmith that wrote it ({tool}), or another --out folder",
+        path.display()
+    )]
+    Newer { path: PathBuf, found: u32, known: u32, tool: String },
+    #[error(
+        "`{}` is a record of another shape than this termsmith writes: {source}\nhint: delete this one file to have it made again",
+        path.display()
+    )]
+    Malformed {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("`{}` is in use by another termsmith{}\nhint: wait for it, stop it, or choose another --out folder", path.display(), holder(*pid))]
+    Locked { path: PathBuf, pid: Option<u32> },
+    #[error("`{}` is not a termsmith run folder (it has no `run.json`)\nhint: give the --out folder of a `termsmith run`", path.display())]
+    NotARun { path: PathBuf },
+    #[error("failed to encode a record: {0}")]
+    Encode(#[source] serde_json::Error),
+}
+
+impl StoreError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        let path = path.to_owned();
+        move |source| StoreError::Io { action, path, source }
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "\nhint: free some space and run the same command again; it continues where it stopped"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "\nhint: choose an --out folder that you may write to"
+        }
+        _ => "",
+    }
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}

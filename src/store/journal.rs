@@ -1,0 +1,127 @@
+//! Content-addressed records.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{RunDir, StoreError};
+use crate::model::{File, Key, canonical_json};
+
+/// A pipeline stage. Bump `version` whenever the same input would give another result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    pub name: &'static str,
+    pub version: u32,
+}
+
+/// The address of a stage's result for `input`: BLAKE3 over stage name, stage version and canonical input.
+pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
+    let input = canonical_json(input).map_err(StoreError::Encode)?;
+    let mut hasher = blake3::Hasher::new();
+    for part in [stage.name, &stage.version.to_string(), &input] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    Ok(Key(hasher.finalize().to_hex().to_string()))
+}
+
+/// Records of one run folder.
+#[derive(Debug)]
+pub struct Store {
+    dir: RunDir,
+}
+
+#[derive(Serialize)]
+struct RecordOut<'a, T> {
+    stage: &'a str,
+    version: u32,
+    value: &'a T,
+}
+
+#[derive(Deserialize)]
+struct RecordIn<T> {
+    value: T,
+}
+
+impl Store {
+    /// Records in `dir`.
+    pub fn new(dir: RunDir) -> Self {
+        Self { dir }
+    }
+
+    /// The run folder.
+    pub fn dir(&self) -> &RunDir {
+        &self.dir
+    }
+
+    /// The committed result at `key`, if there is one.
+    pub fn get<T: DeserializeOwned>(&self, stage: Stage, key: &Key) -> Result<Option<T>, StoreError> {
+        let path = self.dir.root().join(record_path("store", Some(stage.name), key));
+        Ok(read::<RecordIn<T>>(&path)?.map(|record| record.value))
+    }
+
+    /// Commits a result.
+    pub fn put<T: Serialize>(&self, stage: Stage, key: &Key, value: &T) -> Result<(), StoreError> {
+        let record = RecordOut { stage: stage.name, version: stage.version, value };
+        let text = canonical_json(&record).map_err(StoreError::Encode)?;
+        self.dir.publish_file(&record_path("store", Some(stage.name), key), &File::text(text + "\n"))?;
+        Ok(())
+    }
+
+    /// Writes down what an execution observed. Must come before the [`put`](Self::put) of the same key, so that a committed
+    /// result always has its observation. One that was never committed is replaced when the work is done again.
+    pub fn observe<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
+        let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
+        self.dir.publish_file(&record_path("observed", None, key), &File::text(text + "\n"))?;
+        Ok(())
+    }
+
+    /// What the execution of `key` observed.
+    pub fn observed<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
+        read(&self.dir.root().join(record_path("observed", None, key)))
+    }
+
+    /// Every key of a stage, sorted.
+    pub fn keys(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
+        let top = self.dir.root().join("store").join(stage.name);
+        let mut keys = Vec::new();
+        for shelf in list(&top)? {
+            for file in list(&shelf)? {
+                if let Some(name) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) {
+                    keys.push(Key(name.to_owned()));
+                }
+            }
+        }
+        keys.sort();
+        Ok(keys)
+    }
+}
+
+fn record_path(room: &str, stage: Option<&str>, key: &Key) -> String {
+    let shelf = key.as_str().get(..2).unwrap_or("__");
+    match stage {
+        Some(stage) => format!("{room}/{stage}/{shelf}/{key}.json"),
+        None => format!("{room}/{shelf}/{key}.json"),
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::io("read", path)(error)),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|source| StoreError::Malformed { path: path.to_owned(), source })
+}
+
+fn list(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    match fs::read_dir(dir) {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(StoreError::io("read folder", dir)(error)),
+    }
+}

@@ -1,0 +1,40 @@
+//! One writer a run folder.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use super::StoreError;
+
+/// An advisory lock on a run folder, released by the kernel when the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct RunLock {
+    _file: File,
+}
+
+impl RunLock {
+    pub(super) fn acquire(path: &Path) -> Result<Self, StoreError> {
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(StoreError::io("open lock", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = file.read_to_string(&mut text);
+                return Err(StoreError::Locked { path: path.to_owned(), pid: text.trim().parse().ok() });
+            }
+            Err(TryLockError::Error(source)) => return Err(StoreError::io("lock", path)(source)),
+        }
+        // The number is only for the other side's error message.
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "{}", std::process::id()));
+        Ok(Self { _file: file })
+    }
+}

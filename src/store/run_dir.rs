@@ -1,0 +1,107 @@
+//! A run folder: its version, its lock, and where things lie in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::lock::RunLock;
+use super::{FileChange, StoreError, publish_file, publish_tree, remove_published};
+use crate::model::{File, FileTree};
+
+/// Version of the folder's layout. Older layouts are read; newer ones are refused.
+pub const RUN_FORMAT: u32 = 1;
+
+/// `run.json`: what the folder is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInfo {
+    pub format: u32,
+    /// The termsmith that wrote it first.
+    pub tool: String,
+}
+
+/// An open run folder. While it lives, no other termsmith writes there.
+#[derive(Debug)]
+pub struct RunDir {
+    root: PathBuf,
+    _lock: Option<RunLock>,
+}
+
+impl RunDir {
+    /// Opens `root` for writing, making it if need be: checks its version, locks it, and clears what a killed writer left.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(root).map_err(StoreError::io("create folder", root))?;
+        let info = read_info(root)?;
+        let lock = RunLock::acquire(&root.join(".lock"))?;
+        let dir = Self { root: root.to_owned(), _lock: Some(lock) };
+        remove_published(&dir.scratch())?;
+        if info.is_none() {
+            let info = RunInfo { format: RUN_FORMAT, tool: env!("CARGO_PKG_VERSION").to_owned() };
+            let text = serde_json::to_string(&info).map_err(StoreError::Encode)?;
+            publish_file(&dir.scratch(), &root.join("run.json"), &File::text(text + "\n"))?;
+        }
+        Ok(dir)
+    }
+
+    /// Opens an existing run folder for reading only.
+    pub fn open_existing(root: &Path) -> Result<Self, StoreError> {
+        match read_info(root)? {
+            Some(_) => Ok(Self { root: root.to_owned(), _lock: None }),
+            None => Err(StoreError::NotARun { path: root.to_owned() }),
+        }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Half-written files. On the same file system as the rest, and emptied whenever the folder is opened for writing.
+    pub fn scratch(&self) -> PathBuf {
+        self.root.join(".scratch")
+    }
+
+    /// Writes a derived file, relative to the folder.
+    pub fn publish_file(&self, relative: &str, file: &File) -> Result<FileChange, StoreError> {
+        publish_file(&self.scratch(), &self.root.join(relative), file)
+    }
+
+    /// Writes a derived folder, relative to the folder.
+    pub fn publish_tree(&self, relative: &str, tree: &FileTree) -> Result<FileChange, StoreError> {
+        publish_tree(&self.scratch(), &self.root.join(relative), tree)
+    }
+
+    /// Removes a derived file or folder, if it is there.
+    pub fn remove(&self, relative: &str) -> Result<(), StoreError> {
+        remove_published(&self.root.join(relative))
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if self._lock.is_some() {
+            // Empty by now; it only must not be left lying about.
+            let _ = fs::remove_dir(self.scratch());
+        }
+    }
+}
+
+fn read_info(root: &Path) -> Result<Option<RunInfo>, StoreError> {
+    let path = root.join("run.json");
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::io("read", &path)(error)),
+    };
+    let info: RunInfo =
+        serde_json::from_str(&text).map_err(|source| StoreError::Malformed { path: path.clone(), source })?;
+    if info.format > RUN_FORMAT {
+        return Err(StoreError::Newer {
+            path: root.to_owned(),
+            found: info.format,
+            known: RUN_FORMAT,
+            tool: info.tool,
+        });
+    }
+    Ok(Some(info))
+}

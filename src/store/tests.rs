@@ -1,0 +1,112 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::model::{File, FileTree, Key, RelPath};
+
+const NUMBERS: Stage = Stage { name: "numbers", version: 1 };
+
+fn open(root: &Path) -> Store {
+    Store::new(RunDir::open(root).unwrap())
+}
+
+#[test]
+fn records_and_observations_come_back() {
+    let root = tempfile::tempdir().unwrap();
+    let store = open(root.path());
+    let key = key(NUMBERS, &[1, 2]).unwrap();
+    assert_eq!(store.get::<Vec<u32>>(NUMBERS, &key).unwrap(), None);
+    store.observe(&key, &"seen").unwrap();
+    store.put(NUMBERS, &key, &vec![3]).unwrap();
+    assert_eq!(store.get::<Vec<u32>>(NUMBERS, &key).unwrap(), Some(vec![3]));
+    assert_eq!(store.observed::<String>(&key).unwrap().as_deref(), Some("seen"));
+    assert_eq!(store.keys(NUMBERS).unwrap(), [key]);
+}
+
+#[test]
+fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
+    let base = key(NUMBERS, &serde_json::json!({ "a": 1, "b": [true, null] })).unwrap();
+    let same =
+        key(NUMBERS, &serde_json::from_str::<serde_json::Value>(r#"{"b":[true,null],"a":1}"#).unwrap())
+            .unwrap();
+    assert_eq!(base, same);
+    for (stage, value) in [
+        (Stage { version: 2, ..NUMBERS }, serde_json::json!({ "a": 1, "b": [true, null] })),
+        (Stage { name: "other", ..NUMBERS }, serde_json::json!({ "a": 1, "b": [true, null] })),
+        (NUMBERS, serde_json::json!({ "a": 2, "b": [true, null] })),
+    ] {
+        assert_ne!(key(stage, &value).unwrap(), base);
+    }
+}
+
+#[test]
+fn what_a_killed_writer_left_is_swept_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let key = Key("ab".repeat(32));
+    open(root.path()).put(NUMBERS, &key, &1).unwrap();
+    let scratch = root.path().join(".scratch");
+    fs::create_dir_all(scratch.join("123-0/half")).unwrap();
+    let store = open(root.path());
+    assert!(!scratch.exists());
+    assert_eq!(store.get::<u32>(NUMBERS, &key).unwrap(), Some(1));
+}
+
+#[test]
+fn one_writer_at_a_time() {
+    let root = tempfile::tempdir().unwrap();
+    let first = open(root.path());
+    let message = RunDir::open(root.path()).unwrap_err().to_string();
+    assert!(
+        message.contains(&format!("in use by another termsmith (process {})", std::process::id())),
+        "{message}"
+    );
+    drop(first);
+    open(root.path());
+}
+
+#[test]
+fn errors_name_the_place_and_the_way_out() {
+    let root = tempfile::tempdir().unwrap();
+    let check = |error: StoreError, parts: &[&str]| {
+        let text = error.to_string();
+        for part in parts {
+            assert!(text.contains(part), "{text:?} lacks {part:?}");
+        }
+    };
+    let newer = root.path().join("newer");
+    fs::create_dir_all(&newer).unwrap();
+    fs::write(newer.join("run.json"), r#"{"format":99,"tool":"9.9.9"}"#).unwrap();
+    check(
+        RunDir::open(&newer).unwrap_err(),
+        &["newer", "99", "9.9.9", "hint: use the termsmith that wrote it"],
+    );
+    let other = root.path().join("other");
+    check(RunDir::open_existing(&other).unwrap_err(), &["other", "not a termsmith run folder", "hint:"]);
+    let file = root.path().join("file");
+    fs::write(&file, "x").unwrap();
+    check(RunDir::open(&file).unwrap_err(), &["failed to create folder", "file"]);
+    let broken = root.path().join("broken");
+    let store = open(&broken);
+    let key = Key("cd".repeat(32));
+    store.put(NUMBERS, &key, &"text").unwrap();
+    check(store.get::<u32>(NUMBERS, &key).unwrap_err(), &["numbers", "cdcd", "hint: delete this one file"]);
+}
+
+#[test]
+fn publishing_the_same_again_touches_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = RunDir::open(root.path()).unwrap();
+    let mut tree = FileTree::default();
+    tree.insert(RelPath::new("a/run.sh").unwrap(), File::script("true\n"));
+    tree.insert(RelPath::new("b").unwrap(), File { bytes: vec![0, 255], executable: false });
+    assert_eq!(dir.publish_tree("tasks/x", &tree).unwrap(), FileChange::Written);
+    let written = fs::metadata(root.path().join("tasks/x/b")).unwrap().modified().unwrap();
+    assert_eq!(dir.publish_tree("tasks/x", &tree).unwrap(), FileChange::Unchanged);
+    assert_eq!(fs::metadata(root.path().join("tasks/x/b")).unwrap().modified().unwrap(), written);
+
+    tree.insert(RelPath::new("b").unwrap(), File::text("new"));
+    assert_eq!(dir.publish_tree("tasks/x", &tree).unwrap(), FileChange::Written);
+    fs::write(root.path().join("tasks/x/stray"), "").unwrap();
+    assert_eq!(dir.publish_tree("tasks/x", &tree).unwrap(), FileChange::Written);
+    assert!(!root.path().join("tasks/x/stray").exists());
+}

@@ -1,0 +1,254 @@
+//! Where trials are run: an engine, a store that remembers them, and a bound on how many run at once.
+
+use std::future::Future;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::trial::{Act, TrialLog, run_trial};
+use crate::model::{FileTree, Key, ShellOutcome, Task, Verdict, canonical_json, task_digest};
+use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
+use crate::store::{Stage, Store, StoreError, key};
+
+/// Bump when a trial of the same task and actor could end otherwise.
+const TRIAL: Stage = Stage { name: "trial", version: 1 };
+const BUILD: Stage = Stage { name: "build", version: 1 };
+/// How often a trial is tried again when the engine fails under it.
+const RETRIES: u32 = 3;
+/// Pause before the first retry; it doubles. Engines that restart are back within seconds.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The end of a build log names the fault; its beginning names packages.
+const LOG_TAIL: usize = 2_000;
+
+/// What trials need. Shared by all work of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Lab<'a> {
+    pub engine: &'a EngineOnDemand,
+    pub store: &'a Store,
+    /// One permit a trial.
+    pub slots: &'a Semaphore,
+    /// Once cancelled, no new trial begins; those that run are finished and committed.
+    pub drain: &'a CancellationToken,
+}
+
+/// The engine, connected when a trial first needs it: a run whose results are all committed needs none.
+#[derive(Debug, Default)]
+pub struct EngineOnDemand {
+    engine: OnceCell<Engine>,
+}
+
+impl EngineOnDemand {
+    /// The engine that answers at the usual places.
+    pub async fn get(&self) -> Result<&Engine, EngineError> {
+        self.engine.get_or_try_init(Engine::docker).await
+    }
+
+    /// The engine, if it was ever needed.
+    pub fn connected(&self) -> Option<&Engine> {
+        self.engine.get()
+    }
+}
+
+/// Why there is no result. Nothing of this is ever stored.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("interrupted")]
+    Drained,
+}
+
+/// A committed trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialRecord {
+    pub verdict: Verdict,
+    /// How the script ended; `None` when nothing was done.
+    pub exit: Option<ShellOutcome>,
+}
+
+/// A committed build.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildRecord {
+    pub built: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BuildLog {
+    log: String,
+}
+
+/// A task with the digests that its trials are filed under.
+#[derive(Clone, Debug)]
+pub struct Filed<'a> {
+    pub task: &'a Task,
+    pub environment_digest: String,
+    /// Hash over everything in the task, also what no file of its directory shows.
+    pub identity: String,
+}
+
+impl<'a> Filed<'a> {
+    /// Computes the digests of `task`.
+    pub fn new(task: &'a Task, environment_digest: String) -> Result<Self, StoreError> {
+        let text = canonical_json(task).map_err(StoreError::Encode)?;
+        Ok(Self { task, environment_digest, identity: blake3::hash(text.as_bytes()).to_hex().to_string() })
+    }
+}
+
+impl Lab<'_> {
+    /// Builds the task's image, or remembers how that went. `Err(log)` inside means that the Dockerfile is at fault.
+    pub async fn build(&self, filed: &Filed<'_>) -> Result<Result<(), String>, LabError> {
+        let key = key(BUILD, &serde_json::json!({ "environment": filed.environment_digest }))?;
+        if let Some(BuildRecord { built }) = self.store.get(BUILD, &key)? {
+            if built {
+                return Ok(Ok(()));
+            }
+            let log = self.store.observed::<BuildLog>(&key)?.map_or_else(String::new, |log| log.log);
+            return Ok(Err(tail(&log)));
+        }
+        let _slot = self.slot().await?;
+        let (built, log) = match self.retry(|| self.ensure_image(filed)).await? {
+            Ok(_) => (true, String::new()),
+            Err(log) => (false, log),
+        };
+        self.store.observe(&key, &BuildLog { log: log.clone() })?;
+        self.store.put(BUILD, &key, &BuildRecord { built })?;
+        Ok(if built { Ok(()) } else { Err(tail(&log)) })
+    }
+
+    /// Runs a scripted trial, or remembers it. `repeat` tells apart trials of the same act.
+    pub async fn trial(
+        &self,
+        filed: &Filed<'_>,
+        act: Act<'_>,
+        repeat: u32,
+    ) -> Result<(TrialRecord, TrialLog), LabError> {
+        let act_digest = match act {
+            Act::Nothing => None,
+            Act::Solve(files) => Some(files_digest(files)),
+        };
+        let input = serde_json::json!({
+            "task": filed.identity,
+            "environment": filed.environment_digest,
+            "act": act_digest,
+            "repeat": repeat,
+        });
+        let key = key(TRIAL, &input)?;
+        if let Some(found) = self.recall::<TrialRecord, TrialLog>(TRIAL, &key)? {
+            return Ok(found);
+        }
+        let _slot = self.slot().await?;
+        let trial = self
+            .retry(|| async {
+                let image = self.image(filed).await?;
+                run_trial(self.engine.get().await?, &image, filed.task, act).await
+            })
+            .await?;
+        let record = TrialRecord { verdict: trial.verdict, exit: trial.exit };
+        self.commit(TRIAL, &key, &record, &trial.log)?;
+        Ok((record, trial.log))
+    }
+
+    /// The task's image, for an actor that runs its own loop.
+    pub async fn image(&self, filed: &Filed<'_>) -> Result<Image, EngineError> {
+        match self.ensure_image(filed).await? {
+            Ok(image) => Ok(image),
+            // It built when the task was certified; that it does not now is the engine's or the mirror's doing.
+            Err(log) => Err(build_failure(tail(&log))),
+        }
+    }
+
+    /// A committed record with its observation, if both are there.
+    pub fn recall<R, L>(&self, stage: Stage, key: &Key) -> Result<Option<(R, L)>, StoreError>
+    where
+        R: serde::de::DeserializeOwned,
+        L: serde::de::DeserializeOwned,
+    {
+        let Some(record) = self.store.get::<R>(stage, key)? else { return Ok(None) };
+        Ok(self.store.observed::<L>(key)?.map(|log| (record, log)))
+    }
+
+    /// Commits a record after its observation.
+    pub fn commit<R: Serialize, L: Serialize>(
+        &self,
+        stage: Stage,
+        key: &Key,
+        record: &R,
+        log: &L,
+    ) -> Result<(), StoreError> {
+        self.store.observe(key, log)?;
+        self.store.put(stage, key, record)
+    }
+
+    /// Waits for a place to run a trial in.
+    pub async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, LabError> {
+        tokio::select! {
+            biased;
+            () = self.drain.cancelled() => Err(LabError::Drained),
+            permit = self.slots.acquire() => permit.map_err(|_| LabError::Drained),
+        }
+    }
+
+    /// Tries again what the engine failed under, a few times.
+    pub async fn retry<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: Transient,
+    {
+        let mut pause = RETRY_PAUSE;
+        for _ in 0..RETRIES {
+            match attempt().await {
+                Err(error) if error.is_transient() && !self.drain.is_cancelled() => {}
+                ended => return ended,
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        attempt().await
+    }
+
+    async fn ensure_image(&self, filed: &Filed<'_>) -> Result<Result<Image, String>, EngineError> {
+        let spec = ImageSpec {
+            digest: &filed.environment_digest,
+            context: &filed.task.environment,
+            timeout: Duration::from_secs(filed.task.limits.build_timeout_sec.into()),
+        };
+        match self.engine.get().await?.ensure_image(&spec).await {
+            Ok(image) => Ok(Ok(image)),
+            Err(ImageError::Build { log }) => Ok(Err(log)),
+            Err(ImageError::Engine(error)) => Err(error),
+            // How long a build takes is a fact about this machine, so it must never become a result of the task.
+            Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
+        }
+    }
+}
+
+/// Errors that may not come again.
+pub trait Transient {
+    /// Whether another attempt makes sense.
+    fn is_transient(&self) -> bool;
+}
+
+impl Transient for EngineError {
+    fn is_transient(&self) -> bool {
+        EngineError::is_transient(self)
+    }
+}
+
+fn build_failure(message: String) -> EngineError {
+    EngineError::Transport { action: "build the image", message }
+}
+
+fn files_digest(files: &FileTree) -> String {
+    task_digest(files)
+}
+
+fn tail(log: &str) -> String {
+    let from = log.char_indices().rev().nth(LOG_TAIL).map_or(0, |(at, _)| at);
+    log[from..].trim().to_owned()
+}

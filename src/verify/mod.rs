@@ -1,0 +1,22 @@
+//! The clean room: how a solver's state becomes a verdict.
+//!
+//! 1. The solver's container is killed; nothing of it runs any more.
+//! 2. The declared roots are read as archives, checked entry by entry ([`subject`]), and laid under `$SUBJECT_ROOT` of a
+//!    pristine container of the same image, with the tests beside them.
+//! 3. Where tests run the subject's programs, a container of the committed state holds them, with our guest and the
+//!    bring-up command only; the tests reach it by a relay through the host ([`relay`]).
+//! 4. The checks run in the pristine container, and their results come back as a file that the solver never could touch
+//!    ([`results`]).
+
+mod lab;
+mod relay;
+mod results;
+mod room;
+mod subject;
+mod trial;
+
+pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
+pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
+pub use room::{Judged, VerifierLog, judge};
+pub use subject::{Carried, SubjectError, SubjectLimits, carry};
+pub use trial::{Act, SANDBOX_LOST, Trial, TrialLog, run_trial};

@@ -1,0 +1,112 @@
+//! `checks.json`, parsed strictly: anything but one result for every check is no result.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::{CheckId, CheckResult};
+
+/// Version of `checks.json` that `run_checks.py` writes.
+pub const CHECKS_FORMAT: u32 = 1;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Report {
+    version: u32,
+    checks: Vec<Reported>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reported {
+    id: CheckId,
+    passed: bool,
+    message: String,
+}
+
+/// Why a report is not a verdict.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResultsError {
+    #[error("the results are not what run_checks.py writes: {0}")]
+    Malformed(String),
+    #[error("the results have version {0}, not {CHECKS_FORMAT}")]
+    Version(u32),
+    #[error("check `{0}` is reported twice")]
+    Twice(CheckId),
+    #[error("check `{0}` is not one of the task's")]
+    Unknown(CheckId),
+    #[error("check `{0}` is not reported")]
+    Missing(CheckId),
+}
+
+/// Results in the task's order, with the messages of failed checks.
+pub fn parse_results(
+    text: &[u8],
+    expected: &[CheckId],
+) -> Result<(Vec<CheckResult>, BTreeMap<CheckId, String>), ResultsError> {
+    let report: Report =
+        serde_json::from_slice(text).map_err(|error| ResultsError::Malformed(error.to_string()))?;
+    if report.version != CHECKS_FORMAT {
+        return Err(ResultsError::Version(report.version));
+    }
+    let mut passed = BTreeMap::new();
+    let mut messages = BTreeMap::new();
+    for check in report.checks {
+        if !expected.contains(&check.id) {
+            return Err(ResultsError::Unknown(check.id));
+        }
+        if passed.insert(check.id.clone(), check.passed).is_some() {
+            return Err(ResultsError::Twice(check.id));
+        }
+        if !check.passed {
+            messages.insert(check.id, check.message);
+        }
+    }
+    let in_order = expected
+        .iter()
+        .map(|id| {
+            let passed = *passed.get(id).ok_or_else(|| ResultsError::Missing(id.clone()))?;
+            Ok(CheckResult { id: id.clone(), passed })
+        })
+        .collect::<Result<Vec<_>, ResultsError>>()?;
+    Ok((in_order, messages))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Result<&[bool], &str>) {
+        let expected = [CheckId::from("test_a"), CheckId::from("test_b")];
+        match (parse_results(text.as_bytes(), &expected), expect) {
+            (Ok((got, _)), Ok(want)) => {
+                assert_eq!(got.iter().map(|check| check.passed).collect::<Vec<_>>(), want, "{text}");
+            }
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+            (got, want) => panic!("{text}: {got:?} is not {want:?}"),
+        }
+    }
+
+    #[test]
+    fn results_are_complete_or_nothing() {
+        let a = r#"{"id":"test_a","passed":true,"message":""}"#;
+        let b = r#"{"id":"test_b","passed":false,"message":"no"}"#;
+        let report = |version: u32, checks: &str| format!(r#"{{"version":{version},"checks":[{checks}]}}"#);
+        check(&report(1, &format!("{a},{b}")), Ok(&[true, false]));
+        check(&report(1, &format!("{b},{a}")), Ok(&[true, false]));
+        check(&report(1, a), Err("`test_b` is not reported"));
+        check(&report(1, &format!("{a},{a},{b}")), Err("twice"));
+        check(
+            &report(1, &format!("{a},{b},{}", b.replace("test_b", "test_c"))),
+            Err("not one of the task's"),
+        );
+        check(&report(2, &format!("{a},{b}")), Err("version 2"));
+        check("", Err("not what run_checks.py writes"));
+        check("=== 2 passed ===", Err("not what run_checks.py writes"));
+        check(&report(1, &format!("{a},{b}")).replace("true", "1"), Err("not what run_checks.py writes"));
+        check(
+            &report(1, &a.replace("\"passed\":true", "\"passed\":true,\"weight\":9")),
+            Err("unknown field"),
+        );
+    }
+}

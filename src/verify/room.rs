@@ -1,0 +1,286 @@
+//! From a killed solver to a verdict.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::relay;
+use super::results::parse_results;
+use super::subject::{Carried, SubjectLimits, carry};
+use crate::model::{CheckId, Outcome, Task, Verdict};
+use crate::sandbox::{
+    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
+    ProcessOutcome, Sandbox, SandboxError, Stopped,
+};
+
+/// Where the subject lies in the verifier's container.
+const SUBJECT_ROOT: &str = "subject";
+const RESULTS: &str = "/logs/verifier/checks.json";
+/// Results are a few kilobytes: an id, a flag and a bounded message a check.
+const MAX_RESULTS: u64 = 1 << 20;
+/// What pytest prints, for people; the verdict never depends on it.
+const MAX_LOG: usize = 64 << 10;
+/// The three files that the engine mounts over a container's own.
+const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
+/// Time that a service gets to come up.
+const BRING_UP: Duration = Duration::from_secs(30);
+
+/// A verdict with what was seen on the way to it.
+#[derive(Debug)]
+pub struct Judged {
+    pub verdict: Verdict,
+    /// Hash of the subject's final state; equal states have equal hashes.
+    pub state: Option<String>,
+    pub log: VerifierLog,
+}
+
+/// What the verification observed. Goes to `observed/`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerifierLog {
+    /// Why checks failed.
+    pub messages: BTreeMap<CheckId, String>,
+    /// What the test runner printed.
+    pub output: String,
+    /// What of the subject was left behind, and why.
+    pub dropped: Vec<String>,
+    pub seconds: f64,
+}
+
+/// Kills the solver in `sandbox` and judges what it left.
+pub async fn judge(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    sandbox: Sandbox,
+) -> Result<Judged, EngineError> {
+    let started = Instant::now();
+    let mounted = engine_files(task, &sandbox).await?;
+    let stopped = sandbox.stop().await?;
+    let judged = judge_stopped(engine, image, task, &stopped, mounted).await;
+    stopped.destroy().await;
+    let mut judged = judged?;
+    judged.log.seconds = started.elapsed().as_secs_f64();
+    Ok(judged)
+}
+
+async fn judge_stopped(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    stopped: &Stopped,
+    mounted: Vec<(String, Vec<u8>)>,
+) -> Result<Judged, EngineError> {
+    let subject = match read_subject(task, stopped, mounted).await? {
+        Ok(subject) => subject,
+        Err(cause) => return Ok(failed(cause)),
+    };
+    let programs = if task.subject.programs {
+        match bring_up(engine, task, stopped).await? {
+            Ok(sandbox) => Some(sandbox),
+            Err(cause) => return Ok(failed(cause)),
+        }
+    } else {
+        None
+    };
+    let network = match &programs {
+        // Services are reached as clients reach them; programs alone need no network at all.
+        Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
+        _ => Network::None,
+    };
+    // One upload: each one makes the engine mount the container's file system.
+    let mut tar = subject.tar;
+    let tests = task.tests.iter();
+    append_files(
+        &mut tar,
+        tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
+    );
+    let preload = vec![Preload { dest: "/".to_owned(), tar }];
+    let verifier = engine
+        .launch(&LaunchSpec {
+            image,
+            limits: &task.limits,
+            profile: task.profile,
+            network,
+            workdir: "/",
+            purpose: "verifier",
+            preload,
+        })
+        .await?;
+    let ran = match &programs {
+        None => run_checks(task, &verifier).await,
+        Some(subject) => {
+            let calls = verifier.serve_relay(relay::SOCKET).await;
+            match calls {
+                Err(error) => Err(error),
+                Ok(calls) => tokio::select! {
+                    ran = run_checks(task, &verifier) => ran,
+                    // The relay ends only with the verifier, whose own answer then says why.
+                    never = async { relay::serve(calls, subject).await; std::future::pending().await } => never,
+                },
+            }
+        }
+    };
+    verifier.destroy().await;
+    if let Some(subject) = programs {
+        subject.destroy().await;
+    }
+    let (verdict, log) = match ran {
+        Ok(ran) => ran,
+        Err(SandboxError::Engine(error)) => return Err(error),
+        Err(lost) => {
+            (Verdict::without_checks(Outcome::VerifierError, lost.to_string()), VerifierLog::default())
+        }
+    };
+    Ok(Judged { verdict, state: Some(subject.state), log: VerifierLog { dropped: subject.dropped, ..log } })
+}
+
+async fn run_checks(task: &Task, verifier: &Sandbox) -> Result<(Verdict, VerifierLog), SandboxError> {
+    let env = [
+        ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+        ("HOME", "/root".to_owned()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("SUBJECT_ROOT", format!("/{SUBJECT_ROOT}")),
+        ("SUBJECT_WORKDIR", task.subject.workdir().to_owned()),
+    ];
+    let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
+    let process = Process {
+        argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
+        env: env.into_iter().chain(relay).map(|(name, value)| (name.into(), value.into())).collect(),
+        cwd: "/".to_owned(),
+        stdin: Vec::new(),
+        timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()),
+        keep: MAX_LOG,
+    };
+    let done = verifier.spawn(&process).await?;
+    let mut log = VerifierLog {
+        output: format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)),
+        ..VerifierLog::default()
+    };
+    if done.outcome == ProcessOutcome::TimedOut {
+        // The tests wait for nothing but the subject's files and programs, so it is the subject that took too long.
+        return Ok((Verdict::without_checks(Outcome::Fail, "verification timed out"), log));
+    }
+    let broken = |cause: String| Verdict::without_checks(Outcome::VerifierError, cause);
+    let verdict = match verifier.get(RESULTS, MAX_RESULTS).await {
+        Ok(text) => match parse_results(&text, &task.checks) {
+            Ok((checks, messages)) => {
+                log.messages = messages;
+                Verdict::from_checks(checks)
+            }
+            Err(error) => broken(error.to_string()),
+        },
+        Err(GetError::Sandbox(error @ SandboxError::Engine(_))) => return Err(error),
+        Err(_) => broken(format!("the test runner ended ({:?}) without results", done.outcome)),
+    };
+    Ok((verdict, log))
+}
+
+/// The subject's files, or why they are a failure of the solver.
+async fn read_subject(
+    task: &Task,
+    stopped: &Stopped,
+    mounted: Vec<(String, Vec<u8>)>,
+) -> Result<Result<Carried, String>, EngineError> {
+    let limits = SubjectLimits::default();
+    let mut archives = Vec::new();
+    for root in &task.subject.roots {
+        match stopped.archive(root, limits.bytes).await {
+            Ok(archive) => archives.push((root.clone(), archive.tar)),
+            // A root that the solver deleted is an empty one: every check that needs it fails.
+            Err(ArchiveError::Missing { .. }) => {}
+            Err(ArchiveError::Engine(error)) => return Err(error),
+            Err(too_large) => return Ok(Err(too_large.to_string())),
+        }
+    }
+    let checked = tokio::task::spawn_blocking(move || {
+        let mut carried = carry(SUBJECT_ROOT, &archives, &limits)?;
+        let files = mounted.iter();
+        append_files(
+            &mut carried.tar,
+            files.map(|(path, bytes)| (format!("{SUBJECT_ROOT}{path}"), 0o644, bytes.as_slice())),
+        );
+        Ok(carried)
+    })
+    .await;
+    let checked: Result<Carried, super::SubjectError> = match checked {
+        Ok(checked) => checked,
+        Err(error) => return Ok(Err(format!("the subject's archive could not be read: {error}"))),
+    };
+    Ok(checked.map_err(|error| error.to_string()))
+}
+
+/// Contents of the files that the engine mounts over the container's own, where a root covers them.
+async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec<u8>)>, EngineError> {
+    let mut found = Vec::new();
+    if !task.subject.roots.iter().any(|root| root == "/etc" || root == "/") {
+        return Ok(found);
+    }
+    for path in ENGINE_FILES {
+        match sandbox.get(path, MAX_RESULTS).await {
+            Ok(bytes) => found.push((path.to_owned(), bytes)),
+            Err(GetError::Sandbox(SandboxError::Engine(error))) => return Err(error),
+            // Deleted, replaced by a link, or out of reach with its sandbox: then the subject has none.
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Adds (path, mode, bytes) to an archive in memory.
+fn append_files<'a>(tar: &mut Vec<u8>, files: impl Iterator<Item = (String, u32, &'a [u8])>) {
+    // An archive ends in two zero blocks, and what follows them is ignored.
+    const TRAILER: usize = 1024;
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, mode, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(mode);
+        header.set_size(bytes.len() as u64);
+        // Writing to memory cannot fail.
+        let _ = builder.append_data(&mut header, path, bytes);
+    }
+    if let Ok(more) = builder.into_inner() {
+        tar.truncate(tar.len().saturating_sub(TRAILER));
+        tar.extend(more);
+    }
+}
+
+/// A container of the committed state, with nothing of the solver running but the task's bring-up command.
+async fn bring_up(
+    engine: &Engine,
+    task: &Task,
+    stopped: &Stopped,
+) -> Result<Result<Sandbox, String>, EngineError> {
+    let image = stopped.commit().await?;
+    let subject = engine
+        .launch(&LaunchSpec {
+            image: &image,
+            limits: &task.limits,
+            profile: task.profile,
+            network: Network::None,
+            workdir: "/",
+            purpose: "subject",
+            preload: Vec::new(),
+        })
+        .await?;
+    if let Some(command) = &task.subject.bring_up {
+        let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
+        match subject.shell(command, &limit).await {
+            Ok(_) => {}
+            Err(SandboxError::Engine(error)) => return Err(error),
+            Err(lost) => {
+                subject.destroy().await;
+                return Ok(Err(format!("the subject could not be brought up: {lost}")));
+            }
+        }
+    }
+    Ok(Ok(subject))
+}
+
+fn failed(cause: String) -> Judged {
+    Judged {
+        verdict: Verdict::without_checks(Outcome::Fail, cause),
+        state: None,
+        log: VerifierLog::default(),
+    }
+}

@@ -1,0 +1,224 @@
+//! What may leave a solver's container: its archives are hostile input.
+//!
+//! Headers are checked before any content is used: names, depth, counts and sizes. Links are carried, never followed;
+//! devices, FIFOs and sockets are left behind and recorded; set-id bits are cleared.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use tar::{Archive, Builder, EntryType, Header};
+
+/// Bounds of what is carried to the verifier.
+#[derive(Clone, Copy, Debug)]
+pub struct SubjectLimits {
+    /// All content together, in bytes.
+    pub bytes: u64,
+    /// Entries of all kinds.
+    pub entries: u32,
+    /// Components of one path.
+    pub depth: u32,
+}
+
+impl Default for SubjectLimits {
+    fn default() -> Self {
+        // Results of terminal tasks are a few megabytes; what is far beyond that is an accident or an attack, and a
+        // verifier that fails on it is cheaper than a host that suffers it.
+        Self { bytes: 256 << 20, entries: 100_000, depth: 64 }
+    }
+}
+
+/// Why a subject is not carried. The solver is at fault: the trial fails.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    #[error("`{root}` holds more than {limit} bytes")]
+    TooLarge { root: String, limit: u64 },
+    #[error("`{root}` holds more than {limit} entries")]
+    TooMany { root: String, limit: u32 },
+    #[error("`{root}` has paths of more than {limit} parts")]
+    TooDeep { root: String, limit: u32 },
+    #[error("the archive of `{root}` is damaged: {message}")]
+    Damaged { root: String, message: String },
+}
+
+/// A checked subject.
+#[derive(Debug)]
+pub struct Carried {
+    /// A tar archive whose paths begin with the prefix that was asked for.
+    pub tar: Vec<u8>,
+    /// Hash over paths, types, modes, sizes, contents and link targets; equal for equal final states. Times are left out,
+    /// and so are interpreter caches.
+    pub state: String,
+    /// Paths that were left behind, with the reason.
+    pub dropped: Vec<String>,
+}
+
+/// Checks the archives of `roots` (absolute path and tar bytes) and lays them out below `prefix`.
+pub fn carry(
+    prefix: &str,
+    roots: &[(String, Vec<u8>)],
+    limits: &SubjectLimits,
+) -> Result<Carried, SubjectError> {
+    let mut out = Layout { builder: Builder::new(Vec::new()), state: BTreeMap::new(), dropped: Vec::new() };
+    let mut left = Left { bytes: limits.bytes, entries: limits.entries };
+    for (root, tar) in roots {
+        // The engine names entries from the root's last component on.
+        let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
+        let parent = parent.strip_prefix("/").unwrap_or(parent);
+        let base = Path::new(prefix).join(parent);
+        add_root(&mut out, &base, root, tar, limits, &mut left)?;
+    }
+    let damaged =
+        |error: std::io::Error| SubjectError::Damaged { root: prefix.to_owned(), message: error.to_string() };
+    let tar = out.builder.into_inner().map_err(damaged)?;
+    let mut hasher = blake3::Hasher::new();
+    for (path, facts) in &out.state {
+        hasher.update(path.as_os_str().as_bytes());
+        hasher.update(b"\0");
+        hasher.update(facts.as_bytes());
+        hasher.update(b"\n");
+    }
+    Ok(Carried { tar, state: hasher.finalize().to_hex().to_string(), dropped: out.dropped })
+}
+
+struct Layout {
+    builder: Builder<Vec<u8>>,
+    state: BTreeMap<PathBuf, String>,
+    dropped: Vec<String>,
+}
+
+struct Left {
+    bytes: u64,
+    entries: u32,
+}
+
+fn add_root(
+    out: &mut Layout,
+    base: &Path,
+    root: &str,
+    tar: &[u8],
+    limits: &SubjectLimits,
+    left: &mut Left,
+) -> Result<(), SubjectError> {
+    let damaged =
+        |error: std::io::Error| SubjectError::Damaged { root: root.to_owned(), message: error.to_string() };
+    let mut archive = Archive::new(tar);
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        left.entries = left
+            .entries
+            .checked_sub(1)
+            .ok_or_else(|| SubjectError::TooMany { root: root.to_owned(), limit: limits.entries })?;
+        let name = Path::new(OsStr::from_bytes(&entry.path_bytes())).to_path_buf();
+        let Some(path) = plain(&name) else {
+            out.dropped.push(format!("{}: not a plain relative path", name.display()));
+            continue;
+        };
+        if path.components().count() > limits.depth as usize {
+            return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth });
+        }
+        let size = entry.size();
+        left.bytes = left
+            .bytes
+            .checked_sub(size)
+            .ok_or_else(|| SubjectError::TooLarge { root: root.to_owned(), limit: limits.bytes })?;
+        let place = base.join(&path);
+        let mut header = clean_header(entry.header());
+        let mode = header.mode().unwrap_or(0);
+        let kind = entry.header().entry_type();
+        let facts = match kind {
+            EntryType::Regular | EntryType::Continuous => {
+                let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+                entry.read_to_end(&mut content).map_err(damaged)?;
+                header.set_entry_type(EntryType::Regular);
+                header.set_size(content.len() as u64);
+                let facts = format!("file {mode:o} {} {}", content.len(), blake3::hash(&content).to_hex());
+                out.builder.append_data(&mut header, &place, content.as_slice()).map_err(damaged)?;
+                facts
+            }
+            EntryType::Directory => {
+                header.set_size(0);
+                out.builder.append_data(&mut header, &place, std::io::empty()).map_err(damaged)?;
+                format!("folder {mode:o}")
+            }
+            EntryType::Symlink => {
+                let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
+                header.set_size(0);
+                let link = Path::new(OsStr::from_bytes(&target));
+                out.builder.append_link(&mut header, &place, link).map_err(damaged)?;
+                format!("link {}", String::from_utf8_lossy(&target))
+            }
+            EntryType::Link => {
+                // Another name of a file that came earlier in this archive, or nothing at all.
+                let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
+                let target = plain(Path::new(OsStr::from_bytes(&target))).map(|target| base.join(target));
+                match target
+                    .filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file")))
+                {
+                    None => {
+                        out.dropped.push(format!("{}: hard link to nothing in the archive", path.display()));
+                        continue;
+                    }
+                    Some(target) => {
+                        header.set_size(0);
+                        out.builder.append_link(&mut header, &place, &target).map_err(damaged)?;
+                        out.state.get(&target).cloned().unwrap_or_default()
+                    }
+                }
+            }
+            other => {
+                out.dropped.push(format!("{}: {}", path.display(), name_of(other)));
+                continue;
+            }
+        };
+        if !is_cache(&path) {
+            out.state.insert(place, facts);
+        }
+    }
+    Ok(())
+}
+
+/// The path without leading `./`, or `None` if it is absolute or climbs.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(part) => out.push(part),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    (!out.as_os_str().is_empty()).then_some(out)
+}
+
+/// Owner, mode without set-id bits, and time; nothing else of the solver's header is kept.
+fn clean_header(from: &Header) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(from.entry_type());
+    header.set_mode(from.mode().unwrap_or(0o644) & 0o1777);
+    header.set_uid(from.uid().unwrap_or(0));
+    header.set_gid(from.gid().unwrap_or(0));
+    header.set_mtime(from.mtime().unwrap_or(0));
+    header
+}
+
+/// Interpreter caches hold times, so two equal states would look different.
+fn is_cache(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "__pycache__")
+}
+
+fn name_of(kind: EntryType) -> &'static str {
+    match kind {
+        EntryType::Fifo => "FIFO",
+        EntryType::Char | EntryType::Block => "device",
+        EntryType::GNUSparse => "sparse file",
+        _ => "unknown kind of entry",
+    }
+}
+
+#[cfg(test)]
+#[path = "subject_tests.rs"]
+mod tests;

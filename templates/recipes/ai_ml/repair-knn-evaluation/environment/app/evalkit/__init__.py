@@ -1,0 +1,1 @@
+"""Cross-validated evaluation of a k-nearest-neighbour classifier."""

@@ -1,0 +1,1 @@
+"""Bookings: times, the file, the reports and the command line."""

@@ -1,0 +1,344 @@
+//! The exported files, read back by Parquet's own reader.
+//!
+//! Other readers (pyarrow, DuckDB, pandas, `datasets`) are run by `tests/readers/check_parquet.py`; the test
+//! `a_sample_for_other_readers` leaves a data folder for it in Cargo's `target/tmp/export-sample`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking, as the test does"
+)]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::AsArray as _;
+use arrow::datatypes::Float64Type;
+use arrow::json::WriterBuilder;
+use arrow::json::writer::JsonArray;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::schema::printer::print_schema;
+use serde_json::Value;
+use termsmith::export::pairs::pairs;
+use termsmith::export::parquet::Bounds;
+use termsmith::export::phi::{Gamma, weights};
+use termsmith::export::{
+    ConfigSummary, ExportError, ExportOptions, ExportSummary, atif, export, pref_dmpo, sft,
+};
+use termsmith::model::{self, ShellOutcome};
+
+#[path = "../src/export/fixture.rs"]
+mod fixture;
+
+use fixture::{CHECKS, rollout};
+use model::Rollout;
+
+/// Text that has broken a reader or a quoting rule before.
+const AWKWARD: &str = "quote \" backslash \\ newline\ntab\tNUL \0 escape \x1b[31m emoji 🦀 line separator \u{2028} ```bash\nls\n``` end";
+
+/// Three attempts at each of `tasks` tasks in ten domains: two pass (one of them with awkward text), one just fails.
+fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
+    const DOMAINS: [&str; 10] = [
+        "ai_ml",
+        "build_tools",
+        "coding",
+        "data_science",
+        "games",
+        "networking",
+        "scientific_computing",
+        "security",
+        "system_admin",
+        "version_control",
+    ];
+    let task = |index: u32| {
+        let domain = DOMAINS[index as usize % DOMAINS.len()];
+        let mut awkward = rollout(domain, index, 1, 4, CHECKS);
+        awkward.observations[0] = AWKWARD.to_owned();
+        awkward.record.turns[1].command = Some(format!("cat > /app/a <<'E'\n{AWKWARD}\nE"));
+        let mut failing = rollout(domain, index, 2, 6, CHECKS - 1);
+        failing.record.turns[5].outcome = Some(ShellOutcome::Exited(2));
+        vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing]
+    };
+    (0..tasks).map(task).collect()
+}
+
+fn run(data: &Path, groups: &[Vec<Rollout>], options: &ExportOptions) -> ExportSummary {
+    export(data, groups.iter().cloned().map(Ok::<_, Infallible>), options).unwrap()
+}
+
+fn everything() -> ExportOptions {
+    ExportOptions { sft: sft::Filter::All, ..ExportOptions::default() }
+}
+
+fn config<'a>(summary: &'a ExportSummary, name: &str) -> &'a ConfigSummary {
+    summary.configs.iter().find(|config| config.name == name).unwrap()
+}
+
+fn shards(data: &Path, summary: &ExportSummary, name: &str) -> Vec<PathBuf> {
+    config(summary, name).files.iter().map(|file| data.join(&file.path)).collect()
+}
+
+/// The rows of Parquet files, as JSON.
+fn rows(files: &[PathBuf]) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for file in files {
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(File::open(file).unwrap()).unwrap().build().unwrap();
+        for batch in reader {
+            let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(Vec::new());
+            writer.write(&batch.unwrap()).unwrap();
+            writer.finish().unwrap();
+            let Value::Array(batch) = serde_json::from_slice(&writer.into_inner()).unwrap() else { panic!() };
+            rows.extend(batch);
+        }
+    }
+    rows
+}
+
+fn metadata(file: &Path) -> ParquetMetaData {
+    ParquetMetaDataReader::new()
+        .with_page_index_policy(PageIndexPolicy::Required)
+        .parse_and_finish(&File::open(file).unwrap())
+        .unwrap()
+}
+
+/// Every file below `folder` by its relative path.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// `row` as it would come back: through JSON text, as [`rows`] reads it.
+fn as_read<T: serde::Serialize>(row: T) -> Value {
+    serde_json::from_slice(&serde_json::to_vec(&row).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn assert_rows(found: &[Value], expect: &[Value]) {
+    assert_eq!(found.len(), expect.len());
+    for (at, (found, expect)) in found.iter().zip(expect).enumerate() {
+        assert_eq!(found, expect, "row {at}");
+    }
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut groups = groups(20);
+    let lost = fixture::unmeasured(rollout("games", 99, 0, 2, 0));
+    groups.push(vec![lost]);
+    let options = everything();
+    let summary = run(dir.path(), &groups, &options);
+
+    let expect: Vec<_> =
+        groups.iter().flatten().map(|rollout| as_read(sft::Row::new(rollout).unwrap())).collect();
+    assert_rows(&rows(&shards(dir.path(), &summary, "sft")), &expect);
+
+    let mut expect = Vec::new();
+    for group in &groups {
+        for pair in pairs(group, &options.pairs).unwrap() {
+            expect.push(as_read(pref_dmpo::Row::new(&pair, &options.pairs, options.gamma).unwrap()));
+        }
+    }
+    assert_eq!(expect.len(), 40);
+    assert_rows(&rows(&shards(dir.path(), &summary, "pref_dmpo")), &expect);
+}
+
+#[test]
+fn weights_come_back_to_the_last_bit() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), &groups(1), &ExportOptions::default());
+    let file = File::open(&shards(dir.path(), &summary, "pref_dmpo")[0]).unwrap();
+    let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    for (name, turns) in [("chosen_phi", 6), ("rejected_phi", 7)] {
+        let phi = batch.column_by_name(name).unwrap().as_list::<i32>().value(0);
+        assert_eq!(phi.as_primitive::<Float64Type>().values().to_vec(), weights(Gamma::DEFAULT, turns));
+    }
+}
+
+#[test]
+fn schemas_are_fixed() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), &groups(1), &ExportOptions::default());
+    let mut text = Vec::new();
+    for name in ["sft", "pref_dmpo"] {
+        let metadata = metadata(&shards(dir.path(), &summary, name)[0]);
+        let file = metadata.file_metadata();
+        print_schema(&mut text, file.schema());
+        for pair in
+            file.key_value_metadata().unwrap().iter().filter(|pair| pair.key.starts_with("termsmith."))
+        {
+            let value = pair.value.as_deref().unwrap().replace(env!("CARGO_PKG_VERSION"), "<version>");
+            text.extend(format!("{} = {value}\n", pair.key).into_bytes());
+        }
+    }
+    insta::assert_snapshot!(String::from_utf8(text).unwrap());
+}
+
+#[test]
+fn shards_and_row_groups_are_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let bounds = Bounds { batch: 8 << 10, row_group: 32 << 10, shard: 128 << 10 };
+    let options = ExportOptions { bounds, ..everything() };
+    let summary = run(dir.path(), &groups(200), &options);
+    for name in ["sft", "pref_dmpo"] {
+        let files = shards(dir.path(), &summary, name);
+        assert!(files.len() > 2, "{files:?}");
+        for (number, file) in files.iter().enumerate() {
+            let expect = format!("{name}/train-{number:05}-of-{:05}.parquet", files.len());
+            assert_eq!(file.strip_prefix(dir.path()).unwrap(), Path::new(&expect));
+            let metadata = metadata(file);
+            assert!(metadata.num_row_groups() > 1);
+            let sizes: Vec<_> = metadata.row_groups().iter().map(RowGroupMetaData::total_byte_size).collect();
+            // What a row weighs is an estimate on the high side, and a group ends with the batch that fills it.
+            assert!(sizes.iter().all(|&size| size <= (bounds.row_group + bounds.batch) as i64), "{sizes:?}");
+            assert!(sizes.iter().sum::<i64>() <= bounds.shard as i64);
+        }
+        assert_eq!(rows(&files).len() as u64, config(&summary, name).rows);
+    }
+    assert_eq!(config(&summary, "sft").rows, 600);
+}
+
+#[test]
+fn pages_are_indexed_and_no_message_is_copied_into_the_footer() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), &groups(10), &ExportOptions::default());
+    for name in ["sft", "pref_dmpo"] {
+        let metadata = metadata(&shards(dir.path(), &summary, name)[0]);
+        for column in metadata.row_group(0).columns() {
+            let path = column.column_path().string();
+            let message = path.ends_with(".content") || path.ends_with(".role");
+            assert!(column.offset_index_offset().is_some(), "{path}");
+            assert_eq!(column.statistics().is_none(), message, "{path}");
+            assert_eq!(column.column_index_offset().is_none(), message, "{path}");
+        }
+    }
+}
+
+#[test]
+fn equal_rollouts_give_equal_bytes_and_files_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    let groups = groups(20);
+    assert!(run(&one, &groups, &ExportOptions::default()).changed);
+    run(&two, &groups, &ExportOptions::default());
+    assert_eq!(tree(&one), tree(&two));
+
+    let inodes =
+        || tree(&one).into_keys().map(|path| one.join(path).metadata().unwrap().ino()).collect::<Vec<_>>();
+    let before = inodes();
+    assert!(!run(&one, &groups, &ExportOptions::default()).changed);
+    assert_eq!(inodes(), before);
+    assert!(run(&one, &groups[1..], &ExportOptions::default()).changed);
+    assert_ne!(tree(&one), tree(&two));
+}
+
+#[test]
+fn a_failed_export_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    run(dir.path(), &groups(3), &ExportOptions::default());
+    let before = tree(dir.path());
+
+    let torn = [Ok(groups(1).remove(0)), Err(io::Error::other("torn"))];
+    let error = export(dir.path(), torn, &ExportOptions::default()).unwrap_err();
+    assert!(matches!(error, ExportError::Source(_)), "{error:?}");
+    assert_eq!(tree(dir.path()), before);
+
+    let mut damaged = groups(1);
+    damaged[0][0].observations.clear();
+    let damaged = damaged.into_iter().map(Ok::<_, Infallible>);
+    let error = export(dir.path(), damaged, &ExportOptions::default()).unwrap_err();
+    assert!(matches!(error, ExportError::Conversation(_)), "{error:?}");
+    assert_eq!(tree(dir.path()), before);
+
+    let template =
+        ExportOptions { card_template: Some("{{ nothing }}".to_owned()), ..ExportOptions::default() };
+    let error = export(dir.path(), groups(1).into_iter().map(Ok::<_, Infallible>), &template).unwrap_err();
+    assert!(matches!(error, ExportError::Card(_)), "{error:?}");
+    assert_eq!(tree(dir.path()), before);
+}
+
+#[test]
+fn filters_and_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut groups = groups(2);
+    let mut silent = rollout("ai_ml", 0, 3, 0, 0);
+    silent.record.turns.clear();
+    groups[0].push(silent);
+    groups.push(Vec::new());
+    let check = |options: &ExportOptions, sft: u64, left_out: (u64, u64)| {
+        let summary = run(dir.path(), &groups, options);
+        assert_eq!(config(&summary, "sft").rows, sft);
+        assert_eq!((summary.left_out.not_passing, summary.left_out.without_turns), left_out);
+        let total: u64 = summary.domains.values().map(|counts| counts.rollouts).sum();
+        assert_eq!((total, summary.domains.len()), (7, 2));
+    };
+    check(&ExportOptions::default(), 4, (3, 0));
+    check(&everything(), 6, (0, 1));
+}
+
+#[test]
+fn the_dataset_card() {
+    let dir = tempfile::tempdir().unwrap();
+    run(dir.path(), &groups(3), &ExportOptions::default());
+    let card = fs::read_to_string(dir.path().join("README.md")).unwrap();
+    let stable = card.replace(env!("CARGO_PKG_VERSION"), "<version>");
+    // File sizes move with the compressor.
+    let stable = regex::Regex::new(r"(?m)^(\| `\w+` \| \d+ \| \d+ \|) \d+ \|$")
+        .unwrap()
+        .replace_all(&stable, "$1 … |")
+        .into_owned();
+    insta::assert_snapshot!(stable);
+}
+
+#[test]
+fn an_export_of_nothing_still_has_its_schemas() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), &[], &ExportOptions::default());
+    for name in ["sft", "pref_dmpo"] {
+        let files = shards(dir.path(), &summary, name);
+        assert_eq!(files.len(), 1);
+        assert!(rows(&files).is_empty());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&files[0]).unwrap()).unwrap();
+        let expect = if name == "sft" {
+            termsmith::export::schema::<sft::Row>()
+        } else {
+            termsmith::export::schema::<pref_dmpo::Row>()
+        };
+        assert_eq!(Arc::clone(reader.schema()).fields(), expect.fields());
+    }
+}
+
+#[test]
+fn a_sample_for_other_readers() {
+    let run_folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("export-sample");
+    let bounds = Bounds { batch: 8 << 10, row_group: 32 << 10, shard: 64 << 10 };
+    let groups = groups(40);
+    let trajectories = run_folder.join("trajectories");
+    fs::create_dir_all(&trajectories).unwrap();
+    for rollout in groups.iter().flatten() {
+        let document = atif::trajectory(rollout, None).unwrap();
+        fs::write(trajectories.join(format!("{}.json", rollout.id)), document.to_json()).unwrap();
+    }
+    let options = ExportOptions { bounds, ..ExportOptions::default() };
+    let summary = run(&run_folder.join("data"), &groups, &options);
+    assert_eq!((config(&summary, "sft").rows, config(&summary, "pref_dmpo").rows), (80, 80));
+}

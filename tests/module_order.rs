@@ -1,0 +1,81 @@
+//! Rooms may use only rooms below them. The order is the one in `src/lib.rs` and `ARCHITECTURE.md`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Bottom to top. Rooms of one level may not use each other.
+const LEVELS: &[&[&str]] = &[
+    &["model"],
+    &["folder", "guest"],
+    &["assets"],
+    &["store", "domain"],
+    &["sandbox", "harbor"],
+    &["judge", "verify"],
+    &["agent"],
+    &["author", "screen", "rollout"],
+    &["export", "audit"],
+    &["doctor", "pipeline"],
+    &["cli"],
+];
+
+fn level(room: &str) -> Option<usize> {
+    LEVELS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// Rooms named by `crate::room` in a source text. Comments and tests count: they too must not point upwards.
+fn used_rooms(text: &str) -> Vec<String> {
+    text.match_indices("crate::")
+        .map(|(at, found)| &text[at + found.len()..])
+        .map(|rest| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect())
+        .collect()
+}
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn rooms_use_only_rooms_below() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    assert!(files.len() > 50, "the sources were not found");
+    let mut wrong = Vec::new();
+    for file in files {
+        let relative = file.strip_prefix(&src).unwrap();
+        let room =
+            relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
+        if room == "lib" || room == "main" {
+            continue;
+        }
+        let Some(here) = level(room) else {
+            wrong.push(format!("{}: room `{room}` has no place in the order", relative.display()));
+            continue;
+        };
+        for used in used_rooms(&fs::read_to_string(&file).unwrap()) {
+            match level(&used) {
+                _ if used == room => {}
+                Some(there) if there < here => {}
+                Some(_) => wrong
+                    .push(format!("{}: `{room}` uses `{used}`, which is not below it", relative.display())),
+                None => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_order_names_every_room() {
+    let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
+    let rooms = lib.lines().filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'));
+    let missing: Vec<_> = rooms.filter(|room| level(room).is_none()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

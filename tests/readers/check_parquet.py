@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Reads an exported data folder with the readers that trainers use, and checks what they see.
+
+    python3 -m venv /tmp/readers && /tmp/readers/bin/pip install -r tests/readers/requirements.txt
+    /tmp/readers/bin/python tests/readers/check_parquet.py out/demo/data
+
+Exits with 0 if every reader sees the same, valid rows; otherwise it prints what is wrong and exits with 1.
+"""
+
+import json
+import math
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import datasets
+import duckdb
+import pandas
+import pyarrow
+import pyarrow.parquet as pq
+
+MESSAGES = "list<element: struct<role: string, content: string>>"
+TEXTS = "list<element: string>"
+SCHEMAS = {
+    "sft": {
+        "messages": MESSAGES, "trajectory_id": "string", "task_id": "string", "task_digest": "string",
+        "environment_digest": "string", "domain": "string", "skills": TEXTS, "operations": TEXTS, "kind": "string",
+        "difficulty": "string", "language": "string", "persona": "string", "recipe": "string", "scaffold": "string",
+        "teacher": "string", "seed": "int64", "attempt": "int32", "outcome": "string", "failure_kind": "string",
+        "success": "bool", "reward": "double", "pass_ratio": "double", "f2p": "double", "p2p": "double",
+        "n_turns": "int32", "judge_labels": TEXTS, "license": "string", "tool_version": "string",
+    },
+    "pref_dmpo": {
+        "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "gamma": "double", "chosen_turns": "int32",
+        "chosen_turn_index": "list<element: int32>", "chosen_phi": "list<element: double>", "chosen_reward": "double",
+        "chosen_trajectory_id": "string", "rejected_turns": "int32", "rejected_turn_index": "list<element: int32>",
+        "rejected_phi": "list<element: double>", "rejected_reward": "double", "rejected_trajectory_id": "string",
+        "reward_kind": "string", "reward_margin": "double", "pair_policy": "string", "task_id": "string",
+        "task_digest": "string", "environment_digest": "string", "domain": "string", "teacher": "string",
+        "license": "string", "tool_version": "string",
+    },
+}
+MAY_BE_NULL = {"reward", "pass_ratio", "f2p", "p2p"}
+
+# Golden values of DMPO's weight: (γ, T, t, φ), printed with four decimals.
+GOLDEN = [(0.7, 5, t, phi) for t, phi in enumerate([1.0, 0.6394, 0.3870, 0.2103, 0.0866])] + [
+    (0.95, 27, 10, 0.4647),
+    (0.99, 27, 10, 0.5977),
+]
+
+SHARD = re.compile(r"train-(\d{5})-of-(\d{5})\.parquet")
+
+
+def phi(gamma, turns, t):
+    """The weight of assistant turn t of T = turns."""
+    if gamma == 1.0:
+        return (turns - t) / turns
+    return gamma**t * (1 - gamma ** (turns - t)) / (1 - gamma**turns)
+
+
+def expect(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(part) for part in what))
+
+
+def check_conversation(messages, where):
+    """Optional system, then user and assistant in turn, the assistant last, nothing empty."""
+    roles = [message["role"] for message in messages]
+    if roles[:1] == ["system"]:
+        roles = roles[1:]
+    expect(roles and len(roles) % 2 == 0, where, "does not end with the assistant")
+    expect(roles == ["user", "assistant"] * (len(roles) // 2), where, "does not alternate:", roles)
+    expect(all(message["content"].strip() for message in messages), where, "has an empty message")
+
+
+def check_sft(row, number):
+    where = f"sft row {number} ({row['trajectory_id']})"
+    check_conversation(row["messages"], where)
+    turns = sum(message["role"] == "assistant" for message in row["messages"])
+    expect(row["n_turns"] == turns, where, "n_turns is", row["n_turns"], "not", turns)
+    expect(row["success"] == (row["outcome"] == "pass"), where, "success and outcome disagree")
+    measured = row["outcome"] in ("pass", "fail", "timeout")
+    for name in MAY_BE_NULL:
+        expect((row[name] is not None) == measured, where, name, "is", row[name], "with outcome", row["outcome"])
+    if measured:
+        expect((row["reward"] == 1.0) == row["success"], where, "reward and success disagree")
+        expect(0.0 <= row["pass_ratio"] <= 1.0, where, "pass_ratio is", row["pass_ratio"])
+
+
+def check_pair(row, number):
+    where = f"pref_dmpo row {number} ({row['task_id']})"
+    expect(row["chosen_reward"] > row["rejected_reward"], where, "the chosen side is not better")
+    expect(row["reward_margin"] == row["chosen_reward"] - row["rejected_reward"], where, "wrong margin")
+    policy = json.loads(row["pair_policy"])
+    expect(policy["reward"] == row["reward_kind"], where, "pair_policy and reward_kind disagree")
+    expect(row["reward_margin"] >= policy["min_margin"], where, "margin below the policy's")
+    turns = sorted([row["chosen_turns"], row["rejected_turns"]])
+    expect(turns[1] <= policy["max_turn_ratio"] * turns[0], where, "turn counts too far apart:", turns)
+    for side in ("chosen", "rejected"):
+        check_conversation(row["prompt"] + row[side], f"{where} {side}")
+        said = [at for at, message in enumerate(row[side]) if message["role"] == "assistant"]
+        expect(row[f"{side}_turn_index"] == said, where, side, "turn_index is", row[f"{side}_turn_index"])
+        expect(row[f"{side}_turns"] == len(said), where, side, "turns is", row[f"{side}_turns"])
+        want = [phi(row["gamma"], len(said), t) for t in range(len(said))]
+        close = [math.isclose(a, b, rel_tol=1e-9) for a, b in zip(row[f"{side}_phi"], want, strict=True)]
+        expect(all(close), where, side, "phi is", row[f"{side}_phi"], "not", want)
+
+
+def check_across(folder, sft, pairs):
+    """Both sides of a pair are rollouts of one task in one environment, with the rewards that the pair states."""
+    known = {row["trajectory_id"]: row for row in sft}
+    trajectories = folder.parent / "trajectories"
+    checked = 0
+    for number, row in enumerate(pairs):
+        for side in ("chosen", "rejected"):
+            where = f"pref_dmpo row {number} {side}"
+            rollout = known.get(row[f"{side}_trajectory_id"])
+            if rollout is not None:
+                expect(rollout["messages"] == row["prompt"] + row[side], where, "messages differ from its `sft` row's")
+            elif trajectories.is_dir():  # The `sft` filter left it out.
+                rollout = from_atif(trajectories / f"{row[f'{side}_trajectory_id']}.json")
+            else:
+                continue
+            for name in ("task_id", "task_digest", "environment_digest"):
+                expect(rollout[name] == row[name], where, name, "differs from its rollout's")
+            reward = rollout["reward" if row["reward_kind"] == "binary" else row["reward_kind"]]
+            expect(reward == row[f"{side}_reward"], where, "reward differs from its rollout's")
+            checked += 1
+    print(f"pref_dmpo: {checked} of {2 * len(pairs)} sides compared with their rollouts")
+
+
+def from_atif(file):
+    facts = json.loads(file.read_text())["extra"]
+    return {"task_id": facts["task"], **facts, **{name: facts["rewards"][name] for name in ("pass_ratio", "f2p", "p2p")}}
+
+
+def check_files(folder, config):
+    """Names, schema, metadata, compression and indexes of the shards, as pyarrow sees them."""
+    files = sorted(folder.joinpath(config).iterdir())
+    expect(files, config, "has no files")
+    for number, file in enumerate(files):
+        named = SHARD.fullmatch(file.name)
+        expect(named, file, "is not a shard")
+        expect(named.groups() == (f"{number:05}", f"{len(files):05}"), file, "is misnumbered")
+        parquet = pq.ParquetFile(file)
+        fields = {field.name: str(field.type).replace(" not null", "") for field in parquet.schema_arrow}
+        expect(fields == SCHEMAS[config], file, "has schema", fields)
+        nullable = {field.name for field in parquet.schema_arrow if field.nullable}
+        expect(nullable == MAY_BE_NULL & set(fields), file, "has nullable columns", nullable)
+        metadata = parquet.schema_arrow.metadata or {}
+        metadata = {**metadata, **(parquet.metadata.metadata or {})}
+        expect(metadata.get(b"termsmith.config") == config.encode(), file, "has metadata", metadata)
+        expect(metadata.get(b"termsmith.schema_version") == b"1", file, "has another schema version")
+        expect(b"huggingface" not in metadata, file, "has a `huggingface` key")
+        for group in range(parquet.metadata.num_row_groups):
+            for column in range(parquet.metadata.num_columns):
+                chunk = parquet.metadata.row_group(group).column(column)
+                text = chunk.path_in_schema.endswith((".content", ".role"))
+                expect(chunk.compression == "ZSTD", file, chunk.path_in_schema, "is", chunk.compression)
+                expect(chunk.has_offset_index, file, chunk.path_in_schema, "has no page index")
+                expect(chunk.is_stats_set != text, file, chunk.path_in_schema, "statistics:", chunk.is_stats_set)
+    return files
+
+
+def with_pyarrow(folder, config):
+    return pq.read_table(folder / config).to_pylist()
+
+
+def with_duckdb(folder, config):
+    # Its own row order over several files is that of their names.
+    table = duckdb.sql(f"SELECT * FROM '{folder / config}/*.parquet'")
+    names = table.columns
+    return [dict(zip(names, row, strict=True)) for row in table.fetchall()]
+
+
+def with_pandas(folder, config):
+    """As verl's SFT reader does it."""
+    frames = [pandas.read_parquet(file, dtype_backend="pyarrow") for file in sorted((folder / config).iterdir())]
+    rows = [row for frame in frames for row in frame.to_dict("records")]
+    return [{name: plain(value) for name, value in row.items()} for row in rows]
+
+
+def with_datasets(folder, config):
+    """As TRL, ms-swift and axolotl do it: by the configs of the dataset card."""
+    with tempfile.TemporaryDirectory() as cache:
+        loaded = datasets.load_dataset(str(folder), config, split="train", cache_dir=cache)
+        return list(loaded)
+
+
+def plain(value):
+    """Arrow and NumPy values as Python's own."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return None if value is pandas.NA else value
+
+
+def check_default_config(folder, rows):
+    with tempfile.TemporaryDirectory() as cache:
+        names = datasets.get_dataset_config_names(str(folder))
+        expect(sorted(names) == sorted(SCHEMAS), "the card declares the configs", names)
+        if not rows:
+            return
+        loaded = datasets.load_dataset(str(folder), cache_dir=cache)
+        expect("messages" in loaded["train"].column_names, "the default config is not `sft`")
+
+
+def main():
+    folder = Path(sys.argv[1]).resolve()
+    datasets.disable_progress_bars()
+    for gamma, turns, t, golden in GOLDEN:
+        expect(abs(phi(gamma, turns, t) - golden) <= 5e-5, "this script's own φ is wrong at", gamma, turns, t)
+
+    rows = {}
+    for config in SCHEMAS:
+        files = check_files(folder, config)
+        rows[config] = with_pyarrow(folder, config)
+        readers = [with_duckdb, with_pandas, with_datasets]
+        if not rows[config]:
+            readers.remove(with_datasets)  # It refuses a split without rows, whatever its files say.
+        for reader in readers:
+            seen = reader(folder, config)
+            expect(len(seen) == len(rows[config]), reader.__name__, config, "sees", len(seen), "rows")
+            for number, (one, other) in enumerate(zip(seen, rows[config], strict=True)):
+                expect(one == other, reader.__name__, config, "sees another row", number)
+        check = check_sft if config == "sft" else check_pair
+        for number, row in enumerate(rows[config]):
+            check(row, number)
+        names = ", ".join(reader.__name__.removeprefix("with_") for reader in [with_pyarrow, *readers])
+        print(f"{config}: {len(rows[config])} rows in {len(files)} files; {names} agree")
+    check_across(folder, rows["sft"], rows["pref_dmpo"])
+    check_default_config(folder, rows["sft"])
+    versions = [f"{module.__name__} {module.__version__}" for module in (pyarrow, duckdb, pandas, datasets)]
+    print("read with", ", ".join(versions))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    try:
+        main()
+    except AssertionError as wrong:
+        sys.exit(f"check_parquet: {wrong}")
