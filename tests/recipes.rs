@@ -1,5 +1,7 @@
 //! Every recipe, checked as its author would: screened, and its expert played in every way and held to the honesty rule.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
 mod common;
 
 use std::collections::BTreeSet;

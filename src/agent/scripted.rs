@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn what_was_not_seen_cannot_be_used() {
         let mut script = script();
-        let mut agent = |script: &ExpertScript| {
+        let agent = |script: &ExpertScript| {
             let mut rng = ChaCha20Rng::seed_from_u64(0);
             ScriptedAgent::playing(script, Variation::Expert(None), &mut rng, &prompts())
         };
