@@ -15,7 +15,7 @@ use super::say;
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::model::{Blueprint, RecipeId, Seed};
-use crate::pipeline::{Rehearsal, Workshop, file_draft, rehearse};
+use crate::pipeline::{Fault, Rehearsal, Workshop, file_draft, rehearse};
 use crate::store::{RunDir, Store};
 use crate::verify::{EngineOnDemand, Lab};
 
@@ -90,6 +90,11 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
                 Ok(rehearsal) => {
                     problems += rehearsal.problems.len();
                     report(config, blueprint, &rehearsal)?;
+                }
+                // A recipe that cannot even be rendered is what a check is there to tell; the others go on.
+                Err(fault @ (Fault::Author(_) | Fault::Directory(_))) => {
+                    problems += 1;
+                    say::note(format!("{}\n  → {fault}\n", blueprint.recipe));
                 }
                 Err(fault) => {
                     engine_close(&engine).await;
