@@ -32,8 +32,11 @@ impl Renderer<'_> {
         let mut env = environment().map_err(|error| failed(&error))?;
         add_functions(&mut env, self.seed.derive(&["template", name]), self.words);
         for (path, file) in self.files.iter() {
-            if let Some(text) = file.as_text() {
-                env.add_template(path.as_str(), text).map_err(|error| failed(&error))?;
+            let Some(text) = file.as_text() else { continue };
+            let added = env.add_template(path.as_str(), text);
+            // Verbatim files may be included too, but they owe nothing to the template language.
+            if path.as_str().ends_with(TEMPLATE_SUFFIX) {
+                added.map_err(|error| failed(&error))?;
             }
         }
         env.render_named_str(name, source, context.clone()).map_err(|error| failed(&error))

@@ -9,6 +9,7 @@ use super::event::Event;
 use super::unit::{FiledDraft, certify, file_draft};
 use super::workshop::Workshop;
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals};
+use crate::author::Recipe;
 use crate::model::{Blueprint, Certificate, FailureMode, Screened, ShellOutcome};
 use crate::rollout::{Judged, RolloutError, RolloutLog, episode};
 use crate::verify::{Filed, Lab, LabError};
@@ -102,15 +103,19 @@ async fn play_one(
         .prompts
         .task(&task.instruction, task.subject.workdir())
         .map_err(|error| Fault::Rollout(RolloutError::Prompts(error)))?;
-    let script =
-        workshop.recipes.get(&task.blueprint.recipe).and_then(|recipe| recipe.files.text("expert.toml"));
+    let script = workshop.recipes.get(&task.blueprint.recipe).map(written_by_the_author).unwrap_or_default();
     let tools =
         workshop.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
     let shown: Vec<_> = log.turns.iter().map(|turn| turn.message.as_str()).collect();
-    let leaks =
-        unseen_literals(&task.environment, script.unwrap_or_default(), tools, &prompt, &judged.turns, &shown);
+    let leaks = unseen_literals(&task.environment, &script, tools, &prompt, &judged.turns, &shown);
     let note = complaint(variation, &judged, &log, &leaks);
     Ok(Play { name, ok: note.is_empty(), turns: Some(judged.turns.len()), note })
+}
+
+/// Everything that the recipe's author wrote and that is no fixture: an expert's script may include any of it.
+fn written_by_the_author(recipe: &Recipe) -> String {
+    let texts = recipe.files.iter().filter(|(path, _)| !path.as_str().starts_with("environment/"));
+    texts.filter_map(|(_, file)| file.as_text()).collect::<Vec<_>>().join("\n")
 }
 
 /// What is wrong with a playing; empty if nothing is.
