@@ -8,7 +8,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::say;
 use crate::audit::table;
-use crate::model::{Rollout, Turn};
+use crate::model::{Actor, Rollout, Turn};
 use crate::pipeline::{Gathered, audit_store, export_store, gather};
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
@@ -72,10 +72,17 @@ fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
     for (rollout, _) in &unit.rollouts {
         let reward = rollout.rewards.map_or_else(|| "-".to_owned(), |rewards| rewards.binary.to_string());
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "rollout {}  {:?}  reward {reward}", rollout.id, rollout.record.actor);
+        let _ = writeln!(text, "rollout {}  {:<18} reward {reward}", rollout.id, part(&rollout.record.actor));
     }
     say::text(&text)?;
     Ok(())
+}
+
+/// What a scripted actor set out to do. How it ended is the reward's to say.
+fn part(actor: &Actor) -> String {
+    let Actor::Scripted { failure } = actor;
+    let named = failure.and_then(|failure| serde_json::to_value(failure).ok());
+    named.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_else(|| "expert".to_owned())
 }
 
 /// A certificate's rows as a table.
