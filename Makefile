@@ -4,11 +4,14 @@
 # Tasks that the demo plans.
 COUNT ?= 24
 
+# What `make bench` measures, and how it prints: sections, --json, --most N. Everything by default.
+ARGS ?=
+
 CARGO ?= cargo
 DEMO = out/demo
 SEED = 7
 
-.PHONY: help demo test lint fmt tools
+.PHONY: help demo test bench lint fmt tools
 
 help: ## Show this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +36,14 @@ test: tools ## Set the machine up and run all tests
 	  set -x; $(CARGO) test --locked --all-targets; \
 	fi
 	$(CARGO) test --locked --doc
+
+bench: tools ## Set the machine up and measure speed and memory (ARGS="latency launch --json" for less)
+	@echo "== Building termsmith (release; the first time takes minutes)"
+	$(CARGO) build --release --locked
+	@echo "== Looking at the machine, and providing what it lacks"
+	$(CARGO) run --release --locked --quiet -- doctor --fix
+	@echo "== Measuring; PEER_HARBOR=COMMAND adds Harbor to the comparison"
+	$(CARGO) bench --locked --bench engine -- $(ARGS)
 
 lint: tools ## Check formatting and lints, as CI does
 	$(CARGO) fmt --check
