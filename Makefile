@@ -11,10 +11,17 @@ CARGO ?= cargo
 DEMO = out/demo
 SEED = 7
 
-.PHONY: help demo test bench lint fmt tools
+# Peers that `make conformance` compares with, where they are installed: the `harbor` command, and a Python with
+# tests/readers/requirements.txt.
+HARBOR ?= harbor
+READERS_PYTHON ?= python3
+# Places at which the conformance suite kills a run.
+KILLS ?= 30
+
+.PHONY: help demo test conformance bench lint fmt tools
 
 help: ## Show this text
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: tools ## Set the machine up, build, and make, solve and export COUNT tasks under out/demo
 	@echo "== Building termsmith (release; the first time takes minutes)"
@@ -36,6 +43,14 @@ test: tools ## Set the machine up and run all tests
 	  set -x; $(CARGO) test --locked --all-targets; \
 	fi
 	$(CARGO) test --locked --doc
+
+conformance: demo ## The slow suite: kills at KILLS places, real readers of the Parquet, every demo task under the real Harbor
+	@echo "== Killing a run at $(KILLS) places"
+	TERMSMITH_TEST_KILLS=$(KILLS) $(CARGO) test --locked --test pipeline killed_anywhere
+	@echo "== Reading $(DEMO)/data with pyarrow, DuckDB, pandas and datasets"
+	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
+	@echo "== Oracle and nop of every task under Harbor"
+	tests/readers/check_harbor.sh "$(HARBOR)" $(DEMO)/tasks
 
 bench: tools ## Set the machine up and measure speed and memory (ARGS="latency launch --json" for less)
 	@echo "== Building termsmith (release; the first time takes minutes)"

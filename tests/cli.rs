@@ -1,5 +1,7 @@
 //! The command line without an engine: what goes wrong, how it is said, and which exit status it ends with.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
 mod common;
 
 use std::fs;

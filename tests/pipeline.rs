@@ -1,5 +1,7 @@
 //! The whole pipeline on a real engine: run, run again, kill, resume, shard, merge.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
 mod common;
 
 use std::fs;

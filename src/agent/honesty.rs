@@ -69,7 +69,6 @@ pub fn unseen_literals(
 fn is_program(path: &str, file: &File) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     file.bytes.starts_with(b"#!")
-        || name == "Dockerfile"
         || name == "Makefile"
         || [".py", ".sh", ".mk", ".awk", ".c", ".h", ".js"].iter().any(|ending| name.ends_with(ending))
 }
@@ -77,7 +76,8 @@ fn is_program(path: &str, file: &File) -> bool {
 fn tokens_of(files: &FileTree, keep: impl Fn(&str, &File) -> bool) -> BTreeSet<&str> {
     files
         .iter()
-        .filter(|(path, file)| keep(path.as_str(), file))
+        // How the image is built is no part of what a solver finds in it.
+        .filter(|(path, file)| path.as_str() != "Dockerfile" && keep(path.as_str(), file))
         .filter_map(|(_, file)| file.as_text())
         .flat_map(tokens)
         .collect()

@@ -251,3 +251,110 @@ impl ScriptedAgent {
 fn pick(texts: &[String], rng: &mut ChaCha20Rng) -> String {
     texts.choose(rng).cloned().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script() -> ExpertScript {
+        let step = |id: &str, run: &str, capture: &[(&str, &str)]| ScriptStep {
+            id: id.to_owned(),
+            say: vec![format!("now {id}")],
+            run: run.to_owned(),
+            capture: capture
+                .iter()
+                .map(|(name, pattern)| ((*name).to_owned(), (*pattern).to_owned()))
+                .collect(),
+        };
+        ExpertScript {
+            steps: vec![step("look", "ls", &[("file", r"(\w+)\.csv")]), step("count", "wc @{file}.csv", &[])],
+            slips: vec![Slip {
+                before: "count".to_owned(),
+                say: "guess".to_owned(),
+                run: "wc none".to_owned(),
+                fix: "Not there.".to_owned(),
+            }],
+            failures: vec![Failure {
+                mode: FailureMode::WrongValue,
+                replaces: "count".to_owned(),
+                say: "quickly".to_owned(),
+                run: "echo 1".to_owned(),
+            }],
+            done: vec!["done".to_owned()],
+        }
+    }
+
+    fn prompts() -> Prompts {
+        Prompts::load(&crate::assets::Assets::embedded()).unwrap()
+    }
+
+    /// Plays with `a.csv` printed after every command, and gives what was said and done, one line a turn.
+    fn played(variation: Variation<'_>, turns: usize) -> Vec<String> {
+        let script = script();
+        let mut rng = ChaCha20Rng::seed_from_u64(0);
+        let mut agent = ScriptedAgent::playing(&script, variation, &mut rng, &prompts());
+        let mut lines = Vec::new();
+        let mut seen = None;
+        while lines.len() < turns {
+            match agent.next(seen).unwrap() {
+                Move::Run { thought, command } => lines.push(format!("{thought} $ {command}")),
+                Move::Submit { thought } => {
+                    lines.push(format!("{thought} ."));
+                    break;
+                }
+            }
+            seen = Some("a.csv");
+        }
+        lines
+    }
+
+    #[test]
+    fn scripts_are_played_as_written() {
+        let script = script();
+        let slip = script.slips.first().unwrap();
+        let check = |variation, expect: &[&str]| assert_eq!(played(variation, 5), expect, "{variation:?}");
+        check(Variation::Expert(None), &["now look $ ls", "now count $ wc a.csv", "done ."]);
+        check(
+            Variation::Expert(Some(slip)),
+            &["now look $ ls", "guess $ wc none", "Not there. now count $ wc a.csv", "done ."],
+        );
+        check(
+            Variation::Flawed(script.failures.first().unwrap()),
+            &["now look $ ls", "quickly $ echo 1", "done ."],
+        );
+        check(
+            Variation::StopsAt(slip, FailureMode::IgnoredError),
+            &["now look $ ls", "guess $ wc none", "done ."],
+        );
+        let loops = played(Variation::StopsAt(slip, FailureMode::Loops), 9);
+        assert_eq!(loops.len(), 9);
+        assert!(loops[2..].iter().all(|line| line.ends_with("$ wc none")), "{loops:?}");
+    }
+
+    #[test]
+    fn what_was_not_seen_cannot_be_used() {
+        let mut script = script();
+        let agent = |script: &ExpertScript| {
+            let mut rng = ChaCha20Rng::seed_from_u64(0);
+            ScriptedAgent::playing(script, Variation::Expert(None), &mut rng, &prompts())
+        };
+        let mut blind = agent(&script);
+        blind.next(None).unwrap();
+        assert!(matches!(blind.next(Some("nothing here")), Err(ScriptError::NoMatch { .. })));
+        script.steps.remove(0);
+        assert_eq!(agent(&script).next(None), Err(ScriptError::Unseen("file".to_owned())));
+    }
+
+    #[test]
+    fn experts_err_and_recover_in_a_third_of_their_runs_at_least() {
+        let script = script();
+        const RUNS: u64 = 500;
+        let recovering = (0..RUNS)
+            .filter(|seed| {
+                let mut rng = ChaCha20Rng::seed_from_u64(*seed);
+                matches!(Variation::draw(&script, None, &mut rng), Ok(Variation::Expert(Some(_))))
+            })
+            .count();
+        assert!(recovering as f64 >= 0.5 * RUNS as f64, "{recovering} of {RUNS}");
+    }
+}

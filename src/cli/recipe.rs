@@ -15,7 +15,7 @@ use super::say;
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::model::{Blueprint, RecipeId, Seed};
-use crate::pipeline::{Rehearsal, Workshop, file_draft, rehearse};
+use crate::pipeline::{Fault, Rehearsal, Workshop, file_draft, rehearse};
 use crate::store::{RunDir, Store};
 use crate::verify::{EngineOnDemand, Lab};
 
@@ -77,20 +77,29 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     }
     let slots = Semaphore::new(jobs(options.jobs) as usize);
     let engine = EngineOnDemand::default();
-    let problems = runtime()?.block_on(async {
+    let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
         let mut problems = 0;
+        let mut finished = 0;
         for blueprint in &work {
             let rehearsed = tokio::select! {
                 rehearsed = rehearse(&lab, &workshop, blueprint) => rehearsed,
-                () = interrupts.kill.cancelled() => break,
+                () = interrupts.kill.cancelled() => Err(Fault::Drained),
             };
             match rehearsed {
                 Ok(rehearsal) => {
+                    finished += 1;
                     problems += rehearsal.problems.len();
                     report(config, blueprint, &rehearsal)?;
                 }
+                // A recipe that cannot even be rendered is what a check is there to tell; the others go on.
+                Err(fault @ (Fault::Author(_) | Fault::Directory(_))) => {
+                    finished += 1;
+                    problems += 1;
+                    say::note(format!("{}\n  → {fault}\n", blueprint.recipe));
+                }
+                Err(Fault::Drained) => break,
                 Err(fault) => {
                     engine_close(&engine).await;
                     return Err(Failure::from(fault));
@@ -98,17 +107,23 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
             }
         }
         engine_close(&engine).await;
-        Ok::<_, Failure>(problems)
+        Ok::<_, Failure>((problems, finished))
     });
     let _ = std::fs::remove_dir_all(&scratch);
-    let problems = problems?;
+    let (problems, finished) = ended?;
     if config.format == Format::Text {
-        say::line(match problems {
-            0 => format!("{} checks, nothing wrong", work.len()),
-            count => format!("{} checks, {count} problems", work.len()),
+        let wrong = if problems == 0 { "nothing wrong".to_owned() } else { format!("{problems} problems") };
+        say::line(if finished < work.len() {
+            format!("interrupted after {finished} of {} checks, {wrong} so far", work.len())
+        } else {
+            format!("{finished} checks, {wrong}")
         })?;
     }
-    Ok(if problems == 0 { Status::Ok } else { Status::Failed })
+    Ok(match problems {
+        _ if finished < work.len() => Status::Interrupted,
+        0 => Status::Ok,
+        _ => Status::Failed,
+    })
 }
 
 async fn engine_close(engine: &EngineOnDemand) {

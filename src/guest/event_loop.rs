@@ -47,6 +47,7 @@ impl Guest {
         let mut wire = Wire::take()?;
         // The work directory may be moved away or unmounted; the guest stands on none.
         std::env::set_current_dir("/")?;
+        super::names::ensure_localhost();
         wire.out.send(&ToHost::Hello { version: VERSION });
         Ok(Self {
             wire,

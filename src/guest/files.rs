@@ -12,13 +12,13 @@ use super::sys::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 use super::wire::{Outbound, read_ready};
 
 /// `errno` values that the host tells apart.
-pub const EFBIG: i32 = 27;
+pub(super) const EFBIG: i32 = 27;
 /// Reported for anything that is not a regular file.
-pub const EINVAL: i32 = 22;
+pub(super) const EINVAL: i32 = 22;
 
 /// Transfers under way.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(super) struct Files {
     puts: Vec<Put>,
     gets: Vec<Get>,
 }
@@ -41,14 +41,14 @@ struct Get {
 impl Files {
     /// Begins to write a file. It appears under its name when it is complete, in one step: a link, FIFO or device that was
     /// planted there is replaced, not written to.
-    pub fn put(&mut self, id: Id, mode: u32, path: &[u8]) {
+    pub(super) fn put(&mut self, id: Id, mode: u32, path: &[u8]) {
         let path = PathBuf::from(OsStr::from_bytes(path));
         let file = create_beside(&path, id);
         self.puts.push(Put { id, path, mode, file });
     }
 
     /// Takes a piece of a file. `false` if no file is being written under `id`.
-    pub fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
+    pub(super) fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
         let Some(put) = self.puts.iter_mut().find(|put| put.id == id) else { return false };
         if let Ok((file, _)) = &mut put.file
             && let Err(error) = file.write_all(bytes)
@@ -60,7 +60,7 @@ impl Files {
     }
 
     /// Completes a file.
-    pub fn end(&mut self, id: Id, out: &mut Outbound) -> bool {
+    pub(super) fn end(&mut self, id: Id, out: &mut Outbound) -> bool {
         let Some(place) = self.puts.iter().position(|put| put.id == id) else { return false };
         match self.puts.swap_remove(place).complete() {
             Ok(()) => out.send(&ToHost::Done { id }),
@@ -70,7 +70,7 @@ impl Files {
     }
 
     /// Begins to read a file.
-    pub fn get(&mut self, id: Id, max: u64, path: &[u8], out: &mut Outbound) {
+    pub(super) fn get(&mut self, id: Id, max: u64, path: &[u8], out: &mut Outbound) {
         let path = Path::new(OsStr::from_bytes(path));
         match open_regular(path, max) {
             Ok(file) => self.gets.push(Get { id, file }),
@@ -79,7 +79,7 @@ impl Files {
     }
 
     /// Forgets a transfer.
-    pub fn cancel(&mut self, id: Id) {
+    pub(super) fn cancel(&mut self, id: Id) {
         self.gets.retain(|get| get.id != id);
         if let Some(place) = self.puts.iter().position(|put| put.id == id) {
             self.puts.swap_remove(place).abandon();
@@ -87,12 +87,12 @@ impl Files {
     }
 
     /// Whether it could go on at once.
-    pub fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         !self.gets.is_empty()
     }
 
     /// Sends pieces while the host takes them.
-    pub fn turn(&mut self, out: &mut Outbound) {
+    pub(super) fn turn(&mut self, out: &mut Outbound) {
         self.gets.retain_mut(|get| {
             while out.has_room() {
                 let mut sent = false;

@@ -3,6 +3,8 @@
 //! Both sides decode strictly: a frame that is too long, of unknown kind, too short or with bytes left over ends the
 //! connection. Bulk data travels in [`CHUNK`]-sized pieces, so neither side ever holds more than it has agreed to keep.
 
+use super::codec::{Take, put};
+
 /// Bumped whenever a frame changes. Host and guest come from one build, so a mismatch means a foreign guest.
 pub const VERSION: u32 = 1;
 /// Longest frame after its length field: a [`MAX_COMMAND`] with its envelope.
@@ -388,133 +390,6 @@ impl Message for ToHost {
     }
 }
 
-/// Starts a message body with its kind.
-fn put(out: &mut Vec<u8>, kind: u8) -> Put<'_> {
-    out.push(kind);
-    Put(out)
-}
-
-/// Appends fields.
-struct Put<'a>(&'a mut Vec<u8>);
-
-impl Put<'_> {
-    fn raw(self, bytes: &[u8]) -> Self {
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    fn u8(self, value: u8) -> Self {
-        self.raw(&[value])
-    }
-
-    fn u16(self, value: u16) -> Self {
-        self.raw(&value.to_le_bytes())
-    }
-
-    fn u32(self, value: u32) -> Self {
-        self.raw(&value.to_le_bytes())
-    }
-
-    fn i32(self, value: i32) -> Self {
-        self.raw(&value.to_le_bytes())
-    }
-
-    fn u64(self, value: u64) -> Self {
-        self.raw(&value.to_le_bytes())
-    }
-
-    fn bytes(self, bytes: &[u8]) -> Self {
-        // A field longer than a frame is refused by the receiver; senders check lengths before.
-        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        self.u32(length).raw(bytes)
-    }
-
-    fn list(self, items: &[Vec<u8>]) -> Self {
-        let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        items.iter().fold(self.u32(count), |put, item| put.bytes(item))
-    }
-
-    fn program(self, program: &Program) -> Self {
-        self.list(&program.argv).list(&program.env).bytes(&program.cwd)
-    }
-
-    fn how(self, how: How) -> Self {
-        let (kind, status) = match how {
-            How::Exited(status) => (0, status),
-            How::Signaled(signal) => (1, signal),
-            How::TimedOut => (2, 0),
-            How::ShellDied(status) => (3, status),
-        };
-        self.u8(kind).i32(status)
-    }
-}
-
-/// Takes fields from the front.
-struct Take<'a>(&'a [u8]);
-
-impl Take<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(FrameError::Truncated)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8, FrameError> {
-        Ok(u8::from_le_bytes(self.array()?))
-    }
-
-    fn u16(&mut self) -> Result<u16, FrameError> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, FrameError> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn i32(&mut self) -> Result<i32, FrameError> {
-        Ok(i32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, FrameError> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    fn flag(&mut self) -> Result<bool, FrameError> {
-        Ok(self.u8()? != 0)
-    }
-
-    fn bytes(&mut self) -> Result<Vec<u8>, FrameError> {
-        let length = self.u32()? as usize;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(FrameError::Truncated)?;
-        self.0 = rest;
-        Ok(head.to_vec())
-    }
-
-    fn list(&mut self) -> Result<Vec<Vec<u8>>, FrameError> {
-        // Not `with_capacity`: the count is the sender's word.
-        (0..self.u32()?).map(|_| self.bytes()).collect()
-    }
-
-    fn program(&mut self) -> Result<Program, FrameError> {
-        Ok(Program { argv: self.list()?, env: self.list()?, cwd: self.bytes()? })
-    }
-
-    fn stream(&mut self) -> Result<Stream, FrameError> {
-        Ok(if self.flag()? { Stream::Err } else { Stream::Out })
-    }
-
-    fn how(&mut self) -> Result<How, FrameError> {
-        let (kind, status) = (self.u8()?, self.i32()?);
-        match kind {
-            0 => Ok(How::Exited(status)),
-            1 => Ok(How::Signaled(status)),
-            2 => Ok(How::TimedOut),
-            3 => Ok(How::ShellDied(status)),
-            kind => Err(FrameError::UnknownKind(kind)),
-        }
-    }
-
-    fn end<T>(self, message: T) -> Result<T, FrameError> {
-        if self.0.is_empty() { Ok(message) } else { Err(FrameError::Trailing(self.0.len())) }
-    }
-}
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

@@ -82,3 +82,75 @@ fn first_boundary(bytes: &[u8]) -> usize {
         bytes.iter().take(MAX_CHAR).take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000).count();
     if continuation == MAX_CHAR { 0 } else { continuation }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kept(limit: usize, pieces: &[&[u8]]) -> (Vec<u8>, u64) {
+        let mut buffer = HeadTail::new(limit);
+        pieces.iter().for_each(|piece| buffer.push(piece));
+        let total = buffer.total();
+        (buffer.into_bytes(), total)
+    }
+
+    #[test]
+    fn the_middle_goes_and_is_counted() {
+        let check = |limit, input: &str, expected: &str| {
+            let (bytes, total) = kept(limit, &[input.as_bytes()]);
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected, "{limit} {input}");
+            assert_eq!(total, input.len() as u64);
+        };
+        check(10, "", "");
+        check(10, "0123456789", "0123456789");
+        check(10, "0123456789x", "01234\n… 1 bytes omitted …\n6789x");
+        check(3, "abcdef", "a\n… 3 bytes omitted …\nef");
+        check(1, "abc", "\n… 2 bytes omitted …\nc");
+        check(0, "abc", "\n… 3 bytes omitted …\n");
+        // A character that does not fit is left out whole, and counted.
+        check(8, "abc😀defg", "abc\n… 4 bytes omitted …\ndefg");
+        check(8, "abcdef😀", "abcd\n… 2 bytes omitted …\n😀");
+        check(6, "abcdef😀", "abc\n… 7 bytes omitted …\n");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_cut_anywhere() {
+        let (bytes, _) = kept(8, &[&[0xff; 20]]);
+        assert_eq!(bytes, [&[0xff; 4][..], marker(12).as_bytes(), &[0xff; 4]].concat());
+        let (bytes, _) = kept(8, &[&[0x80; 20]]);
+        assert_eq!(bytes, [&[0x80; 4][..], marker(12).as_bytes(), &[0x80; 4]].concat());
+    }
+
+    proptest! {
+        #[test]
+        fn counts_are_exact_and_pieces_do_not_matter(input in prop::collection::vec(any::<u8>(), 0..200), limit in 0usize..100, size in 1usize..20) {
+            let (whole, total) = kept(limit, &[&input]);
+            let (pieces, _) = kept(limit, &input.chunks(size).collect::<Vec<_>>());
+            prop_assert_eq!(&whole, &pieces);
+            prop_assert_eq!(total, input.len() as u64);
+            if input.len() <= limit {
+                prop_assert_eq!(whole, input);
+            } else {
+                let found = (0..=input.len()).any(|omitted| {
+                    let marker = marker(omitted as u64).into_bytes();
+                    whole.windows(marker.len()).enumerate().any(|(place, window)| {
+                        let tail = whole.len() - place - marker.len();
+                        window == marker
+                            && place + omitted + tail == input.len()
+                            && input.starts_with(&whole[..place])
+                            && input.ends_with(&whole[whole.len() - tail..])
+                    })
+                });
+                prop_assert!(found, "{:?}", String::from_utf8_lossy(&whole));
+            }
+        }
+
+        #[test]
+        fn text_stays_text(input in "\\PC{0,60}", limit in 0usize..60) {
+            let (bytes, _) = kept(limit, &[input.as_bytes()]);
+            prop_assert!(String::from_utf8(bytes).is_ok());
+        }
+    }
+}

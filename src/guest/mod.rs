@@ -1,10 +1,10 @@
 //! The guest: process 1 of every sandbox. It runs what the host asks for and reports over its standard streams.
 //!
 //! Standard library only, no thread but one. The room:
-//! - [`frame`] is shared with the host; nothing else here is.
+//! - [`frame`] (with its `codec`) and [`head_tail`] are shared with the host; nothing else here is.
 //! - `wire` turns standard input and output into frames; `sys` holds all foreign calls.
 //! - `shell`, `program`, `files`, `relay` are the services. Each has a `turn`: it does what can be done without waiting.
-//! - `head_tail` keeps the two ends of an output; `table` reads `/proc`.
+//! - `table` reads `/proc`.
 //!
 //! Whatever runs in the sandbox must neither block nor end the guest: everything is non-blocking, process 1 of a PID namespace
 //! takes no signal from inside, and a non-dumpable process has no `/proc/1/fd` for a root without `SYS_PTRACE`.
@@ -12,8 +12,10 @@
 pub mod frame;
 pub mod head_tail;
 
+mod codec;
 mod event_loop;
 mod files;
+mod names;
 mod program;
 mod relay;
 mod shell;

@@ -21,7 +21,7 @@ const KILL_ROUNDS: usize = 5;
 
 /// All programs that run.
 #[derive(Debug, Default)]
-pub struct Programs {
+pub(super) struct Programs {
     running: Vec<Running>,
 }
 
@@ -54,7 +54,13 @@ struct Output {
 
 impl Programs {
     /// Starts a program with three pipes.
-    pub fn spawn(&mut self, id: Id, timeout: Duration, keep: u64, program: &Program) -> io::Result<()> {
+    pub(super) fn spawn(
+        &mut self,
+        id: Id,
+        timeout: Duration,
+        keep: u64,
+        program: &Program,
+    ) -> io::Result<()> {
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         let mut command = command(program)?;
         let (stdin, to_stdin) = io::pipe()?;
@@ -76,7 +82,13 @@ impl Programs {
     }
 
     /// Starts a program on a new terminal.
-    pub fn open_terminal(&mut self, id: Id, rows: u16, cols: u16, program: &Program) -> io::Result<()> {
+    pub(super) fn open_terminal(
+        &mut self,
+        id: Id,
+        rows: u16,
+        cols: u16,
+        program: &Program,
+    ) -> io::Result<()> {
         let mut command = command(program)?;
         let (main, other) = sys::open_terminal()?;
         sys::resize_terminal(&main, rows, cols);
@@ -88,7 +100,7 @@ impl Programs {
     }
 
     /// Takes input for a program; ignored if it has ended meanwhile.
-    pub fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
+    pub(super) fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
         let Some(running) = self.find(id) else { return false };
         running.input.drain(..running.sent);
         running.sent = 0;
@@ -100,26 +112,26 @@ impl Programs {
     }
 
     /// Closes a program's input once everything before has been taken.
-    pub fn end(&mut self, id: Id) -> bool {
+    pub(super) fn end(&mut self, id: Id) -> bool {
         self.find(id).map(|running| running.input_ended = true).is_some()
     }
 
     /// Changes a terminal's size.
-    pub fn resize(&mut self, id: Id, rows: u16, cols: u16) {
+    pub(super) fn resize(&mut self, id: Id, rows: u16, cols: u16) {
         if let Some(Running { io: Io::Terminal(main), .. }) = self.find(id) {
             sys::resize_terminal(main, rows, cols);
         }
     }
 
     /// Kills a program.
-    pub fn cancel(&mut self, id: Id) {
+    pub(super) fn cancel(&mut self, id: Id) {
         if let Some(running) = self.find(id) {
             running.deadline = Some(Instant::now());
         }
     }
 
     /// Adds what it waits for.
-    pub fn interest(&self, interest: &mut Interest, out: &Outbound) {
+    pub(super) fn interest(&self, interest: &mut Interest, out: &Outbound) {
         for running in &self.running {
             let waiting = running.sent < running.input.len();
             match &running.io {
@@ -147,7 +159,7 @@ impl Programs {
     }
 
     /// Does what can be done now.
-    pub fn turn(&mut self, now: Instant, out: &mut Outbound) {
+    pub(super) fn turn(&mut self, now: Instant, out: &mut Outbound) {
         for running in &mut self.running {
             running.write_input();
             running.read_output(TURN_BYTES, out);
@@ -159,7 +171,7 @@ impl Programs {
     }
 
     /// Takes the exit of a process, if it is one of these programs.
-    pub fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+    pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
         let Some(place) = self.running.iter().position(|running| running.pid == pid) else { return false };
         self.running.swap_remove(place).finish(exit, out);
         true

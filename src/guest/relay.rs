@@ -19,7 +19,7 @@ const PRIVATE: u32 = 0o177;
 
 /// Listeners and their calls.
 #[derive(Debug, Default)]
-pub struct Relay {
+pub(super) struct Relay {
     listeners: Vec<(Id, UnixListener)>,
     calls: Vec<Call>,
     next_call: u32,
@@ -47,7 +47,7 @@ enum Stage {
 
 impl Relay {
     /// Listens at `path`, for the guest's user alone.
-    pub fn listen(&mut self, id: Id, path: &[u8]) -> io::Result<()> {
+    pub(super) fn listen(&mut self, id: Id, path: &[u8]) -> io::Result<()> {
         let path = Path::new(OsStr::from_bytes(path));
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -59,13 +59,13 @@ impl Relay {
     }
 
     /// Closes a listener and its calls.
-    pub fn cancel(&mut self, id: Id) {
+    pub(super) fn cancel(&mut self, id: Id) {
         self.listeners.retain(|(listener, _)| *listener != id);
         self.calls.retain(|call| call.listener != id);
     }
 
     /// Takes a piece of a reply.
-    pub fn reply(&mut self, id: Id, number: u32, bytes: &[u8]) {
+    pub(super) fn reply(&mut self, id: Id, number: u32, bytes: &[u8]) {
         if let Some(Call { stage: Stage::Waiting(reply), .. }) = self.find(id, number)
             && reply.len() + bytes.len() <= MAX_INPUT
         {
@@ -74,7 +74,7 @@ impl Relay {
     }
 
     /// The reply is complete.
-    pub fn end_reply(&mut self, id: Id, number: u32) {
+    pub(super) fn end_reply(&mut self, id: Id, number: u32) {
         if let Some(call) = self.find(id, number)
             && let Stage::Waiting(reply) = &mut call.stage
         {
@@ -83,7 +83,7 @@ impl Relay {
     }
 
     /// Adds what it waits for.
-    pub fn interest(&self, interest: &mut Interest, out: &Outbound) {
+    pub(super) fn interest(&self, interest: &mut Interest, out: &Outbound) {
         if self.calls.len() < MAX_CALLS {
             self.listeners.iter().for_each(|(_, listener)| interest.read(listener));
         }
@@ -97,7 +97,7 @@ impl Relay {
     }
 
     /// Does what can be done now.
-    pub fn turn(&mut self, out: &mut Outbound) {
+    pub(super) fn turn(&mut self, out: &mut Outbound) {
         for (listener, socket) in &self.listeners {
             while self.calls.len() < MAX_CALLS
                 && let Ok((socket, _)) = socket.accept()

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 
 /// What the shell runs. Numbers 200 and 201 are far from those that people use.
 ///
+/// - A command comes as `serial length NUL bytes`. Up to a delimiter bash reads byte by byte, but a known number of bytes in
+///   blocks; `LC_ALL=C` makes it count bytes.
 /// - Before a command it makes `$?` what the last command left, but without letting `set -e` or an `ERR` trap see that.
 /// - Its own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
 /// - The real-time signal is the time-out: the trap runs as soon as the foreground process is dead, and makes bash skip
@@ -26,12 +28,14 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 ///   survive. Where nothing is there to be skipped (`while :; do :; done`) the guest kills the shell in the end.
 const DRIVER: &str = concat!(
     r#"trap 'shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG' RTMAX; "#,
-    r"__s=0; while { IFS= builtin read -r -d '' -u 200 __n && IFS= builtin read -r -d '' -u 200 __c; } 2>/dev/null; do ",
+    r#"__s=0; while { IFS=' ' builtin read -r -d '' -u 200 __n __l && LC_ALL=C builtin read -r -N "$__l" -u 200 __c; } 2>/dev/null; do "#,
     r#"if { ((__s == 0)); } 2>/dev/null; then eval "$__c" </dev/null 200<&- 201>&-; "#,
     r#"elif { (exit "$__s"); } 2>/dev/null; then :; else eval "$__c" </dev/null 200<&- 201>&-; fi; "#,
     r#"{ __s=$?; builtin printf '%s %s\0' "$__n" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
+/// What `ps` shows of the shell: the driver itself comes first through the command pipe.
+const LOADER: &str = r#"read -rd '' -u 200 __c; eval "$__c""#;
 /// The driver's end of the command pipe.
 const COMMAND_FD: i32 = 200;
 /// The driver's end of the status pipe.
@@ -48,14 +52,14 @@ const IDLE_KEEP: usize = 8 * 1024;
 
 /// Where shells start.
 #[derive(Clone, Debug, Default)]
-pub struct Home {
-    pub workdir: String,
-    pub home: String,
+pub(super) struct Home {
+    pub(super) workdir: String,
+    pub(super) home: String,
 }
 
 /// The shell and what it has to do.
 #[derive(Debug)]
-pub struct Shell {
+pub(super) struct Shell {
     home: Home,
     live: Option<Live>,
     queue: VecDeque<Order>,
@@ -110,7 +114,7 @@ struct Interrupted {
 }
 
 impl Shell {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             home: Home::default(),
             live: None,
@@ -123,18 +127,18 @@ impl Shell {
     }
 
     /// Says where shells start. The first one starts with the first command.
-    pub fn set_home(&mut self, home: Home) {
+    pub(super) fn set_home(&mut self, home: Home) {
         self.home = home;
     }
 
     /// Queues a command.
-    pub fn order(&mut self, id: Id, timeout: Duration, keep: u64, command: Vec<u8>) {
+    pub(super) fn order(&mut self, id: Id, timeout: Duration, keep: u64, command: Vec<u8>) {
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         self.queue.push_back(Order { id, timeout, keep, command });
     }
 
     /// Nobody waits for `id` any more. `false` if it is not the shell's.
-    pub fn cancel(&mut self, id: Id) -> bool {
+    pub(super) fn cancel(&mut self, id: Id) -> bool {
         if let Some(place) = self.queue.iter().position(|order| order.id == id) {
             self.queue.remove(place);
             return true;
@@ -149,7 +153,7 @@ impl Shell {
     }
 
     /// Adds what it waits for.
-    pub fn interest(&self, interest: &mut Interest) {
+    pub(super) fn interest(&self, interest: &mut Interest) {
         let Some(live) = &self.live else { return };
         interest.read(&live.statuses);
         interest.read(&live.output);
@@ -164,7 +168,7 @@ impl Shell {
     }
 
     /// Does what can be done now.
-    pub fn turn(&mut self, now: Instant, out: &mut Outbound) {
+    pub(super) fn turn(&mut self, now: Instant, out: &mut Outbound) {
         self.start_next(now, out);
         let Some(live) = &mut self.live else { return };
         if let Some(current) = &mut self.current {
@@ -180,7 +184,7 @@ impl Shell {
     }
 
     /// Takes the exit of a process, if it is the shell.
-    pub fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+    pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
         if self.live.as_ref().is_none_or(|live| live.pid != pid) {
             return false;
         }
@@ -211,9 +215,10 @@ impl Shell {
                 }
             };
             self.serial += 1;
-            let mut input = format!("{}\0", self.serial).into_bytes();
-            input.extend_from_slice(&order.command);
-            input.push(0);
+            // Bash reads no zero bytes, so an empty command is the one that does nothing.
+            let command: &[u8] = if order.command.is_empty() { b":" } else { &order.command };
+            let mut input = format!("{} {}\0", self.serial, command.len()).into_bytes();
+            input.extend_from_slice(command);
             let pid = live.pid;
             self.drain();
             let idle = std::mem::replace(&mut self.output, HeadTail::new(order.keep));
@@ -300,7 +305,7 @@ impl Live {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for program in ["/bin/bash", "/usr/bin/bash", "bash"] {
             let mut command = Command::new(program);
-            command.args(["--norc", "--noprofile", "-c", DRIVER, "bash"]);
+            command.args(["--norc", "--noprofile", "-c", LOADER, "bash"]);
             command.current_dir(&home.workdir).envs(home.variables());
             command.stdin(Stdio::null()).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
             let fds = vec![(commands_in.as_raw_fd(), COMMAND_FD), (statuses_in.as_raw_fd(), STATUS_FD)];
@@ -308,7 +313,9 @@ impl Live {
             match command.spawn() {
                 Ok(child) => {
                     let pid = child.id().cast_signed();
-                    let commands = File::from(OwnedFd::from(commands));
+                    let mut commands = File::from(OwnedFd::from(commands));
+                    // The pipe is empty and takes the driver at once.
+                    commands.write_all(&[DRIVER.as_bytes(), b"\0"].concat())?;
                     sys::set_nonblocking(&commands)?;
                     sys::set_nonblocking(&statuses)?;
                     sys::set_nonblocking(&output)?;

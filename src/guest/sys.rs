@@ -10,23 +10,23 @@ use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-pub const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
 /// The last real-time signal: nobody's default, and what the shell's driver is interrupted by.
-pub const SIGRTMAX: i32 = 64;
+pub(super) const SIGRTMAX: i32 = 64;
 const SIGPIPE: i32 = 13;
 const SIGCHLD: i32 = 17;
 const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
 
-pub const POLLIN: i16 = 1;
-pub const POLLOUT: i16 = 4;
+pub(super) const POLLIN: i16 = 1;
+pub(super) const POLLOUT: i16 = 4;
 
-pub const ELOOP: i32 = 40;
-pub const O_NONBLOCK: i32 = 0o4000;
+pub(super) const ELOOP: i32 = 40;
+pub(super) const O_NONBLOCK: i32 = 0o4000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
-pub const O_NOFOLLOW: i32 = 0o400_000;
+pub(super) const O_NOFOLLOW: i32 = 0o400_000;
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
-pub const O_NOFOLLOW: i32 = 0o100_000;
+pub(super) const O_NOFOLLOW: i32 = 0o100_000;
 
 const O_RDWR: i32 = 2;
 const O_NOCTTY: i32 = 0o400;
@@ -54,10 +54,10 @@ const CHILD_OOM_SCORE: &[u8] = b"500";
 /// `struct pollfd`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct PollFd {
-    pub fd: RawFd,
-    pub events: i16,
-    pub revents: i16,
+pub(super) struct PollFd {
+    pub(super) fd: RawFd,
+    pub(super) events: i16,
+    pub(super) revents: i16,
 }
 
 /// `struct winsize`.
@@ -91,7 +91,7 @@ fn check(result: i32) -> io::Result<i32> {
 }
 
 /// Makes this process what every sandbox needs its first process to be, before anything else has run in it.
-pub fn become_guest() -> io::Result<()> {
+pub(super) fn become_guest() -> io::Result<()> {
     // SAFETY: plain calls with integer arguments; `SIG_IGN` is a valid disposition.
     unsafe {
         // Root in the container lacks SYS_PTRACE, so a non-dumpable process is closed to it: no `/proc/1/fd`, no `/proc/1/mem`.
@@ -107,7 +107,7 @@ pub fn become_guest() -> io::Result<()> {
 }
 
 /// Takes `fd` (a standard stream) for the guest alone: children cannot inherit what is returned.
-pub fn take_stream(fd: RawFd) -> io::Result<File> {
+pub(super) fn take_stream(fd: RawFd) -> io::Result<File> {
     // SAFETY: F_DUPFD_CLOEXEC returns a new descriptor that nobody else owns.
     let file = unsafe { File::from_raw_fd(check(fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_OWN_FD))?) };
     let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -118,7 +118,7 @@ pub fn take_stream(fd: RawFd) -> io::Result<File> {
 }
 
 /// Makes reads and writes return `WouldBlock`.
-pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
+pub(super) fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: plain calls on an open descriptor.
     unsafe {
         let flags = check(fcntl(fd.as_raw_fd(), F_GETFL))?;
@@ -128,7 +128,7 @@ pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
 }
 
 /// Bytes that can be read now.
-pub fn readable_bytes(fd: &impl AsRawFd) -> usize {
+pub(super) fn readable_bytes(fd: &impl AsRawFd) -> usize {
     let mut count: i32 = 0;
     // SAFETY: FIONREAD writes one int to the pointer, which is valid for the call.
     let result = unsafe { ioctl(fd.as_raw_fd(), FIONREAD, &raw mut count) };
@@ -136,7 +136,7 @@ pub fn readable_bytes(fd: &impl AsRawFd) -> usize {
 }
 
 /// Sleeps until a descriptor is ready or `until` has come.
-pub fn wait(fds: &mut [PollFd], until: Option<Instant>) {
+pub(super) fn wait(fds: &mut [PollFd], until: Option<Instant>) {
     let timeout = match until {
         None => -1,
         Some(until) => {
@@ -158,7 +158,7 @@ extern "C" fn child_exited(_signal: i32) {
 }
 
 /// A descriptor that becomes readable when a child has ended.
-pub fn on_child_exit() -> io::Result<io::PipeReader> {
+pub(super) fn on_child_exit() -> io::Result<io::PipeReader> {
     let (reader, writer) = io::pipe()?;
     set_nonblocking(&reader)?;
     set_nonblocking(&writer)?;
@@ -171,7 +171,7 @@ pub fn on_child_exit() -> io::Result<io::PipeReader> {
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(super) enum Exit {
     Status(i32),
     Signal(i32),
 }
@@ -180,7 +180,7 @@ pub enum Exit {
 ///
 /// This is the only place that waits, so taking any child steals nobody's status: the caller hands it to the owner, and an
 /// orphan has none. (`Command::spawn` waits for a child only when its `exec` failed, before it returns.)
-pub fn reap() -> Option<(i32, Exit)> {
+pub(super) fn reap() -> Option<(i32, Exit)> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
     let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG) };
@@ -190,13 +190,13 @@ pub fn reap() -> Option<(i32, Exit)> {
 }
 
 /// Sends a signal; a process that is gone is no error.
-pub fn send(pid: i32, number: i32) {
+pub(super) fn send(pid: i32, number: i32) {
     // SAFETY: plain call with integer arguments.
     unsafe { kill(pid, number) };
 }
 
 /// Creates files with `mask` taken from their permissions while `action` runs.
-pub fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
+pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
     // SAFETY: cannot fail; the guest has one thread, so nothing else creates files in between.
     let before = unsafe { umask(mask) };
     let result = action();
@@ -206,7 +206,7 @@ pub fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
 }
 
 /// Has `command` start in a session of its own, with `fds` (from, to) for it alone and no signal ignored.
-pub fn in_new_session(command: &mut Command, fds: Vec<(RawFd, RawFd)>) {
+pub(super) fn in_new_session(command: &mut Command, fds: Vec<(RawFd, RawFd)>) {
     // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
     unsafe {
         command.pre_exec(move || {
@@ -222,7 +222,7 @@ pub fn in_new_session(command: &mut Command, fds: Vec<(RawFd, RawFd)>) {
 }
 
 /// Like [`in_new_session`], with standard input as the controlling terminal.
-pub fn on_terminal(command: &mut Command) {
+pub(super) fn on_terminal(command: &mut Command) {
     // SAFETY: as in `in_new_session`.
     unsafe {
         command.pre_exec(|| {
@@ -248,7 +248,7 @@ fn prefer_for_oom() {
 }
 
 /// A new pseudo-terminal: the guest's end and the program's end.
-pub fn open_terminal() -> io::Result<(File, File)> {
+pub(super) fn open_terminal() -> io::Result<(File, File)> {
     let main = File::options().read(true).write(true).open("/dev/ptmx")?;
     let unlocked: i32 = 0;
     // SAFETY: TIOCSPTLCK reads one int; TIOCGPTPEER returns a new descriptor that nobody else owns. It needs no path, so it
@@ -262,7 +262,7 @@ pub fn open_terminal() -> io::Result<(File, File)> {
 }
 
 /// Tells a terminal its size; programs on it get SIGWINCH.
-pub fn resize_terminal(terminal: &File, rows: u16, cols: u16) {
+pub(super) fn resize_terminal(terminal: &File, rows: u16, cols: u16) {
     let size = WinSize { rows, cols, x_pixels: 0, y_pixels: 0 };
     // SAFETY: TIOCSWINSZ reads one `struct winsize`.
     unsafe { ioctl(terminal.as_raw_fd(), TIOCSWINSZ, &raw const size) };

@@ -4,16 +4,16 @@ use std::fs;
 
 /// One process. A number alone can be given to another process; number and start time cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub pid: i32,
-    pub parent: i32,
-    pub session: i32,
+pub(super) struct Entry {
+    pub(super) pid: i32,
+    pub(super) parent: i32,
+    pub(super) session: i32,
     /// Clock ticks since boot.
-    pub started: u64,
+    pub(super) started: u64,
 }
 
 /// All processes that can be seen. Those that end meanwhile may be missing.
-pub fn processes() -> Vec<Entry> {
+pub(super) fn processes() -> Vec<Entry> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
     folder
         .flatten()
@@ -23,14 +23,14 @@ pub fn processes() -> Vec<Entry> {
 }
 
 /// The members of a session.
-pub fn session(session: i32) -> Vec<Entry> {
+pub(super) fn session(session: i32) -> Vec<Entry> {
     let mut members = processes();
     members.retain(|entry| entry.session == session);
     members
 }
 
 /// The members of a session, and everything that descends from `roots` or from them.
-pub fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
+pub(super) fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
     let mut rest = processes();
     let mut found: Vec<Entry> = Vec::new();
     loop {

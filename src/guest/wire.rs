@@ -13,36 +13,36 @@ const COMFORTABLE: usize = 4 * CHUNK;
 
 /// What the next sleep waits for.
 #[derive(Debug, Default)]
-pub struct Interest {
+pub(super) struct Interest {
     fds: Vec<PollFd>,
     until: Option<Instant>,
 }
 
 impl Interest {
     /// Wake when there is something to read, or the other end is closed.
-    pub fn read(&mut self, fd: &impl AsRawFd) {
+    pub(super) fn read(&mut self, fd: &impl AsRawFd) {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLIN, revents: 0 });
     }
 
     /// Wake when something can be written.
-    pub fn write(&mut self, fd: &impl AsRawFd) {
+    pub(super) fn write(&mut self, fd: &impl AsRawFd) {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLOUT, revents: 0 });
     }
 
     /// Wake at `instant` at the latest.
-    pub fn until(&mut self, instant: Instant) {
+    pub(super) fn until(&mut self, instant: Instant) {
         self.until = Some(self.until.map_or(instant, |until| until.min(instant)));
     }
 
     /// Sleeps.
-    pub fn wait(mut self) {
+    pub(super) fn wait(mut self) {
         sys::wait(&mut self.fds, self.until);
     }
 }
 
 /// Frames that wait to be written.
 #[derive(Debug, Default)]
-pub struct Outbound {
+pub(super) struct Outbound {
     bytes: Vec<u8>,
     /// Written already.
     start: usize,
@@ -50,41 +50,41 @@ pub struct Outbound {
 
 impl Outbound {
     /// Queues one frame.
-    pub fn send(&mut self, message: &ToHost) {
+    pub(super) fn send(&mut self, message: &ToHost) {
         message.encode(&mut self.bytes);
     }
 
     /// Queues bytes of any number as chunks.
-    pub fn send_bytes(&mut self, id: Id, stream: Stream, bytes: &[u8]) {
+    pub(super) fn send_bytes(&mut self, id: Id, stream: Stream, bytes: &[u8]) {
         for piece in bytes.chunks(CHUNK) {
             self.send(&ToHost::Chunk { id, stream, bytes: piece.to_vec() });
         }
     }
 
     /// Queues a failure.
-    pub fn fail(&mut self, id: Id, doing: &str, error: &io::Error) {
+    pub(super) fn fail(&mut self, id: Id, doing: &str, error: &io::Error) {
         let message = format!("{doing}: {error}").into_bytes();
         self.send(&ToHost::Failed { id, errno: error.raw_os_error().unwrap_or(0), message });
     }
 
     /// Whether sources may add to it.
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.bytes.len() - self.start < COMFORTABLE
     }
 }
 
 /// The connection to the host.
 #[derive(Debug)]
-pub struct Wire {
+pub(super) struct Wire {
     input: File,
     output: File,
     inbound: FrameBuffer,
-    pub out: Outbound,
+    pub(super) out: Outbound,
 }
 
 impl Wire {
     /// Takes standard input and output away from everybody else.
-    pub fn take() -> io::Result<Self> {
+    pub(super) fn take() -> io::Result<Self> {
         const STDIN: RawFd = 0;
         const STDOUT: RawFd = 1;
         let (input, output) = (sys::take_stream(STDIN)?, sys::take_stream(STDOUT)?);
@@ -92,7 +92,7 @@ impl Wire {
     }
 
     /// Adds what it waits for.
-    pub fn interest(&self, interest: &mut Interest) {
+    pub(super) fn interest(&self, interest: &mut Interest) {
         interest.read(&self.input);
         if self.out.start < self.out.bytes.len() {
             interest.write(&self.output);
@@ -100,7 +100,7 @@ impl Wire {
     }
 
     /// Writes what can be written.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.out.start < self.out.bytes.len() {
             match self.output.write(&self.out.bytes[self.out.start..]) {
                 Ok(count) => self.out.start += count,
@@ -115,7 +115,7 @@ impl Wire {
     }
 
     /// Reads what can be read; the frames of it are taken by [`Wire::next_message`]. `Ok(false)` when the host has gone.
-    pub fn fill(&mut self) -> io::Result<bool> {
+    pub(super) fn fill(&mut self) -> io::Result<bool> {
         let mut piece = [0; CHUNK];
         match self.input.read(&mut piece) {
             Ok(0) => Ok(false),
@@ -131,13 +131,13 @@ impl Wire {
     }
 
     /// The next frame that has arrived.
-    pub fn next_message(&mut self) -> io::Result<Option<ToGuest>> {
+    pub(super) fn next_message(&mut self) -> io::Result<Option<ToGuest>> {
         self.inbound.next_message().map_err(io::Error::other)
     }
 }
 
 /// Reads at most `limit` bytes that are there now and gives them to `sink`. `false` at the end of the stream.
-pub fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> bool {
+pub(super) fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> bool {
     let mut piece = [0; CHUNK];
     let mut left = limit;
     while left > 0 {
@@ -156,7 +156,7 @@ pub fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u
 }
 
 /// Writes what `source` (from `start`) can be written now. `false` when nobody will ever read it.
-pub fn write_ready(target: &mut impl Write, source: &[u8], start: &mut usize) -> bool {
+pub(super) fn write_ready(target: &mut impl Write, source: &[u8], start: &mut usize) -> bool {
     while *start < source.len() {
         match target.write(&source[*start..]) {
             Ok(count) => *start += count,

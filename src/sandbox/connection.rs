@@ -34,6 +34,7 @@ pub(super) enum Piece {
 }
 
 /// A connection to one guest. The tasks behind it end with the stream, or when this is dropped.
+#[derive(Debug)]
 pub(super) struct Connection {
     frames: mpsc::Sender<Vec<u8>>,
     operations: Arc<Mutex<Operations>>,
@@ -41,6 +42,7 @@ pub(super) struct Connection {
 }
 
 /// Who waits for what.
+#[derive(Debug)]
 enum Operations {
     Open(HashMap<Id, mpsc::Sender<ToHost>>),
     /// The stream ended, and why.
@@ -107,6 +109,7 @@ impl Connection {
 const BOOT: Id = 0;
 
 /// One request and its answers. Dropping it before the last answer cancels it in the guest.
+#[derive(Debug)]
 pub(super) struct Operation {
     pub(super) id: Id,
     connection: Arc<Connection>,
@@ -154,7 +157,7 @@ impl Drop for Operation {
 }
 
 /// Sends frames; cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Sender {
     connection: Arc<Connection>,
 }

@@ -24,6 +24,7 @@ impl fmt::Display for ContainerId {
 }
 
 /// A container that we must remove. Dropping it schedules that.
+#[derive(Debug)]
 pub(super) struct Container {
     pub(super) id: ContainerId,
     pub(super) engine: Backend,
@@ -32,6 +33,7 @@ pub(super) struct Container {
 }
 
 /// Where the container lives.
+#[derive(Debug)]
 pub(super) enum Backend {
     Docker(DockerEngine),
     Process(ProcessContainer),

@@ -1,7 +1,5 @@
 //! The choice of engine, made once at the edge.
 
-use std::fmt;
-
 use super::docker::DockerEngine;
 use super::process::ProcessEngine;
 use super::{CleanScope, EngineError, Image, ImageError, ImageSpec, LaunchSpec, Removed, Sandbox};
@@ -10,16 +8,10 @@ use super::{CleanScope, EngineError, Image, ImageError, ImageSpec, LaunchSpec, R
 ///
 /// An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest and
 /// hands over the byte stream to it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Engine {
     Docker(DockerEngine),
     Process(ProcessEngine),
-}
-
-impl fmt::Debug for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 impl Engine {

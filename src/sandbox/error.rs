@@ -38,11 +38,14 @@ impl EngineError {
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Transport { .. } | Self::Guest { .. } => true,
+            // Nobody inside can remove a container, so one that is missing was cleaned up from outside.
+            Self::Unreachable { .. }
+            | Self::Transport { .. }
+            | Self::Guest { .. }
+            | Self::NoSuchContainer { .. } => true,
             Self::Refused { status, .. } => *status >= 500 || *status == 409 || *status == 429,
             Self::ApiVersion { .. }
             | Self::MissingImage { .. }
-            | Self::NoSuchContainer { .. }
             | Self::Unsupported { .. }
             | Self::Io { .. } => false,
         }

@@ -27,12 +27,13 @@ const READ_PIECE: usize = 64 * 1024;
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs guests as children. Limits, capabilities and networks are ignored, and the image is the host.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ProcessEngine {
     removals: TaskTracker,
 }
 
 /// One guest and its folder.
+#[derive(Debug)]
 pub(super) struct ProcessContainer {
     root: PathBuf,
     child: Arc<tokio::sync::Mutex<Child>>,

@@ -26,6 +26,7 @@ pub enum PtyEvent {
 /// A terminal in a sandbox. Dropping it kills its program.
 ///
 /// Read its events: a terminal whose output nobody takes holds back every answer of its sandbox in the end.
+#[derive(Debug)]
 pub struct Pty {
     operation: Operation,
 }
@@ -57,7 +58,7 @@ impl Pty {
 }
 
 /// The keyboard and the frame of a [`Pty`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct PtyInput {
     id: u32,
     sender: Sender,

@@ -32,6 +32,7 @@ const MARKER_SLACK: usize = 64;
 ///
 /// All methods take `&self` and may run at once; shell commands queue. A future that is dropped ends what it started in the
 /// guest, and the connection stays usable. Dropping the sandbox removes the container.
+#[derive(Debug)]
 pub struct Sandbox {
     pub(super) connection: Arc<Connection>,
     pub(super) container: Container,
@@ -126,7 +127,7 @@ impl Sandbox {
         loop {
             match self.next(&mut operation, FILE_TIMEOUT).await? {
                 ToHost::Chunk { bytes, .. } if content.len() + bytes.len() <= limit => {
-                    content.extend_from_slice(&bytes)
+                    content.extend_from_slice(&bytes);
                 }
                 // It has grown since the guest looked at its size.
                 ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),

@@ -4,6 +4,7 @@ use super::container::{Backend, Container};
 use super::{ArchiveError, ContainerId, EngineError, Image};
 
 /// A stopped container. Dropping it removes it.
+#[derive(Debug)]
 pub struct Stopped {
     container: Container,
 }

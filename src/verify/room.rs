@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::relay;
 use super::results::parse_results;
 use super::subject::{Carried, SubjectLimits, carry};
-use crate::model::{CheckId, FileTree, Outcome, Task, Verdict};
+use crate::model::{CheckId, Outcome, Task, Verdict};
 use crate::sandbox::{
     ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
     ProcessOutcome, Sandbox, SandboxError, Stopped,
@@ -23,6 +23,9 @@ const MAX_RESULTS: u64 = 1 << 20;
 const MAX_LOG: usize = 64 << 10;
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
+/// The declared limit is for a machine with nothing else to do. A verdict must not depend on how busy this one is, so only
+/// what takes several times as long is the subject's doing.
+const PATIENCE: u32 = 5;
 /// Time that a service gets to come up.
 const BRING_UP: Duration = Duration::from_secs(30);
 
@@ -84,13 +87,18 @@ async fn judge_stopped(
         None
     };
     let network = match &programs {
-        Some(sandbox) => Network::Of(sandbox.id().clone()),
-        None => Network::None,
+        // Services are reached as clients reach them; programs alone need no network at all.
+        Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
+        _ => Network::None,
     };
-    let preload = vec![
-        Preload { dest: "/".to_owned(), tar: subject.tar },
-        Preload { dest: "/".to_owned(), tar: tests_tar(&task.tests) },
-    ];
+    // One upload: each one makes the engine mount the container's file system.
+    let mut tar = subject.tar;
+    let tests = task.tests.iter();
+    append_files(
+        &mut tar,
+        tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
+    );
+    let preload = vec![Preload { dest: "/".to_owned(), tar }];
     let verifier = engine
         .launch(&LaunchSpec {
             image,
@@ -144,7 +152,7 @@ async fn run_checks(task: &Task, verifier: &Sandbox) -> Result<(Verdict, Verifie
         env: env.into_iter().chain(relay).map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: "/".to_owned(),
         stdin: Vec::new(),
-        timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()),
+        timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * PATIENCE,
         keep: MAX_LOG,
     };
     let done = verifier.spawn(&process).await?;
@@ -190,7 +198,11 @@ async fn read_subject(
     }
     let checked = tokio::task::spawn_blocking(move || {
         let mut carried = carry(SUBJECT_ROOT, &archives, &limits)?;
-        append_files(&mut carried.tar, &mounted);
+        let files = mounted.iter();
+        append_files(
+            &mut carried.tar,
+            files.map(|(path, bytes)| (format!("{SUBJECT_ROOT}{path}"), 0o644, bytes.as_slice())),
+        );
         Ok(carried)
     })
     .await;
@@ -218,21 +230,19 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
     Ok(found)
 }
 
-fn append_files(tar: &mut Vec<u8>, files: &[(String, Vec<u8>)]) {
-    if files.is_empty() {
-        return;
-    }
-    // The archive ends in two zero blocks; a second archive after them would be ignored.
+/// Adds (path, mode, bytes) to an archive in memory.
+fn append_files<'a>(tar: &mut Vec<u8>, files: impl Iterator<Item = (String, u32, &'a [u8])>) {
+    // An archive ends in two zero blocks, and what follows them is ignored.
+    const TRAILER: usize = 1024;
     let mut builder = tar::Builder::new(Vec::new());
-    for (path, bytes) in files {
+    for (path, mode, bytes) in files {
         let mut header = tar::Header::new_gnu();
-        header.set_mode(0o644);
+        header.set_mode(mode);
         header.set_size(bytes.len() as u64);
         // Writing to memory cannot fail.
-        let _ = builder.append_data(&mut header, format!("{SUBJECT_ROOT}{path}"), bytes.as_slice());
+        let _ = builder.append_data(&mut header, path, bytes);
     }
     if let Ok(more) = builder.into_inner() {
-        const TRAILER: usize = 1024;
         tar.truncate(tar.len().saturating_sub(TRAILER));
         tar.extend(more);
     }
@@ -276,16 +286,4 @@ fn failed(cause: String) -> Judged {
         state: None,
         log: VerifierLog::default(),
     }
-}
-
-fn tests_tar(tests: &FileTree) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (path, file) in tests.iter() {
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(file.mode());
-        header.set_size(file.bytes.len() as u64);
-        // Writing to memory cannot fail.
-        let _ = builder.append_data(&mut header, format!("tests/{path}"), file.bytes.as_slice());
-    }
-    builder.into_inner().unwrap_or_default()
 }

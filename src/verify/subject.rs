@@ -218,3 +218,7 @@ fn name_of(kind: EntryType) -> &'static str {
         _ => "unknown kind of entry",
     }
 }
+
+#[cfg(test)]
+#[path = "subject_tests.rs"]
+mod tests;

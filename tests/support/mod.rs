@@ -1,6 +1,7 @@
 //! What the sandbox tests share: engines to run on, and sandboxes on them.
 
 #![allow(dead_code, reason = "every test crate uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code, though no test itself")]
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -9,16 +10,23 @@ use termsmith::model::{File, FileTree, Limits, Profile, RelPath};
 use termsmith::sandbox::{Engine, ExecLimit, Image, ImageSpec, LaunchSpec, Network, Sandbox};
 
 /// All tests share one runtime: an engine belongs to the runtime that it was made on.
-pub static RUNTIME: LazyLock<tokio::runtime::Runtime> =
+pub(crate) static RUNTIME: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap());
 
+static PROCESS: LazyLock<Engine> = LazyLock::new(Engine::process);
+
 /// Runs a test on the shared runtime.
-pub fn run<T>(test: impl Future<Output = T>) -> T {
-    RUNTIME.block_on(test)
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    RUNTIME.block_on(async {
+        let result = test.await;
+        // Temporary folders would outlive the test process. (What is left on a Docker engine, the next sweep finds.)
+        PROCESS.close().await;
+        result
+    })
 }
 
 /// A Docker engine, or `None` where the environment says that there is none. Anything else is a failure, not a skip.
-pub async fn docker() -> Option<Engine> {
+pub(crate) async fn docker() -> Option<Engine> {
     if std::env::var("TERMSMITH_TEST_ENGINE").is_ok_and(|engine| engine == "none") {
         return None;
     }
@@ -33,25 +41,25 @@ pub async fn docker() -> Option<Engine> {
 }
 
 /// Every engine that the tests of semantics run on.
-pub async fn engines() -> Vec<(&'static str, Engine)> {
-    let mut engines = vec![("process", Engine::process())];
+pub(crate) async fn engines() -> Vec<(&'static str, Engine)> {
+    let mut engines = vec![("process", PROCESS.clone())];
     engines.extend(docker().await.map(|engine| ("docker", engine)));
     engines
 }
 
 /// Small enough that several sandboxes fit beside each other.
-pub fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     Limits { memory_mb: 128, storage_mb: 64, pids: 64, ..Limits::default() }
 }
 
-pub const WORKDIR: &str = "/app";
+pub(crate) const WORKDIR: &str = "/app";
 
 /// What the tests' containers are made of.
-pub fn base() -> Image {
+pub(crate) fn base() -> Image {
     Image::named("debian:bookworm-slim")
 }
 
-pub fn spec<'a>(image: &'a Image, limits: &'a Limits) -> LaunchSpec<'a> {
+pub(crate) fn spec<'a>(image: &'a Image, limits: &'a Limits) -> LaunchSpec<'a> {
     LaunchSpec {
         image,
         limits,
@@ -63,26 +71,26 @@ pub fn spec<'a>(image: &'a Image, limits: &'a Limits) -> LaunchSpec<'a> {
     }
 }
 
-pub async fn launch(engine: &Engine) -> Sandbox {
+pub(crate) async fn launch(engine: &Engine) -> Sandbox {
     engine.launch(&spec(&base(), &limits())).await.unwrap()
 }
 
-pub fn limit(timeout: Duration) -> ExecLimit {
+pub(crate) fn limit(timeout: Duration) -> ExecLimit {
     ExecLimit { timeout, ..ExecLimit::default() }
 }
 
 /// Runs a command that has time enough.
-pub async fn shell(sandbox: &Sandbox, command: &str) -> termsmith::sandbox::ShellResult {
+pub(crate) async fn shell(sandbox: &Sandbox, command: &str) -> termsmith::sandbox::ShellResult {
     sandbox.shell(command, &ExecLimit::default()).await.unwrap()
 }
 
 /// Output of a command that has time enough, as text.
-pub async fn output(sandbox: &Sandbox, command: &str) -> String {
+pub(crate) async fn output(sandbox: &Sandbox, command: &str) -> String {
     String::from_utf8(shell(sandbox, command).await.output).unwrap()
 }
 
 /// A build context.
-pub fn context(files: &[(&str, &str)]) -> FileTree {
+pub(crate) fn context(files: &[(&str, &str)]) -> FileTree {
     let mut tree = FileTree::default();
     for (path, text) in files {
         tree.insert(RelPath::new(*path).unwrap(), File::text(*text));
@@ -90,6 +98,6 @@ pub fn context(files: &[(&str, &str)]) -> FileTree {
     tree
 }
 
-pub fn image_spec<'a>(digest: &'a str, context: &'a FileTree) -> ImageSpec<'a> {
+pub(crate) fn image_spec<'a>(digest: &'a str, context: &'a FileTree) -> ImageSpec<'a> {
     ImageSpec { digest, context, timeout: Duration::from_secs(60) }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use bollard::body_full;
@@ -39,7 +39,7 @@ impl DockerEngine {
         }
         let lock = {
             let mut builds = self.shared.builds.lock().unwrap_or_else(PoisonError::into_inner);
-            builds.entry(reference.clone()).or_insert_with(Arc::default).clone()
+            builds.entry(reference.clone()).or_default().clone()
         };
         let _in_process = lock.lock().await;
         let _across_processes = lock_file(&self.shared.cache.join("locks").join(digest)).await?;

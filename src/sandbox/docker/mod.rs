@@ -9,6 +9,7 @@ mod watchdog;
 
 use std::collections::HashMap;
 use std::env;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,12 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct DockerEngine {
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for DockerEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DockerEngine").field(&self.shared.endpoint).finish()
+    }
 }
 
 struct Shared {

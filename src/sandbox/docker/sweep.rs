@@ -67,7 +67,7 @@ impl Shared {
     pub(super) async fn sweep(&self, whose: Whose) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
         for container in self.containers().await? {
-            let owner = label(&container).and_then(|label| Owner::parse(label));
+            let owner = label(&container).and_then(Owner::parse);
             let Some(name) = container.names.iter().flatten().next() else { continue };
             let name = name.trim_start_matches('/');
             let takes = match whose {

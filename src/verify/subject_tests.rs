@@ -1,0 +1,123 @@
+use tar::{Builder, EntryType, Header};
+
+use super::*;
+
+const ROOT: &str = "/app";
+
+struct Entry {
+    path: &'static str,
+    kind: EntryType,
+    link: &'static str,
+    content: &'static str,
+    mode: u32,
+}
+
+fn file(path: &'static str, content: &'static str) -> Entry {
+    Entry { path, kind: EntryType::Regular, link: "", content, mode: 0o644 }
+}
+
+fn link(path: &'static str, kind: EntryType, link: &'static str) -> Entry {
+    Entry { path, kind, link, content: "", mode: 0o777 }
+}
+
+/// An archive as an engine would send it, with names written raw: `..` and absolute paths included.
+fn archive(entries: &[Entry]) -> Vec<(String, Vec<u8>)> {
+    let mut builder = Builder::new(Vec::new());
+    for entry in entries {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(entry.kind);
+        header.set_mode(entry.mode);
+        header.set_size(entry.content.len() as u64);
+        let name = entry.path.as_bytes();
+        header.as_old_mut().name[..name.len()].copy_from_slice(name);
+        let target = entry.link.as_bytes();
+        header.as_old_mut().linkname[..target.len()].copy_from_slice(target);
+        header.set_cksum();
+        builder.append(&header, entry.content.as_bytes()).unwrap();
+    }
+    vec![(ROOT.to_owned(), builder.into_inner().unwrap())]
+}
+
+/// What came through, as `path kind mode link-or-content`.
+fn listed(carried: &Carried) -> Vec<String> {
+    let mut archive = Archive::new(carried.tar.as_slice());
+    let mut lines = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().display().to_string();
+        let mode = entry.header().mode().unwrap();
+        let link = entry.link_name().unwrap().map(|link| link.display().to_string());
+        let mut content = String::new();
+        entry.read_to_string(&mut content).unwrap();
+        lines.push(format!("{path} {mode:o} {}", link.unwrap_or(content)));
+    }
+    lines
+}
+
+#[test]
+fn hostile_entries_stay_behind() {
+    let check = |entries: &[Entry], through: &[&str], dropped: &[&str]| {
+        let carried = carry("subject", &archive(entries), &SubjectLimits::default()).unwrap();
+        assert_eq!(listed(&carried), through);
+        assert_eq!(carried.dropped.len(), dropped.len(), "{:?}", carried.dropped);
+        for (have, want) in carried.dropped.iter().zip(dropped) {
+            assert!(have.contains(want), "{have:?} lacks {want:?}");
+        }
+    };
+    check(&[file("app/a", "x")], &["subject/app/a 644 x"], &[]);
+    check(&[file("app/../../etc/passwd", "x")], &[], &["not a plain relative path"]);
+    check(&[file("/etc/passwd", "x")], &[], &["not a plain relative path"]);
+    check(&[link("app/l", EntryType::Symlink, "/etc/shadow")], &["subject/app/l 777 /etc/shadow"], &[]);
+    check(&[link("app/h", EntryType::Link, "app/nothing")], &[], &["hard link to nothing"]);
+    check(&[link("app/h", EntryType::Link, "../../etc/shadow")], &[], &["hard link to nothing"]);
+    check(
+        &[file("app/a", "x"), link("app/h", EntryType::Link, "app/a")],
+        &["subject/app/a 644 x", "subject/app/h 777 subject/app/a"],
+        &[],
+    );
+    check(&[link("app/f", EntryType::Fifo, "")], &[], &["FIFO"]);
+    check(
+        &[link("app/d", EntryType::Block, ""), link("app/c", EntryType::Char, "")],
+        &[],
+        &["device", "device"],
+    );
+    check(&[Entry { mode: 0o6755, ..file("app/su", "x") }], &["subject/app/su 755 x"], &[]);
+    check(&[file("app/with space\nand line", "x")], &["subject/app/with space\nand line 644 x"], &[]);
+}
+
+#[test]
+fn bounds_end_the_reading() {
+    let many: Vec<_> = (0..5).map(|_| file("app/a", "12345678")).collect();
+    let check = |limits: SubjectLimits, expect: &str| {
+        let error = carry("subject", &archive(&many), &limits).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error:?} lacks {expect:?}");
+    };
+    check(SubjectLimits { bytes: 39, ..SubjectLimits::default() }, "more than 39 bytes");
+    check(SubjectLimits { entries: 4, ..SubjectLimits::default() }, "more than 4 entries");
+    check(SubjectLimits { depth: 1, ..SubjectLimits::default() }, "more than 1 parts");
+    assert!(carry("subject", &archive(&many), &SubjectLimits { bytes: 40, entries: 5, depth: 2 }).is_ok());
+    let mut cut = archive(&many);
+    cut[0].1.truncate(700);
+    assert!(matches!(carry("s", &cut, &SubjectLimits::default()), Err(SubjectError::Damaged { .. })));
+}
+
+#[test]
+fn equal_states_have_equal_hashes() {
+    let state =
+        |entries: &[Entry]| carry("subject", &archive(entries), &SubjectLimits::default()).unwrap().state;
+    let base = state(&[file("app/a", "x"), file("app/b", "y")]);
+    assert_eq!(base, state(&[file("app/b", "y"), file("app/a", "x")]), "order");
+    assert_eq!(
+        base,
+        state(&[file("app/a", "x"), file("app/b", "y"), file("app/__pycache__/m.pyc", "t")]),
+        "cache"
+    );
+    for (what, other) in [
+        ("content", state(&[file("app/a", "x"), file("app/b", "z")])),
+        ("missing", state(&[file("app/a", "x")])),
+        ("mode", state(&[Entry { mode: 0o600, ..file("app/a", "x") }, file("app/b", "y")])),
+        ("kind", state(&[file("app/a", "x"), link("app/b", EntryType::Symlink, "a")])),
+    ] {
+        assert_ne!(base, other, "{what}");
+    }
+}

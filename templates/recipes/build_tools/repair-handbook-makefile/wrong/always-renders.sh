@@ -1,0 +1,3 @@
+#!/bin/bash
+set -euo pipefail
+sed 's|^PAGE_INPUTS += config.mk|& FORCE|' /solution/Makefile > /app/Makefile

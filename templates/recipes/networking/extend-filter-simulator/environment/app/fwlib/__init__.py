@@ -1,0 +1,1 @@
+"""Packet-filter simulation: rules, packets, decisions, command line."""

@@ -1,0 +1,1 @@
+"""The heat equation on a rod of equal cells."""

@@ -1,0 +1,1 @@
+"""A shelf of files: get, put, unpack and signed links."""

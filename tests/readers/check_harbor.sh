@@ -1,0 +1,34 @@
+#!/bin/bash
+# Runs every task under the real Harbor: the oracle must score 1 on each, and doing nothing 0.
+# Usage: check_harbor.sh HARBOR TASKS [CONCURRENT]
+set -euo pipefail
+harbor=$1 tasks=$2 concurrent=${3:-2}
+jobs=$(mktemp -d)
+trap 'rm -rf "$jobs"' EXIT
+export HARBOR_TELEMETRY=0
+
+for agent in oracle:1 nop:0; do
+    want=${agent#*:} agent=${agent%:*}
+    $harbor run -p "$tasks" -a "$agent" -n "$concurrent" -o "$jobs/$agent" >"$jobs/$agent.log" 2>&1 || {
+        tail -n 20 "$jobs/$agent.log" >&2
+        exit 1
+    }
+    python3 - "$agent" "$want" "$jobs/$agent" "$tasks" <<'PYTHON'
+import json, pathlib, sys
+
+agent, want, jobs, tasks = sys.argv[1], float(sys.argv[2]), pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
+expected = {path.parent.name for path in tasks.glob("*/task.toml")}
+seen, wrong = set(), []
+for path in jobs.glob("*/*/result.json"):
+    trial = json.loads(path.read_text())
+    name = trial["task_name"].rsplit("/", 1)[-1]
+    rewards = (trial.get("verifier_result") or {}).get("rewards") or {}
+    seen.add(name)
+    if rewards.get("reward") != want:
+        wrong.append(f"{name}: {rewards or trial.get('exception_info')}")
+wrong += [f"{name}: not run" for name in sorted(expected - seen)]
+print(f"{agent}: {len(seen) - len(wrong)} of {len(expected)} tasks score {want:.0f}")
+print("\n".join(wrong))
+sys.exit(bool(wrong) or not expected)
+PYTHON
+done

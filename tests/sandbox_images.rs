@@ -1,0 +1,105 @@
+//! Images: built once, and what is wrong with those that cannot be.
+
+mod support;
+
+use std::time::Duration;
+
+use bollard::Docker;
+use support::{context, docker, image_spec, limits, output, run, spec};
+use termsmith::model::Limits;
+use termsmith::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
+
+#[test]
+fn a_bad_build_is_data_with_its_log() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let build = async |digest: &str, dockerfile: &str| {
+            let context = context(&[("Dockerfile", dockerfile), ("file", "x")]);
+            engine.ensure_image(&image_spec(&format!("blake3:test{digest}"), &context)).await
+        };
+        let failed = build("bad", "FROM debian:bookworm-slim\nRUN echo the reason >&2; exit 7\n").await;
+        let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
+        assert!(log.contains("the reason") && log.contains("returned a non-zero code: 7"), "{log}");
+        let failed = build("worse", "FROM debian:bookworm-slim\nNONSENSE\n").await;
+        let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
+        assert!(log.contains("NONSENSE"), "{log}");
+        let failed = build("copy", "FROM debian:bookworm-slim\nCOPY none /\n").await;
+        let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
+        assert!(log.contains("COPY failed"), "{log}");
+        let failed = build("base", "FROM termsmith-test/no-such-base:1\n").await;
+        let Err(ImageError::Engine(EngineError::MissingImage { base, .. })) = failed else {
+            panic!("{failed:?}")
+        };
+        assert_eq!(base, "termsmith-test/no-such-base:1");
+        let context = context(&[("Dockerfile", "FROM debian:bookworm-slim\nRUN sleep 1000\n")]);
+        let spec = ImageSpec { timeout: Duration::from_secs(2), ..image_spec("blake3:testslow", &context) };
+        let failed = engine.ensure_image(&spec).await;
+        assert!(matches!(failed, Err(ImageError::TimedOut { seconds: 2, .. })), "{failed:?}");
+    });
+}
+
+#[test]
+fn an_image_is_built_once_however_many_ask() {
+    run(async {
+        let api = Docker::connect_with_defaults().unwrap();
+        let Some(engine) = docker().await else { return };
+        let digest = format!("blake3:{}once", std::process::id());
+        // A layer that is new each time it is built: two builds would give two ids.
+        let dockerfile = format!(
+            "FROM debian:bookworm-slim\nRUN echo {} && sleep 0.5 && cat /proc/sys/kernel/random/uuid >/id\nCOPY file /app/\n",
+            std::process::id()
+        );
+        let context = context(&[("Dockerfile", &dockerfile), ("file", "content\n")]);
+        let spec = image_spec(&digest, &context);
+        // Two engines share no memory, as two processes do not; the tasks of one share a map of locks.
+        let other = Engine::docker().await.unwrap();
+        let started = std::time::SystemTime::now();
+        let (a, b, c) =
+            tokio::join!(engine.ensure_image(&spec), engine.ensure_image(&spec), other.ensure_image(&spec));
+        let image = a.unwrap();
+        assert_eq!(image.reference(), b.unwrap().reference());
+        assert_eq!(image.reference(), c.unwrap().reference());
+        let inspected = api.inspect_image(image.reference()).await.unwrap();
+        assert_eq!(inspected.config.unwrap().labels.unwrap()["termsmith.task"], digest);
+        // Untagged results of a second build would hang about with the same label.
+        let filters = std::collections::HashMap::from([("label", vec![format!("termsmith.task={digest}")])]);
+        let options = bollard::query_parameters::ListImagesOptionsBuilder::new().filters(&filters).build();
+        assert_eq!(api.list_images(Some(options)).await.unwrap().len(), 1);
+        let again = engine.ensure_image(&spec).await.unwrap();
+        assert_eq!(api.inspect_image(again.reference()).await.unwrap().id, inspected.id, "{started:?}");
+        let sandbox = engine.launch(&support::spec(&image, &limits())).await.unwrap();
+        assert_eq!(output(&sandbox, "pwd; cat file").await, "/app\ncontent\n");
+        drop(sandbox);
+        other.close().await;
+        let remove = bollard::query_parameters::RemoveImageOptionsBuilder::new().force(true).build();
+        api.remove_image(image.reference(), Some(remove), None).await.unwrap();
+    });
+}
+
+#[test]
+fn the_image_decides_the_environment() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let dockerfile = "FROM debian:bookworm-slim\nENV GREETING=hello PATH=/opt/bin:/usr/bin:/bin\nUSER nobody\nENTRYPOINT [\"/bin/false\"]\n";
+        let context = context(&[("Dockerfile", dockerfile)]);
+        let image = engine.ensure_image(&image_spec("blake3:testenv", &context)).await.unwrap();
+        let sandbox = engine.launch(&spec(&image, &limits())).await.unwrap();
+        let text = output(&sandbox, "echo $GREETING $PATH $HOME $PWD; id -u").await;
+        assert_eq!(text, "hello /opt/bin:/usr/bin:/bin /root /app\n0\n");
+    });
+}
+
+#[test]
+fn an_image_that_is_not_there_is_named() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let image = Image::named("termsmith-test/none:1");
+        let limits = Limits::default();
+        let Err(error) = engine.launch(&spec(&image, &limits)).await else { panic!("launched") };
+        assert!(
+            matches!(&error, EngineError::MissingImage { base, .. } if base == "termsmith-test/none:1"),
+            "{error:?}"
+        );
+        assert!(!error.is_transient());
+    });
+}
