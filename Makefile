@@ -4,6 +4,9 @@
 # Tasks that the demo plans.
 COUNT ?= 24
 
+# What `make bench` measures, and how it prints: sections, --json, --most N. Everything by default.
+ARGS ?=
+
 CARGO ?= cargo
 DEMO = out/demo
 SEED = 7
@@ -15,7 +18,7 @@ READERS_PYTHON ?= python3
 # Places at which the conformance suite kills a run.
 KILLS ?= 30
 
-.PHONY: help demo test conformance lint fmt tools
+.PHONY: help demo test conformance bench lint fmt tools
 
 help: ## Show this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +51,14 @@ conformance: demo ## The slow suite: kills at KILLS places, real readers of the 
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
 	@echo "== Oracle and nop of every task under Harbor"
 	tests/readers/check_harbor.sh "$(HARBOR)" $(DEMO)/tasks
+
+bench: tools ## Set the machine up and measure speed and memory (ARGS="latency launch --json" for less)
+	@echo "== Building termsmith (release; the first time takes minutes)"
+	$(CARGO) build --release --locked
+	@echo "== Looking at the machine, and providing what it lacks"
+	$(CARGO) run --release --locked --quiet -- doctor --fix
+	@echo "== Measuring; PEER_HARBOR=COMMAND adds Harbor to the comparison"
+	$(CARGO) bench --locked --bench engine -- $(ARGS)
 
 lint: tools ## Check formatting and lints, as CI does
 	$(CARGO) fmt --check

@@ -1,0 +1,164 @@
+//! The peer: Harbor's oracle agent on the same task.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
+use tempfile::TempDir;
+use termsmith::model::FileTree;
+use termsmith::store::publish_tree;
+use tokio::process::Command;
+
+/// Trials of one job for each place in it: one more than a single wave, so that places are filled again.
+const TRIALS_PER_PLACE: usize = 2;
+
+/// The command that `PEER_HARBOR` names.
+pub(crate) struct Harbor {
+    command: OsString,
+}
+
+/// A peer that has built the task's image.
+pub(crate) struct Prepared {
+    command: OsString,
+    folder: TempDir,
+}
+
+/// What one job came to.
+pub(crate) struct Job {
+    /// Trials, by the time from the first one's beginning to the last one's end; starting the program is not counted.
+    pub(crate) per_hour: f64,
+    /// Of each trial, from its beginning to the container's removal.
+    pub(crate) seconds: Vec<f64>,
+    /// Of each trial, from its beginning to its verdict.
+    pub(crate) verdict_seconds: Vec<f64>,
+}
+
+/// What we read of a trial's `result.json`.
+#[derive(Deserialize)]
+struct TrialResult {
+    started_at: String,
+    finished_at: String,
+    verifier: Option<Stage>,
+    verifier_result: Option<VerifierResult>,
+}
+
+#[derive(Deserialize)]
+struct Stage {
+    finished_at: String,
+}
+
+#[derive(Deserialize)]
+struct VerifierResult {
+    rewards: Rewards,
+}
+
+#[derive(Deserialize)]
+struct Rewards {
+    reward: f64,
+}
+
+impl Harbor {
+    pub(crate) fn from_env() -> Option<Self> {
+        std::env::var_os("PEER_HARBOR").filter(|command| !command.is_empty()).map(|command| Self { command })
+    }
+
+    /// Writes the task and runs one trial of it, which builds its image and is not counted.
+    pub(crate) async fn prepare(self, task: &FileTree) -> anyhow::Result<Prepared> {
+        let folder = tempfile::tempdir()?;
+        publish_tree(&folder.path().join("scratch"), &folder.path().join("task"), task)?;
+        let prepared = Prepared { command: self.command, folder };
+        prepared.job(1, 1).await?;
+        Ok(prepared)
+    }
+}
+
+impl Prepared {
+    /// One job with `n` trials at once.
+    pub(crate) async fn run(&self, n: usize) -> anyhow::Result<Job> {
+        self.job(n, n * TRIALS_PER_PLACE).await
+    }
+
+    async fn job(&self, n: usize, trials: usize) -> anyhow::Result<Job> {
+        let jobs = tempfile::tempdir_in(self.folder.path())?;
+        let log = jobs.path().join("log.txt");
+        let out = std::fs::File::create(&log)?;
+        let mut command = Command::new(&self.command);
+        command.arg("run").arg("-p").arg(self.folder.path().join("task"));
+        command
+            .args(["-a", "oracle", "-n", &n.to_string(), "-k", &trials.to_string(), "-o"])
+            .arg(jobs.path());
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        let status = command.kill_on_drop(true).status().await;
+        let status = status.with_context(|| format!("failed to run `{}`", self.command.display()))?;
+        let said = || std::fs::read_to_string(&log).unwrap_or_default();
+        ensure!(status.success(), "harbor ended with {status}:\n{}", said());
+        let results = results(jobs.path())?;
+        ensure!(results.len() == trials, "harbor finished {} of {trials} trials:\n{}", results.len(), said());
+        summary(&results)
+    }
+}
+
+fn summary(results: &[TrialResult]) -> anyhow::Result<Job> {
+    let mut job = Job { per_hour: 0.0, seconds: Vec::new(), verdict_seconds: Vec::new() };
+    let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
+    for result in results {
+        let passed = result.verifier_result.as_ref().is_some_and(|verifier| verifier.rewards.reward >= 1.0);
+        ensure!(passed, "harbor's oracle trial did not pass");
+        let (started, finished) = (seconds(&result.started_at)?, seconds(&result.finished_at)?);
+        job.seconds.push(finished - started);
+        if let Some(verifier) = &result.verifier {
+            job.verdict_seconds.push(seconds(&verifier.finished_at)? - started);
+        }
+        first = first.min(started);
+        last = last.max(finished);
+    }
+    job.per_hour = results.len() as f64 * 3600.0 / (last - first);
+    Ok(job)
+}
+
+/// Every `<job>/<trial>/result.json`.
+fn results(jobs: &Path) -> anyhow::Result<Vec<TrialResult>> {
+    let mut found = Vec::new();
+    for job in folders(jobs)? {
+        for trial in folders(&job)? {
+            let path = trial.join("result.json");
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("harbor left no `{}`", path.display()))?;
+            let result = serde_json::from_str(&text);
+            found.push(result.with_context(|| format!("`{}` is not what was expected", path.display()))?);
+        }
+    }
+    Ok(found)
+}
+
+fn folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Seconds of an instant such as `2026-03-01T12:00:00.250000Z`, from an epoch of its own: only differences matter.
+///
+/// Days are counted as Howard Hinnant's `days_from_civil` does, in years that begin in March.
+fn seconds(instant: &str) -> anyhow::Result<f64> {
+    let parsed = || {
+        let (date, time) = instant.trim_end_matches('Z').split_once('T')?;
+        let mut date = date.splitn(3, '-').map(|part| part.parse::<u32>().ok());
+        let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+        let mut time = time.splitn(3, ':').map(|part| part.parse::<f64>().ok());
+        let (hours, minutes, seconds) = (time.next()??, time.next()??, time.next()??);
+        let march_year = if month < 3 { year.checked_sub(1)? } else { year };
+        let march_month = (month + 9) % 12;
+        let day_of_year = (153 * march_month + 2) / 5 + day;
+        let days = 365 * march_year + march_year / 4 - march_year / 100 + march_year / 400 + day_of_year;
+        Some(((f64::from(days) * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds)
+    };
+    parsed().with_context(|| format!("`{instant}` is no instant"))
+}

@@ -1,0 +1,105 @@
+//! Speed and memory, every figure of ours beside the engine's own from the same run.
+//!
+//! `make bench`, or `cargo bench --bench engine -- [SECTION…] [--json]`. Nothing here asserts a time: it prints what it measured,
+//! how often, and whether an aim was met. What is compared is interleaved, because a machine's load changes by the second.
+
+mod args;
+mod bare;
+mod fixture;
+mod harbor;
+mod held;
+mod latency;
+mod launch;
+mod machine;
+mod memory;
+mod report;
+mod sample;
+mod table;
+mod trials;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use termsmith::sandbox::Engine;
+
+use args::{Args, SectionName};
+use bare::Bare;
+use fixture::Fixture;
+use machine::Machine;
+use report::{Report, Section};
+
+/// What every section measures with.
+struct Ground {
+    engine: Engine,
+    bare: Bare,
+    fixture: Fixture,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if !args.bench {
+        // `cargo test --all-targets` runs bench targets too, and a test run should not take minutes for what it cannot judge.
+        note("nothing measured; `cargo bench` measures");
+        return ExitCode::SUCCESS;
+    }
+    match measured(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measured(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let report = runtime.block_on(async {
+        let engine = Engine::docker().await?;
+        let bare = Bare::connect(&engine).await?;
+        let report = tokio::select! {
+            report = report(args, &engine, &bare) => report,
+            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+        };
+        bare.clear().await;
+        engine.close().await;
+        report
+    })?;
+    if args.json { table::print_json(&report) } else { table::print_text(&report) }
+}
+
+async fn report(args: &Args, engine: &Engine, bare: &Bare) -> anyhow::Result<Report> {
+    let started = Instant::now();
+    let machine = Machine::look(bare).await?;
+    note(&format!("rendering and building {}", args.recipe));
+    let fixture = Fixture::build(engine, &args.recipe).await?;
+    let ground = Ground { engine: engine.clone(), bare: bare.clone(), fixture };
+    let mut sections = Vec::new();
+    for name in args.sections() {
+        let began = Instant::now();
+        note(&format!("measuring {name} …"));
+        let mut section =
+            section(name, args, &ground).await.with_context(|| format!("section {name} failed"))?;
+        section.seconds = began.elapsed().as_secs_f64();
+        sections.push(section);
+    }
+    Ok(Report::new(machine, sections, started.elapsed()))
+}
+
+async fn section(name: SectionName, args: &Args, ground: &Ground) -> anyhow::Result<Section> {
+    // Boxed: each is a large state machine, and only one lives at a time.
+    match name {
+        SectionName::Latency => Box::pin(latency::measure(ground)).await,
+        SectionName::Launch => Box::pin(launch::measure(ground)).await,
+        SectionName::Trials => Box::pin(trials::measure(ground)).await,
+        SectionName::Held => Box::pin(held::measure(ground, args.most)).await,
+        SectionName::Memory => Box::pin(memory::measure(ground)).await,
+    }
+}
+
+/// Progress goes to standard error, so that the table can be piped.
+#[expect(clippy::print_stderr, reason = "a bench is an edge of the program, like `cli`")]
+fn note(text: &str) {
+    eprintln!("bench: {text}");
+}

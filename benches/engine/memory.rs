@@ -1,0 +1,130 @@
+//! Peak memory of termsmith itself, by the number of rollouts.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use termsmith::model::Seed;
+use termsmith::pipeline::{DRAFT, Gathered, UNIT, UnitRecord, gather};
+use termsmith::rollout::ROLLOUT;
+use termsmith::screen::SCREEN;
+use termsmith::store::{RunDir, Store, StoreError, key};
+use tokio::process::Command;
+
+use crate::Ground;
+use crate::machine::peak_memory;
+use crate::report::{Line, Section, Unit, Who};
+use crate::sample::Sample;
+
+/// Rollouts of the run that is done for real.
+const REAL: usize = 10;
+/// Rollouts of the stores that are exported.
+const SIZES: [usize; 3] = [10, 100, LARGEST];
+const LARGEST: usize = 1000;
+/// What counts as flat over a hundredfold: an exporter may fill the buffers of one open row group, and nothing else grows.
+const FLAT: f64 = 1.5;
+const ROUNDS: usize = 3;
+/// How often the kernel's high-water mark is read: what grows after the last look is missed.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+    let folder = tempfile::tempdir()?;
+    let at = |name: &str| folder.path().join(name);
+    let domain = &ground.fixture.draft.task.blueprint.domain;
+    let attempts = REAL.to_string();
+    let selection = ["--seed", "7", "--count", "1", "--domain", domain.as_str(), "--attempts", &attempts];
+    let run = peak("run", &at("run"), &selection).await?;
+
+    let store = Store::new(RunDir::open_existing(&at("run"))?);
+    let unit = gather(&store)?.next().context("the run made no task")??;
+    ensure!(unit.rollouts.len() == REAL, "the run made {} rollouts, not {REAL}", unit.rollouts.len());
+    for size in SIZES {
+        copies(&unit, &at(&size.to_string()), size / REAL)?;
+    }
+    let mut exports = SIZES.map(|_| Sample::default());
+    for _ in 0..ROUNDS {
+        for (size, sample) in SIZES.iter().zip(&mut exports) {
+            sample.push(peak("export", &at(&size.to_string()), &[]).await?);
+        }
+    }
+
+    let mut section =
+        Section::new("memory", "peak memory of the termsmith process (the engine has no counterpart)");
+    let what = format!("`run`: one task screened, {REAL} rollouts, exported");
+    section.groups.push(vec![Line::single(Who::Termsmith, what, Unit::Mebibytes, run)]);
+    let mut lines: Vec<Line> = Vec::new();
+    for (size, sample) in SIZES.iter().zip(&exports) {
+        let line = Line::new(Who::Termsmith, format!("`export` of {size} rollouts"), Unit::Mebibytes, sample);
+        lines.push(match lines.first() {
+            Some(first) => {
+                let line = line.of_first(first);
+                if *size == LARGEST { line.aim("≤ 1.5 ×", |ratio| ratio <= FLAT) } else { line }
+            }
+            None => line,
+        });
+    }
+    section.groups.push(lines);
+    section.notes.push(format!(
+        "`export` reads stores made of copies of that run's {REAL} rollouts and task under new names"
+    ));
+    Ok(section)
+}
+
+/// Runs the real program to its end; returns its peak memory in MiB.
+async fn peak(command: &str, out: &Path, more: &[&str]) -> anyhow::Result<f64> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_termsmith"))
+        .arg(command)
+        .arg("--out")
+        .arg(out)
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let pid = child.id().context("it ended at once")?;
+    let mut peak = None;
+    let status = loop {
+        // The mark vanishes with the process; the last one seen is kept.
+        peak = peak_memory(pid).or(peak);
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    };
+    ensure!(status.success(), "`termsmith {command} --out {}` ended with {status}", out.display());
+    peak.context("the kernel told no peak memory")
+}
+
+/// A run folder with `count` copies of `unit`, as the pipeline would have left them.
+fn copies(unit: &Gathered, out: &Path, count: usize) -> Result<(), StoreError> {
+    let store = Store::new(RunDir::open(out)?);
+    for index in 0..count {
+        let mut draft = unit.draft.clone();
+        draft.task.name.0 = format!("{}-{index}", unit.draft.task.name);
+        draft.task.blueprint.index = u32::try_from(index).unwrap_or(u32::MAX);
+        draft.task.blueprint.seed = Seed(index as u64);
+        let mut certificate = unit.certificate.clone();
+        certificate.task = draft.task.name.to_string();
+        let mut rollouts = Vec::new();
+        for (rollout, log) in &unit.rollouts {
+            let mut record = rollout.record.clone();
+            record.task = draft.task.name.clone();
+            let key = key(ROLLOUT, &record)?;
+            store.observe(&key, log)?;
+            store.put(ROLLOUT, &key, &record)?;
+            rollouts.push(key);
+        }
+        let record = UnitRecord {
+            blueprint: draft.task.blueprint.clone(),
+            draft: key(DRAFT, &draft)?,
+            certificate: key(SCREEN, &certificate)?,
+            rollouts,
+        };
+        store.put(DRAFT, &record.draft, &draft)?;
+        store.put(SCREEN, &record.certificate, &certificate)?;
+        store.put(UNIT, &key(UNIT, &record)?, &record)?;
+    }
+    Ok(())
+}
