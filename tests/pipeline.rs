@@ -20,13 +20,13 @@ fn run(out: &str) -> Vec<&str> {
     args
 }
 
-/// One uninterrupted run, shared by the tests of this file.
+/// One uninterrupted run, shared by the tests of this file, each of which may be a process of its own.
 fn reference() -> &'static Bench {
     static REFERENCE: std::sync::OnceLock<Bench> = std::sync::OnceLock::new();
     REFERENCE.get_or_init(|| {
-        let bench = Bench::new();
-        bench.run(&run("whole")).ok().says("certified");
-        bench
+        Bench::shared("pipeline", |bench| {
+            bench.run(&run("whole")).ok().says("certified");
+        })
     })
 }
 

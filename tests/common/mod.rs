@@ -10,16 +10,35 @@ use std::process::{Child, Command, Output, Stdio};
 
 /// A folder and the binary run in it.
 pub(crate) struct Bench {
-    pub(crate) dir: tempfile::TempDir,
+    dir: PathBuf,
+    /// Removes `dir` at the end, unless it is shared.
+    _own: Option<tempfile::TempDir>,
 }
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        let own = tempfile::tempdir().unwrap();
+        Self { dir: own.path().to_owned(), _own: Some(own) }
+    }
+
+    /// A folder that all test processes share and `prepare` fills once for this build of the binary.
+    pub(crate) fn shared(name: &str, prepare: impl Fn(&Self)) -> Self {
+        let binary = fs::metadata(env!("CARGO_BIN_EXE_termsmith")).unwrap();
+        let built = binary.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{built}"));
+        fs::create_dir_all(&dir).unwrap();
+        let bench = Self { dir, _own: None };
+        let turn = fs::File::create(bench.path("turn")).unwrap();
+        turn.lock().unwrap();
+        if !bench.path("ready").exists() {
+            prepare(&bench);
+            bench.write("ready", "");
+        }
+        bench
     }
 
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
-        self.dir.path().join(relative)
+        self.dir.join(relative)
     }
 
     pub(crate) fn write(&self, relative: &str, text: &str) {
@@ -30,7 +49,7 @@ impl Bench {
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_termsmith"));
-        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command.args(args).current_dir(&self.dir).stdin(Stdio::null());
         command.env_remove("TERMSMITH_DOMAINS").env_remove("TERMSMITH_TEMPLATES");
         command
     }
