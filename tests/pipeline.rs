@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use common::{Bench, assert_same, files, names, orphans};
+use common::{Bench, assert_same, containers_of, files, names};
 
 /// Two domains and three tasks: enough for a bug-fix with programs and a from-scratch one, few enough to be run five times.
 const SELECTION: [&str; 6] = ["--seed", "7", "--count", "3", "--domain", "coding,data_science"];
@@ -96,11 +96,13 @@ fn killed_anywhere_it_continues() {
     let whole = reference();
     let total = names(&whole.path("whole/store")).len();
     let bench = Bench::new();
+    let mut killed = Vec::new();
     // Killed whenever so many records are committed; the places are spread over the whole run.
     for stop in 1..=killings() {
         let mut child = bench.spawn(&run("killed"));
         wait_for_records(&bench.path("killed/store"), total * stop / (killings() + 1), &mut child);
         child.kill().unwrap();
+        killed.push(child.id());
         child.wait().unwrap();
     }
     bench.run(&run("killed")).ok();
@@ -111,7 +113,7 @@ fn killed_anywhere_it_continues() {
         .filter(|path| path.to_string_lossy().contains(".scratch") || path.to_string_lossy().contains(".tmp"))
         .collect();
     assert!(leftovers.is_empty(), "{leftovers:?}");
-    assert_eq!(orphans(), Vec::<String>::new());
+    assert_eq!(containers_of(&killed), Vec::<String>::new());
 }
 
 /// `make conformance` asks for more.

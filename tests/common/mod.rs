@@ -147,8 +147,8 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
     assert!(!a.is_empty(), "{} is empty", left.display());
 }
 
-/// Containers with one of our labels whose owner lives no more, as the engine's own client lists them.
-pub(crate) fn orphans() -> Vec<String> {
+/// Containers of ours that one of these processes made, as the engine's own client lists them.
+pub(crate) fn containers_of(pids: &[u32]) -> Vec<String> {
     let listed = Command::new("docker")
         .args([
             "ps",
@@ -160,12 +160,15 @@ pub(crate) fn orphans() -> Vec<String> {
         ])
         .output()
         .unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let text = String::from_utf8(listed.stdout).unwrap();
-    text.lines().filter(|line| !owner_lives(line)).map(str::to_owned).collect()
+    text.lines()
+        .filter(|line| owner(line).is_some_and(|pid| pids.contains(&pid)))
+        .map(str::to_owned)
+        .collect()
 }
 
-fn owner_lives(line: &str) -> bool {
-    let owner = line.split_whitespace().nth(1).unwrap_or_default();
-    // host, boot, process number, start time
-    owner.split(':').nth(2).is_some_and(|pid| Path::new(&format!("/proc/{pid}/stat")).exists())
+/// The process number in an owner label: host, boot, process number, start time.
+fn owner(line: &str) -> Option<u32> {
+    line.split_whitespace().nth(1)?.split(':').nth(2)?.parse().ok()
 }
