@@ -272,6 +272,62 @@ fn a_stopped_container_can_be_read_compared_and_committed() {
 }
 
 #[test]
+fn a_stopped_container_can_be_started_again() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let sandbox = launch(&engine).await;
+        shell(&sandbox, "echo state >/app/file; export LEFT=1; echo x >/dev/shm/x; setsid sleep 1000 &")
+            .await;
+        let stopped = sandbox.stop().await.unwrap();
+        let name = stopped.id().as_str().to_owned();
+        let again = stopped.restart("/").await.unwrap();
+        assert_eq!(again.id().as_str(), name);
+        assert_eq!(
+            output(&again, "pwd; cat /app/file; echo $LEFT; ls /dev/shm; grep -l sleep /proc/[0-9]*/comm")
+                .await,
+            "/\nstate\n\n"
+        );
+        // It is killed and removed like any other.
+        let stopped = again.stop().await.unwrap();
+        drop(stopped);
+        eventually("the container is removed", async || is_gone(&name).await).await;
+
+        // What its root can do to keep it from starting is an answer of the engine, not a hang.
+        let sandbox = launch(&engine).await;
+        shell(&sandbox, "cd /; mv /.termsmith /old; echo >/.termsmith; rm -rf /app; echo >/app").await;
+        let refused = sandbox.stop().await.unwrap().restart("/").await.unwrap_err();
+        assert!(matches!(refused, EngineError::Refused { .. } | EngineError::Guest { .. }), "{refused}");
+    });
+}
+
+#[test]
+fn an_archive_is_unpacked_with_owners_modes_and_links() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let sandbox = launch(&engine).await;
+        let mut tar = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o640);
+        header.set_uid(1234);
+        header.set_gid(4321);
+        header.set_size(5);
+        tar.append_data(&mut header, "new/deep/file", &b"text\n"[..]).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, "new/link", "/etc/passwd").unwrap();
+        sandbox.unpack(tar.into_inner().unwrap()).await.unwrap();
+        assert_eq!(
+            output(&sandbox, "stat -c '%u %g %a' /new/deep/file; cat /new/deep/file; readlink /new/link")
+                .await,
+            "1234 4321 640\ntext\n/etc/passwd\n"
+        );
+        let failed = sandbox.unpack(b"no archive at all".to_vec()).await.unwrap_err();
+        assert!(failed.to_string().contains("tar"), "{failed}");
+    });
+}
+
+#[test]
 fn whatever_is_dropped_is_removed() {
     run(async {
         let engine = Engine::docker().await;

@@ -1,7 +1,7 @@
 //! A container without processes: its files, as data.
 
 use super::container::{Backend, Container};
-use super::{ArchiveError, ContainerId, EngineError, Image};
+use super::{ArchiveError, ContainerId, EngineError, Image, Sandbox};
 
 /// A stopped container. Dropping it removes it.
 #[derive(Debug)]
@@ -76,6 +76,17 @@ impl Stopped {
             Backend::Docker(docker) => docker.commit(&self.container.id).await,
             Backend::Process(_) => {
                 Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
+            }
+        }
+    }
+
+    /// Starts it again: the same files, limits and isolation, none of the processes. What the engine mounts anew (`/dev/shm`,
+    /// `/proc`) is empty, as in a new container of the committed state, which costs twice as much.
+    pub async fn restart(self, workdir: &str) -> Result<Sandbox, EngineError> {
+        match &self.container.engine {
+            Backend::Docker(docker) => docker.clone().restart(self.container, workdir).await,
+            Backend::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "restart a container" })
             }
         }
     }

@@ -26,6 +26,8 @@ const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.con
 /// The declared limit is for a machine with nothing else to do. A verdict must not depend on how busy this one is, so only
 /// what takes several times as long is the subject's doing.
 const PATIENCE: u32 = 5;
+/// Larger archives are uploaded by the engine, which has no limit.
+const MAX_UNPACKED: usize = 8 << 20;
 /// Time that a service gets to come up.
 const BRING_UP: Duration = Duration::from_secs(30);
 
@@ -60,9 +62,7 @@ pub async fn judge(
     let started = Instant::now();
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
-    let judged = judge_stopped(engine, image, task, &stopped, mounted).await;
-    stopped.destroy().await;
-    let mut judged = judged?;
+    let mut judged = judge_stopped(engine, image, task, stopped, mounted).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
     Ok(judged)
 }
@@ -71,19 +71,20 @@ async fn judge_stopped(
     engine: &Engine,
     image: &Image,
     task: &Task,
-    stopped: &Stopped,
+    stopped: Stopped,
     mounted: Vec<(String, Vec<u8>)>,
 ) -> Result<Judged, EngineError> {
-    let subject = match read_subject(task, stopped, mounted).await? {
+    let subject = match read_subject(task, &stopped, mounted).await? {
         Ok(subject) => subject,
         Err(cause) => return Ok(failed(cause)),
     };
     let programs = if task.subject.programs {
-        match bring_up(engine, task, stopped).await? {
+        match bring_up(engine, image, task, stopped).await? {
             Ok(sandbox) => Some(sandbox),
             Err(cause) => return Ok(failed(cause)),
         }
     } else {
+        stopped.destroy().await;
         None
     };
     let network = match &programs {
@@ -91,25 +92,20 @@ async fn judge_stopped(
         Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
         _ => Network::None,
     };
-    // One upload: each one makes the engine mount the container's file system.
     let mut tar = subject.tar;
     let tests = task.tests.iter();
     append_files(
         &mut tar,
         tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
     );
-    let preload = vec![Preload { dest: "/".to_owned(), tar }];
-    let verifier = engine
-        .launch(&LaunchSpec {
-            image,
-            limits: &task.limits,
-            profile: task.profile,
-            network,
-            workdir: "/",
-            purpose: "verifier",
-            preload,
-        })
-        .await?;
+    let verifier = match furnish(engine, &pristine(image, task, network), tar).await {
+        Ok(verifier) => verifier,
+        Err(SandboxError::Engine(error)) => return Err(error),
+        Err(other) => {
+            let verdict = Verdict::without_checks(Outcome::VerifierError, other.to_string());
+            return Ok(Judged { verdict, state: Some(subject.state), log: VerifierLog::default() });
+        }
+    };
     let ran = match &programs {
         None => run_checks(task, &verifier).await,
         Some(subject) => {
@@ -248,24 +244,47 @@ fn append_files<'a>(tar: &mut Vec<u8>, files: impl Iterator<Item = (String, u32,
     }
 }
 
-/// A container of the committed state, with nothing of the solver running but the task's bring-up command.
+/// What a verifier is launched from: the task's image, in which nobody has worked.
+fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpec<'a> {
+    LaunchSpec {
+        image,
+        limits: &task.limits,
+        profile: task.profile,
+        network,
+        workdir: "/",
+        purpose: "verifier",
+        preload: Vec::new(),
+    }
+}
+
+/// A new container with `tar` unpacked in it.
+async fn furnish(engine: &Engine, spec: &LaunchSpec<'_>, tar: Vec<u8>) -> Result<Sandbox, SandboxError> {
+    if tar.len() > MAX_UNPACKED {
+        let preload = vec![Preload { dest: "/".to_owned(), tar }];
+        return Ok(engine.launch(&LaunchSpec { preload, ..spec.clone() }).await?);
+    }
+    let verifier = engine.launch(spec).await?;
+    verifier.unpack(tar).await?;
+    Ok(verifier)
+}
+
+/// The solver's container once more, with nothing running in it but the task's bring-up command.
 async fn bring_up(
     engine: &Engine,
+    image: &Image,
     task: &Task,
-    stopped: &Stopped,
+    stopped: Stopped,
 ) -> Result<Result<Sandbox, String>, EngineError> {
-    let image = stopped.commit().await?;
-    let subject = engine
-        .launch(&LaunchSpec {
-            image: &image,
-            limits: &task.limits,
-            profile: task.profile,
-            network: Network::None,
-            workdir: "/",
-            purpose: "subject",
-            preload: Vec::new(),
-        })
-        .await?;
+    let subject = match stopped.restart("/").await {
+        Ok(subject) => subject,
+        Err(error @ (EngineError::Refused { .. } | EngineError::Guest { .. })) => {
+            // A file in the place of a folder that the engine needs is enough for this. An engine that is itself in trouble
+            // cannot start a pristine container either, and then nothing is known about the subject.
+            engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
+            return Ok(Err(format!("the subject cannot be started again: {error}")));
+        }
+        Err(error) => return Err(error),
+    };
     if let Some(command) = &task.subject.bring_up {
         let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
         match subject.shell(command, &limit).await {

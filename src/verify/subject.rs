@@ -75,7 +75,7 @@ pub fn carry(
         |error: std::io::Error| SubjectError::Damaged { root: prefix.to_owned(), message: error.to_string() };
     let tar = out.builder.into_inner().map_err(damaged)?;
     let mut hasher = blake3::Hasher::new();
-    for (path, facts) in &out.state {
+    for (path, facts) in out.state.iter().filter(|(path, _)| !is_cache(path)) {
         hasher.update(path.as_os_str().as_bytes());
         hasher.update(b"\0");
         hasher.update(facts.as_bytes());
@@ -120,12 +120,21 @@ fn add_root(
         if path.components().count() > limits.depth as usize {
             return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth });
         }
+        let place = base.join(&path);
+        // A real folder's archive never has an entry below a link or a file: unpacked, it would land where that link points.
+        if place
+            .ancestors()
+            .skip(1)
+            .any(|above| out.state.get(above).is_some_and(|is| !is.starts_with("folder")))
+        {
+            out.dropped.push(format!("{}: below something that is no folder", path.display()));
+            continue;
+        }
         let size = entry.size();
         left.bytes = left
             .bytes
             .checked_sub(size)
             .ok_or_else(|| SubjectError::TooLarge { root: root.to_owned(), limit: limits.bytes })?;
-        let place = base.join(&path);
         let mut header = clean_header(entry.header());
         let mode = header.mode().unwrap_or(0);
         let kind = entry.header().entry_type();
@@ -174,9 +183,7 @@ fn add_root(
                 continue;
             }
         };
-        if !is_cache(&path) {
-            out.state.insert(place, facts);
-        }
+        out.state.insert(place, facts);
     }
     Ok(())
 }

@@ -75,6 +75,21 @@ fn hostile_entries_stay_behind() {
         &["subject/app/a 644 x", "subject/app/h 777 subject/app/a"],
         &[],
     );
+    check(
+        &[
+            link("app/d", EntryType::Symlink, "/tests"),
+            file("app/d/test_outputs.py", "x"),
+            file("app/d/e/f", "x"),
+        ],
+        &["subject/app/d 777 /tests"],
+        &["below something that is no folder", "below something that is no folder"],
+    );
+    check(
+        &[link("app/__pycache__", EntryType::Symlink, "/tests"), file("app/__pycache__/f", "x")],
+        &["subject/app/__pycache__ 777 /tests"],
+        &["below something that is no folder"],
+    );
+    check(&[file("app/a", "x"), file("app/a/b", "x")], &["subject/app/a 644 x"], &["below something"]);
     check(&[link("app/f", EntryType::Fifo, "")], &[], &["FIFO"]);
     check(
         &[link("app/d", EntryType::Block, ""), link("app/c", EntryType::Char, "")],

@@ -51,11 +51,37 @@ impl DockerEngine {
         for preload in &spec.preload {
             shared.upload(&id, preload).await?;
         }
-        let streams = shared.attach(&id).await?;
-        let started = shared.docker.start_container(id.as_str(), None).await;
+        self.start(container, spec.workdir).await
+    }
+
+    /// Starts a stopped container of ours again, with nothing running in it but a new guest.
+    pub(in crate::sandbox) async fn restart(
+        &self,
+        container: Container,
+        workdir: &str,
+    ) -> Result<Sandbox, EngineError> {
+        let shared = &self.shared;
+        let id = &container.id;
+        // An engine takes the start of what still dies for a start of what runs, and does nothing.
+        self.ended(id).await?;
+        if let Some(watched) = shared.live().get_mut(id) {
+            watched.killed = None;
+        }
+        if shared.guest_is_uploaded.load(Ordering::Relaxed) {
+            // What ran in there was root, and no mount kept it from replacing the guest.
+            shared.upload_guest(id).await?;
+        }
+        self.start(container, workdir).await
+    }
+
+    /// Attaches, starts, and waits for the guest's hello.
+    async fn start(&self, container: Container, workdir: &str) -> Result<Sandbox, EngineError> {
+        let shared = &self.shared;
+        let streams = shared.attach(&container.id).await?;
+        let started = shared.docker.start_container(container.id.as_str(), None).await;
         started.map_err(|error| shared.error("start a container", error))?;
-        match Connection::open(streams, spec.workdir, "/root").await {
-            Ok(connection) => Ok(Sandbox { connection, container, workdir: spec.workdir.to_owned() }),
+        match Connection::open(streams, workdir, "/root").await {
+            Ok(connection) => Ok(Sandbox { connection, container, workdir: workdir.to_owned() }),
             Err(Closed(wire)) => Err(match container.why_lost(wire).await {
                 SandboxError::Engine(error) => error,
                 other => EngineError::Guest { message: other.to_string() },
@@ -77,6 +103,10 @@ impl Shared {
             }
         }
         self.create_with(id, spec, Guest::Uploaded).await?;
+        self.upload_guest(id).await
+    }
+
+    async fn upload_guest(&self, id: &ContainerId) -> Result<(), EngineError> {
         let tar = guest_tar().map_err(|source| EngineError::Io {
             action: "pack",
             path: self.guest.clone(),

@@ -42,6 +42,21 @@ impl DockerEngine {
         })
     }
 
+    /// Waits until the engine has noted the end of a container that was killed.
+    pub(super) async fn ended(&self, id: &ContainerId) -> Result<(), EngineError> {
+        let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
+        let mut exit = Box::pin(self.shared.docker.wait_container(id.as_str(), Some(options)));
+        match tokio::time::timeout(EXIT_NOTED, exit.next()).await {
+            // A status other than 0 comes as an error of its own.
+            Ok(None | Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. }))) => Ok(()),
+            Ok(Some(Err(error))) => Err(self.shared.error("wait for a container", error)),
+            Err(_) => Err(EngineError::Transport {
+                action: "wait for a container",
+                message: format!("killed, but not gone after {} s", EXIT_NOTED.as_secs()),
+            }),
+        }
+    }
+
     /// The connection has ended with `wire`. An engine that answers makes it the sandbox's fault.
     pub(in crate::sandbox) async fn why_lost(&self, id: &ContainerId, wire: String) -> SandboxError {
         let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
