@@ -2,7 +2,7 @@
 # CARGO_TARGET_DIR and cargo's own configuration are honoured, since cargo itself runs what it built.
 
 # Tasks that the demo plans.
-COUNT ?= 24
+COUNT ?= 20
 
 # What `make bench` measures, and how it prints: sections, --json, --most N. Everything by default.
 ARGS ?=
