@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use futures_util::future::try_join_all;
-use termsmith::verify::{Act, run_trial};
+use termsmith::verify::{Act, Condition, run_trial};
 
 use crate::Ground;
 use crate::harbor::Harbor;
@@ -133,7 +133,14 @@ where
 
 async fn trial(ground: &Ground) -> anyhow::Result<()> {
     let task = &ground.fixture.draft.task;
-    let trial = run_trial(&ground.engine, &ground.fixture.image, task, Act::Solve(&task.solution)).await?;
+    let trial = run_trial(
+        &ground.engine,
+        &ground.fixture.image,
+        task,
+        Act::Solve(&task.solution),
+        Condition::Ordinary,
+    )
+    .await?;
     ensure!(
         trial.verdict.passed(),
         "the reference solution of `{}` did not pass: {:?}",

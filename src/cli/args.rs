@@ -47,6 +47,10 @@ pub(super) enum Command {
     Export(ExportArgs),
     /// Say what a run covers: planned, certified, solved; and which cells are empty
     Audit(AuditArgs),
+    /// Attack, mutate and re-run the verifiers of tasks, whoever made them
+    Screen(ScreenArgs),
+    /// Say whether certificates speak of the files that lie beside them
+    VerifyCertificate(VerifyCertificateArgs),
     /// Open a task's sandbox, and judge what you did when you leave
     Try(TryArgs),
     /// Judge a solution of a task in the clean room
@@ -106,6 +110,9 @@ pub(super) struct RunArgs {
     /// Name task images PREFIX/<task> in task.toml, for a registry that you push them to
     #[arg(long, value_name = "PREFIX")]
     pub(super) image_prefix: Option<String>,
+    /// How much each task's verifier is tried
+    #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
+    pub(super) rigor: RigorArg,
     #[command(flatten)]
     pub(super) data: DataArgs,
 }
@@ -170,6 +177,9 @@ pub(super) enum RecipeCommand {
         /// Trials at once [default: two a core]
         #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
         jobs: Option<u32>,
+        /// How much the verifier is tried
+        #[arg(long, value_enum, default_value_t = RigorArg::Quick)]
+        rigor: RigorArg,
     },
     /// List the recipes
     List,
@@ -199,6 +209,65 @@ pub(super) struct AuditArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
     pub(super) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  termsmith screen out/demo/tasks --rigor full
+  termsmith screen some-task --only attack:D-02 --only variant
+  termsmith screen out/demo/tasks --as-harbor      how the tests hold in Harbor's shared mode
+
+Certificates are written below --out. Killed at any instant, the same command continues.")]
+pub(super) struct ScreenArgs {
+    /// Task directories, or folders of them
+    #[arg(required = true)]
+    pub(super) tasks: Vec<PathBuf>,
+    /// How much is tried
+    #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
+    pub(super) rigor: RigorArg,
+    /// Judge tasks of ours in Harbor's shared mode too, where attacks reach further
+    #[arg(long)]
+    pub(super) as_harbor: bool,
+    /// Only this row beside build, untouched and reference: KIND or KIND:NAME (repeatable)
+    #[arg(long, value_name = "ROW")]
+    pub(super) only: Vec<String>,
+    /// Compare each task with its expect.toml, making only the rows that it names
+    #[arg(long, conflicts_with = "only")]
+    pub(super) summary: bool,
+    /// Where certificates and finished trials are kept
+    #[arg(long, short, value_name = "DIR", default_value = "out/screen")]
+    pub(super) out: PathBuf,
+    /// Trials at once [default: two a core]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) jobs: Option<u32>,
+}
+
+/// `model::Rigor` on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RigorArg {
+    /// Soundness and known wrong solutions
+    Quick,
+    /// With variants, a sample of mutants, and the attacks that can share a trial
+    Standard,
+    /// Everything
+    Full,
+}
+
+impl From<RigorArg> for crate::model::Rigor {
+    fn from(arg: RigorArg) -> Self {
+        match arg {
+            RigorArg::Quick => Self::Quick,
+            RigorArg::Standard => Self::Standard,
+            RigorArg::Full => Self::Full,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyCertificateArgs {
+    /// Task directories, or folders of them
+    #[arg(required = true)]
+    pub(super) tasks: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

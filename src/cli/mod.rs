@@ -15,6 +15,7 @@ mod run;
 mod sandboxes;
 mod say;
 mod schema;
+mod screen;
 mod summary;
 mod task;
 mod tools;
@@ -47,8 +48,9 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Run(args) => run::run(config, &args),
         Command::Plan(args) => plan::plan(config, &args),
         Command::New(args) => new::new(config, &args.what),
-        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs }) => {
-            recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs })
+        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs, rigor }) => {
+            let rigor = rigor.into();
+            recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs, rigor })
         }
         Command::Recipe(RecipeCommand::List) => recipe::list(config),
         Command::Recipe(RecipeCommand::Render { name, seed, out }) => {
@@ -56,6 +58,8 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         }
         Command::Export(args) => inspect::export(config, &args),
         Command::Audit(args) => inspect::audit(config, &args),
+        Command::Screen(args) => screen::screen(config, &args),
+        Command::VerifyCertificate(args) => screen::verify_certificate(config, &args),
         Command::Show(args) => inspect::show(config, &args),
         Command::Try(args) => task::try_task(config, &args),
         Command::Verify(args) => task::verify(config, &args),

@@ -14,7 +14,7 @@ use super::interrupt::Interrupts;
 use super::say;
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
-use crate::model::{Blueprint, RecipeId, Seed};
+use crate::model::{Blueprint, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, Rehearsal, Workshop, file_draft, rehearse};
 use crate::store::{RunDir, Store};
 use crate::verify::{EngineOnDemand, Lab};
@@ -26,6 +26,7 @@ pub(super) struct CheckOptions {
     pub(super) from: u64,
     pub(super) out: Option<PathBuf>,
     pub(super) jobs: Option<u32>,
+    pub(super) rigor: Rigor,
 }
 
 pub(super) fn list(config: &Config) -> Outcome {
@@ -84,7 +85,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         let mut finished = 0;
         for blueprint in &work {
             let rehearsed = tokio::select! {
-                rehearsed = rehearse(&lab, &workshop, blueprint) => rehearsed,
+                rehearsed = rehearse(&lab, &workshop, blueprint, options.rigor) => rehearsed,
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
             };
             match rehearsed {

@@ -30,9 +30,12 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     let store = Store::new(RunDir::open(&args.out)?);
     let options = RunOptions {
         shard,
-        attempts: args.attempts,
+        unit: UnitOptions {
+            attempts: args.attempts,
+            rigor: args.rigor.into(),
+            image_prefix: args.image_prefix.clone(),
+        },
         slots: jobs(args.jobs),
-        image_prefix: args.image_prefix.clone(),
         export: export_options(&args.data, &args.out)?,
     };
     let report = runtime()?.block_on(drive(&workshop, &store, &plan, &options))?;

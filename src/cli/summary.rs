@@ -190,16 +190,8 @@ fn name(outcome: Outcome) -> &'static str {
     }
 }
 
-fn row_name(kind: RowKind) -> &'static str {
-    match kind {
-        RowKind::Lint => "lint",
-        RowKind::Build => "build",
-        RowKind::Untouched => "untouched",
-        RowKind::Reference => "reference",
-        RowKind::SecondSolution => "second solution",
-        RowKind::WrongSolution => "wrong solution",
-        RowKind::TruncatedSolution => "truncated solution",
-    }
+fn row_name(kind: RowKind) -> String {
+    kind.name().replace('_', " ")
 }
 
 fn first_line(text: &str) -> &str {

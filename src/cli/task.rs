@@ -12,7 +12,7 @@ use crate::author::Kit;
 use crate::harbor::read_task;
 use crate::model::{File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest};
 use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec, Network};
-use crate::verify::{Act, VerifierLog, judge, run_trial};
+use crate::verify::{Act, Condition, VerifierLog, judge, run_trial};
 
 pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
     let (task, digest) = load(config, &args.task)?;
@@ -33,7 +33,7 @@ pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
         let engine = Engine::docker().await?;
         let trial = async {
             let image = image(&engine, &task, &digest).await?;
-            Ok::<_, Failure>(run_trial(&engine, &image, &task, act).await?)
+            Ok::<_, Failure>(run_trial(&engine, &image, &task, act, Condition::Ordinary).await?)
         }
         .await;
         engine.close().await;

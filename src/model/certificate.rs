@@ -1,5 +1,7 @@
 //! What screening found.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,10 @@ pub struct Row {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passed_of: Option<(u32, u32)>,
     pub ok: bool,
+    /// Whether it says anything: a condition that this host cannot make, a variant of files that there are none of, a mutant
+    /// that leaves the reference's final state or no answer at all, do not.
+    #[serde(skip_serializing_if = "is_true", default = "yes")]
+    pub counts: bool,
     /// What is wrong, or why the row does not count.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub note: String,
@@ -35,6 +41,117 @@ pub enum RowKind {
     SecondSolution,
     WrongSolution,
     TruncatedSolution,
+    /// The reference without one of its state-changing statements.
+    AblatedSolution,
+    /// The reference with one small error.
+    Mutant,
+    /// The reference's final state in another form that is as right.
+    Variant,
+    /// A no-work attack.
+    Attack,
+    /// Whether the reference leaves the given inputs as they were.
+    Inputs,
+    /// Whether the image or its layers hold the answer.
+    Leak,
+}
+
+impl RowKind {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Lint,
+        Self::Build,
+        Self::Untouched,
+        Self::Reference,
+        Self::SecondSolution,
+        Self::WrongSolution,
+        Self::TruncatedSolution,
+        Self::AblatedSolution,
+        Self::Mutant,
+        Self::Variant,
+        Self::Attack,
+        Self::Inputs,
+        Self::Leak,
+    ];
+
+    /// Its name in certificates and in `expect.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lint => "lint",
+            Self::Build => "build",
+            Self::Untouched => "untouched",
+            Self::Reference => "reference",
+            Self::SecondSolution => "second_solution",
+            Self::WrongSolution => "wrong_solution",
+            Self::TruncatedSolution => "truncated_solution",
+            Self::AblatedSolution => "ablated_solution",
+            Self::Mutant => "mutant",
+            Self::Variant => "variant",
+            Self::Attack => "attack",
+            Self::Inputs => "inputs",
+            Self::Leak => "leak",
+        }
+    }
+}
+
+/// How much is tried.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Rigor {
+    /// Soundness and known wrong solutions only.
+    Quick,
+    /// The same with variants, a sample of mutants, and the attacks that can share a trial.
+    #[default]
+    Standard,
+    /// Everything.
+    Full,
+}
+
+/// Who judged the trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Judging {
+    /// Tests that nothing of a solver can reach.
+    #[default]
+    CleanRoom,
+    /// Tests in the solver's own container, as the task declares.
+    Shared,
+    /// Tests in a container of their own with the declared artifacts.
+    Separate,
+}
+
+/// A share of trials that ended as they should.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    pub good: u32,
+    pub counted: u32,
+}
+
+impl Tally {
+    /// The share, or `None` when nothing was counted.
+    pub fn rate(self) -> Option<f64> {
+        (self.counted > 0).then(|| f64::from(self.good) / f64::from(self.counted))
+    }
+}
+
+/// What the rows come to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// Well-formed wrong mutants that failed.
+    pub killed: Tally,
+    /// The same by operator.
+    pub killed_by_operator: BTreeMap<String, Tally>,
+    /// Legal variants of the right state that passed.
+    pub accepted: Tally,
+    /// Attacks that did not score.
+    pub repelled: Tally,
+    /// Ordinary repetitions of the reference that passed.
+    pub steady: Tally,
+    /// Upper end of the 95 % interval of the rate at which a verdict on the reference flips (Clopper-Pearson).
+    pub flake_upper: f64,
 }
 
 /// `certificate.json`: the record of a draft's screening. It lies in the task directory and is left out of `task_digest`.
@@ -51,7 +168,14 @@ pub struct Certificate {
     /// termsmith's version.
     pub tool: String,
     pub certified: bool,
+    /// How much was tried.
+    #[serde(default = "before_rigor")]
+    pub rigor: Rigor,
+    #[serde(default)]
+    pub judging: Judging,
     pub rows: Vec<Row>,
+    #[serde(default)]
+    pub rates: Rates,
     /// Classes from the untouched trial; empty when it did not get that far.
     pub checks: Vec<Check>,
     /// Why it was rejected; empty for a certified task.
@@ -76,11 +200,23 @@ pub enum Screened {
 }
 
 impl Certificate {
-    /// The version that this build writes.
-    pub const VERSION: u32 = 1;
+    /// The version that this build writes. Version 1 had no rigor, judging and rates; it is read as a quick one.
+    pub const VERSION: u32 = 2;
 
     /// How it ended.
     pub fn screened(&self) -> Screened {
         if self.certified { Screened::Certified } else { Screened::Rejected }
     }
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn before_rigor() -> Rigor {
+    Rigor::Quick
 }

@@ -46,4 +46,6 @@ pub enum Profile {
     Plain,
     /// `plain` and NET_ADMIN, in a network namespace of its own.
     Net,
+    /// What the engine gives by itself, set-user-id programs included: for tasks of other makers, which count on it.
+    Stock,
 }

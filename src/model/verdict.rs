@@ -88,6 +88,11 @@ impl Verdict {
         Self { outcome, cause: cause.into(), checks: Vec::new() }
     }
 
+    /// Whether it says anything about the solver.
+    pub fn is_judged(&self) -> bool {
+        matches!(self.outcome, Outcome::Pass | Outcome::Fail)
+    }
+
     /// Whether the reward is 1.
     pub fn passed(&self) -> bool {
         self.outcome == Outcome::Pass

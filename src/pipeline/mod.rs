@@ -5,6 +5,7 @@
 mod clock;
 mod error;
 mod event;
+mod examine;
 mod gather;
 mod publish;
 mod read;
@@ -15,10 +16,11 @@ mod workshop;
 
 pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
+pub use examine::{ExamineError, Examined, Ring, examine, task_directories};
 pub use gather::{Gathered, gather};
 pub use publish::{publish, trajectory_json};
 pub use read::{audit_store, export_store, publish_audit};
 pub use rehearse::{Play, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};
-pub use unit::{DRAFT, Ended, FiledDraft, UNIT, UnitRecord, certify, file_draft, unit};
+pub use unit::{DRAFT, Ended, FiledDraft, UNIT, UnitOptions, UnitRecord, certify, file_draft, unit};
 pub use workshop::{Workshop, WorkshopError};

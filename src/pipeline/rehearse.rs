@@ -10,7 +10,7 @@ use super::unit::{FiledDraft, certify, file_draft};
 use super::workshop::Workshop;
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals};
 use crate::author::Recipe;
-use crate::model::{Blueprint, Certificate, FailureMode, Screened, ShellOutcome};
+use crate::model::{Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome};
 use crate::rollout::{Judged, RolloutError, RolloutLog, episode};
 use crate::verify::{Filed, Lab, LabError};
 
@@ -40,11 +40,16 @@ impl Play {
 }
 
 /// Screens the draft of `blueprint` and plays its expert in every way.
-pub async fn rehearse(lab: &Lab<'_>, workshop: &Workshop, blueprint: &Blueprint) -> Result<Rehearsal, Fault> {
+pub async fn rehearse(
+    lab: &Lab<'_>,
+    workshop: &Workshop,
+    blueprint: &Blueprint,
+    rigor: Rigor,
+) -> Result<Rehearsal, Fault> {
     let filed_draft = file_draft(workshop, lab.store, blueprint, None)?;
     let filed = Filed::new(&filed_draft.draft.task, filed_draft.environment_digest.clone())?;
     let quiet = |_: Event| {};
-    let (_, certificate) = certify(lab, workshop, &filed_draft, &filed, &quiet).await?;
+    let (_, certificate) = certify(lab, workshop, &filed_draft, &filed, rigor, &quiet).await?;
     let mut rehearsal = Rehearsal {
         problems: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
         plays: Vec::new(),

@@ -31,12 +31,9 @@ const ENGINE_GONE_AFTER: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub shard: Shard,
-    /// Rollouts of each certified task.
-    pub attempts: u32,
+    pub unit: UnitOptions,
     /// Trials at once.
     pub slots: u32,
-    /// Where task images are pushed to, if anywhere.
-    pub image_prefix: Option<String>,
     pub export: ExportOptions,
 }
 
@@ -116,10 +113,10 @@ async fn one<'a>(
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
     let result =
-        unit(lab, workshop, blueprint, options.attempts, options.image_prefix.as_deref(), events).await;
+        unit(lab, workshop, blueprint, &options.unit, events).await;
     let result = match result {
         Ok(ended) => {
-            publish_unit(store, &ended, options.image_prefix.as_deref()).map(|()| ended).map_err(Fault::from)
+            publish_unit(store, &ended, options.unit.image_prefix.as_deref()).map(|()| ended).map_err(Fault::from)
         }
         Err(fault) => Err(fault),
     };

@@ -10,8 +10,9 @@ use super::event::{Event, EventSink};
 use super::workshop::Workshop;
 use crate::author::{AuthorError, draft};
 use crate::harbor::{WriteError, write_task};
+use crate::lint::lint_draft;
 use crate::model::{
-    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Screened, Task, TrajectoryRecord,
+    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Rigor, Screened, Task, TrajectoryRecord,
     environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
@@ -52,6 +53,17 @@ pub struct FiledDraft {
     pub key: Key,
     pub directory: FileTree,
     pub environment_digest: String,
+}
+
+/// What is done with each blueprint.
+#[derive(Clone, Debug)]
+pub struct UnitOptions {
+    /// Rollouts of each certified task.
+    pub attempts: u32,
+    /// How much its verifier is tried.
+    pub rigor: Rigor,
+    /// Where task images are pushed to, if anywhere.
+    pub image_prefix: Option<String>,
 }
 
 /// Renders a blueprint's draft, or remembers it.
@@ -97,20 +109,19 @@ pub async fn unit(
     lab: &Lab<'_>,
     workshop: &Workshop,
     blueprint: &Blueprint,
-    attempts: u32,
-    image_prefix: Option<&str>,
+    options: &UnitOptions,
     events: EventSink<'_>,
 ) -> Result<Ended, Fault> {
     let started = Instant::now();
-    let filed_draft = file_draft(workshop, lab.store, blueprint, image_prefix)?;
+    let filed_draft = file_draft(workshop, lab.store, blueprint, options.image_prefix.as_deref())?;
     let draft = &filed_draft.draft;
     let task = draft.task.name.to_string();
     let filed = Filed::new(&draft.task, filed_draft.environment_digest.clone())?;
-    let (certificate_key, certificate) = certify(lab, workshop, &filed_draft, &filed, events).await?;
+    let (certificate_key, certificate) = certify(lab, workshop, &filed_draft, &filed, options.rigor, events).await?;
     let rollouts = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
-            let runs = (0..attempts).map(|attempt| {
+            let runs = (0..options.attempts).map(|attempt| {
                 let (filed, certificate, task) = (&filed, &certificate, &task);
                 async move {
                     let key = rollout(lab, &workshop.prompts, draft, filed, certificate, attempt).await?;
@@ -144,16 +155,19 @@ pub async fn certify(
     workshop: &Workshop,
     filed_draft: &FiledDraft,
     filed: &Filed<'_>,
+    rigor: Rigor,
     events: EventSink<'_>,
 ) -> Result<(Key, Certificate), Fault> {
     let started = Instant::now();
-    let rules: Vec<_> = workshop.rules.iter().map(|rule| &rule.id).collect();
+    let findings = lint_draft(&workshop.rules, &filed_draft.directory, &filed_draft.draft);
     let input = serde_json::json!({
         "draft": filed_draft.key,
         "task": filed.identity,
         "environment": filed.environment_digest,
         "directory": crate::model::task_digest(&filed_draft.directory),
-        "rules": rules,
+        "findings": findings,
+        "gear": workshop.gear.digest(),
+        "rigor": rigor,
         "tool": env!("CARGO_PKG_VERSION"),
     });
     let key = key(SCREEN, &input)?;
@@ -162,7 +176,8 @@ pub async fn certify(
         None => {
             events(Event::Started { task: filed.task.name.to_string() });
             let certificate =
-                screen(lab, &workshop.rules, &filed_draft.draft, filed, &filed_draft.directory).await?;
+                screen(lab, &workshop.gear, &filed_draft.draft, filed, &filed_draft.directory, &findings, rigor)
+                    .await?;
             lab.store.put(SCREEN, &key, &certificate)?;
             certificate
         }

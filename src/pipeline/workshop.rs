@@ -7,7 +7,9 @@ use crate::assets::Assets;
 use crate::author::{AuthorError, Kit, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
 use crate::model::{DomainId, RecipeId};
-use crate::screen::{LintError, Rule, rules};
+use crate::lint::{Attack, AttackError, Kind, LintError, Rules, attacks};
+use crate::mutate::{VariantError, variants};
+use crate::screen::{Exploit, Gear};
 
 /// Loaded and checked assets.
 #[derive(Debug)]
@@ -15,7 +17,8 @@ pub struct Workshop {
     pub domains: BTreeMap<DomainId, DomainSpec>,
     pub recipes: BTreeMap<RecipeId, Recipe>,
     pub kit: Kit,
-    pub rules: Vec<Rule>,
+    pub rules: Rules,
+    pub gear: Gear,
     pub prompts: Prompts,
 }
 
@@ -29,6 +32,10 @@ pub enum WorkshopError {
     #[error(transparent)]
     Lint(#[from] LintError),
     #[error(transparent)]
+    Attack(#[from] AttackError),
+    #[error(transparent)]
+    Variant(#[from] VariantError),
+    #[error(transparent)]
     Prompts(#[from] PromptsError),
 }
 
@@ -41,8 +48,23 @@ impl Workshop {
             domains,
             recipes,
             kit: Kit::load(assets)?,
-            rules: rules(assets)?,
+            rules: Rules::load(assets)?,
+            gear: Gear { attacks: attacks(assets)?.into_iter().filter_map(exploit).collect(), variants: variants(assets)? },
             prompts: Prompts::load(assets)?,
         })
+    }
+}
+
+/// The attacks that are executed; the others are patterns, which linting looks for.
+fn exploit(attack: Attack) -> Option<Exploit> {
+    match attack.kind {
+        Kind::Execute { script, alone } => Some(Exploit {
+            id: attack.id,
+            name: attack.name,
+            script,
+            alone,
+            stopped_by: attack.stopped_by.unwrap_or_default(),
+        }),
+        Kind::Scan(_) | Kind::Trace(_) => None,
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::docker::DockerEngine;
 use super::process::ProcessContainer;
-use super::{EngineError, Image, SandboxError};
+use super::{Change, EngineError, Image, SandboxError};
 
 /// The engine's name for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +45,16 @@ impl Container {
         match &self.engine {
             Backend::Docker(docker) => docker.why_lost(&self.id, wire).await,
             Backend::Process(process) => process.why_lost(wire).await,
+        }
+    }
+
+    /// What differs from its image.
+    pub(super) async fn changes(&self) -> Result<Vec<Change>, EngineError> {
+        match &self.engine {
+            Backend::Docker(docker) => docker.changes(&self.id).await,
+            Backend::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "list changes" })
+            }
         }
     }
 

@@ -2,7 +2,10 @@
 
 use super::docker::DockerEngine;
 use super::process::ProcessEngine;
-use super::{CleanScope, EngineError, Image, ImageError, ImageSpec, LaunchSpec, Removed, Sandbox};
+use super::{
+    CleanScope, EngineError, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile, Removed,
+    Sandbox,
+};
 
 /// Where sandboxes live. Cheap to clone; clones share everything.
 ///
@@ -43,6 +46,38 @@ impl Engine {
         match self {
             Self::Docker(docker) => docker.ensure_image(spec).await,
             Self::Process(process) => Ok(process.image(spec)),
+        }
+    }
+
+    /// The image for `spec`, built once more from nothing; it goes with the returned value.
+    pub async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
+        match self {
+            Self::Docker(docker) => docker.rebuild_image(spec).await,
+            Self::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "rebuild an image" }.into())
+            }
+        }
+    }
+
+    /// What containers of `image` start with.
+    pub async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
+        match self {
+            Self::Docker(docker) => docker.image_config(image).await,
+            Self::Process(_) => Ok(ImageConfig { env: Vec::new(), workdir: "/".to_owned() }),
+        }
+    }
+
+    /// Regular files of `image` whose size is one of `sizes`, from every layer, also those that a later one deletes.
+    pub async fn layer_files(
+        &self,
+        image: &Image,
+        sizes: &std::collections::BTreeSet<u64>,
+    ) -> Result<Vec<LayerFile>, EngineError> {
+        match self {
+            Self::Docker(docker) => docker.layer_files(image, sizes).await,
+            Self::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "read an image's layers" })
+            }
         }
     }
 

@@ -36,5 +36,5 @@ pub use process::ProcessEngine;
 pub use pty::{Pty, PtyEvent, PtyInput, PtySize};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;
-pub use spec::{CleanScope, ImageSpec, LaunchSpec, Network, Preload, Removed};
+pub use spec::{CleanScope, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed};
 pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};

@@ -13,7 +13,7 @@ use super::connection::{Closed, Connection, Operation};
 use super::container::Container;
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
-use super::stopped::Stopped;
+use super::stopped::{Change, Stopped};
 use super::{
     ContainerId, EngineError, ExecLimit, GetError, Process, ProcessOutcome, ProcessResult, SandboxError,
     ShellResult,
@@ -195,6 +195,11 @@ impl Sandbox {
     /// The folder in which the shell starts. The process engine has no `/app`, so this is what callers ask.
     pub fn workdir(&self) -> &str {
         &self.workdir
+    }
+
+    /// What differs from the image right now. The guest's own mount point is left out.
+    pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
+        self.container.changes().await
     }
 
     /// Kills every process at once; the files stay until the result is dropped.

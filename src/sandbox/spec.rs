@@ -17,6 +17,23 @@ pub struct ImageSpec<'a> {
     pub timeout: Duration,
 }
 
+/// What an image says about the containers made from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageConfig {
+    /// Names and values, in the image's order.
+    pub env: Vec<(String, String)>,
+    /// Absolute; `/` unless the image names one.
+    pub workdir: String,
+}
+
+/// A regular file of one of an image's layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerFile {
+    /// Absolute.
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
 /// A container to be started.
 #[derive(Clone, Debug)]
 pub struct LaunchSpec<'a> {
@@ -32,12 +49,14 @@ pub struct LaunchSpec<'a> {
     pub preload: Vec<Preload>,
 }
 
-/// What a container can reach. No container of ours reaches the outside.
+/// What a container can reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     /// Loopback only.
     #[default]
     None,
+    /// The engine's usual network, with the outside behind it: only for tasks of other makers that declare it.
+    Public,
     /// The network namespace of another container of ours.
     Of(ContainerId),
 }

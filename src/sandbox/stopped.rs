@@ -62,12 +62,7 @@ impl Stopped {
 
     /// What differs from the image, deletions among it. The guest's own mount point is left out.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
-        match &self.container.engine {
-            Backend::Docker(docker) => docker.changes(&self.container.id).await,
-            Backend::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "list changes" })
-            }
-        }
+        self.container.changes().await
     }
 
     /// An image of the present state, which lives as long as the returned value and its clones.

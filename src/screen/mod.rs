@@ -1,13 +1,168 @@
-//! Screening: the table of trials that a draft must survive, cheapest rows first.
+//! Screening: the table of trials that a task must survive, cheapest rows first.
 //!
-//! Admission is computed from trial records alone. A draft that does not build, is passed by doing nothing, or fails its
+//! Admission is computed from trial records alone. A task that does not build, is passed by doing nothing, or fails its
 //! own reference is rejected at once; all other rows run even when one of them fails, so that a rejection names
-//! everything that is wrong.
+//! everything that is wrong. Static findings explain and rank; only those that make a trial impossible reject a task of
+//! another maker.
 
-mod cuts;
-mod lint;
+mod arena;
+mod battery;
+mod exam;
+mod forms;
+mod gauntlet;
+mod isolate;
+mod leak;
+mod rates;
+mod soundness;
 mod table;
 
-pub use cuts::{Cut, cuts};
-pub use lint::{Finding, LintError, Rule, Severity, lint, rules};
-pub use table::{SCREEN, screen};
+use crate::harbor::HarborTask;
+use crate::lint::{Finding, Severity};
+use crate::model::{Certificate, Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
+use crate::verify::{Filed, Foreign, ForeignImages, Lab, LabError};
+
+pub use arena::Arena;
+pub use exam::{Exploit, Extent, Only};
+pub use gauntlet::SCREEN;
+
+use exam::Exam;
+use table::Table;
+
+/// What the templates bring against every task.
+#[derive(Clone, Debug, Default)]
+pub struct Gear {
+    pub attacks: Vec<Exploit>,
+    pub variants: Vec<Variant>,
+}
+
+impl Gear {
+    /// Hash over everything in it, for keys.
+    pub fn digest(&self) -> String {
+        let text = format!("{self:?}");
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    }
+}
+
+/// Screens a draft of ours in the clean room. `findings` are those of its directory.
+pub async fn screen(
+    lab: &Lab<'_>,
+    gear: &Gear,
+    draft: &Draft,
+    filed: &Filed<'_>,
+    directory: &FileTree,
+    findings: &[Finding],
+    rigor: Rigor,
+) -> Result<Certificate, LabError> {
+    let ours = Ours { draft: Some(draft), filed, digest: crate::model::task_digest(directory) };
+    screen_ours(lab, gear, &ours, findings, Extent::of(rigor), &Only::All).await
+}
+
+/// A task that termsmith wrote, with what its author knows beyond the directory, if the author is at hand.
+#[derive(Clone, Debug)]
+pub struct Ours<'a> {
+    pub draft: Option<&'a Draft>,
+    pub filed: &'a Filed<'a>,
+    /// Harbor's digest of the directory.
+    pub digest: String,
+}
+
+/// Screens a task of ours in the clean room.
+pub async fn screen_ours(
+    lab: &Lab<'_>,
+    gear: &Gear,
+    ours: &Ours<'_>,
+    findings: &[Finding],
+    extent: Extent,
+    only: &Only,
+) -> Result<Certificate, LabError> {
+    let task = ours.filed.task;
+    let mut table = Table::default();
+    lint_rows(findings, only, &mut table);
+    if !table.rejected() {
+        match lab.build(ours.filed).await? {
+            Ok(()) => table.row(RowKind::Build, "1", true, ""),
+            Err(log) => table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}")),
+        }
+    }
+    let none: &[WrongSolution] = &[];
+    let exam = Exam {
+        name: task.name.to_string(),
+        digest: ours.digest.clone(),
+        environment_digest: ours.filed.environment_digest.clone(),
+        arena: Arena::CleanRoom(ours.filed),
+        solution: Some(&task.solution),
+        second: ours.draft.map(|draft| &draft.second),
+        wrong: ours.draft.map_or(none, |draft| &draft.wrong),
+        variants: ours.draft.map_or_else(|| unconditional(gear), |draft| draft.variants.clone()),
+        attacks: &gear.attacks,
+        instruction: &task.instruction,
+        tests: &task.tests,
+    };
+    gauntlet::run(lab, &exam, extent, only, table).await
+}
+
+/// Screens a task of any maker as it declares to be judged.
+pub async fn screen_in_place(
+    lab: &Lab<'_>,
+    gear: &Gear,
+    directory: &HarborTask,
+    task: &Foreign,
+    findings: &[Finding],
+    extent: Extent,
+    only: &Only,
+) -> Result<Certificate, LabError> {
+    let mut table = Table::default();
+    lint_rows(findings, only, &mut table);
+    let tests = crate::verify::tests_of(task);
+    let images = if table.rejected() { None } else { build_in_place(lab, task, &tests, &mut table).await? };
+    // Without an image no row asks for one.
+    let images = images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
+    let exam = Exam {
+        name: task.name.clone(),
+        digest: task.digest.clone(),
+        environment_digest: task.environment_digest.clone(),
+        arena: Arena::InPlace { task, images: &images },
+        solution: task.solution(),
+        second: None,
+        wrong: &[],
+        variants: unconditional(gear),
+        attacks: &gear.attacks,
+        instruction: directory.instruction().unwrap_or_default(),
+        tests: &tests,
+    };
+    gauntlet::run(lab, &exam, extent, only, table).await
+}
+
+async fn build_in_place(
+    lab: &Lab<'_>,
+    task: &Foreign,
+    tests: &FileTree,
+    table: &mut Table,
+) -> Result<Option<ForeignImages>, LabError> {
+    match lab.foreign_images(task, tests).await? {
+        Ok(images) => {
+            table.row(RowKind::Build, "1", true, "");
+            Ok(Some(images))
+        }
+        Err(log) => {
+            table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}"));
+            Ok(None)
+        }
+    }
+}
+
+fn lint_rows(findings: &[Finding], only: &Only, table: &mut Table) {
+    let counted = || findings.iter().filter(|finding| finding.suppressed.is_none());
+    if counted().next().is_none() {
+        table.row(RowKind::Lint, "all rules", true, "");
+    }
+    for finding in counted() {
+        let note = format!("{}: {} ({})", finding.place(), finding.message, finding.hint);
+        let asked_for = matches!(only, Only::Rows(_)) && only.wants_row(RowKind::Lint, &finding.rule) && only.wants(RowKind::Lint);
+        table.row(RowKind::Lint, &finding.rule, finding.severity != Severity::Error && !asked_for, &note);
+    }
+}
+
+fn unconditional(gear: &Gear) -> Vec<Variant> {
+    gear.variants.iter().filter(|variant| !variant.conditional).cloned().collect()
+}

@@ -1,166 +1,54 @@
-//! The rows, and how each is judged.
+//! The rows of a certificate, and what each says when it is not as it must be.
 
-use futures_util::future::join_all;
+use crate::model::{Check, CheckClass, Outcome, RejectReason, Row, RowKind, Verdict};
+use crate::verify::{Act, Condition};
 
-use super::cuts::cuts;
-use super::lint::{Rule, Severity, lint};
-use crate::model::{
-    Certificate, Check, CheckClass, Draft, File, FileTree, Outcome, RejectReason, RelPath, Row, RowKind,
-    Verdict,
-};
-use crate::store::Stage;
-use crate::verify::{Act, Filed, Lab, LabError};
-
-/// Bump when the table changes: certificates of the old table are then made anew.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 1 };
-
-/// References that must pass, each in fresh containers.
-const REFERENCES: u32 = 2;
-
-/// What a row's trial must end with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expect {
+/// What a trial must end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expect {
     Pass,
     Fail,
-    /// Fail, unless it left the very state that this passing trial left.
+    /// Fail, unless it left the very state that the reference leaves.
     FailUnlessEqual,
 }
 
-struct Planned<'a> {
-    kind: RowKind,
-    name: String,
-    act: Act<'a>,
-    repeat: u32,
-    expect: Expect,
+/// A trial to be made, and its row.
+#[derive(Clone, Debug)]
+pub(super) struct Planned<'a> {
+    pub(super) kind: RowKind,
+    pub(super) name: String,
+    pub(super) act: Act<'a>,
+    pub(super) condition: Condition,
+    pub(super) repeat: u32,
+    pub(super) expect: Expect,
     /// What a rejection says of it.
-    about: String,
+    pub(super) about: String,
 }
 
-/// Screens a draft. `directory` is its Harbor directory, `rules` the static rules.
-pub async fn screen(
-    lab: &Lab<'_>,
-    rules: &[Rule],
-    draft: &Draft,
-    filed: &Filed<'_>,
-    directory: &FileTree,
-) -> Result<Certificate, LabError> {
-    let mut table = Table { rows: Vec::new(), checks: Vec::new(), reasons: Vec::new() };
-    table.lint(rules, directory, draft);
-    if !table.rejected() {
-        match lab.build(filed).await? {
-            Ok(()) => table.row(RowKind::Build, "1", true, ""),
-            Err(log) => table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}")),
-        }
-    }
-    if !table.rejected() {
-        let (untouched, _) = lab.trial(filed, Act::Nothing, 0).await?;
-        table.untouched(&untouched.verdict);
-    }
-    let mut reference_state = None;
-    if !table.rejected() {
-        let planned = reference(draft, 1);
-        let (record, log) = lab.trial(filed, planned.act, planned.repeat).await?;
-        reference_state = log.state;
-        table.trial(&planned, &record.verdict, false);
-    }
-    if !table.rejected() {
-        let scripts: Vec<_> = cuts(draft.task.solution.text("solve.sh").unwrap_or_default())
-            .into_iter()
-            .map(|cut| (format!("{} of {}", cut.kept, cut.of), with_script(&draft.task.solution, cut.script)))
-            .collect();
-        let planned = rest(draft, &scripts);
-        let trials = planned.iter().map(|row| lab.trial(filed, row.act, row.repeat));
-        // All are waited for, so that a drained run commits what was under way.
-        let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-        for (row, (record, log)) in planned.iter().zip(ended) {
-            let equal = log.state.is_some() && log.state == reference_state;
-            table.trial(row, &record.verdict, equal);
-        }
-    }
-    Ok(Certificate {
-        version: Certificate::VERSION,
-        task: draft.task.name.to_string(),
-        task_digest: crate::model::task_digest(directory),
-        environment_digest: filed.environment_digest.clone(),
-        tool: env!("CARGO_PKG_VERSION").to_owned(),
-        certified: !table.rejected(),
-        rows: table.rows,
-        checks: table.checks,
-        reasons: table.reasons,
-    })
-}
-
-fn reference(draft: &Draft, number: u32) -> Planned<'_> {
-    Planned {
-        kind: RowKind::Reference,
-        name: number.to_string(),
-        act: Act::Solve(&draft.task.solution),
-        repeat: number,
-        expect: Expect::Pass,
-        about: "the reference solution".to_owned(),
-    }
-}
-
-fn rest<'a>(draft: &'a Draft, cuts: &'a [(String, FileTree)]) -> Vec<Planned<'a>> {
-    let mut rows: Vec<_> = (2..=REFERENCES).map(|number| reference(draft, number)).collect();
-    rows.push(Planned {
-        kind: RowKind::SecondSolution,
-        name: "1".to_owned(),
-        act: Act::Solve(&draft.second),
-        repeat: 0,
-        expect: Expect::Pass,
-        about: "the second solution".to_owned(),
-    });
-    rows.extend(draft.wrong.iter().map(|wrong| Planned {
-        kind: RowKind::WrongSolution,
-        name: wrong.name.clone(),
-        act: Act::Solve(&wrong.files),
-        repeat: 0,
-        expect: Expect::Fail,
-        about: format!("a solution that {}", wrong.why),
-    }));
-    rows.extend(cuts.iter().map(|(name, files)| Planned {
-        kind: RowKind::TruncatedSolution,
-        name: name.clone(),
-        act: Act::Solve(files),
-        repeat: 0,
-        expect: Expect::FailUnlessEqual,
-        about: format!("the reference cut after {name} statements"),
-    }));
-    rows
-}
-
-fn with_script(solution: &FileTree, script: String) -> FileTree {
-    let mut files = solution.clone();
-    if let Ok(path) = RelPath::new("solve.sh") {
-        files.insert(path, File::script(script));
-    }
-    files
-}
-
-struct Table {
-    rows: Vec<Row>,
-    checks: Vec<Check>,
-    reasons: Vec<RejectReason>,
+/// Rows so far, and why they reject.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+    pub(super) checks: Vec<Check>,
+    pub(super) reasons: Vec<RejectReason>,
 }
 
 impl Table {
-    fn rejected(&self) -> bool {
+    pub(super) fn rejected(&self) -> bool {
         !self.reasons.is_empty()
     }
 
-    fn row(&mut self, kind: RowKind, name: &str, ok: bool, note: &str) {
-        self.push(Row {
-            kind,
-            name: name.to_owned(),
-            outcome: None,
-            passed_of: None,
-            ok,
-            note: note.to_owned(),
-        });
+    /// Adds a row without a trial.
+    pub(super) fn row(&mut self, kind: RowKind, name: &str, ok: bool, note: &str) {
+        self.push(plain(kind, name, ok, note));
     }
 
-    fn push(&mut self, row: Row) {
+    /// Adds a row that says nothing, and why.
+    pub(super) fn skipped(&mut self, kind: RowKind, name: &str, why: &str) {
+        self.push(Row { counts: false, ..plain(kind, name, true, why) });
+    }
+
+    pub(super) fn push(&mut self, row: Row) {
         if !row.ok {
             let (kind, name, message) = (row.kind, row.name.clone(), row.note.clone());
             self.reasons.push(RejectReason { kind, name, message });
@@ -168,18 +56,8 @@ impl Table {
         self.rows.push(row);
     }
 
-    fn lint(&mut self, rules: &[Rule], directory: &FileTree, draft: &Draft) {
-        let findings = lint(rules, directory, draft);
-        if findings.is_empty() {
-            self.row(RowKind::Lint, "all rules", true, "");
-        }
-        for finding in findings {
-            let note = format!("{}: {}", finding.place, finding.message);
-            self.row(RowKind::Lint, &finding.rule, finding.severity == Severity::Warning, &note);
-        }
-    }
-
-    fn untouched(&mut self, verdict: &Verdict) {
+    /// The trial in which nothing was done; it classes the checks.
+    pub(super) fn untouched(&mut self, verdict: &Verdict) {
         let classed = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
         let checks = verdict.checks.iter();
         self.checks = checks
@@ -193,15 +71,19 @@ impl Table {
         self.push(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), note));
     }
 
-    fn trial(&mut self, planned: &Planned<'_>, verdict: &Verdict, equal_to_reference: bool) {
-        let fails = verdict.outcome == Outcome::Fail || verdict.outcome == Outcome::Timeout;
+    /// A planned trial that has ended. `equal` says that it left the reference's final state.
+    pub(super) fn trial(&mut self, planned: &Planned<'_>, verdict: &Verdict, equal: bool) {
+        let unless_equal = planned.expect == Expect::FailUnlessEqual;
+        if unless_equal && equal {
+            let note = "leaves the reference's final state".to_owned();
+            let row = trial_row(planned.kind, &planned.name, verdict, true, note);
+            self.push(Row { counts: false, ..row });
+            return;
+        }
         let (ok, note) = match planned.expect {
             Expect::Pass if verdict.passed() => (true, String::new()),
             Expect::Pass => (false, format!("{} does not pass: {}", planned.about, why(verdict))),
-            Expect::FailUnlessEqual if equal_to_reference => {
-                (true, "leaves the reference's final state; not counted".to_owned())
-            }
-            Expect::Fail | Expect::FailUnlessEqual if fails => (true, String::new()),
+            Expect::Fail | Expect::FailUnlessEqual if fails(verdict) => (true, String::new()),
             Expect::Fail | Expect::FailUnlessEqual if verdict.passed() => {
                 (false, format!("{} passes every check", planned.about))
             }
@@ -213,15 +95,34 @@ impl Table {
     }
 }
 
-fn trial_row(kind: RowKind, name: &str, verdict: &Verdict, ok: bool, note: String) -> Row {
+/// Whether a verdict gives no reward, and is one.
+pub(super) fn fails(verdict: &Verdict) -> bool {
+    matches!(verdict.outcome, Outcome::Fail | Outcome::Timeout)
+}
+
+/// A row of a trial.
+pub(super) fn trial_row(kind: RowKind, name: &str, verdict: &Verdict, ok: bool, note: String) -> Row {
     let passed = verdict.checks.iter().filter(|check| check.passed).count();
     let passed_of = (!verdict.checks.is_empty()).then(|| {
         (u32::try_from(passed).unwrap_or(u32::MAX), u32::try_from(verdict.checks.len()).unwrap_or(u32::MAX))
     });
-    Row { kind, name: name.to_owned(), outcome: Some(verdict.outcome), passed_of, ok, note }
+    Row { outcome: Some(verdict.outcome), passed_of, ..plain(kind, name, ok, &note) }
 }
 
-fn why(verdict: &Verdict) -> String {
+fn plain(kind: RowKind, name: &str, ok: bool, note: &str) -> Row {
+    Row {
+        kind,
+        name: name.to_owned(),
+        outcome: None,
+        passed_of: None,
+        ok,
+        counts: true,
+        note: note.to_owned(),
+    }
+}
+
+/// The failed checks, or the cause where there are none.
+pub(super) fn why(verdict: &Verdict) -> String {
     let failed: Vec<_> =
         verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
     if failed.is_empty() { verdict.cause.clone() } else { format!("{} fail", failed.join(", ")) }

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::trial::{Act, TrialLog, run_trial};
-use crate::model::{FileTree, Key, ShellOutcome, Task, Verdict, canonical_json, task_digest};
+use super::act::Act;
+use super::condition::Condition;
+use super::trial::{Trial, TrialLog, run_trial};
+use crate::model::{Key, ShellOutcome, Task, Verdict, canonical_json};
 use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
@@ -69,6 +71,9 @@ pub struct TrialRecord {
     pub verdict: Verdict,
     /// How the script ended; `None` when nothing was done.
     pub exit: Option<ShellOutcome>,
+    /// How each of several scripts ended, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<(String, ShellOutcome)>,
 }
 
 /// A committed build.
@@ -126,30 +131,42 @@ impl Lab<'_> {
         &self,
         filed: &Filed<'_>,
         act: Act<'_>,
+        condition: Condition,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), LabError> {
-        let act_digest = match act {
-            Act::Nothing => None,
-            Act::Solve(files) => Some(files_digest(files)),
-        };
         let input = serde_json::json!({
             "task": filed.identity,
             "environment": filed.environment_digest,
-            "act": act_digest,
+            "act": act.identity(),
+            "condition": condition,
             "repeat": repeat,
         });
-        let key = key(TRIAL, &input)?;
+        self.committed(&input, || async {
+            let image = match condition {
+                Condition::Rebuilt => self.rebuilt(filed).await?,
+                _ => self.image(filed).await?,
+            };
+            run_trial(self.engine.get().await?, &image, filed.task, act, condition).await
+        })
+        .await
+    }
+
+    /// Runs a trial and commits it under `input`, or remembers it.
+    pub(super) async fn committed<F>(
+        &self,
+        input: &serde_json::Value,
+        run: impl FnMut() -> F,
+    ) -> Result<(TrialRecord, TrialLog), LabError>
+    where
+        F: Future<Output = Result<Trial, EngineError>>,
+    {
+        let key = key(TRIAL, input)?;
         if let Some(found) = self.recall::<TrialRecord, TrialLog>(TRIAL, &key)? {
             return Ok(found);
         }
         let _slot = self.slot().await?;
-        let trial = self
-            .retry(|| async {
-                let image = self.image(filed).await?;
-                run_trial(self.engine.get().await?, &image, filed.task, act).await
-            })
-            .await?;
-        let record = TrialRecord { verdict: trial.verdict, exit: trial.exit };
+        let trial = self.retry(run).await?;
+        let record = TrialRecord { verdict: trial.verdict, exit: trial.exit, ended: trial.ended };
         self.commit(TRIAL, &key, &record, &trial.log)?;
         Ok((record, trial.log))
     }
@@ -212,13 +229,18 @@ impl Lab<'_> {
         attempt().await
     }
 
+    /// The task's image once more, from nothing.
+    async fn rebuilt(&self, filed: &Filed<'_>) -> Result<Image, EngineError> {
+        match self.engine.get().await?.rebuild_image(&image_spec(filed)).await {
+            Ok(image) => Ok(image),
+            Err(ImageError::Engine(error)) => Err(error),
+            // It was built before from the same text, so that it cannot be now is the mirror's doing.
+            Err(failed) => Err(build_failure(failed.to_string())),
+        }
+    }
+
     async fn ensure_image(&self, filed: &Filed<'_>) -> Result<Result<Image, String>, EngineError> {
-        let spec = ImageSpec {
-            digest: &filed.environment_digest,
-            context: &filed.task.environment,
-            timeout: Duration::from_secs(filed.task.limits.build_timeout_sec.into()),
-        };
-        match self.engine.get().await?.ensure_image(&spec).await {
+        match self.engine.get().await?.ensure_image(&image_spec(filed)).await {
             Ok(image) => Ok(Ok(image)),
             Err(ImageError::Build { log }) => Ok(Err(log)),
             Err(ImageError::Engine(error)) => Err(error),
@@ -244,8 +266,12 @@ fn build_failure(message: String) -> EngineError {
     EngineError::Transport { action: "build the image", message }
 }
 
-fn files_digest(files: &FileTree) -> String {
-    task_digest(files)
+fn image_spec<'a>(filed: &'a Filed<'_>) -> ImageSpec<'a> {
+    ImageSpec {
+        digest: &filed.environment_digest,
+        context: &filed.task.environment,
+        timeout: Duration::from_secs(filed.task.limits.build_timeout_sec.into()),
+    }
 }
 
 fn tail(log: &str) -> String {

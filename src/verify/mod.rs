@@ -8,15 +8,28 @@
 //! 4. The checks run in the pristine container, and their results come back as a file that the solver never could touch
 //!    ([`results`]).
 
+mod act;
+mod condition;
+mod foreign;
+mod in_place;
 mod lab;
+mod lab_foreign;
+mod outline;
 mod relay;
 mod results;
+mod reward;
 mod room;
 mod subject;
 mod trial;
 
+pub use act::{Act, NOT_APPLICABLE, NamedScript};
+pub use condition::{Condition, clock_can_move};
+pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
+pub use in_place::{ForeignImages, run_in_place, tests_of};
 pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
+pub use outline::{Outline, Trace, state_of, well_formed};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
+pub use reward::{RewardError, is_full, parse_reward};
 pub use room::{Judged, VerifierLog, judge};
 pub use subject::{Carried, SubjectError, SubjectLimits, carry};
-pub use trial::{Act, SANDBOX_LOST, Trial, TrialLog, run_trial};
+pub use trial::{SANDBOX_LOST, Trial, TrialLog, run_trial};

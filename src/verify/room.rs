@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::condition::Condition;
+use super::outline::Outline;
 use super::relay;
 use super::results::parse_results;
 use super::subject::{Carried, SubjectLimits, carry};
@@ -26,6 +28,8 @@ const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.con
 /// The declared limit is for a machine with nothing else to do. A verdict must not depend on how busy this one is, so only
 /// what takes several times as long is the subject's doing.
 const PATIENCE: u32 = 5;
+/// Any fixed order but the declared one shows whether checks lean on each other; a fixed one can be repeated.
+const SHUFFLE_SEED: &str = "1";
 /// Larger archives are uploaded by the engine, which has no limit.
 const MAX_UNPACKED: usize = 8 << 20;
 /// Time that a service gets to come up.
@@ -37,6 +41,7 @@ pub struct Judged {
     pub verdict: Verdict,
     /// Hash of the subject's final state; equal states have equal hashes.
     pub state: Option<String>,
+    pub outline: Outline,
     pub log: VerifierLog,
 }
 
@@ -59,10 +64,21 @@ pub async fn judge(
     task: &Task,
     sandbox: Sandbox,
 ) -> Result<Judged, EngineError> {
+    judge_under(engine, image, task, sandbox, Condition::Ordinary).await
+}
+
+/// [`judge`], with the verifier under `condition` too.
+pub(super) async fn judge_under(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    sandbox: Sandbox,
+    condition: Condition,
+) -> Result<Judged, EngineError> {
     let started = Instant::now();
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
-    let mut judged = judge_stopped(engine, image, task, stopped, mounted).await?;
+    let mut judged = judge_stopped(engine, image, task, stopped, mounted, condition).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
     Ok(judged)
 }
@@ -73,6 +89,7 @@ async fn judge_stopped(
     task: &Task,
     stopped: Stopped,
     mounted: Vec<(String, Vec<u8>)>,
+    condition: Condition,
 ) -> Result<Judged, EngineError> {
     let subject = match read_subject(task, &stopped, mounted).await? {
         Ok(subject) => subject,
@@ -98,22 +115,25 @@ async fn judge_stopped(
         &mut tar,
         tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
     );
-    let verifier = match furnish(engine, &pristine(image, task, network), tar).await {
+    let limits = condition.limits(&task.limits);
+    let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
+    let verifier = match furnish(engine, &spec, tar, condition).await {
         Ok(verifier) => verifier,
         Err(SandboxError::Engine(error)) => return Err(error),
         Err(other) => {
             let verdict = Verdict::without_checks(Outcome::VerifierError, other.to_string());
-            return Ok(Judged { verdict, state: Some(subject.state), log: VerifierLog::default() });
+            let log = VerifierLog::default();
+            return Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log });
         }
     };
     let ran = match &programs {
-        None => run_checks(task, &verifier).await,
+        None => run_checks(task, &verifier, condition).await,
         Some(subject) => {
             let calls = verifier.serve_relay(relay::SOCKET).await;
             match calls {
                 Err(error) => Err(error),
                 Ok(calls) => tokio::select! {
-                    ran = run_checks(task, &verifier) => ran,
+                    ran = run_checks(task, &verifier, condition) => ran,
                     // The relay ends only with the verifier, whose own answer then says why.
                     never = async { relay::serve(calls, subject).await; std::future::pending().await } => never,
                 },
@@ -131,10 +151,15 @@ async fn judge_stopped(
             (Verdict::without_checks(Outcome::VerifierError, lost.to_string()), VerifierLog::default())
         }
     };
-    Ok(Judged { verdict, state: Some(subject.state), log: VerifierLog { dropped: subject.dropped, ..log } })
+    let log = VerifierLog { dropped: subject.dropped, ..log };
+    Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log })
 }
 
-async fn run_checks(task: &Task, verifier: &Sandbox) -> Result<(Verdict, VerifierLog), SandboxError> {
+async fn run_checks(
+    task: &Task,
+    verifier: &Sandbox,
+    condition: Condition,
+) -> Result<(Verdict, VerifierLog), SandboxError> {
     let env = [
         ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
         ("HOME", "/root".to_owned()),
@@ -143,9 +168,15 @@ async fn run_checks(task: &Task, verifier: &Sandbox) -> Result<(Verdict, Verifie
         ("SUBJECT_WORKDIR", task.subject.workdir().to_owned()),
     ];
     let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
+    let shuffle = (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
     let process = Process {
         argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
-        env: env.into_iter().chain(relay).map(|(name, value)| (name.into(), value.into())).collect(),
+        env: env
+            .into_iter()
+            .chain(relay)
+            .chain(shuffle)
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         cwd: "/".to_owned(),
         stdin: Vec::new(),
         timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * PATIENCE,
@@ -258,13 +289,21 @@ fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpe
 }
 
 /// A new container with `tar` unpacked in it.
-async fn furnish(engine: &Engine, spec: &LaunchSpec<'_>, tar: Vec<u8>) -> Result<Sandbox, SandboxError> {
-    if tar.len() > MAX_UNPACKED {
+async fn furnish(
+    engine: &Engine,
+    spec: &LaunchSpec<'_>,
+    tar: Vec<u8>,
+    condition: Condition,
+) -> Result<Sandbox, SandboxError> {
+    let verifier = if tar.len() > MAX_UNPACKED {
         let preload = vec![Preload { dest: "/".to_owned(), tar }];
-        return Ok(engine.launch(&LaunchSpec { preload, ..spec.clone() }).await?);
-    }
-    let verifier = engine.launch(spec).await?;
-    verifier.unpack(tar).await?;
+        engine.launch(&LaunchSpec { preload, ..spec.clone() }).await?
+    } else {
+        let verifier = engine.launch(spec).await?;
+        verifier.unpack(tar).await?;
+        verifier
+    };
+    condition.prepare(&verifier).await?;
     Ok(verifier)
 }
 
@@ -303,6 +342,7 @@ fn failed(cause: String) -> Judged {
     Judged {
         verdict: Verdict::without_checks(Outcome::Fail, cause),
         state: None,
+        outline: Outline::new(),
         log: VerifierLog::default(),
     }
 }

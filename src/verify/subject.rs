@@ -10,6 +10,7 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use super::outline::{Outline, Trace};
 use tar::{Archive, Builder, EntryType, Header};
 
 /// Bounds of what is carried to the verifier.
@@ -52,6 +53,8 @@ pub struct Carried {
     /// Hash over paths, types, modes, sizes, contents and link targets; equal for equal final states. Times are left out,
     /// and so are interpreter caches.
     pub state: String,
+    /// Regular files by their absolute path in the solver's container.
+    pub outline: Outline,
     /// Paths that were left behind, with the reason.
     pub dropped: Vec<String>,
 }
@@ -62,7 +65,12 @@ pub fn carry(
     roots: &[(String, Vec<u8>)],
     limits: &SubjectLimits,
 ) -> Result<Carried, SubjectError> {
-    let mut out = Layout { builder: Builder::new(Vec::new()), state: BTreeMap::new(), dropped: Vec::new() };
+    let mut out = Layout {
+        builder: Builder::new(Vec::new()),
+        state: BTreeMap::new(),
+        outline: Outline::new(),
+        dropped: Vec::new(),
+    };
     let mut left = Left { bytes: limits.bytes, entries: limits.entries };
     for (root, tar) in roots {
         // The engine names entries from the root's last component on.
@@ -81,12 +89,14 @@ pub fn carry(
         hasher.update(facts.as_bytes());
         hasher.update(b"\n");
     }
-    Ok(Carried { tar, state: hasher.finalize().to_hex().to_string(), dropped: out.dropped })
+    let state = hasher.finalize().to_hex().to_string();
+    Ok(Carried { tar, state, outline: out.outline, dropped: out.dropped })
 }
 
 struct Layout {
     builder: Builder<Vec<u8>>,
     state: BTreeMap<PathBuf, String>,
+    outline: Outline,
     dropped: Vec<String>,
 }
 
@@ -145,6 +155,12 @@ fn add_root(
                 header.set_entry_type(EntryType::Regular);
                 header.set_size(content.len() as u64);
                 let facts = format!("file {mode:o} {} {}", content.len(), blake3::hash(&content).to_hex());
+                if !is_cache(&path) {
+                    let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
+                    let absolute = parent.join(&path).to_string_lossy().into_owned();
+                    let trace = Trace::of(&absolute, &content);
+                    out.outline.insert(absolute, trace);
+                }
                 out.builder.append_data(&mut header, &place, content.as_slice()).map_err(damaged)?;
                 facts
             }

@@ -4,34 +4,23 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::room::{VerifierLog, judge};
-use crate::model::{FileTree, Outcome, ShellOutcome, Task, Verdict};
-use crate::sandbox::{Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, SandboxError};
+use super::act::{Act, Stage, perform};
+use super::condition::Condition;
+use super::outline::Outline;
+use super::room::{VerifierLog, judge_under};
+use crate::model::{Outcome, ShellOutcome, Task, Verdict};
+use crate::sandbox::{Engine, EngineError, Image, LaunchSpec, Network, SandboxError};
 
 /// The cause of a verdict on a sandbox that died under its solver. What exactly happened is observed, not committed.
 pub const SANDBOX_LOST: &str = "sandbox_lost";
-/// Where solutions are uploaded, as Harbor's oracle agent does.
-const SOLUTION_DIR: &str = "/solution";
-/// What a solution may print into the log.
-const MAX_LOG: usize = 16 << 10;
-
-/// What is done to the fresh container.
-#[derive(Clone, Copy, Debug)]
-pub enum Act<'a> {
-    /// Nothing at all.
-    Nothing,
-    /// `bash /solution/solve.sh`, with these files uploaded.
-    Solve(&'a FileTree),
-}
-
 /// A finished trial.
 #[derive(Debug)]
 pub struct Trial {
     pub verdict: Verdict,
     /// How the script ended; `None` when nothing was done or the sandbox was lost.
     pub exit: Option<ShellOutcome>,
-    /// Hash of the final state.
-    pub state: Option<String>,
+    /// How each of several scripts ended, by name.
+    pub ended: Vec<(String, ShellOutcome)>,
     pub log: TrialLog,
 }
 
@@ -40,7 +29,11 @@ pub struct Trial {
 pub struct TrialLog {
     /// What the script printed.
     pub output: String,
+    /// Hash of the final state; equal states have equal hashes.
     pub state: Option<String>,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Outline::is_empty")]
+    pub outline: Outline,
     pub verifier: VerifierLog,
     pub seconds: f64,
     pub engine: String,
@@ -52,12 +45,14 @@ pub async fn run_trial(
     image: &Image,
     task: &Task,
     act: Act<'_>,
+    condition: Condition,
 ) -> Result<Trial, EngineError> {
     let started = Instant::now();
+    let limits = condition.limits(&task.limits);
     let sandbox = engine
         .launch(&LaunchSpec {
             image,
-            limits: &task.limits,
+            limits: &limits,
             profile: task.profile,
             network: Network::None,
             workdir: task.subject.workdir(),
@@ -65,16 +60,17 @@ pub async fn run_trial(
             preload: Vec::new(),
         })
         .await?;
-    let acted = match act {
-        Act::Nothing => Ok(None),
-        Act::Solve(files) => solve(task, &sandbox, files).await.map(Some),
+    let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
+    let stage = Stage { workdir: task.subject.workdir(), timeout, env: &[], log: None };
+    let acted = match condition.prepare(&sandbox).await {
+        Ok(()) => perform(act, &sandbox, &stage).await,
+        Err(error) => Err(error),
     };
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
-    let exit = match acted {
-        Ok(None) => None,
-        Ok(Some((outcome, output))) => {
-            log.output = output;
-            Some(outcome)
+    let (exit, ended) = match acted {
+        Ok(acted) => {
+            log.output = acted.output;
+            (acted.exit, acted.ended)
         }
         Err(SandboxError::Engine(error)) => {
             sandbox.destroy().await;
@@ -82,32 +78,29 @@ pub async fn run_trial(
         }
         Err(lost) => {
             sandbox.destroy().await;
-            log.seconds = started.elapsed().as_secs_f64();
-            log.output = lost.to_string();
-            let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
-            return Ok(Trial { verdict, exit: None, state: None, log });
+            return Ok(Trial::lost(&lost, log, started));
         }
     };
-    let judged = judge(engine, image, task, sandbox).await?;
+    let judged = judge_under(engine, image, task, sandbox, condition).await?;
     let mut verdict = judged.verdict;
-    if exit == Some(ShellOutcome::TimedOut) && matches!(verdict.outcome, Outcome::Pass | Outcome::Fail) {
+    let solving = matches!(act, Act::Solve(_));
+    if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
         verdict.outcome = Outcome::Timeout;
         verdict.cause = format!("the solver ran longer than {} s", task.limits.agent_timeout_sec);
     }
-    log.state.clone_from(&judged.state);
+    log.state = judged.state;
+    log.outline = judged.outline;
     log.verifier = judged.log;
     log.seconds = started.elapsed().as_secs_f64();
-    Ok(Trial { verdict, exit, state: judged.state, log })
+    Ok(Trial { verdict, exit, ended, log })
 }
 
-async fn solve(
-    task: &Task,
-    sandbox: &crate::sandbox::Sandbox,
-    files: &FileTree,
-) -> Result<(ShellOutcome, String), SandboxError> {
-    sandbox.put_tree(SOLUTION_DIR, files).await?;
-    let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
-    let command = format!("bash {SOLUTION_DIR}/solve.sh");
-    let done = sandbox.shell(&command, &ExecLimit { timeout, keep: MAX_LOG }).await?;
-    Ok((done.outcome, String::from_utf8_lossy(&done.output).into_owned()))
+impl Trial {
+    /// The sandbox died under its solver.
+    pub(super) fn lost(error: &SandboxError, mut log: TrialLog, started: Instant) -> Self {
+        log.seconds = started.elapsed().as_secs_f64();
+        log.output = error.to_string();
+        let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
+        Self { verdict, exit: None, ended: Vec::new(), log }
+    }
 }

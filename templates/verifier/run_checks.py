@@ -8,6 +8,7 @@ environment nor the working directory can add code.
 import json
 import os
 import pathlib
+import random
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -23,6 +24,9 @@ class Collector:
         self.results = {}
 
     def pytest_collection_modifyitems(self, items):
+        # Screening asks for another order, to see whether checks lean on each other.
+        if seed := os.environ.get("TERMSMITH_SHUFFLE"):
+            random.Random(seed).shuffle(items)
         for item in items:
             self.results[item.name] = {"id": item.name, "passed": False, "message": "did not run"}
 

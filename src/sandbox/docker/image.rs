@@ -16,7 +16,7 @@ use futures_util::StreamExt as _;
 
 use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
-use crate::sandbox::{ContainerId, EngineError, Image, ImageError, ImageSpec};
+use crate::sandbox::{ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, api};
 
@@ -44,9 +44,33 @@ impl DockerEngine {
         let _in_process = lock.lock().await;
         let _across_processes = lock_file(&self.shared.cache.join("locks").join(digest)).await?;
         if !self.shared.has_image(&reference).await? {
-            self.shared.build(&reference, spec).await?;
+            self.shared.build(&reference, spec, Layers::Cached).await?;
         }
         Ok(Image::named(reference))
+    }
+
+    /// The image for `spec` built once more, with nothing taken from the layer cache. It lives as long as the returned value.
+    pub(in crate::sandbox) async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
+        let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
+        let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
+        self.shared.build(&reference, spec, Layers::Fresh).await?;
+        Ok(Image::snapshot(reference, guard))
+    }
+
+    /// What containers of `image` start with.
+    pub(in crate::sandbox) async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
+        let inspected = self.shared.docker.inspect_image(image.reference()).await;
+        let inspected = inspected.map_err(|error| self.shared.error("inspect an image", error))?;
+        let config = inspected.config.unwrap_or_default();
+        let entry = |entry: String| {
+            let (name, value) = entry.split_once('=').unwrap_or((&entry, ""));
+            (name.to_owned(), value.to_owned())
+        };
+        let workdir = config.working_dir.filter(|folder| !folder.is_empty());
+        Ok(ImageConfig {
+            env: config.env.unwrap_or_default().into_iter().map(entry).collect(),
+            workdir: workdir.unwrap_or_else(|| "/".to_owned()),
+        })
     }
 
     /// An image of a stopped container's state.
@@ -67,6 +91,13 @@ impl DockerEngine {
         committed.map_err(|error| self.shared.error("commit a container", error))?;
         Ok(Image::snapshot(reference, guard))
     }
+}
+
+/// Whether a build may use layers of earlier ones.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layers {
+    Cached,
+    Fresh,
 }
 
 /// Removes a snapshot when its last user is gone.
@@ -113,19 +144,24 @@ impl Shared {
         }
     }
 
-    async fn build(&self, reference: &str, spec: &ImageSpec<'_>) -> Result<(), ImageError> {
+    async fn build(&self, reference: &str, spec: &ImageSpec<'_>, layers: Layers) -> Result<(), ImageError> {
         let tar = context_tar(spec.context).map_err(|source| EngineError::Io {
             action: "pack the build context of",
             path: reference.into(),
             source,
         })?;
-        let labels = HashMap::from([(TASK_LABEL, spec.digest)]);
+        let owner = self.owner.to_string();
+        let labels = match layers {
+            Layers::Cached => HashMap::from([(TASK_LABEL, spec.digest)]),
+            Layers::Fresh => HashMap::from([(OWNER_LABEL, owner.as_str())]),
+        };
         // The classic builder: its layer cache makes the identical first lines of all Dockerfiles one shared base.
         let options = BuildImageOptionsBuilder::new()
             .dockerfile("Dockerfile")
             .t(reference)
             .rm(true)
             .forcerm(true)
+            .nocache(layers == Layers::Fresh)
             .labels(&labels)
             .build();
         let mut log = HeadTail::new(MAX_LOG);

@@ -225,17 +225,19 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
     };
     let storage = i64::from(limits.storage_mb) * MIB;
     let mut capabilities: Vec<String> = CAPABILITIES.map(str::to_owned).to_vec();
+    let stock = spec.profile == Profile::Stock;
     if spec.profile == Profile::Net {
         capabilities.push("NET_ADMIN".to_owned());
     }
     HostConfig {
         network_mode: Some(match &spec.network {
             Network::None => "none".to_owned(),
+            Network::Public => "default".to_owned(),
             Network::Of(other) => format!("container:{other}"),
         }),
-        cap_drop: Some(vec!["ALL".to_owned()]),
-        cap_add: Some(capabilities),
-        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        cap_drop: (!stock).then(|| vec!["ALL".to_owned()]),
+        cap_add: (!stock).then_some(capabilities),
+        security_opt: (!stock).then(|| vec!["no-new-privileges".to_owned()]),
         // No `init`: the guest must be process 1 itself. It reaps, and only process 1 survives `kill -9 -1`.
         init: None,
         pids_limit: Some(i64::from(limits.pids)),

@@ -3,6 +3,7 @@
 mod api;
 mod image;
 mod launch;
+mod layers;
 mod state;
 mod sweep;
 mod watchdog;

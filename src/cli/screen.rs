@@ -1,0 +1,347 @@
+//! `screen` and `verify-certificate`: what is known of a task, whoever made it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+
+use super::args::{ScreenArgs, VerifyCertificateArgs};
+use super::config::{Config, Format, jobs, runtime};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::inspect::rows;
+use super::interrupt::Interrupts;
+use super::say;
+use crate::harbor::read_task;
+use crate::model::{Certificate, RowKind};
+use crate::pipeline::{ExamineError, Examined, Fault, Ring, Workshop, examine, task_directories};
+use crate::screen::{Extent, Only};
+use crate::store::{RunDir, Store, publish_file};
+use crate::verify::{EngineOnDemand, Lab};
+
+/// `expect.toml` of a corpus: what screening must say of the task beside it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    about: String,
+    verdict: Wanted,
+    /// `kind` or `kind:name` of the row that rejects, or must be good.
+    row: Option<String>,
+    /// Attacks that score on this task.
+    #[serde(default)]
+    proves: Vec<String>,
+    /// How the task is judged; for readers.
+    #[serde(default, rename = "mode")]
+    _mode: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Wanted {
+    Certified,
+    Rejected,
+}
+
+/// A task's ending, for the lines that people read.
+enum Ended {
+    Certificate(Box<Certificate>),
+    Unsupported(String),
+    /// The directory is no task that can be read.
+    Unreadable(String),
+}
+
+pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
+    let workshop = config.workshop()?;
+    let dirs = task_directories(&args.tasks)?;
+    if dirs.is_empty() {
+        return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
+    }
+    let only = only(&args.only)?;
+    let store = Store::new(RunDir::open(&args.out)?);
+    let slots = Semaphore::new(jobs(args.jobs) as usize);
+    let engine = EngineOnDemand::default();
+    let extent = Extent::of(args.rigor.into());
+    let ring = if args.as_harbor { Ring::AsHarbor } else { Ring::AsDeclared };
+    let ended = runtime()?.block_on(async {
+        let interrupts = Interrupts::listen()?;
+        let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        // As many tasks as trials, so that the trials of one do not wait for each other's sections.
+        let work = stream::iter(&dirs).map(|dir| {
+            let (lab, workshop, only) = (&lab, &workshop, &only);
+            async move {
+                let expected = args.summary.then(|| expected(dir)).transpose()?;
+                let only = match &expected {
+                    Some(expected) => expected.only()?,
+                    None => only.clone(),
+                };
+                let ended = one(lab, workshop, dir, ring, extent, &only).await?;
+                Ok::<_, Failure>((dir, ended, expected))
+            }
+        });
+        let mut work = work.buffer_unordered(jobs(args.jobs) as usize);
+        let mut ended = Vec::new();
+        let collected = async {
+            while let Some(next) = work.next().await {
+                let (dir, end, expected) = next?;
+                report(config, args, dir, &end, expected.as_ref())?;
+                ended.push((dir.clone(), end, expected));
+            }
+            Ok::<_, Failure>(())
+        };
+        let collected = tokio::select! {
+            collected = collected => collected,
+            () = interrupts.kill.cancelled() => Err(Failure::from(Fault::Drained)),
+        };
+        if let Some(engine) = engine.connected() {
+            engine.close().await;
+        }
+        collected.map(|()| ended)
+    })?;
+    conclude(config, args, &ended)
+}
+
+async fn one(
+    lab: &Lab<'_>,
+    workshop: &Workshop,
+    dir: &Path,
+    ring: Ring,
+    extent: Extent,
+    only: &Only,
+) -> Result<Ended, Failure> {
+    match examine(lab, workshop, dir, ring, extent, only).await {
+        Ok(Examined::Certificate(certificate)) => Ok(Ended::Certificate(certificate)),
+        Ok(Examined::Unsupported(why)) => Ok(Ended::Unsupported(why)),
+        Err(ExamineError::Read(error)) => Ok(Ended::Unreadable(error.to_string())),
+        Err(ExamineError::Fault(fault)) => Err(Failure::from(fault)),
+    }
+}
+
+fn report(
+    config: &Config,
+    args: &ScreenArgs,
+    dir: &Path,
+    ended: &Ended,
+    expected: Option<&Expected>,
+) -> Result<(), Failure> {
+    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
+    if let Ended::Certificate(certificate) = ended {
+        let folder = args.out.join("certificates").join(&*name);
+        std::fs::create_dir_all(&folder)?;
+        let json = serde_json::to_vec_pretty(certificate).map_err(anyhow::Error::from)?;
+        publish_file(&folder.join("certificate.json"), &json)?;
+        publish_file(&folder.join("certificate.txt"), page(certificate).as_bytes())?;
+        if config.format == Format::Json {
+            say::json(certificate)?;
+            return Ok(());
+        }
+    }
+    if let Some(expected) = expected {
+        let complaint = expected.complaint(ended);
+        let mark = if complaint.is_none() { "ok " } else { "BAD" };
+        return Ok(say::line(format!("{mark} {name:<44} {}", complaint.unwrap_or_else(|| expected.about.clone())))?);
+    }
+    let text = match ended {
+        Ended::Certificate(certificate) => page(certificate),
+        Ended::Unsupported(why) => format!("{name}: not screened: {why}\n"),
+        Ended::Unreadable(why) => format!("{name}: no task: {why}\n"),
+    };
+    Ok(say::text(&text)?)
+}
+
+fn conclude(
+    config: &Config,
+    args: &ScreenArgs,
+    ended: &[(PathBuf, Ended, Option<Expected>)],
+) -> Outcome {
+    let count = |test: &dyn Fn(&Ended, Option<&Expected>) -> bool| {
+        ended.iter().filter(|(_, end, expected)| test(end, expected.as_ref())).count()
+    };
+    let certified = |end: &Ended| matches!(end, Ended::Certificate(certificate) if certificate.certified);
+    if args.summary {
+        let matching = count(&|end, expected| expected.is_some_and(|expected| expected.complaint(end).is_none()));
+        let mut proven: Vec<String> = ended
+            .iter()
+            .filter_map(|(_, end, expected)| Some((end, expected.as_ref()?)))
+            .flat_map(|(end, expected)| expected.proven(end))
+            .collect();
+        proven.sort();
+        proven.dedup();
+        say::line(format!("attacks proven to score on a vulnerable task: {}", proven.join(" ")))?;
+        let sound = count(&|_, expected| expected.is_some_and(|expected| expected.verdict == Wanted::Certified));
+        say::line(format!(
+            "{} tasks: {sound} sound, {} with a planted defect; {matching} as expected, {} not",
+            ended.len(),
+            ended.len() - sound,
+            ended.len() - matching
+        ))?;
+        return Ok(if matching == ended.len() { Status::Ok } else { Status::Failed });
+    }
+    let good = count(&|end, _| certified(end));
+    if config.format == Format::Text {
+        say::line(format!(
+            "{} tasks: {good} certified, {} rejected, {} not screened",
+            ended.len(),
+            count(&|end, _| matches!(end, Ended::Certificate(certificate) if !certificate.certified)),
+            count(&|end, _| !matches!(end, Ended::Certificate(_))),
+        ))?;
+    }
+    Ok(if good == ended.len() { Status::Ok } else { Status::Failed })
+}
+
+/// A certificate on one page.
+fn page(certificate: &Certificate) -> String {
+    let verdict = if certificate.certified { "certified" } else { "rejected" };
+    let mut text = format!("{}: {verdict} ({:?}, {:?})\n", certificate.task, certificate.rigor, certificate.judging);
+    text.push_str(&rows(certificate));
+    let rates = &certificate.rates;
+    let share = |tally: crate::model::Tally| match tally.rate() {
+        Some(rate) => format!("{rate:.2} ({} of {})", tally.good, tally.counted),
+        None => "not tried".to_owned(),
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "    wrong answers refused   {}", share(rates.killed));
+    let _ = writeln!(text, "    right forms accepted    {}", share(rates.accepted));
+    let _ = writeln!(text, "    attacks repelled        {}", share(rates.repelled));
+    let _ = writeln!(
+        text,
+        "    flake rate              at most {:.2} (95 %, {} of {} references passed)",
+        rates.flake_upper, rates.steady.good, rates.steady.counted
+    );
+    for reason in &certificate.reasons {
+        let _ = writeln!(text, "  → {}:{}: {}", reason.kind.name(), reason.name, reason.message);
+    }
+    text
+}
+
+/// Rows as typed: `attack:D-02`, `variant`.
+fn only(texts: &[String]) -> Result<Only, Failure> {
+    if texts.is_empty() {
+        return Ok(Only::All);
+    }
+    let parsed = texts.iter().map(|text| row(text)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Only::Rows(parsed))
+}
+
+fn row(text: &str) -> Result<(RowKind, Option<String>), Failure> {
+    let (kind, name) = text.split_once(':').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
+    let kind = RowKind::ALL.into_iter().find(|known| known.name() == kind).ok_or_else(|| {
+        let known: Vec<_> = RowKind::ALL.iter().map(|kind| kind.name()).collect();
+        Failure::usage(format!("no row `{kind}`\nhint: there are {}", known.join(", ")))
+    })?;
+    Ok((kind, name))
+}
+
+fn expected(dir: &Path) -> Result<Expected, Failure> {
+    let path = dir.join("expect.toml");
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Failure::new(Status::BadInput, anyhow::anyhow!("failed to read `{}`: {error}", path.display()))
+    })?;
+    toml::from_str(&text).map_err(|error| {
+        Failure::new(Status::BadInput, anyhow::anyhow!("`{}`: {error}", path.display()))
+    })
+}
+
+impl Expected {
+    /// Only the rows that it names are made, beside those that every task needs.
+    fn only(&self) -> Result<Only, Failure> {
+        let mut wanted: Vec<_> = self.row.iter().map(|text| row(text)).collect::<Result<_, _>>()?;
+        wanted.extend(self.proves.iter().map(|id| (RowKind::Attack, Some(id.clone()))));
+        Ok(Only::Rows(wanted))
+    }
+
+    /// What is not as expected.
+    fn complaint(&self, ended: &Ended) -> Option<String> {
+        let certificate = match ended {
+            Ended::Certificate(certificate) => certificate,
+            Ended::Unreadable(why) if self.verdict == Wanted::Rejected && self.row.as_deref() == Some("lint") => {
+                let _ = why;
+                return None;
+            }
+            Ended::Unsupported(why) | Ended::Unreadable(why) => return Some(format!("not screened: {why}")),
+        };
+        let says = |text: &str, good: bool| {
+            let (kind, name) = text.split_once(':').unwrap_or((text, ""));
+            certificate.rows.iter().any(|row| {
+                let named = row.name == name || row.name.starts_with(&format!("{name}-")) || name.is_empty();
+                // A row of twenty references is called flake.
+                let flake = name == "flake" && row.name.parse::<u32>().is_ok();
+                row.kind.name() == kind && (named || flake) && row.ok == good
+            })
+        };
+        match self.verdict {
+            Wanted::Certified if !certificate.certified => {
+                let reasons: Vec<_> = certificate.reasons.iter().map(|reason| reason.message.clone()).collect();
+                return Some(format!("sound, and rejected: {}", reasons.join("; ")));
+            }
+            Wanted::Rejected if certificate.certified => {
+                return Some(format!("certified, although {}", self.about));
+            }
+            _ => {}
+        }
+        if let Some(row) = self.row.as_deref().filter(|row| !says(row, self.verdict == Wanted::Certified)) {
+            let reasons: Vec<_> = certificate
+                .reasons
+                .iter()
+                .map(|reason| format!("{}:{}: {}", reason.kind.name(), reason.name, reason.message))
+                .collect();
+            return Some(format!("row {row} does not say so, but {}", reasons.join("; ")));
+        }
+        let unproven: Vec<_> =
+            self.proves.iter().filter(|id| !says(&format!("attack:{id}"), false)).cloned().collect();
+        (!unproven.is_empty()).then(|| format!("attack {} does not score", unproven.join(", ")))
+    }
+
+    /// The attacks that scored as they should.
+    fn proven(&self, ended: &Ended) -> Vec<String> {
+        let Ended::Certificate(certificate) = ended else { return Vec::new() };
+        let scored = certificate.rows.iter().filter(|row| row.kind == RowKind::Attack && !row.ok);
+        scored.map(|row| row.name.chars().take("D-00".len()).collect()).collect()
+    }
+}
+
+pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) -> Outcome {
+    let mut good = 0;
+    let dirs = task_directories(&args.tasks)?;
+    for dir in &dirs {
+        let verdict = certificate_of(dir)?;
+        good += usize::from(verdict.is_ok());
+        let text = match &verdict {
+            Ok(certificate) => format!("certified by termsmith {} ({:?})", certificate.tool, certificate.rigor),
+            Err(why) => why.clone(),
+        };
+        match config.format {
+            Format::Json => say::json(&serde_json::json!({
+                "task": dir, "certified": verdict.is_ok(), "says": text,
+            }))?,
+            Format::Text => say::line(format!("{}: {text}", dir.display()))?,
+        }
+    }
+    Ok(if good == dirs.len() { Status::Ok } else { Status::Failed })
+}
+
+/// The certificate in a task directory, if it speaks of the files that lie there.
+fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
+    let task = read_task(dir)?;
+    let path = dir.join("certificate.json");
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Err("no certificate.json".to_owned()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let certificate: Certificate = serde_json::from_slice(&text).map_err(|error| {
+        Failure::new(Status::BadInput, anyhow::anyhow!("`{}`: {error}", path.display()))
+    })?;
+    Ok(if certificate.version > Certificate::VERSION {
+        Err(format!("certificate of version {}, newer than this termsmith reads", certificate.version))
+    } else if certificate.task_digest != task.digest() {
+        Err("edited since it was certified: the files are not those of the certificate".to_owned())
+    } else if !certificate.certified {
+        Err("screened and rejected".to_owned())
+    } else {
+        Ok(certificate)
+    })
+}

@@ -1,0 +1,69 @@
+//! Where a task's trials take place: in our clean room, or as the task declares.
+
+use crate::model::Judging;
+use crate::verify::{
+    Act, Condition, Filed, Foreign, ForeignImages, ImageSource, Lab, LabError, Mode, TrialLog, TrialRecord,
+};
+
+/// A task with the judge that its trials go to.
+#[derive(Clone, Copy, Debug)]
+pub enum Arena<'a> {
+    CleanRoom(&'a Filed<'a>),
+    InPlace { task: &'a Foreign, images: &'a ForeignImages },
+}
+
+impl Arena<'_> {
+    /// One trial in fresh containers, or its record.
+    pub(super) async fn trial(
+        &self,
+        lab: &Lab<'_>,
+        act: Act<'_>,
+        condition: Condition,
+        repeat: u32,
+    ) -> Result<(TrialRecord, TrialLog), LabError> {
+        match self {
+            Self::CleanRoom(filed) => lab.trial(filed, act, condition, repeat).await,
+            Self::InPlace { task, images } => {
+                lab.trial_in_place(task, images, act, condition, repeat).await
+            }
+        }
+    }
+
+    /// Who judges.
+    pub(super) fn judging(&self) -> Judging {
+        match self {
+            Self::CleanRoom(_) => Judging::CleanRoom,
+            Self::InPlace { task, .. } => match task.mode {
+                Mode::Shared => Judging::Shared,
+                Mode::Separate { .. } => Judging::Separate,
+            },
+        }
+    }
+
+    /// Why a condition says nothing here, if so.
+    pub(super) fn inapplicable(&self, condition: Condition) -> Option<&'static str> {
+        let foreign = match self {
+            Self::CleanRoom(_) => None,
+            Self::InPlace { task, .. } => Some(task),
+        };
+        match condition {
+            // The plain trial is that trial.
+            Condition::Offline if foreign.is_none() => Some("every trial of this task is offline"),
+            Condition::Clock if !crate::verify::clock_can_move() => {
+                Some("libfaketime is not installed on this host; `termsmith doctor --fix` installs it")
+            }
+            Condition::Rebuilt if foreign.is_some_and(|task| matches!(task.image, ImageSource::Named(_))) => {
+                Some("the task names a finished image")
+            }
+            _ => None,
+        }
+    }
+
+    /// The image's name on the engine, once it is there.
+    pub(super) async fn image(&self, lab: &Lab<'_>) -> Result<crate::sandbox::Image, LabError> {
+        match self {
+            Self::CleanRoom(filed) => Ok(lab.image(filed).await?),
+            Self::InPlace { images, .. } => Ok(images.solver.clone()),
+        }
+    }
+}

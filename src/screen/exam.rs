@@ -1,0 +1,97 @@
+//! What is screened, with what, and how far.
+
+use crate::model::{FileTree, Rigor, RowKind, Variant, WrongSolution};
+use crate::mutate::Mutant;
+
+use super::arena::Arena;
+
+/// One task, with all that its author and the templates bring against it.
+#[derive(Debug)]
+pub struct Exam<'a> {
+    pub name: String,
+    /// Harbor's digest of the directory.
+    pub digest: String,
+    pub environment_digest: String,
+    pub arena: Arena<'a>,
+    /// The reference; `None` if the task brings none, and then there is little to say about it.
+    pub solution: Option<&'a FileTree>,
+    pub second: Option<&'a FileTree>,
+    pub wrong: &'a [WrongSolution],
+    /// Other forms of a right state that must be accepted.
+    pub variants: Vec<Variant>,
+    pub attacks: &'a [Exploit],
+    pub instruction: &'a str,
+    pub tests: &'a FileTree,
+}
+
+/// An attack that is executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exploit {
+    /// Row of the attack table (`D-02`).
+    pub id: String,
+    /// Unique; begins with the id.
+    pub name: String,
+    pub script: String,
+    /// It would disturb others in its trial.
+    pub alone: bool,
+    /// Which property of the clean room stops it.
+    pub stopped_by: String,
+}
+
+/// How far a screening goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    pub rigor: Rigor,
+    /// Ordinary repetitions of the reference.
+    pub references: u32,
+    /// Prefixes of the reference, at most.
+    pub cuts: usize,
+    pub ablations: usize,
+    pub mutants: usize,
+}
+
+impl Extent {
+    /// What a level means. At the two lower ones, each trial is one that is likely to tell something new.
+    pub fn of(rigor: Rigor) -> Self {
+        match rigor {
+            Rigor::Quick => Self { rigor, references: 2, cuts: 4, ablations: 0, mutants: 0 },
+            Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 2, mutants: 4 },
+            // 20 well-formed mutants are wanted, and about every second one leaves no answer or the right one.
+            Rigor::Full => Self { rigor, references: 3, cuts: 4, ablations: 12, mutants: 48 },
+        }
+    }
+}
+
+/// Which rows are made.
+#[derive(Clone, Debug, Default)]
+pub enum Only {
+    #[default]
+    All,
+    /// These kinds or single rows, beside build, untouched and the first reference.
+    Rows(Vec<(RowKind, Option<String>)>),
+}
+
+impl Only {
+    /// Whether rows of this kind are wanted at all.
+    pub(super) fn wants(&self, kind: RowKind) -> bool {
+        match self {
+            Self::All => true,
+            Self::Rows(rows) => rows.iter().any(|(have, _)| *have == kind),
+        }
+    }
+
+    /// Whether this row is wanted.
+    pub(super) fn wants_row(&self, kind: RowKind, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Rows(rows) => rows.iter().any(|(have, only)| {
+                *have == kind && only.as_deref().is_none_or(|only| name == only || name.starts_with(&format!("{only}-")))
+            }),
+        }
+    }
+}
+
+/// A mutant's name in the table.
+pub(super) fn mutant_name(mutant: &Mutant) -> String {
+    format!("{} {}: {}", mutant.operator.as_str(), mutant.place, mutant.what)
+}

@@ -1,0 +1,199 @@
+//! The whole screening of one task, cheapest rows first.
+
+use futures_util::future::join_all;
+
+use super::exam::{Exam, Extent, Only, mutant_name};
+use super::leak::leak;
+use super::rates::rates;
+use super::soundness;
+use super::table::{Expect, Planned, Table, trial_row};
+use super::{battery, forms};
+use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed};
+use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
+use crate::store::Stage;
+use crate::verify::{Act, Condition, Lab, LabError, Outline, well_formed};
+
+/// Bump when the table changes: certificates of the old table are then made anew.
+pub const SCREEN: Stage = Stage { name: "certificate", version: 2 };
+
+/// Fewer counted mutants than this give no rate that one could reject a task for.
+const ENOUGH_MUTANTS: u32 = 12;
+/// A verifier that lets more wrong answers through than one in seven is none.
+const MIN_KILL_RATE: f64 = 0.85;
+
+/// Makes the rows after lint and build, which `table` already has, and the certificate.
+pub(super) async fn run(
+    lab: &Lab<'_>,
+    exam: &Exam<'_>,
+    extent: Extent,
+    only: &Only,
+    mut table: Table,
+) -> Result<Certificate, LabError> {
+    if !table.rejected() {
+        trials(lab, exam, extent, only, &mut table).await?;
+    }
+    Ok(Certificate {
+        version: Certificate::VERSION,
+        task: exam.name.clone(),
+        task_digest: exam.digest.clone(),
+        environment_digest: exam.environment_digest.clone(),
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+        certified: !table.rejected(),
+        rigor: extent.rigor,
+        judging: exam.arena.judging(),
+        rates: rates(&table.rows),
+        rows: table.rows,
+        checks: table.checks,
+        reasons: table.reasons,
+    })
+}
+
+async fn trials(
+    lab: &Lab<'_>,
+    exam: &Exam<'_>,
+    extent: Extent,
+    only: &Only,
+    table: &mut Table,
+) -> Result<(), LabError> {
+    let (record, untouched) = exam.arena.trial(lab, Act::Nothing, Condition::Ordinary, 0).await?;
+    table.untouched(&record.verdict);
+    if table.rejected() {
+        return Ok(());
+    }
+    let Some(solution) = exam.solution else {
+        table.skipped(RowKind::Reference, "1", "the task brings no solution, so nothing is known of it");
+        return battery::attacks(lab, exam, extent.rigor, only, table).await;
+    };
+    let planned = soundness::reference(solution, 1);
+    let (record, reference) = exam.arena.trial(lab, planned.act, planned.condition, planned.repeat).await?;
+    table.trial(&planned, &record.verdict, false);
+    if table.rejected() {
+        return Ok(());
+    }
+    let script = solution.text("solve.sh").unwrap_or_default();
+    let partial = partial(script, solution, extent, only);
+    let mut planned = soundness::plan(exam, extent, only, table);
+    planned.extend(exam.wrong.iter().filter(|_| only.wants(RowKind::WrongSolution)).map(|wrong| Planned {
+        kind: RowKind::WrongSolution,
+        name: wrong.name.clone(),
+        act: Act::Solve(&wrong.files),
+        expect: Expect::Fail,
+        repeat: 0,
+        about: format!("a solution that {}", wrong.why),
+        ..soundness::reference(solution, 1)
+    }));
+    planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
+        kind: *kind,
+        name: name.clone(),
+        act: Act::Solve(files),
+        expect: Expect::FailUnlessEqual,
+        repeat: 0,
+        about: about.clone(),
+        ..soundness::reference(solution, 1)
+    }));
+    let trials = planned.iter().map(|row| exam.arena.trial(lab, row.act, row.condition, row.repeat));
+    // All are waited for, so that a drained run commits what was under way.
+    let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for (row, (record, log)) in planned.iter().zip(ended) {
+        let equal = log.state.is_some() && log.state == reference.state;
+        table.trial(row, &record.verdict, equal);
+    }
+    if only.wants(RowKind::Inputs) && extent.rigor != Rigor::Quick {
+        soundness::inputs(exam, &reference.outline, &untouched.outline, table);
+    }
+    if only.wants(RowKind::Leak) && (extent.rigor == Rigor::Full || matches!(only, Only::Rows(_))) {
+        leak(lab, exam, &reference.outline, &untouched.outline, table).await?;
+    }
+    if extent.rigor == Rigor::Quick && matches!(only, Only::All) {
+        return Ok(());
+    }
+    forms::variants(lab, exam, only, table).await?;
+    if only.wants(RowKind::Mutant) {
+        let states = States {
+            reference: &reference.outline,
+            reference_state: reference.state.as_deref(),
+            untouched: &untouched.outline,
+        };
+        mutation(lab, exam, solution, extent, &states, table).await?;
+    }
+    battery::attacks(lab, exam, extent.rigor, only, table).await
+}
+
+/// Cuts and ablations with their files and what a rejection says of them.
+fn partial(
+    script: &str,
+    solution: &FileTree,
+    extent: Extent,
+    only: &Only,
+) -> Vec<(RowKind, String, FileTree, String)> {
+    let mut found = Vec::new();
+    if only.wants(RowKind::TruncatedSolution) {
+        found.extend(cuts(script).into_iter().rev().take(extent.cuts).map(|cut| {
+            let name = format!("{} of {}", cut.kept, cut.of);
+            let about = format!("the reference cut after {name} statements");
+            (RowKind::TruncatedSolution, name, with_script(solution, cut.script), about)
+        }));
+    }
+    if only.wants(RowKind::AblatedSolution) {
+        found.extend(ablations(script).into_iter().take(extent.ablations).map(|ablation| {
+            let name = format!("solve.sh:{} {}", ablation.line, ablation.statement);
+            let about = format!("the reference without {}", ablation.statement);
+            (RowKind::AblatedSolution, name, with_script(solution, ablation.script), about)
+        }));
+    }
+    found
+}
+
+/// What mutants are compared with.
+struct States<'a> {
+    reference: &'a Outline,
+    reference_state: Option<&'a str>,
+    untouched: &'a Outline,
+}
+
+/// Mutants of the reference. Survivors are the checks that are missing; only a rate over enough of them rejects.
+async fn mutation(
+    lab: &Lab<'_>,
+    exam: &Exam<'_>,
+    solution: &FileTree,
+    extent: Extent,
+    states: &States<'_>,
+    table: &mut Table,
+) -> Result<(), LabError> {
+    let chosen: Vec<Mutant> = sample(mutants(solution), extent.mutants, Seed(0));
+    let trials = chosen.iter().map(|mutant| {
+        exam.arena.trial(lab, Act::Solve(&mutant.files), Condition::Ordinary, 0)
+    });
+    let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for (mutant, (record, log)) in chosen.iter().zip(ended) {
+        let verdict = &record.verdict;
+        let equal = log.state.as_deref() == states.reference_state;
+        let formed = well_formed(&log.outline, states.reference, states.untouched);
+        let (counts, note) = match (equal, formed, verdict.passed()) {
+            (true, _, _) => (false, "leaves the reference's final state"),
+            (_, false, _) => (false, "leaves no complete answer"),
+            (_, _, true) => (true, "survives: a check is missing"),
+            _ => (true, ""),
+        };
+        let row = trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note.to_owned());
+        table.push(Row { counts, ..row });
+    }
+    let killed = rates(&table.rows).killed;
+    if let Some(rate) = killed.rate().filter(|rate| killed.counted >= ENOUGH_MUTANTS && *rate < MIN_KILL_RATE) {
+        let note = format!(
+            "{} of {} well-formed wrong answers pass, a kill rate of {rate:.2}; the rows name the checks that are missing",
+            killed.counted - killed.good,
+            killed.counted
+        );
+        table.row(RowKind::Mutant, "kill rate", false, &note);
+    }
+    Ok(())
+}
+
+fn with_script(solution: &FileTree, script: String) -> FileTree {
+    let mut files = solution.clone();
+    if let Ok(path) = RelPath::new("solve.sh") {
+        files.insert(path, File::script(script));
+    }
+    files
+}

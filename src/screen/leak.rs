@@ -1,0 +1,51 @@
+//! Whether the answer lies in the image, or in a layer below what can be seen.
+
+use std::collections::BTreeMap;
+
+use super::exam::Exam;
+use super::table::Table;
+use crate::model::{FileTree, RowKind};
+use crate::verify::{Lab, LabError, Outline};
+
+/// Shorter files are equal by chance: `0\n`, `ok`, an empty list.
+const MIN_BYTES: u64 = 12;
+
+/// Looks for the reference's results, its script and the tests in every layer of the image.
+pub(super) async fn leak(
+    lab: &Lab<'_>,
+    exam: &Exam<'_>,
+    reference: &Outline,
+    untouched: &Outline,
+    table: &mut Table,
+) -> Result<(), LabError> {
+    let mut secrets: BTreeMap<String, String> = BTreeMap::new();
+    let mut sizes = std::collections::BTreeSet::new();
+    let mut add = |hash: String, size: u64, what: String| {
+        if size >= MIN_BYTES {
+            sizes.insert(size);
+            secrets.entry(hash).or_insert(what);
+        }
+    };
+    for (path, trace) in reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace)) {
+        add(trace.hash.clone(), trace.size, format!("what the reference writes to `{path}`"));
+    }
+    let given = FileTree::default();
+    for (folder, files) in [("solution", exam.solution.unwrap_or(&given)), ("tests", exam.tests)] {
+        let secret = files.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/"));
+        for (path, file) in secret {
+            let hash = blake3::hash(&file.bytes).to_hex().to_string();
+            add(hash, file.bytes.len() as u64, format!("`{folder}/{path}`"));
+        }
+    }
+    let image = exam.arena.image(lab).await?;
+    let files = lab.engine.get().await?.layer_files(&image, &sizes).await?;
+    let found = files.iter().find_map(|file| {
+        let what = secrets.get(blake3::hash(&file.bytes).to_hex().as_str())?;
+        Some(format!("a layer of the image holds {what}, as `{}`", file.path))
+    });
+    match found {
+        None => table.row(RowKind::Leak, "layers", true, ""),
+        Some(note) => table.row(RowKind::Leak, "layers", false, &note),
+    }
+    Ok(())
+}

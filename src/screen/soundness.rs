@@ -1,0 +1,120 @@
+//! Rows by which a sound task shows that its verdict depends on the work alone.
+
+use super::exam::{Exam, Extent, Only};
+use super::table::{Expect, Planned, Table};
+use crate::model::{FileTree, RowKind, Rigor};
+use crate::verify::{Act, Condition, Outline};
+
+/// References that a row named `flake` is made of: enough to see a verdict that flips one time in five with 99 %.
+pub(super) const FLAKE_REFERENCES: u32 = 20;
+
+/// The reference under ordinary and special conditions, and the second solution.
+pub(super) fn plan<'a>(exam: &Exam<'a>, extent: Extent, only: &Only, table: &mut Table) -> Vec<Planned<'a>> {
+    let Some(solution) = exam.solution else { return Vec::new() };
+    let mut rows = Vec::new();
+    let references = match only {
+        Only::Rows(_) if only.wants_row(RowKind::Reference, "flake") => FLAKE_REFERENCES,
+        Only::Rows(_) => 1,
+        Only::All => extent.references,
+    };
+    rows.extend((2..=references).map(|number| reference(solution, number)));
+    for condition in conditions(extent.rigor, only) {
+        if !only.wants_row(RowKind::Reference, condition.name()) {
+            continue;
+        }
+        match exam.arena.inapplicable(condition) {
+            Some(why) => table.skipped(RowKind::Reference, condition.name(), why),
+            None => rows.push(Planned {
+                name: condition.name().to_owned(),
+                condition,
+                repeat: 0,
+                about: format!("the reference solution ({})", about(condition)),
+                ..reference(solution, 1)
+            }),
+        }
+    }
+    if let Some(second) = exam.second.filter(|_| only.wants(RowKind::SecondSolution)) {
+        rows.push(Planned {
+            kind: RowKind::SecondSolution,
+            act: Act::Solve(second),
+            repeat: 0,
+            about: "the second solution".to_owned(),
+            ..reference(solution, 1)
+        });
+    }
+    rows
+}
+
+/// An ordinary trial of the reference.
+pub(super) fn reference(solution: &FileTree, number: u32) -> Planned<'_> {
+    Planned {
+        kind: RowKind::Reference,
+        name: number.to_string(),
+        act: Act::Solve(solution),
+        condition: Condition::Ordinary,
+        repeat: number,
+        expect: Expect::Pass,
+        about: "the reference solution".to_owned(),
+    }
+}
+
+fn conditions(rigor: Rigor, only: &Only) -> Vec<Condition> {
+    match (only, rigor) {
+        (Only::Rows(_), _) | (Only::All, Rigor::Full) => Condition::SPECIAL.to_vec(),
+        (Only::All, Rigor::Standard) => vec![Condition::Shuffled],
+        (Only::All, Rigor::Quick) => Vec::new(),
+    }
+}
+
+fn about(condition: Condition) -> &'static str {
+    match condition {
+        Condition::Ordinary => "as ever",
+        Condition::Shuffled => "checks in another order",
+        Condition::Offline => "without network",
+        Condition::HalfCpu => "at half the processor time",
+        Condition::Clock => "the clock a year ahead",
+        Condition::Rebuilt => "the image built anew",
+    }
+}
+
+/// Whether the reference leaves the inputs alone that it was given.
+pub(super) fn inputs(exam: &Exam<'_>, reference: &Outline, untouched: &Outline, table: &mut Table) {
+    let edited: Vec<_> = given(exam, reference, untouched)
+        .into_iter()
+        .filter(|path| match (reference.get(path), untouched.get(path)) {
+            (Some(now), Some(then)) => now.hash != then.hash,
+            (Some(now), None) => now.edited,
+            (None, then) => then.is_some(),
+        })
+        .collect();
+    match edited.as_slice() {
+        [] => table.row(RowKind::Inputs, "unmodified", true, ""),
+        files => {
+            let note = format!("the reference solution changes given inputs: {}", files.join(", "));
+            table.row(RowKind::Inputs, "unmodified", false, &note);
+        }
+    }
+}
+
+/// The files that count as inputs: what the tests keep a pristine copy of and the instruction does not ask to change, and what is
+/// called an input.
+fn given(exam: &Exam<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
+    let pristine = exam.tests.iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
+    let mut given: Vec<String> =
+        pristine.map(|path| format!("/{path}")).filter(|path| is_data(path)).collect();
+    let named = reference.keys().chain(untouched.keys());
+    given.extend(named.filter(|path| called_input(path)).cloned());
+    given.sort();
+    given.dedup();
+    given
+}
+
+/// Data, as opposed to programs, which repairs change for good reason.
+fn is_data(path: &str) -> bool {
+    const DATA: [&str; 9] = [".csv", ".tsv", ".json", ".jsonl", ".log", ".txt", ".xml", ".db", ".sqlite"];
+    DATA.iter().any(|end| path.ends_with(end))
+}
+
+fn called_input(path: &str) -> bool {
+    path.rsplit('/').take(2).any(|part| part == "in" || part == "inputs" || part.split(['.', '-', '_']).any(|word| word == "input"))
+}

@@ -1,0 +1,340 @@
+//! Any Harbor task, as trials need it.
+
+use std::time::Duration;
+
+use crate::harbor::{Agent, Environment, HarborTask, StepEntry, Verifier};
+use crate::model::{FileTree, Limits, Profile, RelPath, environment_digest};
+use crate::sandbox::Network;
+
+/// What Harbor gives a build that declares nothing.
+const BUILD_TIMEOUT: f64 = 600.0;
+/// What Harbor gives a verifier that declares nothing.
+const VERIFIER_TIMEOUT: f64 = 600.0;
+/// Without a declaration Harbor waits for ever. A reference solution that takes an hour is no task for a screening.
+const AGENT_TIMEOUT: f64 = 3600.0;
+/// Without a declaration Harbor sets no limits. These protect the host, and a small task never meets them.
+const UNDECLARED: Limits = Limits {
+    cpus: 2.0,
+    memory_mb: 4096,
+    storage_mb: 10_240,
+    pids: 2048,
+    build_timeout_sec: 600,
+    agent_timeout_sec: 3600,
+    verifier_timeout_sec: 600,
+};
+
+/// A task of any maker, judged as it declares.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    pub name: String,
+    /// Harbor's digest of the directory.
+    pub digest: String,
+    pub image: ImageSource,
+    pub environment_digest: String,
+    /// One for an ordinary task, named "".
+    pub steps: Vec<ForeignStep>,
+    /// How the rewards of several steps become one.
+    pub strategy: Strategy,
+    pub mode: Mode,
+    pub limits: Limits,
+    pub profile: Profile,
+    pub network: Network,
+    /// Folder that solver and tests start in; `None`: the image's.
+    pub workdir: Option<String>,
+    pub solution_env: Vec<(String, String)>,
+    pub environment_env: Vec<(String, String)>,
+}
+
+/// Where the solver's image comes from.
+#[derive(Clone, Debug)]
+pub enum ImageSource {
+    Build(FileTree),
+    Named(String),
+}
+
+/// Where the tests run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mode {
+    /// In the solver's container, where its processes still live.
+    Shared,
+    /// In a container of their own, with the declared artifacts only.
+    Separate {
+        /// Absolute paths that are carried over.
+        artifacts: Vec<String>,
+        /// The tests' own image, if `tests/` has a Dockerfile.
+        own_image: bool,
+    },
+}
+
+/// How step rewards are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    Mean,
+    Final,
+}
+
+/// One step with its files.
+#[derive(Clone, Debug)]
+pub struct ForeignStep {
+    pub name: String,
+    pub solution: FileTree,
+    pub tests: FileTree,
+    /// Files put into the work directory before the step.
+    pub workdir: FileTree,
+    pub min_reward: Option<f64>,
+    pub verifier_env: Vec<(String, String)>,
+    pub agent_timeout: Duration,
+    pub verifier_timeout: Duration,
+    pub verifier_user: Option<String>,
+    pub agent_user: Option<String>,
+}
+
+/// Why a task cannot be tried here. Not a defect of the task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this engine cannot try it: {0}")]
+pub struct Unsupported(pub String);
+
+impl Foreign {
+    /// Reads what trials need from a task directory.
+    pub fn new(task: &HarborTask) -> Result<Self, Unsupported> {
+        let unsupported = |what: &str| Err(Unsupported(what.to_owned()));
+        let manifest = &task.manifest;
+        let environment = manifest.environment.clone().unwrap_or_default();
+        if environment.os.as_deref().is_some_and(|os| os != "linux") {
+            return unsupported("it is for another operating system");
+        }
+        if environment.gpus.is_some_and(|gpus| gpus > 0) || environment.tpu.is_some() {
+            return unsupported("it wants a GPU or a TPU");
+        }
+        for file in ["environment/docker-compose.yaml", "tests/docker-compose.yaml"] {
+            if task.files.get(file).is_some() {
+                return unsupported(&format!("`{file}` wants several containers, and a trial has one"));
+            }
+        }
+        if environment.env.iter().flatten().any(|(_, value)| value.contains("${")) {
+            return unsupported("`environment.env` takes values from the host");
+        }
+        let network = network(&environment, manifest.agent.as_ref())?;
+        let context = task.folder("environment");
+        let image = match &environment.docker_image {
+            Some(name) => ImageSource::Named(name.clone()),
+            None => ImageSource::Build(context.clone()),
+        };
+        let shared = task.folder("tests");
+        let steps: Vec<_> = match manifest.steps.as_deref().unwrap_or_default() {
+            [] => vec![ForeignStep::single(task, shared)],
+            steps => steps.iter().map(|step| ForeignStep::of(task, step, &shared)).collect(),
+        };
+        Ok(Self {
+            name: task.name.clone(),
+            digest: task.digest(),
+            environment_digest: match &image {
+                ImageSource::Named(name) => format!("image:{name}"),
+                ImageSource::Build(context) => environment_digest(context, ""),
+            },
+            image,
+            steps,
+            strategy: match manifest.multi_step_reward_strategy.as_deref() {
+                Some("final") => Strategy::Final,
+                _ => Strategy::Mean,
+            },
+            mode: mode(task),
+            limits: limits(&environment, manifest.agent.as_ref(), manifest.verifier.as_ref()),
+            profile: Profile::Stock,
+            network,
+            workdir: environment.workdir.clone(),
+            solution_env: pairs(manifest.solution.as_ref().and_then(|solution| solution.env.as_ref())),
+            environment_env: pairs(environment.env.as_ref()),
+        })
+    }
+
+    /// The first step's reference, by which variants and mutants are made; empty if the task brings none.
+    pub fn solution(&self) -> Option<&FileTree> {
+        self.steps.first().map(|step| &step.solution).filter(|files| files.get("solve.sh").is_some())
+    }
+}
+
+impl ForeignStep {
+    fn single(task: &HarborTask, tests: FileTree) -> Self {
+        let manifest = &task.manifest;
+        let step = Self {
+            name: String::new(),
+            solution: task.folder("solution"),
+            tests,
+            workdir: FileTree::default(),
+            min_reward: None,
+            ..Self::empty()
+        };
+        step.with(manifest.agent.as_ref(), manifest.verifier.as_ref())
+    }
+
+    fn of(task: &HarborTask, entry: &StepEntry, shared: &FileTree) -> Self {
+        let folder = format!("steps/{}", entry.name);
+        // The step's own tests lie over those of the whole task.
+        let mut tests = shared.clone();
+        for (path, file) in task.folder(&format!("{folder}/tests")).iter() {
+            tests.insert(path.clone(), file.clone());
+        }
+        let step = Self {
+            name: entry.name.clone(),
+            solution: task.folder(&format!("{folder}/solution")),
+            tests,
+            workdir: task.folder(&format!("{folder}/workdir")),
+            min_reward: entry
+                .min_reward
+                .as_ref()
+                .and_then(|value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))),
+            ..Self::empty()
+        };
+        let manifest = &task.manifest;
+        step.with(manifest.agent.as_ref(), manifest.verifier.as_ref())
+            .with(entry.agent.as_ref(), entry.verifier.as_ref())
+    }
+
+    fn empty() -> Self {
+        Self {
+            name: String::new(),
+            solution: FileTree::default(),
+            tests: FileTree::default(),
+            workdir: FileTree::default(),
+            min_reward: None,
+            verifier_env: Vec::new(),
+            agent_timeout: seconds(None, AGENT_TIMEOUT),
+            verifier_timeout: seconds(None, VERIFIER_TIMEOUT),
+            verifier_user: None,
+            agent_user: None,
+        }
+    }
+
+    /// What these tables declare, over what was declared before.
+    fn with(mut self, agent: Option<&Agent>, verifier: Option<&Verifier>) -> Self {
+        if let Some(agent) = agent {
+            self.agent_timeout =
+                agent.timeout_sec.map_or(self.agent_timeout, |limit| seconds(Some(limit), limit));
+            self.agent_user = agent.user.as_ref().map(user).or(self.agent_user);
+        }
+        if let Some(verifier) = verifier {
+            self.verifier_timeout =
+                verifier.timeout_sec.map_or(self.verifier_timeout, |limit| seconds(Some(limit), limit));
+            self.verifier_user = verifier.user.as_ref().map(user).or(self.verifier_user);
+            self.verifier_env.extend(pairs(verifier.env.as_ref()));
+        }
+        self
+    }
+}
+
+/// Verifier mode by Harbor's precedence (`models/task/verifier_mode.py`): explicit, then implied by an environment of its own.
+fn mode(task: &HarborTask) -> Mode {
+    let verifier = task.manifest.verifier.clone().unwrap_or_default();
+    let separate = match verifier.environment_mode.as_deref() {
+        Some(mode) => mode == "separate",
+        None => verifier.environment.is_some(),
+    };
+    if !separate {
+        return Mode::Shared;
+    }
+    let declared = task.manifest.artifacts.iter().flatten().filter_map(|artifact| match artifact {
+        toml::Value::String(path) => Some(path.clone()),
+        toml::Value::Table(table) => table.get("source").and_then(toml::Value::as_str).map(str::to_owned),
+        _ => None,
+    });
+    let artifacts = ["/logs/artifacts".to_owned()].into_iter().chain(declared).collect();
+    Mode::Separate { artifacts, own_image: task.files.get("tests/Dockerfile").is_some() }
+}
+
+fn network(environment: &Environment, agent: Option<&Agent>) -> Result<Network, Unsupported> {
+    let declared =
+        agent.and_then(|agent| agent.network_mode.as_deref()).or(environment.network_mode.as_deref());
+    match declared {
+        None | Some("public") => Ok(Network::Public),
+        Some("no-network") => Ok(Network::None),
+        Some(other) => Err(Unsupported(format!("network mode `{other}` needs a filtering proxy"))),
+    }
+}
+
+fn limits(environment: &Environment, agent: Option<&Agent>, verifier: Option<&Verifier>) -> Limits {
+    let whole = |value: Option<i64>, default: u32| {
+        value.and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0).unwrap_or(default)
+    };
+    let time =
+        |value: Option<f64>, default: f64| seconds(value, default).as_secs().try_into().unwrap_or(u32::MAX);
+    Limits {
+        cpus: environment.cpus.filter(|cpus| cpus.is_finite() && *cpus > 0.0).unwrap_or(UNDECLARED.cpus),
+        memory_mb: whole(environment.memory_mb, UNDECLARED.memory_mb),
+        storage_mb: whole(environment.storage_mb, UNDECLARED.storage_mb),
+        pids: UNDECLARED.pids,
+        build_timeout_sec: time(environment.build_timeout_sec, BUILD_TIMEOUT),
+        agent_timeout_sec: time(agent.and_then(|agent| agent.timeout_sec), AGENT_TIMEOUT),
+        verifier_timeout_sec: time(verifier.and_then(|verifier| verifier.timeout_sec), VERIFIER_TIMEOUT),
+    }
+}
+
+fn seconds(value: Option<f64>, default: f64) -> Duration {
+    let value = value.filter(|value| *value > 0.0).unwrap_or(default);
+    Duration::try_from_secs_f64(value).unwrap_or(Duration::from_secs(UNDECLARED.agent_timeout_sec.into()))
+}
+
+fn user(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn pairs(env: Option<&std::collections::BTreeMap<String, String>>) -> Vec<(String, String)> {
+    env.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The files of a tests folder that an attacker is given: all but pristine copies of inputs.
+fn public_tests(tests: &FileTree) -> FileTree {
+    let mut public = FileTree::default();
+    for (path, file) in tests.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/")) {
+        public.insert(path.clone(), file.clone());
+    }
+    public
+}
+
+/// What an attacker finds: the instruction, the absolute paths in it, and the public part of the tests.
+pub fn knowledge(instruction: &str, tests: &FileTree) -> FileTree {
+    let mut knows = FileTree::default();
+    let mut add = |name: &str, text: String| {
+        if let Ok(path) = RelPath::new(name) {
+            knows.insert(path, crate::model::File::text(text));
+        }
+    };
+    add("instruction.md", instruction.to_owned());
+    add("paths", absolute_paths(instruction).into_iter().map(|path| format!("{path}\n")).collect());
+    if let Ok(folder) = RelPath::new("tests") {
+        knows.graft(&folder, &public_tests(tests));
+    }
+    knows
+}
+
+/// Absolute paths that a text names, in order, each once. URLs and bare slashes are none.
+pub fn absolute_paths(text: &str) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    let part_of_path = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    for (at, _) in text.match_indices('/') {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|c| part_of_path(c) || c == ':' || c == '<' || c == '~') {
+            continue;
+        }
+        let end = text[at..].find(|c: char| !part_of_path(c)).map_or(text.len(), |length| at + length);
+        let path = text[at..end].trim_end_matches(['.', '/', '-']);
+        if path.len() > 1 && !paths.iter().any(|have| have == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_an_instruction() {
+        let check = |text: &str, expect: &[&str]| assert_eq!(absolute_paths(text), expect, "{text}");
+        check("Write `/app/out.json` and /app/b.csv.", &["/app/out.json", "/app/b.csv"]);
+        check("See https://example.org/a/b or a/b, and/or ~/x.", &[]);
+        check("In /app/, read /app/in; then /app/in again.", &["/app", "/app/in"]);
+        check("a / b", &[]);
+    }
+}

@@ -1,0 +1,320 @@
+//! Trials of tasks that are not ours, judged as they declare: by Harbor's order of events (`trial/trial.py`,
+//! `verifier/verifier.py` of harbor 0.25), in the solver's container or in one with its artifacts.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::act::{Act, Acted, Stage, perform, quoted};
+use super::condition::Condition;
+use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
+use super::outline::{changed, state_of};
+use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
+use super::room::VerifierLog;
+use super::trial::{Trial, TrialLog};
+use crate::model::{CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
+use crate::sandbox::{
+    ArchiveError, Engine, EngineError, GetError, Image, ImageConfig, LaunchSpec, Network, Process,
+    ProcessOutcome, Sandbox, SandboxError,
+};
+
+/// Reward files hold a number or a few.
+const MAX_REWARD: u64 = 64 << 10;
+/// What the tests print, for people.
+const MAX_LOG: usize = 64 << 10;
+/// A small command of the harness itself.
+const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
+/// As in the clean room: a verdict must not depend on how busy this machine is.
+const PATIENCE: u32 = 5;
+/// Artifacts of one task, in bytes.
+const MAX_ARTIFACTS: u64 = 256 << 20;
+const TESTS_DIR: &str = "/tests";
+
+/// The images of a task.
+#[derive(Clone, Debug)]
+pub struct ForeignImages {
+    pub solver: Image,
+    /// The tests' own, where they have one.
+    pub verifier: Option<Image>,
+}
+
+/// Runs one trial in fresh containers.
+pub async fn run_in_place(
+    engine: &Engine,
+    images: &ForeignImages,
+    task: &Foreign,
+    act: Act<'_>,
+    condition: Condition,
+) -> Result<Trial, EngineError> {
+    let started = Instant::now();
+    let config = engine.image_config(&images.solver).await?;
+    let limits = condition.limits(&task.limits);
+    let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
+    let network = if condition == Condition::Offline { Network::None } else { task.network.clone() };
+    let spec = LaunchSpec {
+        image: &images.solver,
+        limits: &limits,
+        profile: task.profile,
+        network,
+        workdir: &workdir,
+        purpose: "solver",
+        preload: Vec::new(),
+    };
+    let mut sandbox = engine.launch(&spec).await?;
+    let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
+    let place = Place { engine, images, task, config: &config, spec: &spec, condition };
+    let mut verdicts = Vec::new();
+    let mut exit = None;
+    let mut ended = Vec::new();
+    for (number, step) in task.steps.iter().enumerate() {
+        let acted = match place.act(step, number, act, &sandbox).await {
+            Ok(acted) => acted,
+            Err(SandboxError::Engine(error)) => return Err(error),
+            Err(lost) => return Ok(Trial::lost(&lost, log, started)),
+        };
+        exit = acted.exit;
+        ended.extend(acted.ended);
+        log.output.push_str(&acted.output);
+        log.outline = changed(&sandbox).await?;
+        log.state = Some(state_of(&log.outline));
+        let judged = match &task.mode {
+            Mode::Shared => place.judge_here(step, &sandbox).await,
+            Mode::Separate { artifacts, own_image } => {
+                let stopped = sandbox.stop().await?;
+                let judged = place.judge_apart(step, &stopped, artifacts, *own_image).await;
+                // A task of several steps goes on in the same container.
+                sandbox = stopped.restart(&workdir).await?;
+                judged
+            }
+        };
+        let (rewards, output) = match judged {
+            Ok(judged) => judged,
+            Err(SandboxError::Engine(error)) => return Err(error),
+            Err(lost) => return Ok(Trial::lost(&lost, log, started)),
+        };
+        log.verifier.output.push_str(&output);
+        let score = rewards.as_ref().ok().map(mean);
+        verdicts.push(rewards);
+        if step.min_reward.is_some_and(|least| score.is_none_or(|score| score < least)) {
+            break;
+        }
+    }
+    sandbox.destroy().await;
+    let mut verdict = combine(task, verdicts, &mut log.verifier);
+    let solving = matches!(act, Act::Solve(_));
+    if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
+        verdict.outcome = Outcome::Timeout;
+        "the solver ran longer than it may".clone_into(&mut verdict.cause);
+    }
+    log.seconds = started.elapsed().as_secs_f64();
+    Ok(Trial { verdict, exit, ended, log })
+}
+
+type Rewards = Result<BTreeMap<String, f64>, RewardError>;
+
+/// Where a trial takes place.
+struct Place<'a> {
+    engine: &'a Engine,
+    images: &'a ForeignImages,
+    task: &'a Foreign,
+    config: &'a ImageConfig,
+    spec: &'a LaunchSpec<'a>,
+    condition: Condition,
+}
+
+impl Place<'_> {
+    /// What comes before an actor, and the actor.
+    async fn act(
+        &self,
+        step: &ForeignStep,
+        number: usize,
+        act: Act<'_>,
+        sandbox: &Sandbox,
+    ) -> Result<Acted, SandboxError> {
+        self.harness(
+            "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts",
+            sandbox,
+        )
+        .await?;
+        if number == 0 {
+            self.condition.prepare(sandbox).await?;
+        }
+        sandbox.put_tree(self.spec.workdir, &step.workdir).await?;
+        if step.workdir.get("setup.sh").is_some() {
+            self.harness(&format!("cd {} && bash ./setup.sh", quoted(self.spec.workdir)), sandbox).await?;
+        }
+        let mut env = self.task.environment_env.clone();
+        env.push(("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()));
+        env.extend(self.task.solution_env.iter().cloned());
+        let stage = Stage {
+            workdir: self.spec.workdir,
+            timeout: step.agent_timeout,
+            env: &env,
+            log: Some("/logs/agent/oracle.txt"),
+        };
+        // Each step has a reference of its own; whatever else is done, is done once.
+        let act = match act {
+            Act::Solve(_) if number > 0 => Act::Solve(&step.solution),
+            Act::Attack { .. } | Act::Vary { .. } if number > 0 => Act::Nothing,
+            act => act,
+        };
+        perform(act, sandbox, &stage).await
+    }
+
+    /// In the solver's container, with whatever still runs there.
+    async fn judge_here(
+        &self,
+        step: &ForeignStep,
+        sandbox: &Sandbox,
+    ) -> Result<(Rewards, String), SandboxError> {
+        self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
+        sandbox.put_tree(TESTS_DIR, &step.tests).await?;
+        self.run_tests(step, self.spec.workdir, sandbox).await
+    }
+
+    /// In a new container that gets nothing of the solver but the declared artifacts, where they were.
+    async fn judge_apart(
+        &self,
+        step: &ForeignStep,
+        stopped: &crate::sandbox::Stopped,
+        artifacts: &[String],
+        own_image: bool,
+    ) -> Result<(Rewards, String), SandboxError> {
+        let image = self.images.verifier.as_ref().filter(|_| own_image).unwrap_or(&self.images.solver);
+        let config = self.engine.image_config(image).await?;
+        let spec = LaunchSpec { image, workdir: &config.workdir, purpose: "verifier", ..self.spec.clone() };
+        let verifier = self.engine.launch(&spec).await?;
+        for artifact in artifacts {
+            let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
+                Ok(archive) => archive,
+                Err(ArchiveError::Engine(error)) => return Err(error.into()),
+                // One that is missing or too large is not there for the tests, which say what they think of it.
+                Err(_) => continue,
+            };
+            let limits = super::SubjectLimits::default();
+            let root = [(artifact.clone(), archive.tar)];
+            if let Ok(carried) = super::carry("", &root, &limits) {
+                verifier.unpack(carried.tar).await?;
+            }
+        }
+        self.condition.prepare(&verifier).await?;
+        self.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await?;
+        if !own_image {
+            verifier.put_tree(TESTS_DIR, &step.tests).await?;
+        }
+        self.run_tests(step, &config.workdir, &verifier).await
+    }
+
+    async fn run_tests(
+        &self,
+        step: &ForeignStep,
+        workdir: &str,
+        sandbox: &Sandbox,
+    ) -> Result<(Rewards, String), SandboxError> {
+        let tests = "(/tests/test.sh) > /logs/verifier/test-stdout.txt 2>&1";
+        let script = match &step.verifier_user {
+            None => format!("chmod +x /tests/test.sh; {tests}"),
+            Some(user) => format!(
+                "chmod +x /tests/test.sh; exec su -m -s /bin/bash {} -c {}",
+                quoted(user),
+                quoted(tests)
+            ),
+        };
+        let mut env = self.config.env.clone();
+        env.extend(self.task.environment_env.iter().cloned());
+        env.extend(step.verifier_env.iter().cloned());
+        if self.condition == Condition::Shuffled {
+            env.extend(shuffled(sandbox).await?);
+        }
+        let process = Process {
+            argv: ["bash", "-c", &script].map(Into::into).to_vec(),
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: workdir.to_owned(),
+            stdin: Vec::new(),
+            timeout: step.verifier_timeout * PATIENCE,
+            keep: MAX_LOG,
+        };
+        let done = sandbox.spawn(&process).await?;
+        let output = match sandbox.get("/logs/verifier/test-stdout.txt", MAX_LOG as u64).await {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+            Err(GetError::Sandbox(error)) => return Err(error),
+            Err(_) => String::new(),
+        };
+        if done.outcome == ProcessOutcome::TimedOut {
+            return Ok((Err(RewardError::Missing), format!("{output}\nthe tests ran out of time\n")));
+        }
+        let file = async |path| match sandbox.get(path, MAX_REWARD).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(GetError::Sandbox(error)) => Err(error),
+            Err(_) => Ok(None),
+        };
+        let (json, text) = (file(REWARD_JSON).await?, file(REWARD_TEXT).await?);
+        Ok((parse_reward(json.as_deref(), text.as_deref()), output))
+    }
+
+    /// A command of the harness itself, outside the solver's shell.
+    async fn harness(&self, script: &str, sandbox: &Sandbox) -> Result<(), SandboxError> {
+        let env = self.config.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let process = Process {
+            argv: ["bash", "-c", script].map(Into::into).to_vec(),
+            env,
+            cwd: "/".to_owned(),
+            stdin: Vec::new(),
+            timeout: HARNESS_TIMEOUT,
+            keep: MAX_LOG,
+        };
+        // Harbor goes on whatever its small commands say: a solver can make every one of them fail.
+        sandbox.spawn(&process).await.map(drop)
+    }
+}
+
+/// Has pytest run its tests in another order, by a plugin of ours on its path.
+async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxError> {
+    const FOLDER: &str = "/run/order";
+    const PLUGIN: &str =
+        "import random\n\n\ndef pytest_collection_modifyitems(items):\n    random.Random(1).shuffle(items)\n";
+    sandbox.put(&format!("{FOLDER}/termsmith_order.py"), PLUGIN.as_bytes(), 0o644).await?;
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    Ok(vec![pair("PYTHONPATH", FOLDER), pair("PYTEST_ADDOPTS", "-p termsmith_order")])
+}
+
+/// The verdict of a whole trial: a pass only with a full score.
+fn combine(task: &Foreign, steps: Vec<Rewards>, log: &mut VerifierLog) -> Verdict {
+    let mut checks = Vec::new();
+    let counted = match task.strategy {
+        Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
+        Strategy::Final | Strategy::Mean => 0,
+    };
+    for (step, rewards) in task.steps.iter().zip(&steps).skip(counted) {
+        let rewards = match rewards {
+            Ok(rewards) => rewards,
+            Err(error) => return Verdict::without_checks(Outcome::VerifierError, error.to_string()),
+        };
+        let single = BTreeMap::from([("reward".to_owned(), if is_full(rewards) { 1.0 } else { 0.0 })]);
+        for (name, value) in if rewards.contains_key("reward") { &single } else { rewards } {
+            let id = if step.name.is_empty() { name.clone() } else { format!("{}/{name}", step.name) };
+            let passed = *value >= 1.0;
+            if !passed {
+                log.messages
+                    .insert(CheckId(id.clone()), format!("{name} is {}", rewards.get(name).unwrap_or(value)));
+            }
+            checks.push(CheckResult { id: CheckId(id), passed });
+        }
+    }
+    // Steps that were never reached have not passed.
+    for step in task.steps.iter().skip(steps.len()) {
+        checks.push(CheckResult { id: CheckId(format!("{}/reward", step.name)), passed: false });
+    }
+    Verdict::from_checks(checks)
+}
+
+fn mean(rewards: &BTreeMap<String, f64>) -> f64 {
+    match rewards.get("reward") {
+        Some(reward) => *reward,
+        None => rewards.values().sum::<f64>() / rewards.len().max(1) as f64,
+    }
+}
+
+/// The files of a task's tests that the whole task shares.
+pub fn tests_of(task: &Foreign) -> FileTree {
+    task.steps.first().map(|step| step.tests.clone()).unwrap_or_default()
+}

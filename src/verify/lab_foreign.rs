@@ -1,0 +1,100 @@
+//! Trials of other makers' tasks in the lab: their images, and their records under keys of their own.
+
+use std::time::Duration;
+
+use super::act::Act;
+use super::condition::Condition;
+use super::foreign::{Foreign, ImageSource, Mode};
+use super::in_place::{ForeignImages, run_in_place};
+use super::lab::{Lab, LabError, TrialRecord};
+use super::trial::TrialLog;
+use crate::model::{FileTree, environment_digest};
+use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
+
+impl Lab<'_> {
+    /// The task's images. `Err(log)` inside means that a Dockerfile is at fault.
+    pub async fn foreign_images(
+        &self,
+        task: &Foreign,
+        tests: &FileTree,
+    ) -> Result<Result<ForeignImages, String>, LabError> {
+        let _slot = self.slot().await?;
+        let solver = match &task.image {
+            ImageSource::Named(name) => Image::named(name.clone()),
+            ImageSource::Build(context) => {
+                match self.retry(|| self.build_foreign(&task.environment_digest, context, task)).await? {
+                    Ok(image) => image,
+                    Err(log) => return Ok(Err(log)),
+                }
+            }
+        };
+        let verifier = match &task.mode {
+            Mode::Separate { own_image: true, .. } => {
+                let digest = environment_digest(tests, "");
+                match self.retry(|| self.build_foreign(&digest, tests, task)).await? {
+                    Ok(image) => Some(image),
+                    Err(log) => return Ok(Err(log)),
+                }
+            }
+            _ => None,
+        };
+        Ok(Ok(ForeignImages { solver, verifier }))
+    }
+
+    /// Runs a trial as the task declares, or remembers it.
+    pub async fn trial_in_place(
+        &self,
+        task: &Foreign,
+        images: &ForeignImages,
+        act: Act<'_>,
+        condition: Condition,
+        repeat: u32,
+    ) -> Result<(TrialRecord, TrialLog), LabError> {
+        let input = serde_json::json!({
+            "foreign": task.digest,
+            "name": task.name,
+            "environment": task.environment_digest,
+            "act": act.identity(),
+            "condition": condition,
+            "repeat": repeat,
+        });
+        self.committed(&input, || async {
+            let engine = self.engine.get().await?;
+            match (&task.image, condition) {
+                (ImageSource::Build(context), Condition::Rebuilt) => {
+                    let spec = spec(&task.environment_digest, context, task);
+                    let solver = engine.rebuild_image(&spec).await.map_err(|error| match error {
+                        ImageError::Engine(error) => error,
+                        failed => EngineError::Transport {
+                            action: "build the image again",
+                            message: failed.to_string(),
+                        },
+                    })?;
+                    let images = ForeignImages { solver, verifier: images.verifier.clone() };
+                    run_in_place(engine, &images, task, act, condition).await
+                }
+                _ => run_in_place(engine, images, task, act, condition).await,
+            }
+        })
+        .await
+    }
+
+    async fn build_foreign(
+        &self,
+        digest: &str,
+        context: &FileTree,
+        task: &Foreign,
+    ) -> Result<Result<Image, String>, EngineError> {
+        match self.engine.get().await?.ensure_image(&spec(digest, context, task)).await {
+            Ok(image) => Ok(Ok(image)),
+            Err(ImageError::Build { log }) => Ok(Err(log)),
+            Err(ImageError::Engine(error)) => Err(error),
+            Err(slow @ ImageError::TimedOut { .. }) => Ok(Err(slow.to_string())),
+        }
+    }
+}
+
+fn spec<'a>(digest: &'a str, context: &'a FileTree, task: &Foreign) -> ImageSpec<'a> {
+    let timeout = Duration::from_secs(task.limits.build_timeout_sec.into());
+    ImageSpec { digest, context, timeout }
+}

@@ -1,0 +1,168 @@
+//! What a final state looks like from afar: enough to tell a wrong answer from no answer at all.
+
+use std::collections::BTreeMap;
+
+use super::act::is_below;
+use crate::sandbox::{ChangeKind, EngineError, GetError, Sandbox, SandboxError};
+
+/// Files by absolute path, each with its hash and what it parses as.
+pub type Outline = BTreeMap<String, Trace>;
+
+/// One regular file of a final state.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// BLAKE3 of the content.
+    pub hash: String,
+    /// What it parses as.
+    pub shape: String,
+    /// Bytes.
+    pub size: u64,
+    /// It was in the image, and is different now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+}
+
+/// Larger files are only hashed: no result that a person would read is as long.
+const MAX_PARSED: usize = 4 << 20;
+/// Folders whose files are nobody's answer.
+const APART: [&str; 7] = ["/solution", "/logs", "/tmp", "/run", "/root/.cache", "/var/log", "/tests"];
+/// Files of a changed state that are looked at.
+const MAX_FILES: usize = 400;
+
+impl Trace {
+    /// Looks at one file.
+    pub fn of(path: &str, bytes: &[u8]) -> Self {
+        Self {
+            hash: blake3::hash(bytes).to_hex().to_string(),
+            shape: shape(path, bytes),
+            size: bytes.len() as u64,
+            edited: false,
+        }
+    }
+}
+
+/// What a file parses as: its kind and, for tables, the header. Files that do not parse as what their name says have a
+/// shape of their own.
+fn shape(path: &str, bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "empty".to_owned();
+    }
+    if bytes.len() > MAX_PARSED {
+        return "large".to_owned();
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return match bytes {
+            [0x7f, b'E', b'L', b'F', ..] => "elf".to_owned(),
+            [0x1f, 0x8b, ..] => "gzip".to_owned(),
+            _ if bytes.starts_with(b"SQLite format 3\0") => "sqlite".to_owned(),
+            _ => "binary".to_owned(),
+        };
+    };
+    let extension = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("", |(_, end)| end);
+    match extension {
+        "json" => match serde_json::from_str::<serde_json::Value>(text) {
+            Ok(serde_json::Value::Object(_)) => "json object".to_owned(),
+            Ok(serde_json::Value::Array(_)) => "json array".to_owned(),
+            Ok(_) => "json scalar".to_owned(),
+            Err(_) => "not json".to_owned(),
+        },
+        "jsonl" | "ndjson" => {
+            let parses = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+            if text.lines().filter(|line| !line.is_empty()).all(parses) {
+                "json lines"
+            } else {
+                "not json lines"
+            }
+            .to_owned()
+        }
+        "csv" | "tsv" => format!("table {}", text.lines().next().unwrap_or_default().trim()),
+        "toml" => if text.parse::<toml::Table>().is_ok() { "toml" } else { "not toml" }.to_owned(),
+        _ if text.starts_with("#!") => "script".to_owned(),
+        _ => "text".to_owned(),
+    }
+}
+
+/// Whether `state` has everything that `reference` made of `untouched`, each file of the same shape: a state that can be wrong,
+/// but is an answer.
+pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) -> bool {
+    reference
+        .iter()
+        .filter(|(path, trace)| untouched.get(*path) != Some(trace))
+        .all(|(path, trace)| state.get(path).is_some_and(|found| found.shape == trace.shape))
+}
+
+/// Hash of a state, equal for equal files.
+pub fn state_of(outline: &Outline) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (path, trace) in outline {
+        hasher.update(path.as_bytes());
+        hasher.update(b"\0");
+        hasher.update(trace.hash.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// The files of a running container that differ from its image, logs and temporary ones left out.
+pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, EngineError> {
+    let mut outline = Outline::new();
+    let changes = sandbox.changes().await?;
+    let files = changes.into_iter().filter(|change| change.kind != ChangeKind::Deleted).filter(|change| {
+        let apart = APART.iter().any(|folder| is_below(folder, &change.path));
+        !apart && !change.path.contains("/__pycache__")
+    });
+    for change in files.take(MAX_FILES) {
+        match sandbox.get(&change.path, MAX_PARSED as u64).await {
+            Ok(bytes) => {
+                let edited = change.kind == ChangeKind::Modified;
+                let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };
+                outline.insert(change.path, trace);
+            }
+            Err(GetError::Sandbox(SandboxError::Engine(error))) => return Err(error),
+            // Folders, links, and whatever goes away meanwhile.
+            Err(_) => {}
+        }
+    }
+    Ok(outline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_tell_an_answer_from_none() {
+        let check =
+            |path: &str, text: &str, expect: &str| assert_eq!(shape(path, text.as_bytes()), expect, "{path}");
+        check("/a.json", "", "empty");
+        check("/a.json", "{\"a\": 1}", "json object");
+        check("/a.json", "[1]", "json array");
+        check("/a.json", "{\"a\": }", "not json");
+        check("/a.jsonl", "{}\n[]\n", "json lines");
+        check("/a.jsonl", "{}\n[\n", "not json lines");
+        check("/a.csv", "a,b\n1,2\n", "table a,b");
+        check("/a.toml", "a = 1", "toml");
+        check("/a.toml", "a = ", "not toml");
+        check("/a/run", "#!/bin/sh\n", "script");
+        check("/a/notes", "x", "text");
+        assert_eq!(shape("/a/b", b"\x7fELF\xff"), "elf");
+        assert_eq!(shape("/a/b", b"\xff\xfe"), "binary");
+    }
+
+    #[test]
+    fn a_well_formed_state_has_all_that_the_reference_made() {
+        let outline = |files: &[(&str, &str)]| -> Outline {
+            files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+        };
+        let untouched = outline(&[("/app/in.csv", "a\n1\n")]);
+        let reference = outline(&[("/app/in.csv", "a\n1\n"), ("/app/out.json", "{\"n\": 1}")]);
+        let check = |state: &[(&str, &str)], expect: bool| {
+            assert_eq!(well_formed(&outline(state), &reference, &untouched), expect, "{state:?}");
+        };
+        check(&[("/app/out.json", "{\"n\": 2}")], true);
+        check(&[("/app/out.json", "{\"n\": 2"), ("/app/in.csv", "a\n1\n")], false);
+        check(&[("/app/out.json", "[2]")], false);
+        check(&[("/app/in.csv", "a\n1\n")], false);
+        check(&[], false);
+    }
+}
