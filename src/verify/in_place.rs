@@ -8,6 +8,7 @@ use super::act::{Act, Acted, Stage, perform, quoted};
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
 use super::outline::{changed, state_of};
+use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
 use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
@@ -86,14 +87,14 @@ pub async fn run_in_place(
                 judged
             }
         };
-        let (rewards, output) = match judged {
-            Ok(judged) => judged,
+        let reported = match judged {
+            Ok(reported) => reported,
             Err(SandboxError::Engine(error)) => return Err(error),
             Err(lost) => return Ok(Trial::lost(&lost, log, started)),
         };
-        log.verifier.output.push_str(&output);
-        let score = rewards.as_ref().ok().map(mean);
-        verdicts.push(rewards);
+        log.verifier.output.push_str(&reported.output);
+        let score = reported.rewards.as_ref().ok().map(mean);
+        verdicts.push(reported);
         if step.min_reward.is_some_and(|least| score.is_none_or(|score| score < least)) {
             break;
         }
@@ -109,7 +110,21 @@ pub async fn run_in_place(
     Ok(Trial { verdict, exit, ended, log })
 }
 
-type Rewards = Result<BTreeMap<String, f64>, RewardError>;
+/// What one run of the tests left.
+struct Reported {
+    rewards: Result<BTreeMap<String, f64>, RewardError>,
+    /// From a report, where the tests write one that is understood.
+    checks: Vec<CheckResult>,
+    output: String,
+}
+
+/// Where tests leave reports, by the habits of Harbor's tasks.
+const REPORTS: [(&str, ReportKind); 4] = [
+    ("/logs/verifier/ctrf.json", ReportKind::Ctrf),
+    ("/logs/verifier/junit.xml", ReportKind::Junit),
+    ("/logs/verifier/report.xml", ReportKind::Junit),
+    ("/logs/verifier/results.tap", ReportKind::Tap),
+];
 
 /// Where a trial takes place.
 struct Place<'a> {
@@ -165,7 +180,7 @@ impl Place<'_> {
         &self,
         step: &ForeignStep,
         sandbox: &Sandbox,
-    ) -> Result<(Rewards, String), SandboxError> {
+    ) -> Result<Reported, SandboxError> {
         self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
         sandbox.put_tree(TESTS_DIR, &step.tests).await?;
         self.run_tests(step, self.spec.workdir, sandbox).await
@@ -178,7 +193,7 @@ impl Place<'_> {
         stopped: &crate::sandbox::Stopped,
         artifacts: &[String],
         own_image: bool,
-    ) -> Result<(Rewards, String), SandboxError> {
+    ) -> Result<Reported, SandboxError> {
         let image = self.images.verifier.as_ref().filter(|_| own_image).unwrap_or(&self.images.solver);
         let config = self.engine.image_config(image).await?;
         let spec = LaunchSpec { image, workdir: &config.workdir, purpose: "verifier", ..self.spec.clone() };
@@ -209,7 +224,7 @@ impl Place<'_> {
         step: &ForeignStep,
         workdir: &str,
         sandbox: &Sandbox,
-    ) -> Result<(Rewards, String), SandboxError> {
+    ) -> Result<Reported, SandboxError> {
         let tests = "(/tests/test.sh) > /logs/verifier/test-stdout.txt 2>&1";
         let script = match &step.verifier_user {
             None => format!("chmod +x /tests/test.sh; {tests}"),
@@ -240,7 +255,8 @@ impl Place<'_> {
             Err(_) => String::new(),
         };
         if done.outcome == ProcessOutcome::TimedOut {
-            return Ok((Err(RewardError::Missing), format!("{output}\nthe tests ran out of time\n")));
+            let output = format!("{output}\nthe tests ran out of time\n");
+            return Ok(Reported { rewards: Err(RewardError::Missing), checks: Vec::new(), output });
         }
         let file = async |path| match sandbox.get(path, MAX_REWARD).await {
             Ok(bytes) => Ok(Some(bytes)),
@@ -248,7 +264,20 @@ impl Place<'_> {
             Err(_) => Ok(None),
         };
         let (json, text) = (file(REWARD_JSON).await?, file(REWARD_TEXT).await?);
-        Ok((parse_reward(json.as_deref(), text.as_deref()), output))
+        let rewards = parse_reward(json.as_deref(), text.as_deref());
+        let mut checks = Vec::new();
+        for (path, kind) in REPORTS {
+            if let Some(report) = file(path).await?.and_then(|bytes| String::from_utf8(bytes).ok())
+                && let Ok(found) = parse_report(kind, &report)
+            {
+                checks = found;
+                break;
+            }
+        }
+        if checks.is_empty() {
+            checks = find_report(&output).map(|(_, found)| found).unwrap_or_default();
+        }
+        Ok(Reported { rewards, checks, output })
     }
 
     /// A command of the harness itself, outside the solver's shell.
@@ -277,34 +306,36 @@ async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxErr
     Ok(vec![pair("PYTHONPATH", FOLDER), pair("PYTEST_ADDOPTS", "-p termsmith_order")])
 }
 
-/// The verdict of a whole trial: a pass only with a full score.
-fn combine(task: &Foreign, steps: Vec<Rewards>, log: &mut VerifierLog) -> Verdict {
-    let mut checks = Vec::new();
-    let counted = match task.strategy {
+/// The verdict of a whole trial: a pass only with a full score. Checks are those of the reports, or the rewards themselves.
+fn combine(task: &Foreign, steps: Vec<Reported>, log: &mut VerifierLog) -> Verdict {
+    let from = match task.strategy {
         Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
         Strategy::Final | Strategy::Mean => 0,
     };
-    for (step, rewards) in task.steps.iter().zip(&steps).skip(counted) {
-        let rewards = match rewards {
+    // Steps that were never reached have not passed.
+    let mut full = steps.len() == task.steps.len();
+    let mut checks = Vec::new();
+    for (step, reported) in task.steps.iter().zip(&steps).skip(from) {
+        let rewards = match &reported.rewards {
             Ok(rewards) => rewards,
             Err(error) => return Verdict::without_checks(Outcome::VerifierError, error.to_string()),
         };
-        let single = BTreeMap::from([("reward".to_owned(), if is_full(rewards) { 1.0 } else { 0.0 })]);
-        for (name, value) in if rewards.contains_key("reward") { &single } else { rewards } {
-            let id = if step.name.is_empty() { name.clone() } else { format!("{}/{name}", step.name) };
-            let passed = *value >= 1.0;
-            if !passed {
-                log.messages
-                    .insert(CheckId(id.clone()), format!("{name} is {}", rewards.get(name).unwrap_or(value)));
-            }
-            checks.push(CheckResult { id: CheckId(id), passed });
+        full &= is_full(rewards);
+        let named = |name: &str| CheckId(if step.name.is_empty() { name.to_owned() } else { format!("{}/{name}", step.name) });
+        checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(check.id.as_str()), ..*check }));
+        if reported.checks.is_empty() {
+            checks.push(CheckResult { id: named("reward"), passed: is_full(rewards) });
+        }
+        if !is_full(rewards) {
+            let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
+            log.messages.insert(named("reward"), told.join(", "));
         }
     }
-    // Steps that were never reached have not passed.
     for step in task.steps.iter().skip(steps.len()) {
         checks.push(CheckResult { id: CheckId(format!("{}/reward", step.name)), passed: false });
     }
-    Verdict::from_checks(checks)
+    let outcome = if full { Outcome::Pass } else { Outcome::Fail };
+    Verdict { outcome, cause: String::new(), checks }
 }
 
 fn mean(rewards: &BTreeMap<String, f64>) -> f64 {

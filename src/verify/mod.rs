@@ -16,6 +16,7 @@ mod lab;
 mod lab_foreign;
 mod outline;
 mod relay;
+mod reports;
 mod results;
 mod reward;
 mod room;
@@ -28,6 +29,7 @@ pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute
 pub use in_place::{ForeignImages, run_in_place, tests_of};
 pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
 pub use outline::{Outline, Trace, state_of, well_formed};
+pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use room::{Judged, VerifierLog, judge};

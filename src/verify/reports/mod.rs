@@ -1,0 +1,82 @@
+//! Per-check results from what test runners write: JUnit XML, CTRF, TAP, `go test`, `cargo test`, `Score: x/y`, checksum
+//! manifests. They class checks and give step scores; a reward is never taken from them.
+
+mod lines;
+mod structured;
+
+use crate::model::{CheckId, CheckResult};
+
+/// A format that is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReportKind {
+    /// pytest's `--junitxml`, and what most other runners can write.
+    Junit,
+    /// Common Test Report Format, the JSON that Harbor's tasks leave as `ctrf.json`.
+    Ctrf,
+    /// Test Anything Protocol, 12 to 14.
+    Tap,
+    /// `go test -v`.
+    GoTest,
+    /// `cargo test`.
+    CargoTest,
+    /// pytest's own lines with `-v` or `-rA`.
+    Pytest,
+    /// `md5sum -c` and its sisters.
+    Checksums,
+    /// `Score: 3/5`, which names no checks: each point is one.
+    Score,
+}
+
+impl ReportKind {
+    /// All of them, the more telling ones first.
+    pub const ALL: [Self; 8] = [
+        Self::Junit,
+        Self::Ctrf,
+        Self::Tap,
+        Self::GoTest,
+        Self::CargoTest,
+        Self::Pytest,
+        Self::Checksums,
+        Self::Score,
+    ];
+}
+
+/// Why a report gives no checks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReportError {
+    #[error("it is not {0}: {1}")]
+    Malformed(&'static str, String),
+    #[error("it names no check")]
+    Empty,
+}
+
+/// The checks of a report, in its order; a check that is named twice passed only if it passed every time. Skipped ones have not
+/// passed.
+pub fn parse_report(kind: ReportKind, text: &str) -> Result<Vec<CheckResult>, ReportError> {
+    let found = match kind {
+        ReportKind::Junit => structured::junit(text)?,
+        ReportKind::Ctrf => structured::ctrf(text)?,
+        ReportKind::Tap => lines::tap(text),
+        ReportKind::GoTest => lines::go_test(text),
+        ReportKind::CargoTest => lines::cargo_test(text),
+        ReportKind::Pytest => lines::pytest(text),
+        ReportKind::Checksums => lines::checksums(text),
+        ReportKind::Score => lines::score(text),
+    };
+    let mut checks: Vec<CheckResult> = Vec::new();
+    for (name, passed) in found {
+        match checks.iter_mut().find(|check| check.id.as_str() == name) {
+            Some(check) => check.passed &= passed,
+            None => checks.push(CheckResult { id: CheckId(name), passed }),
+        }
+    }
+    if checks.is_empty() { Err(ReportError::Empty) } else { Ok(checks) }
+}
+
+/// The checks of the first format that finds any in a test runner's output.
+pub fn find_report(text: &str) -> Option<(ReportKind, Vec<CheckResult>)> {
+    ReportKind::ALL.into_iter().find_map(|kind| Some((kind, parse_report(kind, text).ok()?)))
+}
+
+#[cfg(test)]
+mod tests;
