@@ -4,10 +4,8 @@
 //! own reference is rejected at once; all other rows run even when one of them fails, so that a rejection names
 //! everything that is wrong.
 
-mod cuts;
 mod lint;
 mod table;
 
-pub use cuts::{Cut, cuts};
 pub use lint::{Finding, LintError, Rule, Severity, lint, rules};
 pub use table::{SCREEN, screen};

@@ -2,12 +2,12 @@
 
 use futures_util::future::join_all;
 
-use super::cuts::cuts;
 use super::lint::{Rule, Severity, lint};
 use crate::model::{
     Certificate, Check, CheckClass, Draft, File, FileTree, Outcome, RejectReason, RelPath, Row, RowKind,
     Verdict,
 };
+use crate::mutate::cuts;
 use crate::store::Stage;
 use crate::verify::{Act, Filed, Lab, LabError};
 

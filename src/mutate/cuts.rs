@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tree_sitter::{Node, Parser};
+use super::edit::named_children;
+use super::language::Language;
+use super::statement::changes_state;
 
 /// Cuts of one solution that are tried; more of them rarely find what these do not.
 const MAX_CUTS: usize = 4;
-
-/// Commands that leave no state behind, unless their output is redirected.
-const STATELESS: [&str; 22] = [
-    "echo", "printf", "true", ":", "set", "cd", "pwd", "ls", "cat", "test", "[", "export", "shopt", "umask",
-    "sleep", "head", "tail", "grep", "wc", "diff", "cmp", "exit",
-];
 
 /// A prefix of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,33 +35,12 @@ pub fn cuts(script: &str) -> Vec<Cut> {
 }
 
 fn state_changing_statements(script: &str) -> Vec<usize> {
-    let mut parser = Parser::new();
-    if parser.set_language(&tree_sitter_bash::LANGUAGE.into()).is_err() {
-        return Vec::new();
-    }
-    let Some(tree) = parser.parse(script, None) else { return Vec::new() };
-    let root = tree.root_node();
-    let mut cursor = root.walk();
-    root.named_children(&mut cursor)
+    let Some(tree) = Language::Bash.parse(script) else { return Vec::new() };
+    named_children(tree.root_node())
+        .into_iter()
         .filter(|node| changes_state(*node, script))
         .map(|node| node.start_byte())
         .collect()
-}
-
-fn changes_state(node: Node<'_>, script: &str) -> bool {
-    match node.kind() {
-        "comment"
-        | "variable_assignment"
-        | "variable_assignments"
-        | "declaration_command"
-        | "function_definition"
-        | "test_command" => false,
-        "command" => node
-            .child_by_field_name("name")
-            .and_then(|name| name.utf8_text(script.as_bytes()).ok())
-            .is_none_or(|name| !STATELESS.contains(&name)),
-        _ => true,
-    }
 }
 
 #[cfg(test)]
