@@ -1,7 +1,7 @@
 //! termsmith turns domain specs into verified terminal environments, runs expert agents in them, and writes training data.
 //!
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
-//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `verify` →
+//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `verify` · `mutate` →
 //! `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
 
 pub mod agent;
@@ -17,6 +17,7 @@ pub mod guest;
 pub mod harbor;
 pub mod judge;
 pub mod model;
+pub mod mutate;
 pub mod pipeline;
 pub mod rollout;
 pub mod sandbox;

@@ -14,10 +14,12 @@ use super::render::Renderer;
 use super::seeded::Vocabulary;
 use super::{AuthorError, Recipe};
 use crate::assets::Assets;
+use crate::domain::{RecipeDecl, VariantsDecl};
 use crate::harbor::task_name;
 use crate::model::{
-    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, SubjectSpec, Task, WrongSolution,
+    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, SubjectSpec, Task, Variant, WrongSolution,
 };
+use crate::mutate::variants;
 
 /// The tail of a Dockerfile that a recipe does not write itself.
 const DEFAULT_DOCKERFILE_TAIL: &str = "COPY app/ /app/\nWORKDIR /app\n";
@@ -28,6 +30,7 @@ pub struct Kit {
     bases: BTreeMap<String, String>,
     verifier: FileTree,
     words: Vocabulary,
+    variants: Vec<Variant>,
 }
 
 impl Kit {
@@ -54,7 +57,7 @@ impl Kit {
             Ok(text.lines().map(str::to_owned).collect())
         };
         let words = Vocabulary { nouns: lines("nouns.txt")?, people: lines("people.txt")? };
-        Ok(Self { bases, verifier, words })
+        Ok(Self { bases, verifier, words, variants: variants(assets)? })
     }
 
     /// The Dockerfile prefix of a base.
@@ -76,6 +79,12 @@ impl Kit {
         for (path, file) in self.verifier.iter() {
             part(path.as_str().as_bytes());
             part(&file.bytes);
+        }
+        for variant in &self.variants {
+            for text in [&variant.name, &variant.title, &variant.script, &variant.legal] {
+                part(text.as_bytes());
+            }
+            part(&[variant.applies as u8, u8::from(variant.conditional)]);
         }
         for word in self.words.nouns.iter().chain(&self.words.people) {
             part(word.as_bytes());
@@ -128,6 +137,7 @@ pub fn draft(
         wrong.push(WrongSolution { name: declared.name.clone(), why: declared.why.clone(), files });
     }
     let expert = expert(&renderer, &contexts.public)?;
+    let variants = legal_variants(kit, &renderer, decl, &contexts.full)?;
     let task = Task {
         name,
         title: decl.title.clone(),
@@ -144,7 +154,41 @@ pub fn draft(
         profile: decl.profile,
         subject,
     };
-    Ok(Draft { task, second, wrong, expert })
+    Ok(Draft { task, second, wrong, variants, variants_excluded: decl.variants.exclude.clone(), expert })
+}
+
+/// Those for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.
+fn legal_variants(
+    kit: &Kit,
+    renderer: &Renderer<'_>,
+    decl: &RecipeDecl,
+    context: &Value,
+) -> Result<Vec<Variant>, AuthorError> {
+    let VariantsDecl { include, exclude, own } = &decl.variants;
+    let is_legal = |variant: &&Variant| {
+        !exclude.contains_key(&variant.name) && (!variant.conditional || include.contains(&variant.name))
+    };
+    let mut legal: Vec<Variant> = kit.variants.iter().filter(is_legal).cloned().collect();
+    for declared in own {
+        let path = format!("variants/{}.sh", declared.name);
+        let script = renderer
+            .one(&path, context)?
+            .and_then(|file| file.as_text().map(str::to_owned))
+            .ok_or_else(|| AuthorError::MissingFile {
+                recipe: renderer.recipe.clone(),
+                file: path.clone(),
+                hint: "every [[variants.own]] of recipe.toml has a script of its name",
+            })?;
+        legal.push(Variant {
+            name: declared.name.clone(),
+            title: declared.title.clone(),
+            applies: declared.applies,
+            script,
+            legal: declared.legal.clone(),
+            conditional: false,
+        });
+    }
+    Ok(legal)
 }
 
 struct Contexts {

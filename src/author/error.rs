@@ -1,6 +1,7 @@
 //! Why a recipe gives no draft.
 
 use crate::model::{PathError, RecipeId};
+use crate::mutate::VariantError;
 
 /// A recipe that cannot be rendered. It concerns one recipe; other tasks go on.
 #[derive(Debug, thiserror::Error)]
@@ -27,4 +28,6 @@ pub enum AuthorError {
     Unknown(RecipeId),
     #[error("`templates/{0}` is missing\nhint: an overriding templates folder must be complete")]
     MissingTemplate(String),
+    #[error(transparent)]
+    Variant(#[from] VariantError),
 }

@@ -13,6 +13,7 @@ use crate::model::{DomainId, RecipeId, RelPath};
 const DOMAINS: &str = "domains";
 const RECIPES: &str = "templates/recipes";
 const BASES: &str = "templates/bases";
+const VARIANTS: &str = "templates/variants";
 
 /// Every `domains/<id>.toml`.
 pub fn load_domains(assets: &Assets) -> Result<Specs, DomainError> {
@@ -96,6 +97,7 @@ fn load_folder(
     let decl = RecipeDecl::read(&source)?;
     let mut problems = recipe_files::check(&folder, &source, &decl, files);
     problems.extend(recipe_files::check_name(&folder, id));
+    problems.extend(decl.variants.check_against(&source, &variants(assets), files));
     match id.0.split_once('/').and_then(|(domain, _)| specs.get(&DomainId::from(domain))) {
         Some(spec) => problems.extend(decl.check_against(&source, spec, &bases(assets))),
         None => {
@@ -114,6 +116,12 @@ fn load_folder(
 fn bases(assets: &Assets) -> BTreeSet<String> {
     let folders = assets.files_under(BASES);
     folders.filter_map(|(path, ..)| Some(path.as_str().strip_suffix("/Dockerfile")?.to_owned())).collect()
+}
+
+/// Names of the variants that all recipes share.
+fn variants(assets: &Assets) -> BTreeSet<String> {
+    let files = assets.files_under(VARIANTS);
+    files.filter_map(|(path, ..)| Some(path.as_str().strip_suffix(".toml")?.to_owned())).collect()
 }
 
 fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Problem> {

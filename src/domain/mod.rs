@@ -20,6 +20,7 @@ mod source;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod variants_decl;
 
 pub use coverage::{Coverage, CoverageCell, DomainCoverage, coverage};
 pub use impossible::{Cell, ImpossibleCell, gaps};
@@ -33,6 +34,7 @@ pub use recipe_decl::{RecipeDecl, Recipes, SubjectDecl, WrongDecl};
 pub use scaffold::{ScaffoldError, new_domain, new_recipe};
 pub use shard::{Shard, ShardError};
 pub use spec::{DomainSpec, Fixture, Persona, Skill, Specs, VerifierKind};
+pub use variants_decl::{OwnVariantDecl, VariantsDecl};
 
 /// JSON Schema of `domains/<id>.toml`.
 pub fn domain_schema() -> schemars::Schema {

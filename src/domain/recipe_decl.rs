@@ -12,7 +12,7 @@ use super::load::{check_base, is_kebab_case, repeated};
 use super::param::{Param, ParamFile, ParamRange};
 use super::problem::{DomainError, Problem, suggest};
 use super::source::{Source, at};
-use super::{DomainSpec, LimitOverrides};
+use super::{DomainSpec, LimitOverrides, VariantsDecl};
 use crate::model::{Difficulty, EngineeringKind, Profile, RecipeId, Seed};
 
 /// All recipes of a run.
@@ -55,6 +55,9 @@ pub struct RecipeDecl {
     pub params: BTreeMap<String, Param>,
     /// Solutions that look right and miss a requirement.
     pub wrong: Vec<WrongDecl>,
+    /// Which legal variants of the correct state its tests must accept.
+    #[serde(default)]
+    pub variants: VariantsDecl,
 }
 
 /// What of the solver's container is judged.
@@ -155,6 +158,7 @@ impl RecipeDecl {
         }
         problems.extend(self.check_subject(source));
         problems.extend(self.check_params(source));
+        problems.extend(self.variants.check(source));
         problems.extend(self.limits.check(source));
         let kinds = self.kinds.iter().map(|kind| kind.as_str());
         let difficulties = self.difficulties.iter().map(|level| level.as_str());

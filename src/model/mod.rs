@@ -11,6 +11,7 @@ mod ids;
 mod limits;
 mod task;
 mod trajectory;
+mod variant;
 mod verdict;
 
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
@@ -23,4 +24,5 @@ pub use task::{
     Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,
 };
 pub use trajectory::{Actor, End, Message, Role, Rollout, ShellOutcome, TrajectoryRecord, Turn};
+pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blueprint, CheckId, FileTree, Limits, Profile, TaskName};
+use super::{Blueprint, CheckId, FileTree, Limits, Profile, TaskName, Variant};
 
 /// Instruction, environment, solution, tests and metadata: what a Harbor task directory holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,12 @@ pub struct Draft {
     /// An independent solution in another language or style (`solve.sh` and what it uses).
     pub second: FileTree,
     pub wrong: Vec<WrongSolution>,
+    /// Legal variants of the correct state, which the tests must accept.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub variants: Vec<Variant>,
+    /// Variants that this task's instruction forbids, and which words of it do.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub variants_excluded: BTreeMap<String, String>,
     pub expert: ExpertScript,
 }
 

@@ -1,0 +1,89 @@
+//! Ablated solutions: the reference with one state-changing statement left out.
+
+use std::collections::BTreeSet;
+
+use super::bash;
+use super::edit::{line_of, quoted};
+use super::language::Language;
+
+/// A script without one of its statements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ablation {
+    /// Where the statement began, from 1.
+    pub line: usize,
+    /// How it began.
+    pub statement: String,
+    pub script: String,
+}
+
+/// `script` without each of its state-changing statements in turn, in the order of the text: those at the top level, and
+/// those inside functions, loops and conditionals. Empty where there is only one, because leaving that out is doing nothing,
+/// and where the script is not bash.
+pub fn ablations(script: &str) -> Vec<Ablation> {
+    let dropped = bash::dropped_statements(script);
+    if dropped.len() < 2 {
+        return Vec::new();
+    }
+    let before = Language::Bash.faults(script);
+    let mut seen = BTreeSet::new();
+    dropped
+        .iter()
+        .filter_map(|edit| Some((edit, edit.apply(script)?)))
+        .filter(|(_, mutated)| Language::Bash.faults(mutated) <= before && seen.insert(mutated.clone()))
+        .map(|(edit, mutated)| Ablation {
+            line: line_of(script, edit.range.start),
+            statement: quoted(script.get(edit.range.clone()).unwrap_or_default()),
+            script: mutated,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(script: &str, expect: &[(usize, &str)]) {
+        let got: Vec<_> = ablations(script).into_iter().map(|one| (one.line, one.script)).collect();
+        let expect: Vec<_> = expect.iter().map(|(line, script)| (*line, (*script).to_owned())).collect();
+        assert_eq!(got, expect, "{script:?}");
+    }
+
+    #[test]
+    fn each_statement_is_left_out_once() {
+        check("", &[]);
+        check("mkdir a\n", &[]);
+        check("set -e\ncd /app\nx=1\necho hello\n", &[]);
+        check("mkdir a\ntouch a/b\n", &[(1, ":\ntouch a/b\n"), (2, "mkdir a\n:\n")]);
+        check("mkdir a && touch b\nrm c\n", &[(1, ":\nrm c\n"), (2, "mkdir a && touch b\n:\n")]);
+        check(
+            "cat > a <<'E'\nmkdir x\nE\nsort a > b\n",
+            &[(1, ":\nsort a > b\n"), (4, "cat > a <<'E'\nmkdir x\nE\n:\n")],
+        );
+        check("ls | wc -l\necho a > /dev/null\nmkdir a\n", &[]);
+    }
+
+    #[test]
+    fn statements_inside_others_are_left_out_too() {
+        check(
+            "f() {\n  rm a\n  mv b c\n}\nf\n",
+            &[
+                (2, "f() {\n  :\n  mv b c\n}\nf\n"),
+                (3, "f() {\n  rm a\n  :\n}\nf\n"),
+                (5, "f() {\n  rm a\n  mv b c\n}\n:\n"),
+            ],
+        );
+        // A loop with one statement is that statement.
+        check(
+            "for x in 1 2; do\n  touch $x\ndone\nmv 1 3\n",
+            &[(2, "for x in 1 2; do\n  :\ndone\nmv 1 3\n"), (4, "for x in 1 2; do\n  touch $x\ndone\n:\n")],
+        );
+        check(
+            "if grep -q a b; then\n  rm b\nelse\n  rm c\nfi\n",
+            &[
+                (1, ":\n"),
+                (2, "if grep -q a b; then\n  :\nelse\n  rm c\nfi\n"),
+                (4, "if grep -q a b; then\n  rm b\nelse\n  :\nfi\n"),
+            ],
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! One change of a text, before it becomes a mutant.
+
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::operator::Operator;
+
+/// Letters of code that a description quotes; what is longer is cut.
+const QUOTED: usize = 40;
+
+/// A range of a text, and what stands there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) range: Range<usize>,
+    pub(super) with: String,
+    pub(super) operator: Operator,
+    /// What it does, for a person.
+    pub(super) what: String,
+    /// Where the enclosing function or embedded program begins: samples are spread over these.
+    pub(super) region: usize,
+    /// Why a trial of it will hardly tell anything.
+    pub(super) dull: Option<&'static str>,
+}
+
+impl Edit {
+    /// `range` of `text` becomes `with`.
+    pub(super) fn replace(
+        text: &str,
+        range: Range<usize>,
+        with: impl Into<String>,
+        operator: Operator,
+    ) -> Self {
+        let with = with.into();
+        let what =
+            format!("`{}` became `{}`", quoted(text.get(range.clone()).unwrap_or_default()), quoted(&with));
+        Self { range, with, operator, what, region: 0, dull: None }
+    }
+
+    /// `range` of `text` goes, or becomes a placeholder that does nothing.
+    pub(super) fn drop(text: &str, range: Range<usize>, placeholder: &str, operator: Operator) -> Self {
+        let what = format!("`{}` dropped", quoted(text.get(range.clone()).unwrap_or_default()));
+        Self { range, with: placeholder.to_owned(), operator, what, region: 0, dull: None }
+    }
+
+    #[must_use]
+    pub(super) fn what(self, what: impl Into<String>) -> Self {
+        Self { what: what.into(), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn region(self, region: usize) -> Self {
+        Self { region, ..self }
+    }
+
+    /// The same edit, which `reason` makes hardly worth a trial.
+    #[must_use]
+    pub(super) fn dull(self, reason: &'static str) -> Self {
+        Self { dull: Some(reason), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn dull_if(self, is: bool, reason: &'static str) -> Self {
+        if is { self.dull(reason) } else { self }
+    }
+
+    /// The edit of a text in which this one's text begins at `offset`.
+    #[must_use]
+    pub(super) fn shifted(self, offset: usize) -> Self {
+        let range = self.range.start + offset..self.range.end + offset;
+        Self { range, region: self.region + offset, ..self }
+    }
+
+    /// `text` after the edit; `None` where the range is not in it.
+    pub(super) fn apply(&self, text: &str) -> Option<String> {
+        let before = text.get(..self.range.start)?;
+        let after = text.get(self.range.end..)?;
+        Some(format!("{before}{}{after}", self.with))
+    }
+}
+
+/// The text of a node.
+pub(super) fn text_of<'a>(node: Node<'_>, text: &'a str) -> &'a str {
+    text.get(node.byte_range()).unwrap_or_default()
+}
+
+/// Children of a node, with those that only punctuate.
+pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut cursor = node.walk();
+    node.children(&mut cursor).collect()
+}
+
+/// Children that the grammar names.
+pub(super) fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).collect()
+}
+
+/// The nearest node above that is of one of `kinds`.
+pub(super) fn above<'a>(node: Node<'a>, kinds: &[&str]) -> Option<Node<'a>> {
+    let mut at = node.parent();
+    while let Some(parent) = at {
+        if kinds.contains(&parent.kind()) {
+            return Some(parent);
+        }
+        at = parent.parent();
+    }
+    None
+}
+
+/// The line that `offset` is in, from 1.
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
+    text.get(..offset).unwrap_or(text).matches('\n').count() + 1
+}
+
+/// A piece of code on one line, cut where it is long.
+pub(super) fn quoted(code: &str) -> String {
+    let line = code.trim().lines().next().unwrap_or_default();
+    let mut out: String = line.chars().take(QUOTED).collect();
+    if out.len() < code.trim().len() {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,110 @@
+//! Programs inside a shell script: in here-documents, and as arguments of interpreters.
+
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::edit::{children, named_children, text_of};
+use super::language::Language;
+
+/// A language that the script hands a text to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Program(pub(super) Language);
+
+/// The program among the arguments of `called`, and where its text is, without its quotes.
+pub(super) fn in_arguments(
+    called: &str,
+    arguments: &[Node<'_>],
+    text: &str,
+) -> Option<(Program, Range<usize>)> {
+    let language = Language::of_interpreter(called)?;
+    let node = program_argument(called, language, arguments, text)?;
+    // The quotes are no part of the program.
+    Some((Program(language), node.start_byte() + 1..node.end_byte() - 1))
+}
+
+/// Whether `argument` is the program that [`in_arguments`] finds.
+pub(super) fn holds_program(called: &str, argument: &Node<'_>, arguments: &[Node<'_>], text: &str) -> bool {
+    Language::of_interpreter(called)
+        .and_then(|language| program_argument(called, language, arguments, text))
+        .is_some_and(|node| node == *argument)
+}
+
+fn program_argument<'t>(
+    called: &str,
+    language: Language,
+    arguments: &[Node<'t>],
+    text: &str,
+) -> Option<Node<'t>> {
+    let quoted =
+        |node: &&Node<'t>| matches!(node.kind(), "raw_string" | "string") && node.byte_range().len() > 2;
+    let after = |option: &str| {
+        let at = arguments.iter().position(|node| text_of(*node, text) == option)?;
+        arguments.get(at + 1).filter(quoted).copied()
+    };
+    match language {
+        Language::Bash | Language::Python => after("-c"),
+        Language::Other
+            if called.ends_with("perl") || called.ends_with("ruby") || called.ends_with("node") =>
+        {
+            arguments.iter().enumerate().find_map(|(at, node)| {
+                let word = text_of(*node, text);
+                let starts = word.starts_with('-') && word.ends_with('e');
+                starts.then(|| arguments.get(at + 1).filter(quoted).copied()).flatten()
+            })
+        }
+        // The last quoted word that is no value of an option: `awk -F '\t' '…' FILE`, `sqlite3 FILE '…'`.
+        Language::Other => {
+            let valued = |at: usize| {
+                at > 0 && {
+                    let before = text_of(arguments[at - 1], text);
+                    before.starts_with('-')
+                        && !matches!(before, "-e" | "-E" | "-r" | "-n" | "-i" | "-c" | "-s" | "-nE" | "-rn")
+                }
+            };
+            arguments
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| !valued(*at))
+                .map(|(_, node)| node)
+                .find(quoted)
+                .copied()
+        }
+        Language::Make | Language::Data => None,
+    }
+}
+
+/// The language of a here-document: of the program that reads it, of the file that it becomes, or of its own first line.
+pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Program {
+    let content = text_of(body, text);
+    let statement = redirect.parent();
+    let command = statement.and_then(|node| node.child_by_field_name("body")).and_then(last_command);
+    let name = command.and_then(|command| command.child_by_field_name("name"));
+    let called = name.map_or("", |name| text_of(name, text));
+    if let Some(language) = Language::of_interpreter(called)
+        && !matches!(called, "awk" | "sed" | "jq")
+    {
+        return Program(language);
+    }
+    let redirects = statement.map(children).unwrap_or_default().into_iter().chain(children(redirect));
+    let targets = redirects
+        .filter(|node| node.kind() == "file_redirect")
+        .filter_map(|node| node.child_by_field_name("destination"));
+    // `tee FILE`, `install /dev/stdin FILE`
+    let arguments = command.map(named_children).unwrap_or_default().into_iter().skip(1);
+    let names = targets.chain(arguments).map(|node| text_of(node, text).trim_matches(['"', '\'']));
+    let names = names.filter(|name| *name != "/dev/stdin" && !name.starts_with('-'));
+    let by_name = names.filter_map(|name| Language::of_file(name, content));
+    Program(by_name.last().or_else(|| Language::of_shebang(content)).unwrap_or(Language::Data))
+}
+
+/// The command that reads what is sent to a statement: of a pipeline or a list, the last one.
+fn last_command(node: Node<'_>) -> Option<Node<'_>> {
+    match node.kind() {
+        "command" => Some(node),
+        "list" | "pipeline" | "redirected_statement" | "negated_command" => {
+            named_children(node).into_iter().rev().find_map(last_command)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! Which language a text is in, and whether it parses.
+
+use tree_sitter::{Node, Parser, Tree};
+
+use super::edit::Edit;
+use super::{bash, make, python, tokens};
+
+/// How a text is mutated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Bash,
+    Python,
+    Make,
+    /// A program in a language without a grammar here: numbers and comparisons only.
+    Other,
+    /// Lines of values: configuration, tables.
+    Data,
+}
+
+/// Endings of files that nobody's result depends on.
+const PROSE: [&str; 3] = ["md", "rst", "adoc"];
+
+/// Endings of program files whose grammar is not carried.
+const PROGRAMS: [&str; 17] = [
+    "awk", "sed", "jq", "sql", "pl", "pm", "rb", "js", "ts", "c", "h", "cc", "cpp", "go", "rs", "lua",
+    "patch",
+];
+
+impl Language {
+    /// By name, then by the first line. `None` for prose.
+    pub(super) fn of_file(path: &str, text: &str) -> Option<Self> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        Some(match ending {
+            "sh" | "bash" => Self::Bash,
+            "py" => Self::Python,
+            "mk" => Self::Make,
+            _ if PROSE.contains(&ending) => return None,
+            _ if PROGRAMS.contains(&ending) => Self::Other,
+            _ if name.eq_ignore_ascii_case("makefile") || name == "GNUmakefile" => Self::Make,
+            _ => Self::of_shebang(text).unwrap_or(Self::Data),
+        })
+    }
+
+    /// By the `#!` line alone.
+    pub(super) fn of_shebang(text: &str) -> Option<Self> {
+        let line = text.lines().next()?.strip_prefix("#!")?;
+        let program = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+        Self::of_interpreter(program.filter(|word| *word != "env").find(|word| !word.starts_with('-'))?)
+    }
+
+    /// What a program that is called `name` interprets, if it interprets anything.
+    pub(super) fn of_interpreter(name: &str) -> Option<Self> {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+            "bash" | "sh" | "dash" => Some(Self::Bash),
+            "python" | "pypy" => Some(Self::Python),
+            "make" => Some(Self::Make),
+            "awk" | "gawk" | "mawk" | "nawk" | "sed" | "jq" | "perl" | "ruby" | "node" | "sqlite"
+            | "psql" | "mysql" | "bc" | "dc" | "ed" | "lua" => Some(Self::Other),
+            _ => None,
+        }
+    }
+
+    /// Every change of `text` that still parses, in the order of the text.
+    pub(super) fn edits(self, text: &str) -> Vec<Edit> {
+        let mut edits = match self {
+            Self::Bash => bash::edits(text),
+            Self::Python => python::edits(text),
+            Self::Make => make::edits(text),
+            Self::Other => tokens::program(text),
+            Self::Data => tokens::data(text),
+        };
+        let before = self.faults(text);
+        edits.retain(|edit| edit.apply(text).is_some_and(|mutated| self.faults(&mutated) <= before));
+        edits.sort_by(|a, b| {
+            (a.range.start, a.range.end, &a.with).cmp(&(b.range.start, b.range.end, &b.with))
+        });
+        edits
+    }
+
+    /// Places that the grammar has no rule for; none where no grammar is carried.
+    pub(super) fn faults(self, text: &str) -> usize {
+        self.parse(text).map_or(0, |tree| faults(tree.root_node()))
+    }
+
+    /// The syntax tree; `None` where no grammar is carried.
+    pub(super) fn parse(self, text: &str) -> Option<Tree> {
+        let grammar = match self {
+            Self::Bash => tree_sitter_bash::LANGUAGE.into(),
+            Self::Python => tree_sitter_python::LANGUAGE.into(),
+            Self::Make | Self::Other | Self::Data => return None,
+        };
+        let mut parser = Parser::new();
+        parser.set_language(&grammar).ok()?;
+        parser.parse(text, None)
+    }
+}
+
+fn faults(node: Node<'_>) -> usize {
+    if !node.has_error() {
+        return 0;
+    }
+    let mut cursor = node.walk();
+    let below: usize = node.children(&mut cursor).map(faults).sum();
+    below + usize::from(node.is_error() || node.is_missing())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_of_files() {
+        for (path, text, expect) in [
+            ("solve.sh", "", Some(Language::Bash)),
+            ("lib/a.py", "", Some(Language::Python)),
+            ("Makefile", "", Some(Language::Make)),
+            ("tool", "#!/usr/bin/env python3\n", Some(Language::Python)),
+            ("tool", "#!/bin/sh -e\n", Some(Language::Bash)),
+            ("tool", "#!/usr/bin/perl -w\n", Some(Language::Other)),
+            ("query.sql", "", Some(Language::Other)),
+            ("a.conf", "x = 1\n", Some(Language::Data)),
+            ("README.md", "", None),
+        ] {
+            assert_eq!(Language::of_file(path, text), expect, "{path} {text}");
+        }
+    }
+
+    #[test]
+    fn faults_are_counted() {
+        for (language, text, sound) in [
+            (Language::Bash, "if a; then b; fi\n", true),
+            (Language::Bash, "if a; then b\n", false),
+            (Language::Python, "x = [1, 2]\n", true),
+            (Language::Python, "x = [1, 2\n", false),
+            (Language::Data, "]]", true),
+        ] {
+            assert_eq!(language.faults(text) == 0, sound, "{text}");
+        }
+    }
+}

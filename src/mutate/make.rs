@@ -1,0 +1,86 @@
+//! Mutants of makefiles: prerequisites and recipe lines left out, and the recipe lines as the shell reads them.
+
+use super::edit::{Edit, quoted};
+use super::language::Language;
+use super::operator::Operator;
+
+/// Every change of `text`, unordered.
+pub(super) fn edits(text: &str) -> Vec<Edit> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut rule = 0;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_end_matches('\n');
+        if let Some(command) = body.strip_prefix('\t') {
+            found.push(
+                Edit::drop(text, start..start + body.len(), "\t@:", Operator::DroppedStatement).region(rule),
+            );
+            found.extend(
+                Language::Bash.edits(command).into_iter().map(|edit| edit.shifted(start + 1).region(rule)),
+            );
+        } else if !body.starts_with('#') && !body.trim().is_empty() {
+            rule = start;
+            found.extend(declaration(text, start, body).into_iter().map(|edit| edit.region(rule)));
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// Words of a rule or of a variable, each left out.
+fn declaration(text: &str, start: usize, body: &str) -> Vec<Edit> {
+    let Some((head, values)) = right_side(body) else {
+        let include = body.starts_with("include") || body.starts_with("-include");
+        let edit = Edit::drop(text, start..start + body.len(), "", Operator::DroppedStatement);
+        return if include || body.starts_with('.') { vec![edit] } else { Vec::new() };
+    };
+    let phony = head.starts_with(".PHONY");
+    words(values)
+        .into_iter()
+        .filter(|(_, word)| *word != "|")
+        .map(|(at, word)| {
+            let from = start + body.len() - values.len() + at;
+            Edit::drop(text, from..from + word.len(), "", Operator::DroppedStatement)
+                .what(format!("`{}` dropped from `{}`", quoted(word), quoted(head)))
+                .dull_if(phony, "matters only where a file has that name")
+        })
+        .collect()
+}
+
+/// What stands left and right of the first `:`, `=`, `:=`, `?=` or `+=` that is not inside `$(…)`.
+fn right_side(body: &str) -> Option<(&str, &str)> {
+    let mut depth = 0;
+    let at = body.char_indices().find_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ':' | '=' if depth == 0 => return Some(at),
+            _ => {}
+        }
+        None
+    })?;
+    let (head, rest) = body.split_at(at);
+    let values = rest.trim_start_matches([':', '=', ' ']);
+    (!head.starts_with(['$', '-'])).then_some((head.trim_end_matches(['?', '+', ' ']), values))
+}
+
+/// Words between blanks, with `$(…)` kept whole.
+fn words(values: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let (mut depth, mut begin) = (0, None);
+    for (at, c) in values.char_indices().chain([(values.len(), ' ')]) {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        if c == ' ' && depth == 0 {
+            if let Some(from) = begin.take() {
+                found.push((from, &values[from..at]));
+            }
+        } else if begin.is_none() {
+            begin = Some(at);
+        }
+    }
+    found
+}

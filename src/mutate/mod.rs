@@ -1,0 +1,35 @@
+//! What is done to a solution to learn how much a task's tests notice: cuts, ablations, mutants, and the legal variants of
+//! the state that the solution leaves.
+//!
+//! Everything here is a pure function of text. Whether a mutant counts is decided by trials, elsewhere.
+
+mod ablate;
+mod bash;
+mod bash_flags;
+mod bash_test;
+mod cuts;
+mod edit;
+mod embedded;
+mod language;
+mod literal;
+mod make;
+mod mutants;
+mod operator;
+mod python;
+mod python_call;
+mod python_literal;
+mod sample;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod variant;
+mod well_formed;
+
+pub use ablate::{Ablation, ablations};
+pub use cuts::{Cut, cuts};
+pub use mutants::{Mutant, mutants};
+pub use operator::Operator;
+pub use sample::sample;
+pub use variant::{VariantError, parse_variant, variants};
+pub use well_formed::{Malformed, well_formed};

@@ -1,0 +1,70 @@
+//! The kinds of mistakes that mutants make.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What kind of mistake a mutant makes. Kill rates are reported by these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operator {
+    /// A number, word or text is another one.
+    Constant,
+    /// An option of a command, or a keyword argument of a call, is left out, added or swapped.
+    Flag,
+    /// Another file is read or written.
+    Path,
+    /// `<` for `<=`, `==` for `!=`, `-f` for `-d`.
+    Comparison,
+    /// Sorted the other way round, by something else, or not at all.
+    SortOrder,
+    /// `>` for `>>`, or output that goes elsewhere.
+    Redirection,
+    /// A guard, a handler or a `|| exit` is gone.
+    ErrorHandling,
+    /// A range, slice, index or count is one off.
+    OffByOne,
+    /// A condition is negated; `and` for `or`.
+    Logic,
+    /// `+` for `-`, `*` for `/`, rounded the other way.
+    Arithmetic,
+    /// A statement of an embedded program is gone.
+    DroppedStatement,
+    /// Right shape, wrong content: a line of data is gone, moved or changed.
+    Content,
+}
+
+impl Operator {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 12] = [
+        Self::Constant,
+        Self::Flag,
+        Self::Path,
+        Self::Comparison,
+        Self::SortOrder,
+        Self::Redirection,
+        Self::ErrorHandling,
+        Self::OffByOne,
+        Self::Logic,
+        Self::Arithmetic,
+        Self::DroppedStatement,
+        Self::Content,
+    ];
+
+    /// The id used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Flag => "flag",
+            Self::Path => "path",
+            Self::Comparison => "comparison",
+            Self::SortOrder => "sort-order",
+            Self::Redirection => "redirection",
+            Self::ErrorHandling => "error-handling",
+            Self::OffByOne => "off-by-one",
+            Self::Logic => "logic",
+            Self::Arithmetic => "arithmetic",
+            Self::DroppedStatement => "dropped-statement",
+            Self::Content => "content",
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Mutants of every recipe's reference solution: that there are enough of them, of many kinds, and that they are sound.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use termsmith::assets::Assets;
+use termsmith::author::{Kit, draft, recipes};
+use termsmith::domain::{Domains, load_domains, plan};
+use termsmith::model::{Draft, Limits, Seed};
+use termsmith::mutate::{Mutant, Operator, ablations, mutants, sample};
+
+/// What the headline kill rate of a task is computed from, where its solution allows.
+const ENOUGH: usize = 20;
+
+/// One draft of each recipe.
+fn drafts() -> Vec<Draft> {
+    let assets = Assets::embedded();
+    let specs = load_domains(&assets).unwrap();
+    let recipes = recipes(&assets, &specs).unwrap();
+    let kit = Kit::load(&assets).unwrap();
+    let declared = recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+    let plan = plan(&specs, &declared, Seed(7), 60, &Domains::All);
+    let mut seen = BTreeSet::new();
+    plan.blueprints
+        .iter()
+        .filter(|blueprint| seen.insert(blueprint.recipe.clone()))
+        .map(|blueprint| {
+            let limits = specs[&blueprint.domain].limits.over(&Limits::default());
+            draft(&kit, &recipes[&blueprint.recipe], blueprint, &limits).unwrap()
+        })
+        .collect()
+}
+
+/// Counts by operator of what `mutants` says, one line a recipe.
+#[test]
+fn every_reference_has_mutants_of_many_kinds() {
+    let mut table = String::new();
+    let mut few = Vec::new();
+    for draft in drafts() {
+        let all = mutants(&draft.task.solution);
+        let telling = all.iter().filter(|mutant| mutant.dull.is_none()).count();
+        let script = draft.task.solution.text("solve.sh").unwrap();
+        let mut by_operator: BTreeMap<Operator, usize> = BTreeMap::new();
+        for mutant in &all {
+            *by_operator.entry(mutant.operator).or_default() += 1;
+        }
+        let recipe = &draft.task.blueprint.recipe;
+        write!(
+            table,
+            "{recipe}: {} mutants, {telling} telling, {} ablations;",
+            all.len(),
+            ablations(script).len()
+        )
+        .unwrap();
+        for (operator, count) in by_operator {
+            write!(table, " {} {count}", operator.as_str()).unwrap();
+        }
+        table.push('\n');
+        if telling < ENOUGH {
+            few.push((recipe.clone(), telling));
+        }
+    }
+    insta::assert_snapshot!(table);
+    assert!(few.is_empty(), "{few:?}");
+}
+
+#[test]
+fn mutants_are_distinct_and_samples_are_spread() {
+    for draft in drafts() {
+        let all = mutants(&draft.task.solution);
+        let recipe = &draft.task.blueprint.recipe;
+        let texts: BTreeSet<_> = all.iter().map(|mutant| format!("{:?}", mutant.files)).collect();
+        assert_eq!(texts.len(), all.len(), "{recipe}");
+        assert!(all.iter().all(|mutant| mutant.files != draft.task.solution), "{recipe}");
+        assert_eq!(all, mutants(&draft.task.solution), "{recipe}");
+        let operators = |some: &[Mutant]| some.iter().map(|mutant| mutant.operator).collect::<BTreeSet<_>>();
+        let telling: Vec<_> = all.iter().filter(|mutant| mutant.dull.is_none()).cloned().collect();
+        let sampled = sample(all, ENOUGH, Seed(7));
+        assert_eq!(sampled.len(), ENOUGH, "{recipe}");
+        assert!(
+            operators(&sampled).len() + 1 >= operators(&telling).len().min(8),
+            "{recipe}: {:?}",
+            operators(&sampled)
+        );
+    }
+}
+
+#[test]
+fn drafts_carry_the_legal_variants() {
+    for draft in drafts() {
+        assert!(draft.variants.len() >= 10, "{}", draft.task.blueprint.recipe);
+        assert!(draft.variants.iter().all(|variant| !variant.conditional));
+    }
+}
+
+/// For whoever changes an operator: `cargo test --test mutants -- --ignored --nocapture` lists every mutant, best first.
+#[test]
+#[ignore = "prints, and checks nothing"]
+#[allow(clippy::print_stdout, reason = "it is a listing")]
+fn list() {
+    for draft in drafts() {
+        println!("{}", draft.task.blueprint.recipe);
+        for mutant in sample(mutants(&draft.task.solution), usize::MAX, Seed(7)) {
+            let Mutant { operator, place, what, dull, .. } = mutant;
+            println!("  {} {place} {what} {}", operator.as_str(), dull.unwrap_or_default());
+        }
+    }
+}
