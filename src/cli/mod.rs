@@ -7,6 +7,7 @@ mod exit;
 mod failure;
 mod inspect;
 mod interrupt;
+mod lint;
 mod new;
 mod plan;
 mod progress;
@@ -56,6 +57,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         }
         Command::Export(args) => inspect::export(config, &args),
         Command::Audit(args) => inspect::audit(config, &args),
+        Command::Lint(args) => lint::lint(config, &args),
         Command::Show(args) => inspect::show(config, &args),
         Command::Try(args) => task::try_task(config, &args),
         Command::Verify(args) => task::verify(config, &args),

@@ -6,8 +6,8 @@ use crate::agent::{Prompts, PromptsError};
 use crate::assets::Assets;
 use crate::author::{AuthorError, Kit, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
+use crate::lint::{LintError, Rules};
 use crate::model::{DomainId, RecipeId};
-use crate::screen::{LintError, Rule, rules};
 
 /// Loaded and checked assets.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Workshop {
     pub domains: BTreeMap<DomainId, DomainSpec>,
     pub recipes: BTreeMap<RecipeId, Recipe>,
     pub kit: Kit,
-    pub rules: Vec<Rule>,
+    pub rules: Rules,
     pub prompts: Prompts,
 }
 
@@ -41,7 +41,7 @@ impl Workshop {
             domains,
             recipes,
             kit: Kit::load(assets)?,
-            rules: rules(assets)?,
+            rules: Rules::load(assets)?,
             prompts: Prompts::load(assets)?,
         })
     }

@@ -5,9 +5,7 @@
 //! everything that is wrong.
 
 mod cuts;
-mod lint;
 mod table;
 
 pub use cuts::{Cut, cuts};
-pub use lint::{Finding, LintError, Rule, Severity, lint, rules};
 pub use table::{SCREEN, screen};

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 
 use super::cuts::cuts;
-use super::lint::{Rule, Severity, lint};
+use crate::lint::{Rules, lint_draft};
 use crate::model::{
     Certificate, Check, CheckClass, Draft, File, FileTree, Outcome, RejectReason, RelPath, Row, RowKind,
     Verdict,
@@ -39,7 +39,7 @@ struct Planned<'a> {
 /// Screens a draft. `directory` is its Harbor directory, `rules` the static rules.
 pub async fn screen(
     lab: &Lab<'_>,
-    rules: &[Rule],
+    rules: &Rules,
     draft: &Draft,
     filed: &Filed<'_>,
     directory: &FileTree,
@@ -168,14 +168,14 @@ impl Table {
         self.rows.push(row);
     }
 
-    fn lint(&mut self, rules: &[Rule], directory: &FileTree, draft: &Draft) {
-        let findings = lint(rules, directory, draft);
+    fn lint(&mut self, rules: &Rules, directory: &FileTree, draft: &Draft) {
+        let findings = lint_draft(rules, directory, draft);
         if findings.is_empty() {
             self.row(RowKind::Lint, "all rules", true, "");
         }
         for finding in findings {
-            let note = format!("{}: {}", finding.place, finding.message);
-            self.row(RowKind::Lint, &finding.rule, finding.severity == Severity::Warning, &note);
+            let note = format!("{}: {} ({})", finding.place(), finding.message, finding.hint);
+            self.row(RowKind::Lint, &finding.rule, !finding.stops(), &note);
         }
     }
 
