@@ -1,7 +1,8 @@
 //! termsmith turns domain specs into verified terminal environments, runs expert agents in them, and writes training data.
 //!
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
-//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `verify` · `mutate` →
+//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
+//! `verify` →
 //! `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
 
 pub mod agent;
@@ -16,6 +17,7 @@ pub mod folder;
 pub mod guest;
 pub mod harbor;
 pub mod judge;
+pub mod lint;
 pub mod model;
 pub mod mutate;
 pub mod pipeline;

@@ -98,7 +98,7 @@ fn a_plan_is_the_same_every_time_and_a_longer_one_begins_alike() {
 #[test]
 fn schemas_manuals_and_completions_are_printed() {
     let bench = Bench::new();
-    for format in ["domain", "recipe", "certificate", "audit"] {
+    for format in ["domain", "recipe", "certificate", "lint", "audit"] {
         let schema: serde_json::Value =
             serde_json::from_str(&bench.run(&["schema", format]).ok().out).unwrap();
         assert!(schema["properties"].is_object(), "{format}");

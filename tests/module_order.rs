@@ -12,7 +12,7 @@ const LEVELS: &[&[&str]] = &[
     &["assets"],
     &["store", "domain"],
     &["sandbox", "harbor"],
-    &["judge", "verify", "mutate"],
+    &["judge", "lint", "mutate", "verify"],
     &["agent"],
     &["author", "screen", "rollout"],
     &["export", "audit"],

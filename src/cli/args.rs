@@ -55,6 +55,8 @@ pub(super) enum Command {
     Try(TryArgs),
     /// Judge a solution of a task in the clean room
     Verify(VerifyArgs),
+    /// Say what is wrong with tasks without running them
+    Lint(LintArgs),
     /// Print a trajectory or a task of a run
     Show(ShowArgs),
     /// Remove termsmith's containers and images
@@ -289,6 +291,38 @@ pub(super) struct VerifyArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A task excuses a rule in its task.toml, with a reason:\n  \
+[metadata.termsmith.lint]\n  ignore = { shared-verifier = \"the tests only read files\" }\n\
+Exit status 1 if a finding of severity error is left: something that makes a trial impossible, or, in a task that \
+termsmith made,\nthat its recipe must not do."
+)]
+pub(super) struct LintArgs {
+    /// Task directories, or folders of them; from anywhere
+    #[arg(value_name = "DIR", required_unless_present_any = ["explain", "rules"])]
+    pub(super) dirs: Vec<PathBuf>,
+    /// How findings are printed
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) format: Option<LintFormat>,
+    /// Say what a rule is about, and why
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["dirs", "rules"])]
+    pub(super) explain: Option<String>,
+    /// List the rules
+    #[arg(long, conflicts_with = "dirs")]
+    pub(super) rules: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LintFormat {
+    /// path:line: severity[rule] message
+    Text,
+    /// For scripts; see `termsmith schema lint`
+    Json,
+    /// SARIF 2.1.0, for code hosts and editors
+    Sarif,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ShowArgs {
     /// Trajectory id (or its beginning), or task name
     pub(super) id: String,
@@ -326,6 +360,8 @@ pub(super) enum SchemaFormat {
     Recipe,
     /// certificate.json
     Certificate,
+    /// What `lint --format json` prints
+    Lint,
     /// report/audit.json
     Audit,
 }

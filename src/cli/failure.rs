@@ -7,7 +7,9 @@ use crate::author::AuthorError;
 use crate::domain::DomainError;
 use crate::export::ExportError;
 use crate::export::atif::AtifError;
+use crate::folder::WalkError;
 use crate::harbor::{IntoTaskError, ReadError, WriteError};
+use crate::lint::LintError;
 use crate::pipeline::{Fault, PipelineError, WorkshopError};
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
@@ -53,6 +55,8 @@ ends_with! {
     AuthorError => BadInput,
     WorkshopError => BadInput,
     PromptsError => BadInput,
+    LintError => BadInput,
+    WalkError => Io,
     ReadError => BadInput,
     IntoTaskError => BadInput,
     WriteError => BadInput,

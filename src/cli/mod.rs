@@ -7,6 +7,7 @@ mod exit;
 mod failure;
 mod inspect;
 mod interrupt;
+mod lint;
 mod new;
 mod plan;
 mod progress;
@@ -60,6 +61,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Audit(args) => inspect::audit(config, &args),
         Command::Screen(args) => screen::screen(config, &args),
         Command::VerifyCertificate(args) => screen::verify_certificate(config, &args),
+        Command::Lint(args) => lint::lint(config, &args),
         Command::Show(args) => inspect::show(config, &args),
         Command::Try(args) => task::try_task(config, &args),
         Command::Verify(args) => task::verify(config, &args),

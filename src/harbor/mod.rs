@@ -5,6 +5,7 @@
 //! back without loss. Nothing here runs anything.
 
 mod dataset;
+mod find;
 mod manifest;
 mod name;
 mod ours;
@@ -15,12 +16,13 @@ mod tests;
 mod write;
 
 pub use dataset::{DatasetEntry, dataset_toml, registry_json};
+pub use find::find_tasks;
 pub use manifest::{
     Agent, Author, Environment, Healthcheck, Manifest, McpServer, Package, Solution, StepEntry, Tpu, Verifier,
 };
 pub use name::task_name;
 pub use ours::TermsmithTable;
-pub use parse::{Finding, ManifestError, parse_manifest};
+pub use parse::{Finding, FindingKind, ManifestError, parse_manifest};
 pub use read::{HarborTask, IntoTaskError, ReadError, read_task};
 pub use write::{WriteError, write_task};
 

@@ -10,10 +10,24 @@ use super::{KNOWN_SCHEMA_VERSIONS, SCHEMA_VERSION};
 /// Something about a task directory that its author should know, and that does not keep it from being read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
+    pub kind: FindingKind,
     /// Below the task directory.
     pub file: String,
     /// A lower-case fragment.
     pub message: String,
+}
+
+/// What a [`Finding`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// A key that Harbor ignores. The message names it first, in backticks.
+    UnknownKey,
+    /// An old name, or an unusual version.
+    Deprecated,
+    /// Old and new keys that cannot both hold.
+    Conflict,
+    /// The files of the directory.
+    Directory,
 }
 
 impl fmt::Display for Finding {
@@ -43,15 +57,18 @@ pub fn parse_manifest(text: &str) -> Result<(Manifest, Vec<Finding>), ManifestEr
     for environment in own.chain(manifest.environment.as_mut()) {
         modernise_environment(environment, &mut messages);
     }
-    let finding = |message| Finding { file: "task.toml".to_owned(), message };
+    let finding = |(kind, message)| Finding { kind, file: "task.toml".to_owned(), message };
     Ok((manifest, messages.into_iter().map(finding).collect()))
 }
 
-fn unknown_keys(written: &Table, known: &Table, prefix: &str, messages: &mut Vec<String>) {
+fn unknown_keys(written: &Table, known: &Table, prefix: &str, messages: &mut Vec<(FindingKind, String)>) {
     for (key, value) in written {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match (value, known.get(key)) {
-            (_, None) => messages.push(format!("unknown key `{path}`, which Harbor ignores")),
+            (_, None) => {
+                let message = format!("unknown key `{path}`, which Harbor ignores");
+                messages.push((FindingKind::UnknownKey, message));
+            }
             (Value::Table(written), Some(Value::Table(known))) => {
                 unknown_keys(written, known, &path, messages);
             }
@@ -67,31 +84,37 @@ fn unknown_keys(written: &Table, known: &Table, prefix: &str, messages: &mut Vec
     }
 }
 
-fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<String>) {
+fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<(FindingKind, String)>) {
     if let Some(old) = manifest.version.take() {
-        messages.push("`version` is deprecated; it is called `schema_version`".to_owned());
+        let message = "`version` is deprecated; it is called `schema_version`".to_owned();
+        messages.push((FindingKind::Deprecated, message));
         match &manifest.schema_version {
             Some(new) if *new != old => {
-                messages
-                    .push(format!("`version` = {old} conflicts with `schema_version` = {new}, which holds"));
+                let message = format!("`version` = {old} conflicts with `schema_version` = {new}, which holds");
+                messages.push((FindingKind::Deprecated, message));
             }
             _ => manifest.schema_version = Some(old),
         }
     }
     match manifest.schema_version.as_deref() {
-        None => messages.push(format!("no `schema_version`; {SCHEMA_VERSION} is assumed, as Harbor does")),
+        None => {
+            let message = format!("no `schema_version`; {SCHEMA_VERSION} is assumed, as Harbor does");
+            messages.push((FindingKind::Deprecated, message));
+        }
         Some(version) if !KNOWN_SCHEMA_VERSIONS.contains(&version) => {
-            messages.push(format!("schema version {version} is unknown; it is read as {SCHEMA_VERSION}"));
+            let message = format!("schema version {version} is unknown; it is read as {SCHEMA_VERSION}");
+            messages.push((FindingKind::Deprecated, message));
         }
         Some(_) => {}
     }
 }
 
-fn modernise_environment(environment: &mut Environment, messages: &mut Vec<String>) {
+fn modernise_environment(environment: &mut Environment, messages: &mut Vec<(FindingKind, String)>) {
     size("memory", environment.memory.take(), &mut environment.memory_mb, messages);
     size("storage", environment.storage.take(), &mut environment.storage_mb, messages);
     if let Some(allowed) = environment.allow_internet.take() {
-        messages.push("`allow_internet` is deprecated; it is called `network_mode`".to_owned());
+        let message = "`allow_internet` is deprecated; it is called `network_mode`".to_owned();
+        messages.push((FindingKind::Deprecated, message));
         // As Harbor has it: the modern keys hold where both are given.
         if environment.network_mode.is_none() && environment.allowed_hosts.is_none() {
             environment.network_mode = Some(if allowed { "public" } else { "no-network" }.to_owned());
@@ -99,17 +122,21 @@ fn modernise_environment(environment: &mut Environment, messages: &mut Vec<Strin
     }
 }
 
-fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec<String>) {
+fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec<(FindingKind, String)>) {
     let Some(old) = old else { return };
-    messages.push(format!("`{key}` is deprecated; it is called `{key}_mb`"));
+    messages.push((FindingKind::Deprecated, format!("`{key}` is deprecated; it is called `{key}_mb`")));
     let Some(mib) = old.as_str().and_then(mebibytes) else {
-        messages.push(format!("`{key}` = {old} is no size such as \"512M\" or \"2G\""));
+        let message = format!("`{key}` = {old} is no size such as \"512M\" or \"2G\"");
+        messages.push((FindingKind::Conflict, message));
         return;
     };
     match new {
-        Some(stated) if *stated != mib => messages.push(format!(
-            "`{key}` = {old} conflicts with `{key}_mb` = {stated}, which holds; Harbor refuses the task"
-        )),
+        Some(stated) if *stated != mib => {
+            let message = format!(
+                "`{key}` = {old} conflicts with `{key}_mb` = {stated}, which holds; Harbor refuses the task"
+            );
+            messages.push((FindingKind::Conflict, message));
+        }
         _ => *new = Some(mib),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::ORGANISATION;
 use super::manifest::Manifest;
 use super::ours::TermsmithTable;
-use super::parse::{Finding, ManifestError, parse_manifest};
+use super::parse::{Finding, FindingKind, ManifestError, parse_manifest};
 use super::write::canary_line;
 use crate::folder::{Bounds, WalkError, read_file, read_tree};
 use crate::model::{File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskName, task_digest};
@@ -98,7 +98,11 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
 
 /// What is missing or unwise in the directory itself.
 fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
-    let finding = |file: &str, message: &str| Finding { file: file.to_owned(), message: message.to_owned() };
+    let finding = |file: &str, message: &str| Finding {
+        kind: FindingKind::Directory,
+        file: file.to_owned(),
+        message: message.to_owned(),
+    };
     let mut findings = Vec::new();
     let stepwise = manifest.steps.as_ref().is_some_and(|steps| !steps.is_empty());
     if !stepwise {
@@ -175,8 +179,12 @@ impl HarborTask {
             found if found == i64::from(TermsmithTable::FORMAT) => {}
             found => return Err(IntoTaskError::Format { task: self.name.clone(), found }),
         }
+        let mut table = table.clone();
+        // What lint shall leave alone is no part of the task.
+        if let Some(table) = table.as_table_mut() {
+            table.remove("lint");
+        }
         let ours: TermsmithTable = table
-            .clone()
             .try_into()
             .map_err(|error| malformed(format!("[metadata.termsmith]: {}", one_line(&error))))?;
         let package = self.manifest.task.clone().unwrap_or_default();

@@ -1,0 +1,216 @@
+//! `templates/attacks/*.toml`: what may be tried against a verifier, one attack a file.
+
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::assets::Assets;
+
+/// Where the attacks lie.
+const FOLDER: &str = "templates/attacks";
+
+/// One attack, or one variant of it.
+#[derive(Clone, Debug)]
+pub struct Attack {
+    /// Row of the attack table (`D-02`); several attacks may share it.
+    pub id: String,
+    /// The file's stem: unique, and begins with the id.
+    pub name: String,
+    pub title: String,
+    pub kind: Kind,
+    /// What it puts where. Always there for those that are executed.
+    pub plants: Option<String>,
+    /// Which property of the clean room stops it.
+    pub stopped_by: Option<String>,
+    /// Where it was seen.
+    pub source: String,
+}
+
+/// How an attack is tried.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A trial that does no work: the script runs as root in the solver's container.
+    Execute {
+        /// Bash.
+        script: String,
+        /// Would disturb other attacks in the same trial.
+        alone: bool,
+    },
+    /// Patterns over the task's files.
+    Scan(Vec<Scan>),
+    /// Patterns over the commands of a trajectory.
+    Trace(Vec<Trace>),
+}
+
+/// One pattern over files.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// Over the path in the task directory.
+    pub files: Regex,
+    pub pattern: Regex,
+    pub message: String,
+}
+
+/// One pattern over a command.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    pub pattern: Regex,
+    pub message: String,
+}
+
+/// A command of a trajectory that looks like an attack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFinding {
+    /// Row of the attack table.
+    pub id: String,
+    /// The attack file's stem.
+    pub name: String,
+    /// Which command, from 0.
+    pub command: usize,
+    /// The part that matched.
+    pub evidence: String,
+    pub message: String,
+}
+
+/// An attack file that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("attack `{FOLDER}/{file}`: {message}")]
+pub struct AttackError {
+    pub file: String,
+    pub message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declared {
+    id: String,
+    title: String,
+    kind: DeclaredKind,
+    script: Option<String>,
+    alone: Option<bool>,
+    plants: Option<String>,
+    stopped_by: Option<String>,
+    source: String,
+    scan: Option<Vec<DeclaredScan>>,
+    trace: Option<Vec<DeclaredTrace>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DeclaredKind {
+    Execute,
+    Scan,
+    Trace,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeclaredScan {
+    files: String,
+    pattern: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeclaredTrace {
+    pattern: String,
+    message: String,
+}
+
+/// Every attack, in the order of their file names. Files in sub-folders count too.
+pub fn attacks(assets: &Assets) -> Result<Vec<Attack>, AttackError> {
+    let mut found: Vec<Attack> = Vec::new();
+    for (path, bytes, _) in assets.files_under(FOLDER) {
+        let Some(stem) = path.as_str().strip_suffix(".toml") else { continue };
+        let name = stem.rsplit('/').next().unwrap_or(stem);
+        let bad = |message: String| AttackError { file: path.to_string(), message };
+        let text = std::str::from_utf8(bytes).map_err(|error| bad(error.to_string()))?;
+        let attack = parse(name, text).map_err(&bad)?;
+        if found.iter().any(|other| other.name == attack.name) {
+            return Err(bad(format!("another file is called `{name}.toml`")));
+        }
+        found.push(attack);
+    }
+    Ok(found)
+}
+
+fn parse(name: &str, text: &str) -> Result<Attack, String> {
+    let declared: Declared = toml::from_str(text).map_err(|error| error.to_string())?;
+    let Declared { id, title, kind, script, alone, plants, stopped_by, source, scan, trace } = declared;
+    let number = id.strip_prefix("D-").filter(|digits| digits.len() == 2 && digits.parse::<u8>().is_ok());
+    if number.is_none() {
+        return Err(format!("`id` is `{id}`, and not such as `D-02`"));
+    }
+    if !name.strip_prefix(&id).is_some_and(|slug| slug.starts_with('-') && slug.len() > 1) {
+        return Err(format!("the file is not called `{id}-SLUG.toml`"));
+    }
+    let kind = match (kind, script, scan, trace) {
+        (DeclaredKind::Execute, Some(script), None, None) => {
+            if plants.is_none() || stopped_by.is_none() {
+                return Err("an executed attack says what it `plants` and what it is `stopped_by`".to_owned());
+            }
+            Kind::Execute { script, alone: alone.unwrap_or(false) }
+        }
+        (DeclaredKind::Execute, ..) => return Err("`execute` goes with `script` alone".to_owned()),
+        _ if alone.is_some() => return Err("`alone` goes with `execute`".to_owned()),
+        (DeclaredKind::Scan, None, Some(scan), None) if !scan.is_empty() => Kind::Scan(
+            scan.into_iter()
+                .map(|scan| {
+                    let (files, pattern) = (regex(&scan.files)?, regex(&scan.pattern)?);
+                    Ok(Scan { files, pattern, message: scan.message })
+                })
+                .collect::<Result<_, String>>()?,
+        ),
+        (DeclaredKind::Scan, ..) => return Err("`scan` goes with `[[scan]]` alone".to_owned()),
+        (DeclaredKind::Trace, None, None, Some(trace)) if !trace.is_empty() => Kind::Trace(
+            trace
+                .into_iter()
+                .map(|trace| Ok(Trace { pattern: regex(&trace.pattern)?, message: trace.message }))
+                .collect::<Result<_, String>>()?,
+        ),
+        (DeclaredKind::Trace, ..) => return Err("`trace` goes with `[[trace]]` alone".to_owned()),
+    };
+    Ok(Attack { id, name: name.to_owned(), title, kind, plants, stopped_by, source })
+}
+
+fn regex(source: &str) -> Result<Regex, String> {
+    Regex::new(source).map_err(|error| error.to_string())
+}
+
+impl Attack {
+    /// A paragraph for whoever asks what it is.
+    pub fn explain(&self) -> String {
+        let mut text = format!("Attack {}: {}.", self.id, self.title);
+        if let Some(plants) = &self.plants {
+            text.push_str(&format!("\nIt plants {}.", plants.trim_end_matches('.')));
+        }
+        if let Some(stopped_by) = &self.stopped_by {
+            text.push_str(&format!("\nStopped by {}.", stopped_by.trim_end_matches('.')));
+        }
+        text
+    }
+}
+
+/// Commands of a trajectory that the `trace` attacks know, in the order of the commands; each attack once a command.
+pub fn trace_findings<'a>(
+    attacks: &[Attack],
+    commands: impl IntoIterator<Item = &'a str>,
+) -> Vec<TraceFinding> {
+    let mut found = Vec::new();
+    for (command, text) in commands.into_iter().enumerate() {
+        for attack in attacks {
+            let Kind::Trace(traces) = &attack.kind else { continue };
+            let hit = traces.iter().find_map(|trace| Some((trace, trace.pattern.find(text)?)));
+            if let Some((trace, hit)) = hit {
+                found.push(TraceFinding {
+                    id: attack.id.clone(),
+                    name: attack.name.clone(),
+                    command,
+                    evidence: hit.as_str().to_owned(),
+                    message: trace.message.clone(),
+                });
+            }
+        }
+    }
+    found
+}

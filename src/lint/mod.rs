@@ -1,0 +1,131 @@
+//! Static rules over a task's files: what can be known before anything runs.
+//!
+//! Findings explain and rank. Only what makes a trial impossible is an error, save in drafts of ours, which are held to their
+//! recipe format: there some rules weigh more (`own` in the rule's file). A rule is one file in `templates/lint/`, a regular
+//! expression over some of the files or the name of a function in `rules`; the `scan` attacks of `templates/attacks/` are rules
+//! too. Nothing here runs anything, and nothing in a task is trusted.
+
+pub mod attack;
+mod choice;
+mod compose;
+mod dockerfile;
+mod finding;
+mod pattern;
+mod python;
+mod read;
+mod report;
+mod rule;
+mod rules;
+mod sarif;
+mod subject;
+#[cfg(test)]
+mod tests;
+mod toml_place;
+mod yaml;
+
+use std::collections::BTreeSet;
+
+pub use finding::{Finding, Severity};
+pub use read::lint_dir;
+pub use report::{Counts, LintReport, TaskReport};
+pub use rule::{LintError, Own, Rule, Rules};
+pub use sarif::sarif;
+pub use subject::{Oddity, OddityKind};
+
+use crate::harbor::{self, HarborTask, Manifest, parse_manifest};
+use crate::model::{Draft, FileTree};
+use choice::Choice;
+use subject::Subject;
+
+/// What reading a malformed `task.toml` is reported as.
+const INVALID_CONFIG: &str = "invalid-task-config";
+
+/// What the rules find in a task directory.
+pub fn lint_task(rules: &Rules, task: &HarborTask) -> Vec<Finding> {
+    let parts = Parts { name: &task.name, files: &task.files, oddities: &[], draft: None };
+    lint(rules, &parts, &task.manifest, &task.findings)
+}
+
+/// What the rules find in a draft, whose task directory is `directory`.
+pub fn lint_draft(rules: &Rules, directory: &FileTree, draft: &Draft) -> Vec<Finding> {
+    let name = draft.task.name.as_str();
+    let parts = Parts { name, files: directory, oddities: &[], draft: Some(draft) };
+    lint_files(rules, &parts)
+}
+
+/// A task, before its `task.toml` is understood.
+struct Parts<'a> {
+    name: &'a str,
+    files: &'a FileTree,
+    oddities: &'a [Oddity],
+    draft: Option<&'a Draft>,
+}
+
+fn lint_files(rules: &Rules, parts: &Parts<'_>) -> Vec<Finding> {
+    match parts.files.text("task.toml").map(parse_manifest) {
+        Some(Ok((manifest, read))) => lint(rules, parts, &manifest, &read),
+        // Without it, the other rules would only report what follows from that.
+        Some(Err(error)) => vec![malformed(rules, &error.to_string())],
+        None => vec![malformed(rules, "missing, or not UTF-8")],
+    }
+}
+
+fn malformed(rules: &Rules, message: &str) -> Finding {
+    // The parser's message ends with what is wrong, below a picture of the place.
+    let line = message.split_once("at line ").and_then(|(_, rest)| {
+        rest.split(|char: char| !char.is_ascii_digit()).next().and_then(|digits| digits.parse().ok())
+    });
+    let last = message.lines().last().unwrap_or_default().trim();
+    Finding {
+        file: "task.toml".to_owned(),
+        line,
+        severity: Severity::Error,
+        rule: INVALID_CONFIG.to_owned(),
+        message: if line.is_some() { format!("malformed: {last}") } else { last.to_owned() },
+        hint: rules.get(INVALID_CONFIG).map(|rule| rule.hint.clone()).unwrap_or_default(),
+        attack: None,
+        suppressed: None,
+    }
+}
+
+fn lint(
+    rules: &Rules,
+    parts: &Parts<'_>,
+    manifest: &Manifest,
+    read: &[harbor::Finding],
+) -> Vec<Finding> {
+    let known: BTreeSet<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    let subject = Subject {
+        name: parts.name,
+        manifest,
+        files: parts.files,
+        read,
+        oddities: parts.oddities,
+        draft: parts.draft,
+        known: &known,
+    };
+    let ours = |manifest: &Manifest| manifest.metadata.as_ref()?.get("termsmith")?.get("format").cloned();
+    let made_by_us = parts.draft.is_some() || ours(manifest).is_some();
+    let choice = Choice::of(manifest);
+    let mut findings = Vec::new();
+    for rule in rules.iter() {
+        let weight = rule.weight(made_by_us);
+        if !choice.runs(&rule.id, weight.is_some()) {
+            continue;
+        }
+        let suppressed = choice.reason(&rule.id);
+        findings.extend(rule.hits(&subject).into_iter().map(|hit| Finding {
+            file: hit.file,
+            line: hit.line,
+            severity: weight.unwrap_or(rule.severity),
+            rule: rule.id.clone(),
+            message: hit.message,
+            hint: rule.hint.clone(),
+            attack: rule.attack.clone(),
+            suppressed: suppressed.clone(),
+        }));
+    }
+    findings.sort();
+    findings.dedup();
+    findings
+}

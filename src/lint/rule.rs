@@ -1,0 +1,234 @@
+//! Rules: one file each in `templates/lint/`. A rule is a regular expression over some of the task's files, or a function.
+
+use serde::Deserialize;
+
+use super::attack::{Attack, AttackError, Scan, attacks};
+use super::finding::Severity;
+use super::pattern::{Pattern, Wanted, line_of};
+use super::rules::FUNCTIONS;
+use super::subject::Subject;
+use crate::assets::Assets;
+
+/// Where the rules lie.
+const FOLDER: &str = "templates/lint";
+
+/// One rule, with what a person may ask of it.
+#[derive(Debug)]
+pub struct Rule {
+    /// Kebab-case; Harbor's own where it has the rule.
+    pub id: String,
+    /// What a finding weighs in a task from anywhere.
+    pub severity: Severity,
+    /// What it weighs in a task that termsmith made.
+    pub own: Own,
+    /// Runs in foreign tasks only if they ask for it.
+    pub opt_in: bool,
+    /// What is wrong, in a fragment.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+    /// Why it matters, with an example.
+    pub explain: String,
+    /// Who has the rule, or where the defect was seen.
+    pub source: String,
+    /// The attack that it scans for.
+    pub attack: Option<String>,
+    check: Check,
+}
+
+/// What a rule weighs in a task that termsmith made, where that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Own {
+    Error,
+    Warning,
+    Note,
+    /// Does not run: the clean room or the recipe format answers it.
+    Off,
+}
+
+enum Check {
+    Pattern(Box<Pattern>),
+    Scan(Vec<Scan>),
+    Function(Function),
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pattern(_) => "Pattern",
+            Self::Scan(_) => "Scan",
+            Self::Function(_) => "Function",
+        })
+    }
+}
+
+/// Looks at a task and says what is wrong and where.
+pub(super) type Function = fn(&Subject<'_>) -> Vec<Hit>;
+
+/// A finding before its rule's severity and hint are added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) file: String,
+    pub(super) line: Option<u32>,
+    pub(super) message: String,
+}
+
+impl Hit {
+    pub(super) fn at(file: &str, line: u32, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: Some(line), message: message.into() }
+    }
+
+    pub(super) fn whole(file: &str, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line: None, message: message.into() }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declared {
+    severity: Severity,
+    own: Option<Own>,
+    #[serde(default)]
+    opt_in: bool,
+    files: Option<String>,
+    forbid: Option<String>,
+    require: Option<String>,
+    unless: Option<String>,
+    message: String,
+    hint: String,
+    explain: String,
+    source: String,
+}
+
+/// A rule file that is not a rule.
+#[derive(Debug, thiserror::Error)]
+pub enum LintError {
+    #[error("lint rule `templates/lint/{file}`: {message}")]
+    Rule { file: String, message: String },
+    #[error(transparent)]
+    Attack(#[from] AttackError),
+}
+
+/// All rules, by id: those of `templates/lint/`, and the scans of `templates/attacks/`.
+#[derive(Debug)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Reads and compiles them.
+    pub fn load(assets: &Assets) -> Result<Self, LintError> {
+        let mut rules = Vec::new();
+        for (path, bytes, _) in assets.files_under(FOLDER) {
+            let Some(id) = path.as_str().strip_suffix(".toml") else { continue };
+            let bad = |message: String| LintError::Rule { file: path.to_string(), message };
+            rules.push(rule(id, bytes).map_err(bad)?);
+        }
+        rules.extend(attacks(assets)?.into_iter().filter_map(scan_rule));
+        rules.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(Self(rules))
+    }
+
+    /// In the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.0.iter()
+    }
+
+    /// The rule of that id.
+    pub fn get(&self, id: &str) -> Option<&Rule> {
+        self.0.iter().find(|rule| rule.id == id)
+    }
+}
+
+fn rule(id: &str, bytes: &[u8]) -> Result<Rule, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let declared: Declared = toml::from_str(text).map_err(|error| error.to_string())?;
+    let wanted = match (&declared.forbid, &declared.require) {
+        (Some(_), Some(_)) => return Err("a rule has either `forbid` or `require`".to_owned()),
+        (Some(forbid), None) => Some(Wanted::Forbid(forbid.as_str())),
+        (None, Some(require)) => Some(Wanted::Require(require.as_str())),
+        (None, None) => None,
+    };
+    let check = match (declared.files.as_deref(), wanted) {
+        (Some(files), Some(wanted)) => {
+            Check::Pattern(Box::new(Pattern::new(files, &wanted, declared.unless.as_deref())?))
+        }
+        (None, None) if declared.unless.is_none() => {
+            let function = FUNCTIONS.iter().find(|(name, _)| *name == id).map(|(_, function)| *function);
+            Check::Function(function.ok_or(
+                "a rule has `files` and one of `forbid` and `require`, or is one that termsmith has a function for",
+            )?)
+        }
+        _ => return Err("`files` goes with one of `forbid` and `require`".to_owned()),
+    };
+    Ok(Rule {
+        id: id.to_owned(),
+        severity: declared.severity,
+        own: declared.own.unwrap_or(match declared.severity {
+            _ if declared.opt_in => Own::Off,
+            Severity::Error => Own::Error,
+            Severity::Warning => Own::Warning,
+            Severity::Note => Own::Note,
+        }),
+        opt_in: declared.opt_in,
+        message: declared.message,
+        hint: declared.hint,
+        explain: declared.explain.trim().to_owned(),
+        source: declared.source,
+        attack: None,
+        check,
+    })
+}
+
+fn scan_rule(attack: Attack) -> Option<Rule> {
+    let explain = attack.explain();
+    let Attack { id, name, title, kind, source, .. } = attack;
+    let super::attack::Kind::Scan(scans) = kind else { return None };
+    Some(Rule {
+        id: name,
+        severity: Severity::Warning,
+        own: Own::Warning,
+        opt_in: false,
+        hint: format!("attack {id} works where this is so; keep it out of the task"),
+        message: title,
+        explain,
+        source,
+        attack: Some(id),
+        check: Check::Scan(scans),
+    })
+}
+
+impl Rule {
+    /// What the rule weighs in such a task; `None` where it does not run without being asked for.
+    pub(super) fn weight(&self, made_by_us: bool) -> Option<Severity> {
+        match (made_by_us, self.own) {
+            (false, _) => (!self.opt_in).then_some(self.severity),
+            (true, Own::Error) => Some(Severity::Error),
+            (true, Own::Warning) => Some(Severity::Warning),
+            (true, Own::Note) => Some(Severity::Note),
+            (true, Own::Off) => None,
+        }
+    }
+
+    /// What it finds.
+    pub(super) fn hits(&self, subject: &Subject<'_>) -> Vec<Hit> {
+        match &self.check {
+            Check::Function(function) => function(subject),
+            Check::Pattern(pattern) => pattern
+                .places(subject.files)
+                .into_iter()
+                .map(|(file, line)| Hit { file, line, message: self.message.clone() })
+                .collect(),
+            Check::Scan(scans) => {
+                let hits = scans.iter().flat_map(|scan| {
+                    let files = subject.files.iter().filter(|(path, _)| scan.files.is_match(path.as_str()));
+                    files.flat_map(|(path, file)| {
+                        let text = file.as_text().unwrap_or_default();
+                        let found = scan.pattern.find_iter(text).take(super::pattern::MOST_IN_ONE_FILE);
+                        found.map(|found| Hit::at(path.as_str(), line_of(text, found.start()), &scan.message))
+                    })
+                });
+                hits.collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Compose files.
+
+use crate::lint::compose::{Bind, Compose, binds, composes, is_true, link_at};
+use crate::lint::rule::Hit;
+use crate::lint::subject::Subject;
+use crate::lint::yaml::Node;
+
+/// Keys of a service that share a namespace with the host when they say `host`.
+const NAMESPACES: [&str; 6] = ["network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"];
+
+fn each_service(subject: &Subject<'_>, look: impl Fn(&str, &Node) -> Vec<(u32, String)>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for compose in composes(subject) {
+        for (name, service) in compose.services() {
+            let found = look(&name, &service).into_iter();
+            hits.extend(found.map(|(line, message)| Hit::at(compose.file, line, message)));
+        }
+    }
+    hits
+}
+
+fn each_bind(subject: &Subject<'_>, look: impl Fn(&Compose<'_>, &Bind) -> Option<String>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for compose in composes(subject) {
+        for (_, service) in compose.services() {
+            for bind in binds(&service) {
+                hits.extend(look(&compose, &bind).map(|message| Hit::at(compose.file, bind.line, message)));
+            }
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for compose in composes(subject) {
+        match &compose.root {
+            Err(error) => {
+                hits.push(Hit::at(compose.file, error.line, format!("no YAML: {}", error.message)));
+            }
+            Ok(root) => {
+                let services = compose.services();
+                if services.is_empty() {
+                    hits.push(Hit::at(compose.file, root.line, "no `services`"));
+                } else if services.iter().all(|(name, _)| name != "main") {
+                    let message = "no service is called `main`, the one that the solver works in";
+                    hits.push(Hit::at(compose.file, root.line, message));
+                }
+            }
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn privileged(subject: &Subject<'_>) -> Vec<Hit> {
+    each_service(subject, |name, service| {
+        let privileged = service.get("privileged").filter(is_true);
+        privileged.map(|at| (at.line, format!("service `{name}` is privileged"))).into_iter().collect()
+    })
+}
+
+pub(in crate::lint) fn capabilities(subject: &Subject<'_>) -> Vec<Hit> {
+    each_service(subject, |name, service| {
+        let added = service.get("cap_add").map(|added| added.items()).unwrap_or_default();
+        added
+            .iter()
+            .filter_map(|added| {
+                Some((added.line, format!("service `{name}` gets the capability {}", added.text()?)))
+            })
+            .collect()
+    })
+}
+
+pub(in crate::lint) fn host_namespace(subject: &Subject<'_>) -> Vec<Hit> {
+    each_service(subject, |name, service| {
+        let mut found: Vec<_> = NAMESPACES
+            .iter()
+            .filter_map(|key| Some((key, service.get(key)?)))
+            .filter(|(_, value)| value.text() == Some("host"))
+            .map(|(key, value)| (value.line, format!("service `{name}` has `{key}: host`")))
+            .collect();
+        let devices = service.get("devices").map(|devices| devices.items()).unwrap_or_default();
+        found.extend(
+            devices.iter().map(|device| (device.line, format!("service `{name}` gets a device of the host"))),
+        );
+        found
+    })
+}
+
+pub(in crate::lint) fn writable_bind(subject: &Subject<'_>) -> Vec<Hit> {
+    each_bind(subject, |_, bind| {
+        (!bind.read_only).then(|| format!("`{}` of the host can be written from the container", bind.source))
+    })
+}
+
+pub(in crate::lint) fn external_bind(subject: &Subject<'_>) -> Vec<Hit> {
+    each_bind(subject, |compose, bind| {
+        let inside = compose.inside(&bind.source);
+        inside.is_none().then(|| format!("`{}` lies outside of the compose file's folder", bind.source))
+    })
+}
+
+pub(in crate::lint) fn symlink_bind(subject: &Subject<'_>) -> Vec<Hit> {
+    each_bind(subject, |compose, bind| {
+        let link = link_at(subject.oddities, &compose.inside(&bind.source)?)?;
+        Some(format!("`{}` leads through the symbolic link `{}`", bind.source, link.path))
+    })
+}

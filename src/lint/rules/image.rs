@@ -1,0 +1,264 @@
+//! Dockerfiles.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
+use crate::lint::compose::context_elsewhere;
+use crate::lint::dockerfile::{Instruction, instructions};
+use crate::lint::rule::Hit;
+use crate::lint::subject::{Subject, in_solution, in_tests};
+
+const DOCKERFILE: &str = "environment/Dockerfile";
+/// Shorter files are alike by chance.
+const TELLING_BYTES: usize = 64;
+
+/// Every Dockerfile of the task, with the folder that is its build context.
+fn dockerfiles<'a>(subject: &Subject<'a>) -> Vec<(&'a str, Vec<Instruction>)> {
+    subject
+        .texts(|path| path == DOCKERFILE || (in_tests(path) && path.ends_with("tests/Dockerfile")))
+        .map(|(path, text)| (path, instructions(text)))
+        .collect()
+}
+
+fn solvers_image(subject: &Subject<'_>) -> Vec<Instruction> {
+    subject.files.text(DOCKERFILE).map(instructions).unwrap_or_default()
+}
+
+/// RUN instructions of all Dockerfiles: file, line, shell text.
+fn runs(subject: &Subject<'_>) -> Vec<(String, u32, String)> {
+    let all = dockerfiles(subject).into_iter().flat_map(|(file, instructions)| {
+        instructions.into_iter().map(move |instruction| (file.to_owned(), instruction))
+    });
+    all.filter_map(|(file, instruction)| Some((file, instruction.line, instruction.script()?))).collect()
+}
+
+pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (file, instructions) in dockerfiles(subject) {
+        let context = file.trim_end_matches("Dockerfile");
+        if context_elsewhere(subject, context) {
+            continue;
+        }
+        for instruction in instructions.iter().filter(|instruction| !instruction.from_elsewhere()) {
+            for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
+                if !stands_for_itself(&source) && !present(subject, context, &source) {
+                    let message = format!("COPY of `{source}`, which is not there");
+                    hits.push(Hit::at(file, instruction.line, message));
+                }
+            }
+        }
+    }
+    hits
+}
+
+/// Whether a source is no path in the build context, or none that can be known here.
+fn stands_for_itself(source: &str) -> bool {
+    source.contains("://") || source.contains('$') || source.starts_with("<<") || source.starts_with("git@")
+}
+
+fn present(subject: &Subject<'_>, context: &str, source: &str) -> bool {
+    let source = source.trim_start_matches("./").trim_matches('/');
+    if source.is_empty() || source == "." {
+        return true;
+    }
+    let mut paths = subject.files.iter().map(|(path, _)| path.as_str());
+    let oddities = subject.oddities.iter().map(|oddity| oddity.path.as_str());
+    let Some(glob) = glob(source) else { return true };
+    paths.by_ref().chain(oddities).filter_map(|path| path.strip_prefix(context)).any(|path| glob.is_match(path))
+}
+
+/// A path of the build context, with Docker's wildcards, as an expression over files at or below it.
+fn glob(source: &str) -> Option<Regex> {
+    let mut expression = String::from("^");
+    for char in source.chars() {
+        match char {
+            '*' => expression.push_str("[^/]*"),
+            '?' => expression.push_str("[^/]"),
+            '[' | ']' => expression.push(char),
+            other => expression.push_str(&regex::escape(other.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    expression.push_str("(/|$)");
+    Regex::new(&expression).ok()
+}
+
+pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for instruction in solvers_image(subject).iter().filter(|instruction| !instruction.from_elsewhere()) {
+        for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
+            let source = source.trim_start_matches("./");
+            let name = source.rsplit('/').next().unwrap_or(source);
+            let tells = ["solve.sh", "test.sh"].contains(&name)
+                || (name.starts_with("test_") && name.ends_with(".py"))
+                || source.split('/').any(|part| part == "solution" || part == "tests");
+            if tells {
+                let message = format!("`{source}` goes into the solver's image");
+                hits.push(Hit::at(DOCKERFILE, instruction.line, message));
+            }
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn answer_in_context(subject: &Subject<'_>) -> Vec<Hit> {
+    let telling = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let expected = ["expected", "golden", "truth", "oracle"].iter().any(|word| name.contains(word));
+        (in_solution(path) && name.ends_with(".sh"))
+            || (in_tests(path) && (expected || name.starts_with("test_")))
+    };
+    let answers: Vec<_> = subject
+        .files
+        .iter()
+        .filter(|(path, file)| telling(path.as_str()) && file.bytes.len() >= TELLING_BYTES)
+        .collect();
+    let context = subject.files.iter().filter(|(path, _)| path.as_str().starts_with("environment/"));
+    context
+        .filter_map(|(path, file)| {
+            let (answer, _) = answers.iter().find(|(_, answer)| answer.bytes == file.bytes)?;
+            Some(Hit::whole(path.as_str(), format!("the same bytes as `{answer}`")))
+        })
+        .collect()
+}
+
+pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<Hit> {
+    let named = subject.manifest.agent.as_ref().is_some_and(|agent| {
+        agent.user.as_ref().is_some_and(|user| user.as_str() != Some("root") && user.as_integer() != Some(0))
+    });
+    let instructions = solvers_image(subject);
+    let last_stage = instructions.rsplit(|instruction| instruction.word == "FROM").next().unwrap_or_default();
+    let user = last_stage.iter().rfind(|instruction| instruction.word == "USER");
+    let unprivileged = user.is_some_and(|user| !matches!(user.rest.as_str(), "root" | "0" | "root:root" | "0:0"));
+    if named || unprivileged {
+        return Vec::new();
+    }
+    vec![Hit::whole(DOCKERFILE, "the solver works as root")]
+}
+
+pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (file, instructions) in dockerfiles(subject) {
+        let mut stages = BTreeSet::new();
+        for from in instructions.iter().filter(|instruction| instruction.word == "FROM") {
+            let mut words = from.rest.split_whitespace();
+            let image = words.next().unwrap_or_default();
+            let known = image == "scratch" || image.contains('$') || stages.contains(image);
+            if !known && !image.contains("@sha256:") {
+                hits.push(Hit::at(file, from.line, format!("`{image}` is not named by digest")));
+            }
+            stages.extend(words.nth(1));
+        }
+    }
+    if let Some(image) = subject.environment().and_then(|environment| environment.docker_image.as_deref())
+        && !image.contains("@sha256:")
+    {
+        let message = format!("`{image}` is not named by digest");
+        hits.push(super::config::at_key(subject, "environment.docker_image", message));
+    }
+    hits
+}
+
+/// Commands of a shell text that install Debian packages, with their words.
+fn apt_installs(script: &str) -> impl Iterator<Item = Vec<&str>> {
+    script.split(['&', ';', '|', '\n']).filter_map(|command| {
+        let words: Vec<_> = command.split_whitespace().collect();
+        let at = words.iter().position(|word| matches!(*word, "apt-get" | "apt"))?;
+        let install = words[at..].iter().position(|word| *word == "install")?;
+        Some(words[at + install + 1..].to_vec())
+    })
+}
+
+pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (file, line, script) in runs(subject) {
+        for words in apt_installs(&script) {
+            let pinned = words.iter().find(|word| {
+                !word.starts_with('-') && word.split_once('=').is_some_and(|(name, _)| !name.is_empty())
+            });
+            if let Some(pinned) = pinned.filter(|word| !word.contains('$')) {
+                let message = format!("`{pinned}` will be gone from the archive some day");
+                hits.push(Hit::at(&file, line, message));
+            }
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (file, line, script) in runs(subject) {
+        let install = apt_installs(&script).next().is_some();
+        if install && !script.contains("apt-get update") && !script.contains("apt update") {
+            hits.push(Hit::at(&file, line, "packages are installed without `apt-get update` in the same RUN"));
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn apt_lists_left(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (file, line, script) in runs(subject) {
+        let install = apt_installs(&script).next().is_some();
+        if install && !script.contains("/var/lib/apt/lists") && !script.contains("apt-get clean") {
+            hits.push(Hit::at(&file, line, "the package lists stay in the layer"));
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn git_history(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (path, _) in subject.files.iter() {
+        let path = path.as_str();
+        if path.starts_with("environment/") && path.ends_with("/.git/HEAD") {
+            hits.push(Hit::whole(path, "a repository with its history goes into the image"));
+        }
+    }
+    for instruction in solvers_image(subject) {
+        let Some(script) = instruction.script() else { continue };
+        let removed = script.contains("rm -rf") && script.contains(".git");
+        if script.contains("git clone") && !script.contains("--depth") && !removed {
+            let message = "the clone's whole history stays in the image";
+            hits.push(Hit::at(DOCKERFILE, instruction.line, message));
+        }
+    }
+    hits
+}
+
+pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (file, instructions) in dockerfiles(subject) {
+        let context = file.trim_end_matches("Dockerfile");
+        let mut made_executable = String::new();
+        for instruction in &instructions {
+            if instruction.flags.iter().any(|flag| flag.starts_with("--chmod")) {
+                made_executable.push_str(&instruction.rest);
+            }
+            let Some(script) = instruction.script() else { continue };
+            for command in script.split(['&', ';', '|', '\n']) {
+                let program = command.split_whitespace().next().unwrap_or_default();
+                if command.contains("chmod") {
+                    made_executable.push_str(command);
+                }
+                let name = program.rsplit('/').next().unwrap_or_default();
+                if !(program.starts_with('/') || program.starts_with("./")) || made_executable.contains(name) {
+                    continue;
+                }
+                let same_name = |path: &str| path.rsplit('/').next() == Some(name);
+                let copied: Vec<_> = subject
+                    .files
+                    .iter()
+                    .filter(|(path, _)| path.as_str().starts_with(context) && same_name(path.as_str()))
+                    .collect();
+                let [(path, source)] = copied[..] else { continue };
+                // A recursive chmod of a folder may have named its folder only.
+                if !source.executable && !made_executable.contains("-R") {
+                    let message = format!("`{program}` is run, but `{path}` is not executable");
+                    hits.push(Hit::at(file, instruction.line, message));
+                }
+            }
+        }
+    }
+    hits
+}

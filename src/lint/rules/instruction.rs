@@ -1,0 +1,49 @@
+//! What the instruction says, against what the tests ask.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+use crate::lint::pattern::line_of;
+use crate::lint::rule::Hit;
+use crate::lint::subject::Subject;
+
+/// An absolute path of a file with an ending, in a place where work is done.
+const PATH: &str = r"/(?:app|root|home|workspace|work|data|srv|opt|var|tmp|etc|output|results?)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]\.[A-Za-z][A-Za-z0-9]{0,4}\b";
+
+pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<Hit> {
+    let Ok(pattern) = Regex::new(PATH) else { return Vec::new() };
+    let solution: String = subject.solution_scripts().map(|(_, text)| text).collect();
+    let instructions = subject.instructions();
+    let context: Vec<_> = subject
+        .files
+        .iter()
+        .filter_map(|(path, _)| path.as_str().strip_prefix("environment/")?.rsplit('/').next())
+        .collect();
+    let mut hits: BTreeMap<&str, Hit> = BTreeMap::new();
+    for (file, text) in subject.test_modules().chain(subject.test_scripts()) {
+        for found in pattern.find_iter(text) {
+            let path = found.as_str();
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let known = instructions.contains(name) || context.contains(&name);
+            if solution.contains(path) && !known {
+                let message = format!("`{path}` is written and judged, but the instruction does not name it");
+                let line = line_of(text, found.start());
+                hits.entry(path).or_insert_with(|| Hit::at(file, line, message));
+            }
+        }
+    }
+    hits.into_values().collect()
+}
+
+pub(in crate::lint) fn suffix(subject: &Subject<'_>) -> Vec<Hit> {
+    let Some(seconds) = subject.manifest.agent.as_ref().and_then(|agent| agent.timeout_sec) else {
+        return Vec::new();
+    };
+    let Some(text) = subject.files.text("instruction.md") else { return Vec::new() };
+    let expected = format!("You have {seconds} seconds to complete this task.");
+    if text.contains(&expected) {
+        return Vec::new();
+    }
+    vec![Hit::whole("instruction.md", format!("does not say \"{expected}\""))]
+}

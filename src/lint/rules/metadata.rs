@@ -1,0 +1,92 @@
+//! `task.toml`: what collections of tasks ask of it.
+
+use super::config::at_key;
+use crate::harbor::Environment;
+use crate::lint::rule::Hit;
+use crate::lint::subject::Subject;
+
+/// Terminal-Bench 3 takes no task that runs longer than five hours.
+const LONGEST_SECONDS: f64 = 18_000.0;
+/// Terminal-Bench 3 wants slugs of at most so many words.
+const SLUG_WORDS: usize = 3;
+/// What Terminal-Bench 3 wants to know of a task.
+const FIELDS: [&str; 7] = [
+    "author_name",
+    "difficulty_explanation",
+    "solution_explanation",
+    "verification_explanation",
+    "category",
+    "tags",
+    "expert_time_estimate_hours",
+];
+
+pub(in crate::lint) fn fields(subject: &Subject<'_>) -> Vec<Hit> {
+    let metadata = subject.manifest.metadata.as_ref();
+    let missing: Vec<_> =
+        FIELDS.into_iter().filter(|field| metadata.is_none_or(|table| !table.contains_key(*field))).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    vec![at_key(subject, "metadata", format!("[metadata] has no {}", missing.join(", ")))]
+}
+
+pub(in crate::lint) fn timeout(subject: &Subject<'_>) -> Vec<Hit> {
+    let manifest = subject.manifest;
+    let rows = [
+        ("agent.timeout_sec", manifest.agent.as_ref().and_then(|agent| agent.timeout_sec)),
+        ("verifier.timeout_sec", subject.verifier().and_then(|verifier| verifier.timeout_sec)),
+    ];
+    rows.into_iter()
+        .filter_map(|(path, seconds)| Some((path, seconds.filter(|seconds| *seconds > LONGEST_SECONDS)?)))
+        .map(|(path, seconds)| {
+            at_key(subject, path, format!("`{path}` is {seconds} s, more than {LONGEST_SECONDS} s"))
+        })
+        .collect()
+}
+
+pub(in crate::lint) fn no_agent_timeout(subject: &Subject<'_>) -> Vec<Hit> {
+    let agent = subject.manifest.agent.as_ref();
+    let steps = subject.manifest.steps.iter().flatten();
+    let mut given = steps.map(|step| step.agent.as_ref()).chain([agent]).flatten();
+    if given.any(|agent| agent.timeout_sec.is_some()) {
+        return Vec::new();
+    }
+    vec![at_key(subject, "agent", "no `agent.timeout_sec`: Harbor lets the solver run for ever")]
+}
+
+pub(in crate::lint) fn gpu_types(subject: &Subject<'_>) -> Vec<Hit> {
+    let Some(Environment { gpus, gpu_types, .. }) = subject.environment() else { return Vec::new() };
+    let types = gpu_types.as_ref().is_some_and(|types| !types.is_empty());
+    match (gpus.unwrap_or(0) > 0, types) {
+        (true, false) => vec![at_key(subject, "environment.gpus", "GPUs without `gpu_types`")],
+        (false, true) => vec![at_key(subject, "environment.gpu_types", "`gpu_types` without `gpus`")],
+        _ => Vec::new(),
+    }
+}
+
+pub(in crate::lint) fn slug(subject: &Subject<'_>) -> Vec<Hit> {
+    let words = subject.name.split(['-', '_']).filter(|word| !word.is_empty()).count();
+    if words <= SLUG_WORDS {
+        return Vec::new();
+    }
+    vec![Hit::whole("task.toml", format!("`{}` has {words} words, more than {SLUG_WORDS}", subject.name))]
+}
+
+pub(in crate::lint) fn package_name(subject: &Subject<'_>) -> Vec<Hit> {
+    let name = subject.manifest.task.as_ref().and_then(|task| task.name.as_deref());
+    match name {
+        None => vec![at_key(subject, "task", "no `task.name`: the task cannot be published")],
+        Some(name) if name.rsplit('/').next() != Some(subject.name) => {
+            let message = format!("`task.name` is `{name}`, and the folder is called `{}`", subject.name);
+            vec![at_key(subject, "task.name", message)]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+pub(in crate::lint) fn windows(subject: &Subject<'_>) -> Vec<Hit> {
+    if subject.environment().and_then(|environment| environment.os.as_deref()) != Some("windows") {
+        return Vec::new();
+    }
+    vec![at_key(subject, "environment.os", "the task wants Windows containers")]
+}

@@ -1,0 +1,125 @@
+//! What a rule looks at.
+
+use std::collections::BTreeSet;
+
+use crate::harbor::{self, Environment, Manifest, Verifier};
+use crate::model::{Draft, FileTree};
+
+/// A task, as rules see it. Nothing in it is trusted.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    /// The folder's name.
+    pub(super) name: &'a str,
+    pub(super) manifest: &'a Manifest,
+    pub(super) files: &'a FileTree,
+    /// What reading `task.toml` has found.
+    pub(super) read: &'a [harbor::Finding],
+    /// Symbolic links and other things in the directory that are no files.
+    pub(super) oddities: &'a [Oddity],
+    /// Present while the task is still being made.
+    pub(super) draft: Option<&'a Draft>,
+    /// Ids of all rules.
+    pub(super) known: &'a BTreeSet<&'a str>,
+}
+
+/// Something in a task directory that is neither a regular file nor a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oddity {
+    /// Below the task directory.
+    pub path: String,
+    pub kind: OddityKind,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OddityKind {
+    /// A symbolic link that leads to another place in the task directory.
+    Link,
+    /// A symbolic link that leads out of the task directory, or nowhere.
+    Escape,
+    /// A device, a socket, a pipe, or a file too large or too odd to read.
+    Unreadable(String),
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn environment(&self) -> Option<&'a Environment> {
+        self.manifest.environment.as_ref()
+    }
+
+    pub(super) fn verifier(&self) -> Option<&'a Verifier> {
+        self.manifest.verifier.as_ref()
+    }
+
+    /// The verifiers of the task and of its steps.
+    pub(super) fn verifiers(&self) -> impl Iterator<Item = &'a Verifier> {
+        let steps = self.manifest.steps.iter().flatten().filter_map(|step| step.verifier.as_ref());
+        self.verifier().into_iter().chain(steps)
+    }
+
+    pub(super) fn stepwise(&self) -> bool {
+        self.manifest.steps.as_ref().is_some_and(|steps| !steps.is_empty())
+    }
+
+    /// Whether the verifier runs in a container of its own.
+    pub(super) fn separate(&self) -> bool {
+        self.verifier().is_some_and(|verifier| match verifier.environment_mode.as_deref() {
+            Some(mode) => mode == "separate",
+            None => verifier.environment.is_some(),
+        })
+    }
+
+    /// What a solver reads, of all steps.
+    pub(super) fn instructions(&self) -> String {
+        self.texts(|path| path == "instruction.md" || path.ends_with("/instruction.md"))
+            .map(|(_, text)| text)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Texts of the files whose path passes.
+    pub(super) fn texts<F: Fn(&str) -> bool>(
+        &self,
+        wanted: F,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a, F> {
+        let files: &'a FileTree = self.files;
+        files
+            .iter()
+            .filter(move |(path, _)| wanted(path.as_str()))
+            .filter_map(|(path, file)| Some((path.as_str(), file.as_text()?)))
+    }
+
+    /// Python files that hold pytest checks.
+    pub(super) fn test_modules(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.texts(|path| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            in_tests(path)
+                && name.ends_with(".py")
+                && (name.starts_with("test_") || name.ends_with("_test.py"))
+        })
+    }
+
+    /// Shell entry points of the verifier.
+    pub(super) fn test_scripts(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.texts(|path| in_tests(path) && path.ends_with("/test.sh"))
+    }
+
+    /// Shell files of the reference solution.
+    pub(super) fn solution_scripts(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.texts(|path| in_solution(path) && path.ends_with(".sh"))
+    }
+}
+
+/// Whether `path` is a verifier's: below `tests/`, of the task or of a step.
+pub(super) fn in_tests(path: &str) -> bool {
+    within(path, "tests/")
+}
+
+/// Whether `path` belongs to the reference solution, of the task or of a step.
+pub(super) fn in_solution(path: &str) -> bool {
+    within(path, "solution/")
+}
+
+fn within(path: &str, folder: &str) -> bool {
+    let of_step = || path.strip_prefix("steps/")?.split_once('/').map(|(_, rest)| rest.starts_with(folder));
+    path.starts_with(folder) || of_step().unwrap_or(false)
+}

@@ -1,0 +1,200 @@
+//! YAML with line numbers, aliases shared instead of copied, and nothing that recurses deeper than a compose file has reason to.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use saphyr_parser::{Event, Parser};
+
+/// Nesting of any compose file stays far below.
+const DEPTH: usize = 64;
+/// `<<` of a `<<`, each of so many.
+const MERGES: usize = 3;
+
+/// A value, and where it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// From 1.
+    pub(super) line: u32,
+    value: Rc<Value>,
+}
+
+#[derive(Debug)]
+enum Value {
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+}
+
+/// A text that is no YAML.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct YamlError {
+    pub(super) line: u32,
+    pub(super) message: String,
+}
+
+/// What is open while events arrive.
+struct Open {
+    line: u32,
+    anchor: usize,
+    items: Vec<Node>,
+    map: bool,
+}
+
+/// The first document of `text`.
+pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
+    let mut open: Vec<Open> = Vec::new();
+    let mut anchors: BTreeMap<usize, Node> = BTreeMap::new();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| YamlError {
+            line: line(error.marker().line()),
+            message: error.info().to_owned(),
+        })?;
+        let here = line(span.start.line());
+        let (node, anchor) = match event {
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) if open.len() < DEPTH => {
+                let map = matches!(event, Event::MappingStart(..));
+                open.push(Open { line: here, anchor, items: Vec::new(), map });
+                continue;
+            }
+            Event::SequenceStart(..) | Event::MappingStart(..) => {
+                return Err(YamlError { line: here, message: format!("nested more than {DEPTH} deep") });
+            }
+            Event::Scalar(text, _, anchor, _) => {
+                (Node { line: here, value: Rc::new(Value::Scalar(text.into_owned())) }, anchor)
+            }
+            // An anchor that is still open would be a circle; it counts as nothing.
+            Event::Alias(anchor) => (anchors.get(&anchor).cloned().unwrap_or_else(|| null(here)), 0),
+            Event::SequenceEnd | Event::MappingEnd => match open.pop() {
+                Some(done) => {
+                    let anchor = done.anchor;
+                    (close(done), anchor)
+                }
+                None => continue,
+            },
+            Event::DocumentEnd | Event::StreamEnd => break,
+            Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => continue,
+        };
+        if anchor != 0 {
+            anchors.insert(anchor, node.clone());
+        }
+        match open.last_mut() {
+            Some(outer) => outer.items.push(node),
+            None => return Ok(node),
+        }
+    }
+    Ok(null(1))
+}
+
+fn close(done: Open) -> Node {
+    let value = if done.map {
+        let mut items = done.items.into_iter();
+        let mut entries = Vec::new();
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            entries.push((key, value));
+        }
+        Value::Map(entries)
+    } else {
+        Value::List(done.items)
+    };
+    Node { line: done.line, value: Rc::new(value) }
+}
+
+fn null(line: u32) -> Node {
+    Node { line, value: Rc::new(Value::Scalar(String::new())) }
+}
+
+/// Lines count from 1 in markers too.
+fn line(marker: usize) -> u32 {
+    u32::try_from(marker.max(1)).unwrap_or(u32::MAX)
+}
+
+impl Node {
+    pub(super) fn text(&self) -> Option<&str> {
+        match &*self.value {
+            Value::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list; a scalar counts as a list of itself where it is not empty.
+    pub(super) fn items(&self) -> Vec<Node> {
+        match &*self.value {
+            Value::List(items) => items.clone(),
+            Value::Scalar(text) if !text.is_empty() => vec![self.clone()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Entries of a map, merge keys aside.
+    pub(super) fn entries(&self) -> Vec<(String, Node)> {
+        match &*self.value {
+            Value::Map(entries) => entries
+                .iter()
+                .filter_map(|(key, value)| Some((key.text()?.to_owned(), value.clone())))
+                .filter(|(key, _)| key != "<<")
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn is_map(&self) -> bool {
+        matches!(&*self.value, Value::Map(_))
+    }
+
+    /// The value at `key`, also through merge keys.
+    pub(super) fn get(&self, key: &str) -> Option<Node> {
+        self.get_merged(key, MERGES)
+    }
+
+    fn get_merged(&self, key: &str, left: usize) -> Option<Node> {
+        let Value::Map(entries) = &*self.value else { return None };
+        let named = |wanted: &str| {
+            entries.iter().find(|(name, _)| name.text() == Some(wanted)).map(|(_, value)| value.clone())
+        };
+        named(key).or_else(|| {
+            let merged = named("<<").filter(|_| left > 0)?;
+            let sources = if merged.is_map() { vec![merged] } else { merged.items() };
+            sources.iter().take(MERGES).find_map(|source| source.get_merged(key, left - 1))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_have_lines() {
+        let root = parse("# c\na: &x\n  b: [1, two]\nc:\n  <<: *x\n  d: yes\ne: *x\n").unwrap();
+        assert_eq!(root.get("a").unwrap().get("b").unwrap().items()[1].text(), Some("two"));
+        assert_eq!(root.get("c").unwrap().get("b").unwrap().line, 3);
+        assert_eq!(root.get("c").unwrap().get("d").unwrap().line, 6);
+        assert!(root.get("e").unwrap().is_map());
+        assert!(root.get("none").is_none());
+    }
+
+    #[test]
+    fn hostile_texts_end_soon() {
+        let bomb: String = (1..40)
+            .map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", ")))
+            .collect();
+        assert!(parse(&format!("a0: &a0 x\n{bomb}")).unwrap().is_map());
+        let merges: String = (1..40)
+            .map(|n| format!("m{n}: &m{n}\n  <<: [{}]\n", vec![format!("*m{}", n - 1); 3].join(", ")))
+            .collect();
+        let merged = parse(&format!("m0: &m0 {{k: v}}\n{merges}")).unwrap().get("m39").unwrap();
+        assert!(merged.get("absent").is_none());
+        let deep = parse(&"[".repeat(100_000)).unwrap_err();
+        assert_eq!(deep.message, "nested more than 64 deep");
+        assert_eq!(parse("a: [1\nb: 2").unwrap_err().line, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in r"([a-z<&*]{1,2}: ?|- |\[|\]|\{|\}|\n|  |'|#|\|){0,20}") {
+            let _ = parse(&text);
+        }
+    }
+}
