@@ -13,7 +13,8 @@ use super::{say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
 use crate::model::Seed;
 use crate::pipeline::{
-    Event, Fault, RunOptions, RunReport, Workshop, audit_store, publish_audit, run as run_pipeline,
+    Event, Fault, RunOptions, RunReport, UnitOptions, Workshop, audit_store, publish_audit,
+    run as run_pipeline,
 };
 use crate::sandbox::EngineError;
 use crate::store::{RunDir, Store};

@@ -15,7 +15,7 @@ use super::inspect::rows;
 use super::interrupt::Interrupts;
 use super::say;
 use crate::harbor::read_task;
-use crate::model::{Certificate, RowKind};
+use crate::model::{Certificate, File, RowKind};
 use crate::pipeline::{ExamineError, Examined, Fault, Ring, Workshop, examine, task_directories};
 use crate::screen::{Extent, Only};
 use crate::store::{RunDir, Store, publish_file};
@@ -59,7 +59,9 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
     }
     let only = only(&args.only)?;
-    let store = Store::new(RunDir::open(&args.out)?);
+    let folder = RunDir::open(&args.out)?;
+    let scratch = folder.scratch();
+    let store = Store::new(folder);
     let slots = Semaphore::new(jobs(args.jobs) as usize);
     let engine = EngineOnDemand::default();
     let extent = Extent::of(args.rigor.into());
@@ -85,7 +87,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         let collected = async {
             while let Some(next) = work.next().await {
                 let (dir, end, expected) = next?;
-                report(config, args, dir, &end, expected.as_ref())?;
+                report(config, args, &scratch, dir, &end, expected.as_ref())?;
                 ended.push((dir.clone(), end, expected));
             }
             Ok::<_, Failure>(())
@@ -121,6 +123,7 @@ async fn one(
 fn report(
     config: &Config,
     args: &ScreenArgs,
+    scratch: &Path,
     dir: &Path,
     ended: &Ended,
     expected: Option<&Expected>,
@@ -128,10 +131,9 @@ fn report(
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
     if let Ended::Certificate(certificate) = ended {
         let folder = args.out.join("certificates").join(&*name);
-        std::fs::create_dir_all(&folder)?;
-        let json = serde_json::to_vec_pretty(certificate).map_err(anyhow::Error::from)?;
-        publish_file(&folder.join("certificate.json"), &json)?;
-        publish_file(&folder.join("certificate.txt"), page(certificate).as_bytes())?;
+        let json = serde_json::to_string_pretty(certificate).map_err(std::io::Error::other)?;
+        publish_file(scratch, &folder.join("certificate.json"), &File::text(json + "\n"))?;
+        publish_file(scratch, &folder.join("certificate.txt"), &File::text(page(certificate)))?;
         if config.format == Format::Json {
             say::json(certificate)?;
             return Ok(());

@@ -12,7 +12,7 @@ use super::event::{Event, EventSink};
 use super::gather::{read_unit, write_index};
 use super::publish::{prune, publish};
 use super::read::export_store;
-use super::unit::{Ended, unit};
+use super::unit::{Ended, unit, UnitOptions};
 use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};

@@ -7,7 +7,8 @@ use crate::assets::Assets;
 use crate::author::{AuthorError, Kit, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
 use crate::model::{DomainId, RecipeId};
-use crate::lint::{Attack, AttackError, Kind, LintError, Rules, attacks};
+use crate::lint::attack::{Attack, AttackError, Kind, attacks};
+use crate::lint::{LintError, Rules};
 use crate::mutate::{VariantError, variants};
 use crate::screen::{Exploit, Gear};
 

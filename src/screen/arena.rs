@@ -7,7 +7,7 @@ use crate::verify::{
 
 /// A task with the judge that its trials go to.
 #[derive(Clone, Copy, Debug)]
-pub enum Arena<'a> {
+pub(super) enum Arena<'a> {
     CleanRoom(&'a Filed<'a>),
     InPlace { task: &'a Foreign, images: &'a ForeignImages },
 }

@@ -7,7 +7,7 @@ use super::arena::Arena;
 
 /// One task, with all that its author and the templates bring against it.
 #[derive(Debug)]
-pub struct Exam<'a> {
+pub(super) struct Exam<'a> {
     pub name: String,
     /// Harbor's digest of the directory.
     pub digest: String,

@@ -21,10 +21,11 @@ use crate::lint::{Finding, Severity};
 use crate::model::{Certificate, Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::verify::{Filed, Foreign, ForeignImages, Lab, LabError};
 
-pub use arena::Arena;
+
 pub use exam::{Exploit, Extent, Only};
 pub use gauntlet::SCREEN;
 
+use arena::Arena;
 use exam::Exam;
 use table::Table;
 
