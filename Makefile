@@ -18,7 +18,7 @@ READERS_PYTHON ?= python3
 # Places at which the conformance suite kills a run.
 KILLS ?= 30
 
-.PHONY: help demo test conformance bench lint fmt tools
+.PHONY: help demo test conformance gauntlet bench lint fmt tools
 
 help: ## Show this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,16 @@ conformance: demo ## The slow suite: kills at KILLS places, real readers of the 
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
 	@echo "== Oracle and nop of every task under Harbor"
 	tests/readers/check_harbor.sh "$(HARBOR)" $(DEMO)/tasks
+
+gauntlet: tools ## Screen the corpus of planted defects, and one task of every recipe with everything there is
+	@echo "== Building termsmith (release; the first time takes minutes)"
+	$(CARGO) build --release --locked
+	@echo "== Looking at the machine, and providing what it lacks"
+	$(CARGO) run --release --locked --quiet -- doctor --fix
+	@echo "== Screening the corpus of planted defects"
+	$(CARGO) run --release --locked --quiet -- screen --summary --out out/gauntlet tests/gauntlet
+	@echo "== Screening a task of every recipe at --rigor full"
+	$(CARGO) run --release --locked --quiet -- recipe check --seeds 1 --rigor full --out out/gauntlet-recipes
 
 bench: tools ## Set the machine up and measure speed and memory (ARGS="latency launch --json" for less)
 	@echo "== Building termsmith (release; the first time takes minutes)"

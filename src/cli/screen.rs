@@ -73,13 +73,18 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         let work = stream::iter(&dirs).map(|dir| {
             let (lab, workshop, only) = (&lab, &workshop, &only);
             async move {
-                let expected = args.summary.then(|| expected(dir)).transpose()?;
+                let expected = args.summary.then(|| expected(dir)).transpose();
                 let only = match &expected {
-                    Some(expected) => expected.only()?,
-                    None => only.clone(),
+                    Ok(None) => Ok(only.clone()),
+                    Ok(Some(expected)) => expected.only(),
+                    Err(why) => Err(why.clone()),
                 };
-                let ended = one(lab, workshop, dir, ring, extent, &only).await?;
-                Ok::<_, Failure>((dir, ended, expected))
+                let ended = match only {
+                    Ok(only) => one(lab, workshop, dir, ring, extent, &only).await?,
+                    // A corpus with one bad expectation still says what it finds of the others.
+                    Err(why) => Ended::Unreadable(why),
+                };
+                Ok::<_, Failure>((dir, ended, expected.ok().flatten()))
             }
         });
         let mut work = work.buffer_unordered(jobs(args.jobs) as usize);
@@ -138,6 +143,13 @@ fn report(
             say::json(certificate)?;
             return Ok(());
         }
+    }
+    if args.summary && expected.is_none() {
+        let why = match ended {
+            Ended::Unreadable(why) | Ended::Unsupported(why) => why,
+            Ended::Certificate(_) => "nothing is expected of it",
+        };
+        return Ok(say::line(format!("BAD {name:<44} {why}"))?);
     }
     if let Some(expected) = expected {
         let complaint = expected.complaint(ended);
@@ -222,32 +234,29 @@ fn only(texts: &[String]) -> Result<Only, Failure> {
     if texts.is_empty() {
         return Ok(Only::All);
     }
-    let parsed = texts.iter().map(|text| row(text)).collect::<Result<Vec<_>, _>>()?;
+    let parsed = texts.iter().map(|text| row(text).map_err(Failure::usage)).collect::<Result<Vec<_>, _>>()?;
     Ok(Only::Rows(parsed))
 }
 
-fn row(text: &str) -> Result<(RowKind, Option<String>), Failure> {
+fn row(text: &str) -> Result<(RowKind, Option<String>), String> {
     let (kind, name) = text.split_once(':').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
     let kind = RowKind::ALL.into_iter().find(|known| known.name() == kind).ok_or_else(|| {
         let known: Vec<_> = RowKind::ALL.iter().map(|kind| kind.name()).collect();
-        Failure::usage(format!("no row `{kind}`\nhint: there are {}", known.join(", ")))
+        format!("no row `{kind}`\nhint: there are {}", known.join(", "))
     })?;
     Ok((kind, name))
 }
 
-fn expected(dir: &Path) -> Result<Expected, Failure> {
+fn expected(dir: &Path) -> Result<Expected, String> {
     let path = dir.join("expect.toml");
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        Failure::new(Status::BadInput, anyhow::anyhow!("failed to read `{}`: {error}", path.display()))
-    })?;
-    toml::from_str(&text).map_err(|error| {
-        Failure::new(Status::BadInput, anyhow::anyhow!("`{}`: {error}", path.display()))
-    })
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| format!("failed to read `{}`: {error}", path.display()))?;
+    toml::from_str(&text).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
 impl Expected {
     /// Only the rows that it names are made, beside those that every task needs.
-    fn only(&self) -> Result<Only, Failure> {
+    fn only(&self) -> Result<Only, String> {
         let mut wanted: Vec<_> = self.row.iter().map(|text| row(text)).collect::<Result<_, _>>()?;
         wanted.extend(self.proves.iter().map(|id| (RowKind::Attack, Some(id.clone()))));
         Ok(Only::Rows(wanted))
