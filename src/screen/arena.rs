@@ -50,7 +50,7 @@ impl Arena<'_> {
             // The plain trial is that trial.
             Condition::Offline if foreign.is_none() => Some("every trial of this task is offline"),
             Condition::Clock if !crate::verify::clock_can_move() => {
-                Some("libfaketime is not installed on this host; `termsmith doctor --fix` installs it")
+                Some("libfaketime is not on this host: install the package of that name")
             }
             Condition::Rebuilt if foreign.is_some_and(|task| matches!(task.image, ImageSource::Named(_))) => {
                 Some("the task names a finished image")
