@@ -1,0 +1,57 @@
+//! Screening of other makers' tasks, on a few of the corpus in `tests/gauntlet/`: one of each way to be judged, and defects that
+//! only a trial can show. The whole corpus is `make gauntlet`.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+
+mod common;
+
+use common::Bench;
+
+/// Tasks of the corpus that take part; the others differ in what is planted, not in the path through the code.
+const SAMPLE: [&str; 12] = [
+    "build-fails",
+    "conftest-loaded",
+    "edits-input",
+    "leak-in-layer",
+    "live-writer",
+    "no-reward-on-failure",
+    "no-test-script",
+    "sound-separate-verifier",
+    "sound-two-steps",
+    "sound-user",
+    "strict-key-order",
+    "untouched-passes",
+];
+
+#[test]
+fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
+    let bench = Bench::new();
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet");
+    let tasks = SAMPLE.map(|name| format!("{corpus}/{name}"));
+    let out = bench.path("screen");
+    let mut args = vec!["screen", "--summary", "--out", out.to_str().unwrap()];
+    args.extend(tasks.iter().map(String::as_str));
+    let screened = bench.run(&args);
+    let last = screened.out.lines().last().unwrap_or_default().to_owned();
+    assert!(last.ends_with(&format!("{} as expected, 0 not", SAMPLE.len())), "{}\n{}", screened.out, screened.err);
+    // Done once, it is remembered.
+    let again = bench.run(&args);
+    assert_eq!(again.out.lines().last(), Some(last.as_str()));
+}
+
+#[test]
+fn a_task_of_ours_withstands_what_a_standard_screening_brings() {
+    let bench = Bench::new();
+    let checked = bench
+        .run(&["--json", "recipe", "check", "data_science/settle-meter-readings", "--seeds", "1", "--rigor", "standard"])
+        .ok()
+        .out;
+    let checked: serde_json::Value = serde_json::from_str(checked.lines().next().unwrap()).unwrap();
+    let certificate = &checked["certificate"];
+    assert_eq!(certificate["certified"], true, "{certificate:#}");
+    let rates = &certificate["rates"];
+    for rate in ["accepted", "repelled", "steady"] {
+        assert_eq!(rates[rate]["good"], rates[rate]["counted"], "{rate}: {rates:#}");
+        assert!(rates[rate]["counted"].as_u64().unwrap() >= 2, "{rate}: {rates:#}");
+    }
+}
