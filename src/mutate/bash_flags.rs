@@ -80,7 +80,10 @@ pub(super) fn edits(called: &str, name: Node<'_>, arguments: &[Node<'_>], text: 
         // `sort FILE -k 2` as `cat FILE -k 2` only fails.
         let takes_them = other != "cat" || words.iter().all(|word| !word.starts_with('-'));
         if have == called && takes_them {
-            found.push(Edit::replace(text, name.byte_range(), other, operator));
+            let edit = Edit::replace(text, name.byte_range(), other, operator);
+            let edit = edit.what(format!("`{have}` became `{other}`"));
+            let own = other == "mv" && words.iter().any(|word| word.contains("/solution/"));
+            found.push(edit.dull_if(own, "the solution's own files are not judged"));
         }
     }
     for (have, option, operator) in ADDED {

@@ -226,7 +226,8 @@ fn dropped(node: Node<'_>, text: &str) -> Option<Edit> {
                 }),
                 _ => false,
             };
-            if is_step { edit(Operator::DroppedStatement) } else { None }
+            let caches = text_of(inner, text).starts_with("sys.dont_write_bytecode");
+            if is_step && !caches { edit(Operator::DroppedStatement) } else { None }
         }
         "if_statement" if is_guard(node) => {
             let raises = node.child_by_field_name("consequence").is_some_and(|body| {
