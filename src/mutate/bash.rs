@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
         let Some(value) = node.child_by_field_name("value") else { return };
         match value.kind() {
             "word" | "raw_string" | "concatenation" if text_of(value, self.text).contains('/') => {
-                self.path(value)
+                self.path(value);
             }
             "word" | "raw_string" => self.word(value, false),
             "string" if !text_of(value, self.text).contains('$') => self.word(value, false),

@@ -125,7 +125,7 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
         let next = arguments.get(place + 1);
         let next_word = next.map_or("-", |node| text_of(*node, text));
         let with_space = node.start_byte().saturating_sub(1)..node.end_byte();
-        let with_value = with_space.start..next.map_or(node.end_byte(), |node| node.end_byte());
+        let with_value = with_space.start..next.map_or(node.end_byte(), Node::end_byte);
         let operator = if ORDERING.contains(&called) { Operator::SortOrder } else { Operator::Flag };
         let edit = |range, option: &str| {
             Edit::drop(text, range, "", operator)

@@ -65,7 +65,7 @@ fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
     match node.kind() {
         "comparison_operator" => found.extend(comparison(node, text)),
         "boolean_operator" | "binary_operator" | "augmented_assignment" => {
-            found.extend(operation(node, text))
+            found.extend(operation(node, text));
         }
         "not_operator" => found.extend(not_dropped(node, text)),
         "if_statement" | "elif_clause" | "while_statement" | "conditional_expression" | "if_clause" => {
