@@ -33,7 +33,6 @@ fn drafts() -> Vec<Draft> {
         .collect()
 }
 
-/// Counts by operator of what `mutants` says, one line a recipe.
 #[test]
 fn every_reference_has_mutants_of_many_kinds() {
     let mut table = String::new();
@@ -71,10 +70,10 @@ fn mutants_are_distinct_and_samples_are_spread() {
     for draft in drafts() {
         let all = mutants(&draft.task.solution);
         let recipe = &draft.task.blueprint.recipe;
-        let texts: BTreeSet<_> = all.iter().map(|mutant| format!("{:?}", mutant.files)).collect();
+        let key = |mutant: &Mutant| termsmith::model::task_digest(&mutant.files);
+        let texts: BTreeSet<_> = all.iter().map(key).collect();
         assert_eq!(texts.len(), all.len(), "{recipe}");
         assert!(all.iter().all(|mutant| mutant.files != draft.task.solution), "{recipe}");
-        assert_eq!(all, mutants(&draft.task.solution), "{recipe}");
         let operators = |some: &[Mutant]| some.iter().map(|mutant| mutant.operator).collect::<BTreeSet<_>>();
         let telling: Vec<_> = all.iter().filter(|mutant| mutant.dull.is_none()).cloned().collect();
         let sampled = sample(all, ENOUGH, Seed(7));

@@ -17,6 +17,28 @@ const SAYING: [&str; 3] = ["echo", "printf", "logger"];
 /// Commands that set up the shell itself: a script is the same without them, until something fails.
 const SETTING_UP: [&str; 4] = ["set", "shopt", "umask", "trap"];
 
+/// Commands whose words are names of variables.
+const NAMING: [&str; 6] = ["read", "local", "declare", "export", "unset", "getopts"];
+
+/// Commands whose first bare word is one of their own commands: another word only fails.
+const WITH_COMMANDS: [&str; 12] = [
+    "git",
+    "go",
+    "cargo",
+    "pip",
+    "pip3",
+    "apt-get",
+    "systemctl",
+    "service",
+    "npm",
+    "ip",
+    "openssl",
+    "docker",
+];
+
+/// Where a solution's own files lie; they are not part of the result.
+const SOLUTION: &str = "/solution/";
+
 /// Where output is lost anyway.
 const NOWHERE: [&str; 1] = ["/dev/null"];
 
@@ -94,9 +116,16 @@ impl<'a> Walk<'a> {
         }
         self.found.extend(bash_flags::edits(called, name, &arguments, self.text));
         let says = SAYING.contains(&called);
-        let unheard = says && !is_heard(node, self.text);
+        let unheard = says && !is_heard(node, self.text) || NAMING.contains(&called);
+        let verb = arguments
+            .iter()
+            .find(|node| node.kind() == "word" && !text_of(**node, self.text).starts_with('-'))
+            .filter(|_| WITH_COMMANDS.contains(&called));
         for argument in &arguments {
-            if unheard || embedded::holds_program(called, argument, &arguments, self.text) {
+            if unheard
+                || verb == Some(argument)
+                || embedded::holds_program(called, argument, &arguments, self.text)
+            {
                 continue;
             }
             self.word(*argument, says);
@@ -116,6 +145,9 @@ impl<'a> Walk<'a> {
             }
             "word" | "concatenation" if text.contains('/') => self.path(node),
             "raw_string" | "string" | "word" | "concatenation" => {
+                if node.kind() == "raw_string" && !says && is_code(text) {
+                    self.program(Program(Language::Other), node.byte_range());
+                }
                 let Some(other) = word_beside(text) else { return };
                 let expands = text.contains('$') && node.kind() != "raw_string";
                 let edit = Edit::replace(self.text, node.byte_range(), other, Operator::Constant)
@@ -130,7 +162,8 @@ impl<'a> Walk<'a> {
     /// Another path of the same kind that the script knows, or one that nobody has.
     fn path(&mut self, node: Node<'a>) {
         let text = text_of(node, self.text);
-        let kind = |path: &str| path.rsplit_once('.').map_or("", |(_, ending)| ending).to_owned();
+        let ending = |path: &str| path.rsplit_once('.').map_or("", |(_, ending)| ending).to_owned();
+        let kind = |path: &str| (ending(path), path.starts_with(SOLUTION));
         let at = self.paths.iter().position(|path| *path == text);
         let others = at.map(|at| self.paths[at + 1..].iter().chain(&self.paths[..at]));
         let other = others.and_then(|mut others| others.find(|path| kind(path) == kind(text)));
@@ -243,7 +276,7 @@ impl<'a> Walk<'a> {
         let Some(value) = node.child_by_field_name("value") else { return };
         match value.kind() {
             "word" | "raw_string" | "concatenation" if text_of(value, self.text).contains('/') => {
-                self.path(value)
+                self.path(value);
             }
             "word" | "raw_string" => self.word(value, false),
             "string" if !text_of(value, self.text).contains('$') => self.word(value, false),
@@ -267,6 +300,11 @@ impl<'a> Walk<'a> {
         }
         self.found.extend(edits.into_iter().map(|edit| edit.shifted(at.start)));
     }
+}
+
+/// Whether a quoted word is a piece of a program that is handed on: words with an operator between them.
+fn is_code(text: &str) -> bool {
+    text.contains(' ') && text.contains(['<', '>', '=', '(']) && !text.contains('%')
 }
 
 /// Whether what a command prints goes on to somewhere: a file, a pipe, a variable, or the caller of a function.

@@ -80,7 +80,10 @@ pub(super) fn edits(called: &str, name: Node<'_>, arguments: &[Node<'_>], text: 
         // `sort FILE -k 2` as `cat FILE -k 2` only fails.
         let takes_them = other != "cat" || words.iter().all(|word| !word.starts_with('-'));
         if have == called && takes_them {
-            found.push(Edit::replace(text, name.byte_range(), other, operator));
+            let edit = Edit::replace(text, name.byte_range(), other, operator);
+            let edit = edit.what(format!("`{have}` became `{other}`"));
+            let own = other == "mv" && words.iter().any(|word| word.contains("/solution/"));
+            found.push(edit.dull_if(own, "the solution's own files are not judged"));
         }
     }
     for (have, option, operator) in ADDED {
@@ -122,7 +125,7 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
         let next = arguments.get(place + 1);
         let next_word = next.map_or("-", |node| text_of(*node, text));
         let with_space = node.start_byte().saturating_sub(1)..node.end_byte();
-        let with_value = with_space.start..next.map_or(node.end_byte(), |node| node.end_byte());
+        let with_value = with_space.start..next.map_or(node.end_byte(), Node::end_byte);
         let operator = if ORDERING.contains(&called) { Operator::SortOrder } else { Operator::Flag };
         let edit = |range, option: &str| {
             Edit::drop(text, range, "", operator)

@@ -86,16 +86,16 @@ pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Prog
     {
         return Program(language);
     }
+    // `tee FILE`, `install /dev/stdin FILE`: the file is the last argument, unless output is redirected.
+    let arguments = command.map(named_children).unwrap_or_default().into_iter().skip(1);
     let redirects = statement.map(children).unwrap_or_default().into_iter().chain(children(redirect));
     let targets = redirects
         .filter(|node| node.kind() == "file_redirect")
         .filter_map(|node| node.child_by_field_name("destination"));
-    // `tee FILE`, `install /dev/stdin FILE`
-    let arguments = command.map(named_children).unwrap_or_default().into_iter().skip(1);
-    let names = targets.chain(arguments).map(|node| text_of(node, text).trim_matches(['"', '\'']));
+    let names = arguments.chain(targets).map(|node| text_of(node, text).trim_matches(['"', '\'']));
     let names = names.filter(|name| *name != "/dev/stdin" && !name.starts_with('-'));
-    let by_name = names.filter_map(|name| Language::of_file(name, content));
-    Program(by_name.last().or_else(|| Language::of_shebang(content)).unwrap_or(Language::Data))
+    let by_name: Vec<_> = names.filter_map(|name| Language::of_file(name, content)).collect();
+    Program(by_name.last().copied().or_else(|| Language::of_shebang(content)).unwrap_or(Language::Data))
 }
 
 /// The command that reads what is sent to a statement: of a pipeline or a list, the last one.

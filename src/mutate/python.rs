@@ -65,7 +65,7 @@ fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
     match node.kind() {
         "comparison_operator" => found.extend(comparison(node, text)),
         "boolean_operator" | "binary_operator" | "augmented_assignment" => {
-            found.extend(operation(node, text))
+            found.extend(operation(node, text));
         }
         "not_operator" => found.extend(not_dropped(node, text)),
         "if_statement" | "elif_clause" | "while_statement" | "conditional_expression" | "if_clause" => {
@@ -226,7 +226,8 @@ fn dropped(node: Node<'_>, text: &str) -> Option<Edit> {
                 }),
                 _ => false,
             };
-            if is_step { edit(Operator::DroppedStatement) } else { None }
+            let caches = text_of(inner, text).starts_with("sys.dont_write_bytecode");
+            if is_step && !caches { edit(Operator::DroppedStatement) } else { None }
         }
         "if_statement" if is_guard(node) => {
             let raises = node.child_by_field_name("consequence").is_some_and(|body| {

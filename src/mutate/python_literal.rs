@@ -41,7 +41,7 @@ fn counts_places(node: Node<'_>, text: &str) -> bool {
         match parent.kind() {
             kind if PLACES.contains(&kind) => return true,
             "binary_operator" | "unary_operator" | "parenthesized_expression" | "argument_list" => {
-                at = parent
+                at = parent;
             }
             "call" => {
                 let called = parent.child_by_field_name("function").map_or("", |node| text_of(node, text));

@@ -111,7 +111,7 @@ mod tests {
         match expect {
             Ok(script) => assert_eq!(got.as_deref(), Ok(script), "{text}"),
             Err(part) => {
-                assert!(got.as_ref().is_err_and(|message| message.contains(part)), "{text}: {got:?}")
+                assert!(got.as_ref().is_err_and(|message| message.contains(part)), "{text}: {got:?}");
             }
         }
     }

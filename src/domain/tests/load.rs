@@ -326,6 +326,36 @@ fn every_problem_of_every_file_is_told_at_once() {
 }
 
 #[test]
+fn broken_variants() {
+    let at = "[[wrong]]\nname = \"too-flat\"";
+    let check = |table: &str, expected: &str| check_recipe(at, &format!("{table}\n{at}"), expected);
+    check(
+        "[variants]\ninclude = [\"row-ordr\"]\n",
+        "recipe.toml:28:12: unknown variant `row-ordr`\nhint: did you mean `row-order`?",
+    );
+    check(
+        "[variants.exclude]\nkey-order = \" \"\n",
+        "recipe.toml:28:13: `key-order` is excluded without a reason\nhint: quote the words of the instruction that forbid it",
+    );
+    check(
+        "[variants]\ninclude = [\"key-order\"]\nexclude = { key-order = \"no\" }\n",
+        "recipe.toml:28:1: `key-order` is both included and excluded",
+    );
+    check(
+        "[[variants.own]]\nname = \"spare\"\ntitle = \"t\"\nlegal = \"It is.\"\n",
+        "recipe.toml:28:8: the recipe has no `variants/spare.sh` or `variants/spare.sh.j2`",
+    );
+    check(
+        "[[variants.own]]\nname = \"spare\"\ntitle = \"t\"\nlegal = \"\"\n",
+        "recipe.toml:30:9: `legal` of `spare` is empty",
+    );
+    check(
+        "[variants]\nonly = []\n",
+        "recipe.toml:28:1: unknown key `only`\nhint: known are `include`, `exclude`, `own`",
+    );
+}
+
+#[test]
 fn one_recipe_loads_beside_a_broken_one() {
     let (domain, recipe) = (domain_text(), recipe_text());
     let assets = assets(&[("garden", &domain)], &[("garden/dig-bed", &recipe), ("garden/broken", "x")]);

@@ -120,6 +120,8 @@ fn add(tree: &mut FileTree, path: &str, text: impl Into<String>) {
 pub(super) fn assets(domains: &[(&str, &str)], recipes: &[(&str, &str)]) -> Assets {
     let mut tree = FileTree::default();
     add(&mut tree, "templates/bases/core/Dockerfile", "FROM scratch");
+    add(&mut tree, "templates/variants/key-order.toml", "");
+    add(&mut tree, "templates/variants/row-order.toml", "");
     for (id, text) in domains {
         add(&mut tree, &format!("domains/{id}.toml"), *text);
     }

@@ -1,18 +1,26 @@
 # For variants that touch the changed files one by one. $CHANGED lists them.
 NOT_APPLICABLE=3
 
-# Whether some process has the file $1 open: another inode or another content under its hands is not the same state.
-is_open() {
-  local fd
-  for fd in /proc/[0-9]*/fd/*; do
-    [ "$fd" -ef "$1" ] && return 0
-  done
-  return 1
+# What processes have open: another inode or another content under their hands is not the same state.
+declare -A opened=()
+while IFS= read -r path; do
+  opened[$path]=1
+done < <(find /proc/[0-9]*/fd -lname '/*' -printf '%l\n' 2> /dev/null)
+
+# Whether the file $1 can be written anew: regular, no link, under one name only, nobody's at the moment, and not git's own.
+is_plain() {
+  case $1 in */.git/*) return 1 ;; esac
+  [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ] && [ -z "${opened[$1]+x}" ]
 }
 
-# Whether the file $1 can be written anew: regular, no link, under one name only, and nobody's at the moment.
-is_plain() {
-  [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ] && ! is_open "$1"
+# Whether the file $1 lies in a git work tree: another content, or a file beside it, would be a change to commit.
+in_repository() {
+  local folder=${1%/*}
+  while [ -n "$folder" ]; do
+    [ ! -e "$folder/.git" ] || return 0
+    folder=${folder%/*}
+  done
+  return 1
 }
 
 # Ends as not applicable unless $1 is above 0.

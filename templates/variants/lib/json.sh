@@ -1,5 +1,6 @@
 # rewrite_json LAYOUT: writes each changed .json file anew, equal as JSON. LAYOUT is indented, compact, reversed or newline.
-# Files are left alone that are no JSON, have a key twice, or whose checksum stands in another changed file.
+# Files are left alone that are no JSON, have a key twice, lie in a git work tree, or whose checksum stands in another changed
+# file.
 rewrite_json() {
   command -v python3 > /dev/null || exit 3
   python3 -I - "$1" "$CHANGED" <<'PY'
@@ -12,6 +13,11 @@ import sys
 layout, listed = sys.argv[1:]
 paths = [path for path in open(listed).read().split("\n") if os.path.isfile(path) and not os.path.islink(path)]
 contents = {path: open(path, "rb").read() for path in paths if os.path.getsize(path) < 1 << 20}
+
+
+def in_repository(path):
+    folder = os.path.dirname(path)
+    return os.path.exists(folder + "/.git") or folder != "/" and in_repository(folder)
 
 
 def sums(content):
@@ -48,7 +54,9 @@ def dump(text):
 changed = 0
 for path, content in contents.items():
     others = [other for name, other in contents.items() if name != path]
-    if not path.endswith(".json") or any(digest in other for digest in sums(content) for other in others):
+    if not path.endswith(".json") or in_repository(path):
+        continue
+    if any(digest in other for digest in sums(content) for other in others):
         continue
     try:
         written = dump(content.decode())
