@@ -6,19 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use termsmith::assets::Assets;
-use termsmith::author::{Kit, draft, recipes};
-use termsmith::domain::{Domains, load_domains, plan};
-use termsmith::model::{Draft, Limits, Seed};
+use termsmith::author::{Kit, Recipe, draft, recipes};
+use termsmith::domain::{Domains, OwnVariantDecl, VariantsDecl, load_domains, plan};
+use termsmith::model::{Applies, Draft, File, Limits, RelPath, Seed};
 use termsmith::mutate::{Mutant, Operator, ablations, mutants, sample};
 
 /// What the headline kill rate of a task is computed from, where its solution allows.
 const ENOUGH: usize = 20;
 
-/// One draft of each recipe.
-fn drafts() -> Vec<Draft> {
+/// One draft of each recipe, after `bend` had its way with it.
+fn bent_drafts(bend: impl Fn(&mut Recipe)) -> Vec<Draft> {
     let assets = Assets::embedded();
     let specs = load_domains(&assets).unwrap();
-    let recipes = recipes(&assets, &specs).unwrap();
+    let mut recipes = recipes(&assets, &specs).unwrap();
+    recipes.values_mut().for_each(bend);
     let kit = Kit::load(&assets).unwrap();
     let declared = recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
     let plan = plan(&specs, &declared, Seed(7), 60, &Domains::All);
@@ -31,6 +32,10 @@ fn drafts() -> Vec<Draft> {
             draft(&kit, &recipes[&blueprint.recipe], blueprint, &limits).unwrap()
         })
         .collect()
+}
+
+fn drafts() -> Vec<Draft> {
+    bent_drafts(|_| ())
 }
 
 #[test]
@@ -90,7 +95,34 @@ fn mutants_are_distinct_and_samples_are_spread() {
 fn drafts_carry_the_legal_variants() {
     for draft in drafts() {
         assert!(draft.variants.len() >= 10, "{}", draft.task.blueprint.recipe);
-        assert!(draft.variants.iter().all(|variant| !variant.conditional));
+    }
+}
+
+#[test]
+fn a_recipe_leaves_out_includes_and_adds_variants() {
+    let bent = bent_drafts(|recipe| {
+        let own = OwnVariantDecl {
+            name: "spare".to_owned(),
+            title: "A spare file".to_owned(),
+            applies: Applies::Any,
+            legal: "Nobody looks there.".to_owned(),
+        };
+        recipe.decl.variants = VariantsDecl {
+            include: vec!["csv-row-order".to_owned()],
+            exclude: BTreeMap::from([("json-compact".to_owned(), "indented by two".to_owned())]),
+            own: vec![own],
+        };
+        let script = File::text("touch /tmp/{{ task.difficulty }}\n");
+        recipe.files.insert(RelPath::new("variants/spare.sh.j2").unwrap(), script);
+    });
+    for draft in bent {
+        let names: Vec<_> = draft.variants.iter().map(|variant| &*variant.name).collect();
+        assert!(names.contains(&"csv-row-order") && !names.contains(&"csv-quoted"), "{names:?}");
+        assert!(names.contains(&"json-indented") && !names.contains(&"json-compact"), "{names:?}");
+        assert_eq!(draft.variants_excluded["json-compact"], "indented by two");
+        let own = draft.variants.last().unwrap();
+        let expect = format!("touch /tmp/{}\n", draft.task.blueprint.difficulty.as_str());
+        assert_eq!((&*own.name, &own.script), ("spare", &expect));
     }
 }
 

@@ -146,7 +146,8 @@ impl<'a> Walk<'a> {
             "word" | "concatenation" if text.contains('/') => self.path(node),
             "raw_string" | "string" | "word" | "concatenation" => {
                 if node.kind() == "raw_string" && !says && is_code(text) {
-                    self.program(Program(Language::Other), node.byte_range());
+                    let inner = node.start_byte() + 1..node.end_byte() - 1;
+                    self.program(fragment(&self.text[inner.clone()]), inner);
                 }
                 let Some(other) = word_beside(text) else { return };
                 let expands = text.contains('$') && node.kind() != "raw_string";
@@ -305,6 +306,12 @@ impl<'a> Walk<'a> {
 /// Whether a quoted word is a piece of a program that is handed on: words with an operator between them.
 fn is_code(text: &str) -> bool {
     text.contains(' ') && text.contains(['<', '>', '=', '(']) && !text.contains('%')
+}
+
+/// The language of a piece of a program. A line of Python without the lines around it parses nearly.
+fn fragment(code: &str) -> Program {
+    let is_python = Language::Python.faults(code.trim_start()) <= 1;
+    Program(if is_python { Language::Python } else { Language::Other })
 }
 
 /// Whether what a command prints goes on to somewhere: a file, a pipe, a variable, or the caller of a function.

@@ -95,6 +95,12 @@ fn bash_conditions() {
 #[test]
 fn programs_inside_bash() {
     use Operator::{Comparison, Constant, Content, DroppedStatement, Flag, Logic};
+    bash(
+        Comparison,
+        "swap.py a.py 'if a > b:' 'if a >= b:'\n",
+        &["swap.py a.py 'if a >= b:' 'if a >= b:'", "swap.py a.py 'if a > b:' 'if a > b:'"],
+    );
+    bash(Comparison, "swap.py a.py 'c == d' x\n", &["swap.py a.py 'c != d' x"]);
     bash(Comparison, "python3 - <<'E'\nif a < b:\n    c()\nE\n", &["if a <= b:"]);
     bash(Comparison, "cat > t.py <<'E'\nif a == b:\n    c()\nE\n", &["if a != b:"]);
     bash(Logic, "cat > /app/tool <<'E'\n#!/usr/bin/env python3\nx = a and b\nE\n", &["x = a or b"]);

@@ -331,27 +331,27 @@ fn broken_variants() {
     let check = |table: &str, expected: &str| check_recipe(at, &format!("{table}\n{at}"), expected);
     check(
         "[variants]\ninclude = [\"row-ordr\"]\n",
-        "recipe.toml:28:12: unknown variant `row-ordr`\nhint: did you mean `row-order`?",
+        "recipe.toml:30:12: unknown variant `row-ordr`\nhint: did you mean `row-order`?",
     );
     check(
         "[variants.exclude]\nkey-order = \" \"\n",
-        "recipe.toml:28:13: `key-order` is excluded without a reason\nhint: quote the words of the instruction that forbid it",
+        "recipe.toml:30:13: `key-order` is excluded without a reason\nhint: quote the words of the instruction that forbid it",
     );
     check(
         "[variants]\ninclude = [\"key-order\"]\nexclude = { key-order = \"no\" }\n",
-        "recipe.toml:28:1: `key-order` is both included and excluded",
+        "recipe.toml:30:1: `key-order` is both included and excluded",
     );
     check(
         "[[variants.own]]\nname = \"spare\"\ntitle = \"t\"\nlegal = \"It is.\"\n",
-        "recipe.toml:28:8: the recipe has no `variants/spare.sh` or `variants/spare.sh.j2`",
+        "recipe.toml:30:8: the recipe has no `variants/spare.sh` or `variants/spare.sh.j2`",
     );
     check(
         "[[variants.own]]\nname = \"spare\"\ntitle = \"t\"\nlegal = \"\"\n",
-        "recipe.toml:30:9: `legal` of `spare` is empty",
+        "recipe.toml:32:9: `legal` of `spare` is empty",
     );
     check(
         "[variants]\nonly = []\n",
-        "recipe.toml:28:1: unknown key `only`\nhint: known are `include`, `exclude`, `own`",
+        "recipe.toml:30:1: unknown key `only`\nhint: known are `include`, `exclude`, `own`",
     );
 }
 
