@@ -65,7 +65,11 @@ fn present(subject: &Subject<'_>, context: &str, source: &str) -> bool {
     let mut paths = subject.files.iter().map(|(path, _)| path.as_str());
     let oddities = subject.oddities.iter().map(|oddity| oddity.path.as_str());
     let Some(glob) = glob(source) else { return true };
-    paths.by_ref().chain(oddities).filter_map(|path| path.strip_prefix(context)).any(|path| glob.is_match(path))
+    paths
+        .by_ref()
+        .chain(oddities)
+        .filter_map(|path| path.strip_prefix(context))
+        .any(|path| glob.is_match(path))
 }
 
 /// A path of the build context, with Docker's wildcards, as an expression over files at or below it.
@@ -129,7 +133,8 @@ pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<Hit> {
     let instructions = solvers_image(subject);
     let last_stage = instructions.rsplit(|instruction| instruction.word == "FROM").next().unwrap_or_default();
     let user = last_stage.iter().rfind(|instruction| instruction.word == "USER");
-    let unprivileged = user.is_some_and(|user| !matches!(user.rest.as_str(), "root" | "0" | "root:root" | "0:0"));
+    let unprivileged =
+        user.is_some_and(|user| !matches!(user.rest.as_str(), "root" | "0" | "root:root" | "0:0"));
     if named || unprivileged {
         return Vec::new();
     }
@@ -190,7 +195,11 @@ pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<Hit> {
     for (file, line, script) in runs(subject) {
         let install = apt_installs(&script).next().is_some();
         if install && !script.contains("apt-get update") && !script.contains("apt update") {
-            hits.push(Hit::at(&file, line, "packages are installed without `apt-get update` in the same RUN"));
+            hits.push(Hit::at(
+                &file,
+                line,
+                "packages are installed without `apt-get update` in the same RUN",
+            ));
         }
     }
     hits
@@ -242,7 +251,8 @@ pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<Hit> {
                     made_executable.push_str(command);
                 }
                 let name = program.rsplit('/').next().unwrap_or_default();
-                if !(program.starts_with('/') || program.starts_with("./")) || made_executable.contains(name) {
+                if !(program.starts_with('/') || program.starts_with("./")) || made_executable.contains(name)
+                {
                     continue;
                 }
                 let same_name = |path: &str| path.rsplit('/').next() == Some(name);
