@@ -178,16 +178,25 @@ pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (file, line, script) in runs(subject) {
         for words in apt_installs(&script) {
-            let pinned = words.iter().find(|word| {
-                !word.starts_with('-') && word.split_once('=').is_some_and(|(name, _)| !name.is_empty())
-            });
-            if let Some(pinned) = pinned.filter(|word| !word.contains('$')) {
+            let pinned = words.iter().find(|word| is_versioned(word));
+            if let Some(pinned) = pinned {
                 let message = format!("`{pinned}` will be gone from the archive some day");
                 hits.push(Hit::at(&file, line, message));
             }
         }
     }
     hits
+}
+
+/// `curl=7.88.1`, and not an option or a variable.
+fn is_versioned(word: &str) -> bool {
+    let name = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || ".+-:".contains(char);
+    word.split_once('=').is_some_and(|(package, version)| {
+        !package.is_empty()
+            && !package.starts_with('-')
+            && package.chars().all(name)
+            && version.starts_with(|char: char| char.is_ascii_digit())
+    })
 }
 
 pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<Hit> {

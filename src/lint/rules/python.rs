@@ -76,8 +76,9 @@ fn asks_existence(condition: &str) -> bool {
         "isfile(",
     ];
     // The message of an assertion may hold anything.
-    let condition = condition.split(", f\"").next().unwrap_or(condition);
-    let condition = condition.split(", \"").next().unwrap_or(condition);
+    let begins = [", f\"", ", \"", ", f'", ", '"];
+    let end = begins.iter().filter_map(|begin| condition.find(begin)).min();
+    let condition = &condition[..end.unwrap_or(condition.len())];
     let compares = [" == ", " != ", " < ", " > ", " <= ", " >= ", " in ", " is ", "st_size", "getsize"];
     QUESTIONS.iter().any(|question| condition.contains(question))
         && !compares.iter().any(|compare| condition.contains(compare))

@@ -198,7 +198,7 @@ pub(super) const ROWS: &[Row] = &[
             TOML,
             "[metadata.termsmith.lint]\nextend-select = [\"nope\"]\n[metadata.termsmith.lint.ignore]\nnprocs = \"x\"\n",
         )],
-        &["task.toml:4 there is no lint rule `nprocs`", "task.toml there is no lint rule `nope`"],
+        &["task.toml:4 there is no lint rule `nprocs`", "task.toml:2 there is no lint rule `nope`"],
     ),
     row("no-absolute-path", &[], &[]),
     row(

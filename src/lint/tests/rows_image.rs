@@ -11,9 +11,9 @@ pub(super) const ROWS: &[Row] = &[
         "copy-source",
         &[(
             DOCKERFILE,
-            "FROM x AS b\nCOPY --from=b /x /y\nCOPY ./app/*.csv [\"$A\", \"/d\"] /app/\nADD https://a.org/x /x\nCOPY . /all\nCOPY <<EOF /e\nx\nEOF\n",
+            "FROM x AS b\nCOPY --from=b /x /y\nCOPY ./app/*.csv $A/x /app/\nADD https://a.org/x /x\nCOPY . /all\nCOPY <<EOF /e\nx\nEOF\n",
         )],
-        &["environment/Dockerfile:3 COPY of `[\"$A`, which is not there"],
+        &[],
     ),
     row(
         "copy-source",
