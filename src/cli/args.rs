@@ -291,12 +291,10 @@ pub(super) struct VerifyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A task excuses a rule in its task.toml, with a reason:\n  \
+#[command(after_help = "A task excuses a rule in its task.toml, with a reason:\n  \
 [metadata.termsmith.lint]\n  ignore = { shared-verifier = \"the tests only read files\" }\n\
 Exit status 1 if a finding of severity error is left: something that makes a trial impossible, or, in a task that \
-termsmith made,\nthat its recipe must not do."
-)]
+termsmith made,\nthat its recipe must not do.")]
 pub(super) struct LintArgs {
     /// Task directories, or folders of them; from anywhere
     #[arg(value_name = "DIR", required_unless_present_any = ["explain", "rules"])]

@@ -44,7 +44,8 @@ mod tests {
     #[test]
     fn tasks_are_found_in_order_and_not_within_each_other() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["b/task.toml", "a/2/task.toml", "a/1/task.toml", "a/1/steps/x/task.toml", ".h/task.toml"] {
+        for path in ["b/task.toml", "a/2/task.toml", "a/1/task.toml", "a/1/steps/x/task.toml", ".h/task.toml"]
+        {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();

@@ -36,6 +36,8 @@ pub(super) struct Choice {
     select: Option<Vec<String>>,
     /// Rules that run although they must be asked for.
     extend: Vec<String>,
+    /// Key and id of every rule that is selected.
+    asked: Vec<(String, String)>,
     /// Key and complaint.
     pub(super) malformed: Vec<(String, String)>,
 }
@@ -56,14 +58,22 @@ impl Choice {
         let table = |tool: &str| manifest.metadata.as_ref()?.get(tool)?.as_table()?.get("lint")?.as_table();
         if let Some(ours) = table("termsmith") {
             choice.ignore(OURS, ours);
-            choice.extend.extend(choice_list(ours, "extend-select"));
+            choice.extend = choice.list(OURS, ours, "extend-select");
         }
         if let Some(harbors) = table("harbor") {
             choice.ignore(HARBORS, harbors);
-            choice.select = harbors.get("select").map(|_| choice_list(harbors, "select"));
-            choice.extend.extend(choice_list(harbors, "extend-select"));
+            choice.select = harbors.get("select").map(|_| choice.list(HARBORS, harbors, "select"));
+            let extend = choice.list(HARBORS, harbors, "extend-select");
+            choice.extend.extend(extend);
         }
         choice
+    }
+
+    fn list(&mut self, section: &str, table: &Table, key: &str) -> Vec<String> {
+        let list = table.get(key).and_then(Value::as_array).into_iter().flatten();
+        let rules: Vec<_> = list.filter_map(Value::as_str).map(str::to_owned).collect();
+        self.asked.extend(rules.iter().map(|rule| (format!("{section}.{key}"), rule.clone())));
+        rules
     }
 
     fn ignore(&mut self, section: &str, table: &Table) {
@@ -115,12 +125,6 @@ impl Choice {
     /// Key and id of every rule that is named.
     pub(super) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
         let ignored = self.ignored.iter().map(|entry| (entry.key.as_str(), entry.rule.as_str()));
-        let asked = self.select.iter().flatten().chain(&self.extend);
-        ignored.chain(asked.map(|rule| (HARBORS, rule.as_str())))
+        ignored.chain(self.asked.iter().map(|(key, rule)| (key.as_str(), rule.as_str())))
     }
-}
-
-fn choice_list(table: &Table, key: &str) -> Vec<String> {
-    let list = table.get(key).and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -93,7 +93,8 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
     composes(subject).iter().filter(|compose| compose.file.starts_with(context)).any(|compose| {
         compose.services().iter().any(|(_, service)| {
             let build = service.get("build");
-            let folder = build.and_then(|build| if build.is_map() { build.get("context") } else { Some(build) });
+            let folder =
+                build.and_then(|build| if build.is_map() { build.get("context") } else { Some(build) });
             folder.is_some_and(|folder| {
                 !matches!(folder.text(), None | Some("" | "." | "./" | "${CONTEXT_DIR}"))
             })

@@ -53,11 +53,12 @@ pub(super) fn instructions(text: &str) -> Vec<Instruction> {
             flags.push(flag.to_owned());
             rest = after.trim_start();
         }
-        let heredoc = heredoc_end(rest).filter(|_| matches!(word.as_str(), "RUN" | "COPY" | "ADD")).map(|end| {
-            let body: Vec<_> =
-                lines.by_ref().map(|(line, _)| line).take_while(|line| line.trim() != end).collect();
-            body.join("\n")
-        });
+        let heredoc =
+            heredoc_end(rest).filter(|_| matches!(word.as_str(), "RUN" | "COPY" | "ADD")).map(|end| {
+                let body: Vec<_> =
+                    lines.by_ref().map(|(line, _)| line).take_while(|line| line.trim() != end).collect();
+                body.join("\n")
+            });
         found.push(Instruction { line, word, flags, rest: rest.to_owned(), heredoc });
     }
     found

@@ -88,12 +88,7 @@ fn malformed(rules: &Rules, message: &str) -> Finding {
     }
 }
 
-fn lint(
-    rules: &Rules,
-    parts: &Parts<'_>,
-    manifest: &Manifest,
-    read: &[harbor::Finding],
-) -> Vec<Finding> {
+fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::Finding]) -> Vec<Finding> {
     let known: BTreeSet<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
     let subject = Subject {
         name: parts.name,

@@ -67,8 +67,7 @@ impl Pattern {
     }
 
     fn excused(&self, line: &str, commented: bool) -> bool {
-        (commented && is_comment(line))
-            || self.unless.as_ref().is_some_and(|unless| unless.is_match(line))
+        (commented && is_comment(line)) || self.unless.as_ref().is_some_and(|unless| unless.is_match(line))
     }
 }
 

@@ -35,10 +35,7 @@ pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
     }
     taken.oddities.sort_by(|a, b| a.path.cmp(&b.path));
     let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
-    Ok(lint_files(
-        rules,
-        &Parts { name: &name, files: &taken.files, oddities: &taken.oddities, draft: None },
-    ))
+    Ok(lint_files(rules, &Parts { name: &name, files: &taken.files, oddities: &taken.oddities, draft: None }))
 }
 
 struct Taken {

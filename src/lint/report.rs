@@ -47,7 +47,8 @@ impl LintReport {
 
     /// Counts the findings of `tasks`.
     pub fn new(tasks: Vec<TaskReport>) -> Self {
-        let mut counts = Counts { tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..Counts::default() };
+        let mut counts =
+            Counts { tasks: u32::try_from(tasks.len()).unwrap_or(u32::MAX), ..Counts::default() };
         for finding in tasks.iter().flat_map(|task| &task.findings) {
             let count = match finding.severity {
                 _ if finding.suppressed.is_some() => &mut counts.suppressed,

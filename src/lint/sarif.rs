@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use super::{Finding, LintReport, Own, Rule, Rules, Severity, TaskReport};
 
-const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+const SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The report as a SARIF log with one run.
 pub fn sarif(rules: &Rules, report: &LintReport) -> Value {
     let all: Vec<&Rule> = rules.iter().collect();
-    let results = report.tasks.iter().flat_map(|task| task.findings.iter().map(|found| result(&all, task, found)));
+    let results =
+        report.tasks.iter().flat_map(|task| task.findings.iter().map(|found| result(&all, task, found)));
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",

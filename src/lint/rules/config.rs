@@ -177,7 +177,11 @@ pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<Hit> 
             *other != place && contains(outer, inner) && (outer != inner || *other < place)
         });
         if let Some((_, (_, outer))) = outer {
-            hits.push(at_key(subject, path, format!("the artifact `{inner}` lies in the artifact `{outer}`")));
+            hits.push(at_key(
+                subject,
+                path,
+                format!("the artifact `{inner}` lies in the artifact `{outer}`"),
+            ));
         }
     }
     hits

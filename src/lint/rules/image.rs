@@ -65,7 +65,11 @@ fn present(subject: &Subject<'_>, context: &str, source: &str) -> bool {
     let mut paths = subject.files.iter().map(|(path, _)| path.as_str());
     let oddities = subject.oddities.iter().map(|oddity| oddity.path.as_str());
     let Some(glob) = glob(source) else { return true };
-    paths.by_ref().chain(oddities).filter_map(|path| path.strip_prefix(context)).any(|path| glob.is_match(path))
+    paths
+        .by_ref()
+        .chain(oddities)
+        .filter_map(|path| path.strip_prefix(context))
+        .any(|path| glob.is_match(path))
 }
 
 /// A path of the build context, with Docker's wildcards, as an expression over files at or below it.
@@ -129,7 +133,8 @@ pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<Hit> {
     let instructions = solvers_image(subject);
     let last_stage = instructions.rsplit(|instruction| instruction.word == "FROM").next().unwrap_or_default();
     let user = last_stage.iter().rfind(|instruction| instruction.word == "USER");
-    let unprivileged = user.is_some_and(|user| !matches!(user.rest.as_str(), "root" | "0" | "root:root" | "0:0"));
+    let unprivileged =
+        user.is_some_and(|user| !matches!(user.rest.as_str(), "root" | "0" | "root:root" | "0:0"));
     if named || unprivileged {
         return Vec::new();
     }
@@ -173,10 +178,8 @@ pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (file, line, script) in runs(subject) {
         for words in apt_installs(&script) {
-            let pinned = words.iter().find(|word| {
-                !word.starts_with('-') && word.split_once('=').is_some_and(|(name, _)| !name.is_empty())
-            });
-            if let Some(pinned) = pinned.filter(|word| !word.contains('$')) {
+            let pinned = words.iter().find(|word| is_versioned(word));
+            if let Some(pinned) = pinned {
                 let message = format!("`{pinned}` will be gone from the archive some day");
                 hits.push(Hit::at(&file, line, message));
             }
@@ -185,12 +188,27 @@ pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<Hit> {
     hits
 }
 
+/// `curl=7.88.1`, and not an option or a variable.
+fn is_versioned(word: &str) -> bool {
+    let name = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || ".+-:".contains(char);
+    word.split_once('=').is_some_and(|(package, version)| {
+        !package.is_empty()
+            && !package.starts_with('-')
+            && package.chars().all(name)
+            && version.starts_with(|char: char| char.is_ascii_digit())
+    })
+}
+
 pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (file, line, script) in runs(subject) {
         let install = apt_installs(&script).next().is_some();
         if install && !script.contains("apt-get update") && !script.contains("apt update") {
-            hits.push(Hit::at(&file, line, "packages are installed without `apt-get update` in the same RUN"));
+            hits.push(Hit::at(
+                &file,
+                line,
+                "packages are installed without `apt-get update` in the same RUN",
+            ));
         }
     }
     hits
@@ -242,7 +260,8 @@ pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<Hit> {
                     made_executable.push_str(command);
                 }
                 let name = program.rsplit('/').next().unwrap_or_default();
-                if !(program.starts_with('/') || program.starts_with("./")) || made_executable.contains(name) {
+                if !(program.starts_with('/') || program.starts_with("./")) || made_executable.contains(name)
+                {
                     continue;
                 }
                 let same_name = |path: &str| path.rsplit('/').next() == Some(name);

@@ -23,8 +23,20 @@ const INSTALLERS: [(&str, &[&str]); 12] = [
 const LOCAL: [&str; 4] = ["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
 /// Options of pip and uv that take a word with them which is no package.
 const WITH_WORD: [&str; 14] = [
-    "-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f",
-    "--find-links", "-t", "--target", "-p", "--python", "--prefix",
+    "-r",
+    "--requirement",
+    "-c",
+    "--constraint",
+    "-i",
+    "--index-url",
+    "--extra-index-url",
+    "-f",
+    "--find-links",
+    "-t",
+    "--target",
+    "-p",
+    "--python",
+    "--prefix",
 ];
 
 /// Commands of a file, one a line: line number and words. Continued lines are joined; comments are left out.
@@ -125,7 +137,11 @@ pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<Hit> {
     for (path, text) in subject.texts(looked) {
         for (line, words) in commands(text) {
             if let Some(package) = unpinned(&words) {
-                hits.push(Hit::at(path, line, format!("`{package}` is installed in whatever version is newest")));
+                hits.push(Hit::at(
+                    path,
+                    line,
+                    format!("`{package}` is installed in whatever version is newest"),
+                ));
             }
         }
     }

@@ -66,12 +66,19 @@ pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<Hit> {
 /// Whether a condition is nothing but a question for existence.
 fn asks_existence(condition: &str) -> bool {
     const QUESTIONS: [&str; 8] = [
-        "os.path.exists(", "os.path.isfile(", "os.path.isdir(", ".exists()", ".is_file()", ".is_dir()",
-        "path.exists(", "isfile(",
+        "os.path.exists(",
+        "os.path.isfile(",
+        "os.path.isdir(",
+        ".exists()",
+        ".is_file()",
+        ".is_dir()",
+        "path.exists(",
+        "isfile(",
     ];
     // The message of an assertion may hold anything.
-    let condition = condition.split(", f\"").next().unwrap_or(condition);
-    let condition = condition.split(", \"").next().unwrap_or(condition);
+    let begins = [", f\"", ", \"", ", f'", ", '"];
+    let end = begins.iter().filter_map(|begin| condition.find(begin)).min();
+    let condition = &condition[..end.unwrap_or(condition.len())];
     let compares = [" == ", " != ", " < ", " > ", " <= ", " >= ", " in ", " is ", "st_size", "getsize"];
     QUESTIONS.iter().any(|question| condition.contains(question))
         && !compares.iter().any(|compare| condition.contains(compare))
@@ -83,7 +90,9 @@ pub(in crate::lint) fn few_asserts(subject: &Subject<'_>) -> Vec<Hit> {
     let asserts = modules
         .iter()
         .flat_map(|(_, text)| text.lines())
-        .filter(|code| condition(code).is_some() || code.contains("pytest.raises") || code.contains("pytest.fail"))
+        .filter(|code| {
+            condition(code).is_some() || code.contains("pytest.raises") || code.contains("pytest.fail")
+        })
         .count();
     if asserts >= FEW {
         return Vec::new();
@@ -127,9 +136,11 @@ pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (path, text) in subject.test_modules() {
         for function in functions(text) {
-            hits.extend(swallowed_in(&function).map(|line| {
-                Hit::at(path, line, "an assertion's failure is caught, and the check goes on")
-            }));
+            hits.extend(
+                swallowed_in(&function).map(|line| {
+                    Hit::at(path, line, "an assertion's failure is caught, and the check goes on")
+                }),
+            );
         }
     }
     hits
@@ -147,7 +158,8 @@ fn swallowed_in(function: &Function<'_>) -> Option<u32> {
         let asserts = inside.iter().any(|(_, code)| condition(code).is_some());
         let mut handlers = body[at + 1 + inside.len()..].iter().peekable();
         while let Some((_, handler)) = handlers.next_if(|(_, code)| {
-            indent(code) == depth && ["except", "else:", "finally:"].iter().any(|w| code.trim().starts_with(w))
+            indent(code) == depth
+                && ["except", "else:", "finally:"].iter().any(|w| code.trim().starts_with(w))
         }) {
             let mut does_nothing = true;
             while let Some((_, code)) = handlers.next_if(|(_, code)| indent(code) > depth) {
@@ -158,7 +170,9 @@ fn swallowed_in(function: &Function<'_>) -> Option<u32> {
             }
             let head = handler.trim();
             let catches = head == "except:"
-                || ["Exception", "AssertionError"].iter().any(|name| head.starts_with("except") && head.contains(name));
+                || ["Exception", "AssertionError"]
+                    .iter()
+                    .any(|name| head.starts_with("except") && head.contains(name));
             if asserts && catches && does_nothing {
                 return Some(*line);
             }

@@ -7,20 +7,23 @@ use crate::lint::subject::{Subject, in_tests};
 
 /// Commands that compute nothing.
 const PLAIN: [&str; 16] = [
-    "echo", "printf", "cat", "tee", "mkdir", "cd", "set", "touch", "chmod", "chown", "exit", "true", ":", "rm",
-    "export", "shopt",
+    "echo", "printf", "cat", "tee", "mkdir", "cd", "set", "touch", "chmod", "chown", "exit", "true", ":",
+    "rm", "export", "shopt",
 ];
 /// Programs that run tests.
 const RUNNERS: [&str; 7] = ["pytest", "unittest", "cargo test", "go test", "npm test", "bats", "ctest"];
 
 pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<Hit> {
     // A verifier image of its own may hold the program that writes it.
-    if subject.test_scripts().next().is_none() || subject.texts(in_tests).any(|(_, text)| text.contains("reward"))
+    if subject.test_scripts().next().is_none()
+        || subject.texts(in_tests).any(|(_, text)| text.contains("reward"))
     {
         return Vec::new();
     }
     let scripts = subject.test_scripts().take(1);
-    scripts.map(|(path, _)| Hit::whole(path, "nothing in `tests/` writes /logs/verifier/reward.txt")).collect()
+    scripts
+        .map(|(path, _)| Hit::whole(path, "nothing in `tests/` writes /logs/verifier/reward.txt"))
+        .collect()
 }
 
 pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<Hit> {
@@ -36,7 +39,8 @@ pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<Hit>
         let relaxed = lines().any(|(number, line)| (set..=run).contains(&number) && line.contains("set +e"));
         let trapped = text.contains("trap ");
         if set < run && !before && !guarded && !relaxed && !trapped {
-            let message = format!("`set -e` (line {set}) ends the script here when a test fails, without a reward");
+            let message =
+                format!("`set -e` (line {set}) ends the script here when a test fails, without a reward");
             hits.push(Hit::at(path, run, message));
         }
     }
@@ -73,9 +77,7 @@ pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<Hit> {
     scripts
         .filter(|(_, text)| {
             let names = command_names(text);
-            !names.is_empty()
-                && names.iter().all(|name| PLAIN.contains(&name.as_str()))
-                && text.contains('>')
+            !names.is_empty() && names.iter().all(|name| PLAIN.contains(&name.as_str())) && text.contains('>')
         })
         .map(|(path, _)| Hit::whole(path, "only writes fixed text; nothing is computed"))
         .collect()

@@ -1,0 +1,130 @@
+//! What a task excuses and asks for, and what a draft of ours is held to.
+
+use super::*;
+
+/// Rules with unsuppressed findings, and rules with suppressed ones and why.
+fn ended(toml: &str, also: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let mut changes = vec![("task.toml", toml), ("solution/solve.sh", "make -j $(nproc)\n")];
+    changes.extend(also);
+    let files = task(&changes);
+    let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+    let (suppressed, counted): (Vec<_>, Vec<_>) =
+        lint_files(&rules(), &parts).into_iter().partition(|found| found.suppressed.is_some());
+    let with_reason = |found: Finding| format!("{}: {}", found.rule, found.suppressed.unwrap_or_default());
+    (counted.into_iter().map(|found| found.rule).collect(), suppressed.into_iter().map(with_reason).collect())
+}
+
+const HEAD: &str = "schema_version = \"1.4\"\ntask.name = \"org/a-task\"\nagent.timeout_sec = 1\nverifier.environment_mode = \"separate\"\n";
+
+#[test]
+fn excuses_and_wishes() {
+    let check = |toml: &str, counted: &[&str], suppressed: &[&str]| {
+        let got = ended(&format!("{HEAD}{toml}"), &[]);
+        assert_eq!((got.0, got.1), (owned(counted), owned(suppressed)), "{toml}");
+    };
+    check("", &["nproc", "task-fields"], &[]);
+    check(
+        "[metadata.termsmith.lint.ignore]\nnproc = \"four at most\"\n",
+        &["task-fields"],
+        &["nproc: four at most"],
+    );
+    check(
+        "[metadata.termsmith.lint]\nignore = [\"nproc\"]\n",
+        &["task-fields", "unreasoned-ignore"],
+        &["nproc: no reason is given"],
+    );
+    check(
+        "[metadata.harbor.lint]\nignore = [\"nproc\"]\n[metadata.termsmith.lint.ignore]\nnproc = \"x\"\n",
+        &["task-fields", "unreasoned-ignore"],
+        &["nproc: x"],
+    );
+    check("[metadata.termsmith.lint]\nignore = 1\n", &["nproc", "task-fields", "unreasoned-ignore"], &[]);
+    check(
+        "[metadata.harbor.lint]\nextend-select = [\"root-agent\"]\n",
+        &["root-agent", "nproc", "task-fields"],
+        &[],
+    );
+    // Harbor's `select` speaks of Harbor's rules.
+    check(
+        "[metadata.harbor.lint]\nselect = [\"unpinned-image\"]\n",
+        &["unpinned-image", "nproc", "task-fields"],
+        &[],
+    );
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
+fn tasks_that_termsmith_made_are_held_to_more() {
+    let severities = |toml: &str| -> Vec<String> {
+        let files = task(&[("task.toml", toml), ("instruction.md", "Sort.\n")]);
+        let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+        let found = lint_files(&rules(), &parts).into_iter();
+        found
+            .filter(|found| found.file == "instruction.md" || found.rule == "shared-verifier")
+            .map(|found| format!("{} {}", found.severity.as_str(), found.rule))
+            .collect()
+    };
+    let shared = "schema_version = \"1.4\"\ntask.name = \"org/a-task\"\nagent.timeout_sec = 1\n";
+    assert_eq!(severities(shared), ["note no-absolute-path", "note no-canary", "warning shared-verifier"]);
+    assert_eq!(
+        severities(&format!("{shared}metadata.termsmith.format = 1\n")),
+        ["error no-absolute-path", "error no-canary"]
+    );
+}
+
+#[test]
+fn a_malformed_manifest_is_the_only_finding() {
+    let check = |toml: &str, expect: &str| {
+        let files = task(&[("task.toml", toml), ("instruction.md", "")]);
+        let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+        let found: Vec<_> = lint_files(&rules(), &parts)
+            .iter()
+            .map(|found| format!("{} {} {}", found.place(), found.rule, found.message))
+            .collect();
+        assert_eq!(found, [expect]);
+    };
+    check(
+        "a = 1\nb = ",
+        "task.toml:2 invalid-task-config malformed: string values must be quoted, expected literal string",
+    );
+    check(
+        "[agent]\ntimeout_sec = \"x\"\n",
+        "task.toml:2 invalid-task-config malformed: invalid type: string \"x\", expected f64",
+    );
+}
+
+#[test]
+fn directories_as_odd_as_they_like() {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("a-task");
+    for (path, file) in task(&[]).iter() {
+        let path = place.join(path.as_str());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, &file.bytes).unwrap();
+    }
+    symlink("../solution/solve.sh", place.join("tests/within")).unwrap();
+    symlink("/etc/hostname", place.join("tests/out")).unwrap();
+    symlink("nowhere", place.join("solution/gone")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(place.join("environment/socket")).unwrap();
+    let found: Vec<_> = lint_dir(&rules(), &place)
+        .unwrap()
+        .into_iter()
+        .filter(|found| found.severity == Severity::Error)
+        .map(|found| format!("{} {}", found.place(), found.rule))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "environment/socket invalid-task-files",
+            "solution/gone invalid-task-files",
+            "tests/out invalid-task-files",
+            "tests/within symbolic-link",
+        ]
+    );
+    assert!(lint_dir(&rules(), &dir.path().join("none")).is_err());
+}

@@ -1,0 +1,60 @@
+//! Drafts of ours, which bring more than a directory.
+
+use super::*;
+use crate::model::{
+    Blueprint, CheckId, Difficulty, Draft, EngineeringKind, ExpertScript, Limits, Profile, Seed, SubjectSpec,
+    Task, WrongSolution,
+};
+
+fn draft(checks: &[&str], wrong: usize) -> Draft {
+    let blueprint = Blueprint {
+        index: 0,
+        seed: Seed(1),
+        domain: "coding".into(),
+        recipe: "coding/a-task".into(),
+        skills: Vec::new(),
+        operations: Vec::new(),
+        kind: EngineeringKind::BugFix,
+        persona: String::new(),
+        language: String::new(),
+        difficulty: Difficulty::Easy,
+        fixture: String::new(),
+        verifier: String::new(),
+    };
+    let task = Task {
+        name: "a-task".into(),
+        title: String::new(),
+        blueprint,
+        base: "core".to_owned(),
+        recipe_version: 1,
+        canary: String::new(),
+        instruction: String::new(),
+        environment: FileTree::default(),
+        solution: FileTree::default(),
+        tests: FileTree::default(),
+        checks: checks.iter().map(|name| CheckId::from(*name)).collect(),
+        limits: Limits::default(),
+        profile: Profile::Plain,
+        subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },
+    };
+    let one = WrongSolution { name: "w".to_owned(), why: String::new(), files: FileTree::default() };
+    Draft { task, second: FileTree::default(), wrong: vec![one; wrong], expert: ExpertScript::default() }
+}
+
+#[test]
+fn drafts_need_checks_and_wrong_solutions() {
+    let check = |checks: &[&str], wrong: usize, expect: &[&str]| {
+        let found = lint_draft(&rules(), &task(&[]), &draft(checks, wrong)).into_iter();
+        let errors: Vec<_> = found
+            .filter(|found| found.stops() && found.rule != "no-canary")
+            .map(|found| format!("{} {} {}", found.place(), found.rule, found.message))
+            .collect();
+        assert_eq!(errors, expect);
+    };
+    let enough = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    check(&enough, 3, &[]);
+    check(&enough[..7], 3, &["tests/test_outputs.py few-checks 7 checks; a verifier needs at least 8"]);
+    check(&enough, 2, &["recipe.toml few-wrong-solutions 2 known wrong solutions; at least 3 are needed"]);
+    let twice = ["a", "b", "c", "d", "e", "f", "g", "a"];
+    check(&twice, 3, &["tests/test_outputs.py same-check-twice `a` is defined twice"]);
+}

@@ -1,0 +1,171 @@
+//! Every rule has rows that it must find, and rows that look alike and that it must leave alone.
+
+mod attacks;
+mod choices;
+mod drafts;
+mod formats;
+mod rows_checks;
+mod rows_config;
+mod rows_image;
+
+use std::collections::BTreeSet;
+
+use super::subject::Subject;
+use super::*;
+use crate::assets::Assets;
+use crate::model::{File, RelPath};
+
+/// Changes to a sound task, and the places and messages that the rule then has.
+pub(super) struct Row {
+    pub(super) rule: &'static str,
+    pub(super) files: &'static [(&'static str, &'static str)],
+    pub(super) expect: &'static [&'static str],
+}
+
+pub(super) const fn row(
+    rule: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    expect: &'static [&'static str],
+) -> Row {
+    Row { rule, files, expect }
+}
+
+const SOUND: [(&str, &str); 6] = [
+    (
+        "task.toml",
+        "schema_version = \"1.4\"\n[task]\nname = \"org/a-task\"\n[agent]\ntimeout_sec = 600.0\n[verifier]\ntimeout_sec = 60.0\nenvironment_mode = \"separate\"\n",
+    ),
+    ("instruction.md", "<!-- canary 1 -->\n\nSort `/app/in.csv` into `/app/out.csv`.\n"),
+    ("environment/Dockerfile", "FROM debian:bookworm-slim\nCOPY app/ /app/\n"),
+    ("environment/app/in.csv", "b\na\n"),
+    ("solution/solve.sh", "#!/bin/bash\nsort /app/in.csv > /app/out.csv\n"),
+    (
+        "tests/test.sh",
+        "#!/bin/bash\n# canary 1\necho 0 > /logs/verifier/reward.txt\npytest /tests && echo 1 > /logs/verifier/reward.txt\n",
+    ),
+];
+
+pub(super) fn rules() -> Rules {
+    Rules::load(&Assets::embedded()).unwrap()
+}
+
+/// The sound task with these files replaced; a file without text is taken away.
+pub(super) fn task(changes: &[(&str, &str)]) -> FileTree {
+    let mut files = FileTree::default();
+    for (path, text) in SOUND.iter().chain(changes) {
+        let path = RelPath::new(*path).unwrap();
+        if *text == GONE {
+            files.0.remove(&path);
+        } else {
+            let executable = path.as_str().ends_with(".sh") && !path.as_str().starts_with("environment/");
+            files.insert(path, File { bytes: text.as_bytes().to_vec(), executable });
+        }
+    }
+    files
+}
+
+/// Instead of a text: the file is not there.
+pub(super) const GONE: &str = "\0";
+/// In the path's place: a symbolic link within the task, or out of it.
+const LINK: &str = "link:";
+const ESCAPE: &str = "escape:";
+/// In the path's place: the folder's name.
+const NAME: &str = "name:";
+
+fn check(rules: &Rules, row: &Row) -> Result<(), String> {
+    let changes: Vec<_> = row.files.iter().filter(|(path, _)| !path.contains(':')).copied().collect();
+    let odd = |(path, _): &(&str, &str)| {
+        let link = path.strip_prefix(LINK).map(|path| (path, OddityKind::Link));
+        let (path, kind) = link.or_else(|| Some((path.strip_prefix(ESCAPE)?, OddityKind::Escape)))?;
+        Some(Oddity { path: path.to_owned(), kind })
+    };
+    let oddities: Vec<_> = row.files.iter().filter_map(odd).collect();
+    let files = task(&changes);
+    let (manifest, read) = parse_manifest(files.text("task.toml").unwrap()).unwrap();
+    let known: BTreeSet<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
+    let subject = Subject {
+        name: row.files.iter().find_map(|(path, _)| path.strip_prefix(NAME)).unwrap_or("a-task"),
+        manifest: &manifest,
+        files: &files,
+        read: &read,
+        oddities: &oddities,
+        draft: None,
+        known: &known,
+    };
+    let rule = rules.get(row.rule).unwrap_or_else(|| panic!("no rule {}", row.rule));
+    let got: Vec<_> = rule
+        .hits(&subject)
+        .into_iter()
+        .map(|hit| match hit.line {
+            Some(line) => format!("{}:{line} {}", hit.file, hit.message),
+            None => format!("{} {}", hit.file, hit.message),
+        })
+        .collect();
+    if got == row.expect {
+        return Ok(());
+    }
+    Err(format!("{} on {:?}\n  finds {got:?}\n  not   {:?}", row.rule, row.files, row.expect))
+}
+
+fn all_rows() -> impl Iterator<Item = &'static Row> {
+    rows_config::ROWS.iter().chain(rows_image::ROWS).chain(rows_checks::ROWS)
+}
+
+#[test]
+fn rules_find_what_they_must_and_nothing_else() {
+    let rules = rules();
+    let wrong: Vec<_> = all_rows().filter_map(|row| check(&rules, row).err()).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A draft brings what these two look at; `tests::drafts` has their rows.
+const OF_DRAFTS: [&str; 2] = ["few-checks", "few-wrong-solutions"];
+
+#[test]
+fn every_rule_has_rows_of_both_kinds_and_is_documented() {
+    let rules = rules();
+    for rule in rules.iter().filter(|rule| !OF_DRAFTS.contains(&rule.id.as_str())) {
+        let found =
+            |positive: bool| all_rows().any(|row| row.rule == rule.id && row.expect.is_empty() != positive);
+        assert!(found(true), "{} has no row in which it finds something", rule.id);
+        assert!(found(false), "{} has no row in which it finds nothing", rule.id);
+    }
+    for rule in rules.iter() {
+        assert!(rule.explain.len() > 40, "{} is not explained", rule.id);
+        assert!(!rule.source.is_empty() && !rule.hint.is_empty(), "{}", rule.id);
+    }
+    for (id, _) in super::rules::FUNCTIONS {
+        assert!(rules.get(id).is_some(), "the function `{id}` has no file");
+    }
+}
+
+#[test]
+fn a_sound_task_has_no_findings_that_count() {
+    let files = task(&[(
+        "tests/test_outputs.py",
+        "\"\"\"canary 1\"\"\"\n\n\ndef test_sorted():\n    \"\"\"Lines are in order.\"\"\"\n    lines = open('/app/out.csv').read().split()\n    assert lines == ['a', 'b']\n    assert len(lines) == 2\n    assert lines[0] == 'a'\n",
+    )]);
+    let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+    let found: Vec<_> = lint_files(&rules(), &parts).into_iter().map(|found| found.rule).collect();
+    assert_eq!(found, ["task-fields"]);
+}
+
+#[test]
+fn rule_files_that_are_none() {
+    let check = |text: &str, expect: &str| {
+        let mut tree = FileTree::default();
+        tree.insert(RelPath::new("templates/lint/x.toml").unwrap(), File::text(text));
+        let message = Rules::load(&Assets::from_tree(tree)).unwrap_err().to_string();
+        assert!(
+            message.starts_with("lint rule `templates/lint/x.toml`: ") && message.contains(expect),
+            "{message}"
+        );
+    };
+    let rest = "severity = 'note'\nmessage = ''\nhint = ''\nexplain = ''\nsource = ''\n";
+    check("severity = 'bad'", "unknown variant `bad`");
+    check(&format!("{rest}mood = 1"), "unknown field `mood`");
+    check(&format!("{rest}files = 'a'\nforbid = '('"), "regex parse error");
+    check(&format!("{rest}files = 'a'\nforbid = 'b'\nrequire = 'c'"), "either `forbid` or `require`");
+    check(&format!("{rest}files = 'a'"), "goes with one of");
+    check(rest, "has a function for");
+}

@@ -1,0 +1,250 @@
+//! Rows of the rules over tests, scripts and the reference.
+
+use super::{Row, row};
+
+const TEST: &str = "tests/test_outputs.py";
+const SCRIPT: &str = "tests/test.sh";
+const SOLVE: &str = "solution/solve.sh";
+
+pub(super) const ROWS: &[Row] = &[
+    row("skipped-check", &[(TEST, "def test_a():\n    # pytest.skip\n    skip(1)\n")], &[]),
+    row(
+        "skipped-check",
+        &[(TEST, "@pytest.mark.xfail\ndef test_a():\n    pytest.skip('x')\n")],
+        &[
+            "tests/test_outputs.py:1 a check is skipped or expected to fail",
+            "tests/test_outputs.py:3 a check is skipped or expected to fail",
+        ],
+    ),
+    row("generated-check", &[(TEST, "def test_a(): pass\n")], &[]),
+    row(
+        "generated-check",
+        &[(TEST, "@pytest.mark.parametrize('x', [1])\n")],
+        &["tests/test_outputs.py:1 checks are generated"],
+    ),
+    row("undocumented-check", &[(TEST, "def test_a():\n    '''Doc.'''\n\ndef helper():\n    pass\n")], &[]),
+    row(
+        "undocumented-check",
+        &[(TEST, "def test_a():\n    '''Doc.'''\n\ndef test_b(tmp):\n    x = 1\n")],
+        &["tests/test_outputs.py:4 1 of 2 checks have no docstring"],
+    ),
+    row("wall-clock", &[(TEST, "x = time.monotonic()\ny = datetime(2024, 1, 1)\n")], &[]),
+    row(
+        "wall-clock",
+        &[(TEST, "\nassert x == date.today()\n")],
+        &["tests/test_outputs.py:2 a check depends on the wall clock"],
+    ),
+    row(
+        "existence-only-asserts",
+        &[(
+            TEST,
+            "def test_a():\n    assert os.path.exists('a')\ndef test_b():\n    assert open('a').read() == 'b'\n",
+        )],
+        &[],
+    ),
+    row(
+        "existence-only-asserts",
+        &[(
+            TEST,
+            "def test_a():\n    assert Path('a').is_file(), 'in it is nothing'\ndef test_b():\n    check(1)\n    assert p.exists()\ndef test_c():\n    assert not os.path.isfile('c')\n",
+        )],
+        &["tests/test_outputs.py:1 2 of 3 checks only ask whether something exists"],
+    ),
+    row("few-asserts", &[(TEST, "assert a\nassert b\nassert(c)\n")], &[]),
+    row("few-asserts", &[], &[]),
+    row(
+        "few-asserts",
+        &[(TEST, "assert a\nasserted = 1\n")],
+        &["tests/test_outputs.py 1 assertions in the whole task"],
+    ),
+    row(
+        "same-check-twice",
+        &[(TEST, "class A:\n  def test_a(): pass\nclass B:\n  def test_a(): pass\n")],
+        &[],
+    ),
+    row(
+        "same-check-twice",
+        &[(TEST, "def test_a():\n    pass\ndef test_a():\n    pass\n")],
+        &["tests/test_outputs.py:3 `test_a` is defined twice"],
+    ),
+    row(
+        "check-without-assert",
+        &[(
+            TEST,
+            "def same(a):\n    assert a\ndef test_a():\n    same(1)\ndef test_b():\n    with pytest.raises(E):\n        f()\n",
+        )],
+        &[],
+    ),
+    row(
+        "check-without-assert",
+        &[(TEST, "def quiet():\n    print(1)\ndef test_a():\n    quiet()\n")],
+        &["tests/test_outputs.py:3 `test_a` asserts nothing"],
+    ),
+    row(
+        "swallowed-assertion",
+        &[(
+            TEST,
+            "def test_a():\n    try:\n        assert a\n    except KeyError:\n        pass\n    try:\n        b()\n    except Exception:\n        pass\n    try:\n        assert c\n    except Exception as e:\n        pytest.fail(e)\n",
+        )],
+        &[],
+    ),
+    row(
+        "swallowed-assertion",
+        &[(
+            TEST,
+            "def test_a():\n    try:\n        assert a\n    except (KeyError, Exception):\n        print('no')\n        pass\n    else:\n        b()\n",
+        )],
+        &["tests/test_outputs.py:2 an assertion's failure is caught, and the check goes on"],
+    ),
+    row("verifier-imports-reference", &[(TEST, "from solutions import x\nopen('/app/solution/x')\n")], &[]),
+    row(
+        "verifier-imports-reference",
+        &[(TEST, "from solution.solve import x\nopen('/solution/x')\n")],
+        &[
+            "tests/test_outputs.py:1 the tests use the reference solution",
+            "tests/test_outputs.py:2 the tests use the reference solution",
+        ],
+    ),
+    row(
+        "unsorted-listing",
+        &[(TEST, "assert sorted(os.listdir('a')) == ['b']\nassert len(list(p.glob('*'))) == 2\n")],
+        &[],
+    ),
+    row(
+        "unsorted-listing",
+        &[(TEST, "assert os.listdir('a') == ['b']\nassert ['a'] == [x.name for x in p.iterdir()]\n")],
+        &[
+            "tests/test_outputs.py:1 a listing is compared in the order of the file system",
+            "tests/test_outputs.py:2 a listing is compared in the order of the file system",
+        ],
+    ),
+    row("address-space-limit", &[(SCRIPT, "ulimit -n 10\n# ulimit -v 1\n")], &[]),
+    row(
+        "address-space-limit",
+        &[(SCRIPT, "ulimit -Sv 10\n")],
+        &["tests/test.sh:1 memory is limited by address space"],
+    ),
+    row("service-restarted-by-verifier", &[(SCRIPT, "systemctl status nginx\n")], &[]),
+    row(
+        "service-restarted-by-verifier",
+        &[(SCRIPT, "service nginx restart\n")],
+        &["tests/test.sh:1 the verifier starts a service itself"],
+    ),
+    row("integrity-only-tests", &[(SCRIPT, "md5sum a > b\n")], &[]),
+    row(
+        "integrity-only-tests",
+        &[(SCRIPT, "md5sum -c sums\n")],
+        &["tests/test.sh:1 a list of checksums stands for tests"],
+    ),
+    row("crlf-script", &[(SCRIPT, "#!/bin/bash\necho a\r\n")], &[]),
+    row(
+        "crlf-script",
+        &[(SOLVE, "#!/bin/bash\r\n")],
+        &["solution/solve.sh:1 a script has a first line with a carriage return"],
+    ),
+    row("no-reward-written", &[], &[]),
+    row(
+        "no-reward-written",
+        &[(SCRIPT, "pytest\n")],
+        &["tests/test.sh nothing in `tests/` writes /logs/verifier/reward.txt"],
+    ),
+    row("reward-only-on-success", &[(SCRIPT, "set -e\necho 0 > reward\npytest\n")], &[]),
+    row("reward-only-on-success", &[(SCRIPT, "set -eu\nif pytest; then echo 1 > reward; fi\n")], &[]),
+    row("reward-only-on-success", &[(SCRIPT, "set -e\nset +e\npytest\necho 1 > reward\n")], &[]),
+    row("reward-only-on-success", &[(SCRIPT, "set -u\npytest\necho $? > reward\n")], &[]),
+    row(
+        "reward-only-on-success",
+        &[(SCRIPT, "set -euo pipefail\npytest /tests\necho 1 > reward\n")],
+        &["tests/test.sh:2 `set -e` (line 1) ends the script here when a test fails, without a reward"],
+    ),
+    row("masked-test-exit", &[(SCRIPT, "pytest || true\ncat x\n")], &[]),
+    row("masked-test-exit", &[(SCRIPT, "pytest || status=1\n[ $? = 0 ]\n")], &[]),
+    row(
+        "masked-test-exit",
+        &[(SCRIPT, "pytest /tests || true\nif [ $? -eq 0 ]; then x; fi\n")],
+        &["tests/test.sh:1 `|| true` hides the status that `$?` is asked for below"],
+    ),
+    row("hardcoded-solution", &[], &[]),
+    row("hardcoded-solution", &[(SOLVE, "mkdir a\ncat > a/b <<E\n$(sort x)\nE\n")], &[]),
+    row(
+        "hardcoded-solution",
+        &[(SOLVE, "#!/bin/bash\nset -e\ncat > /app/out.csv <<'E'\nsort\nE\n")],
+        &["solution/solve.sh only writes fixed text; nothing is computed"],
+    ),
+    row("trial-network-fetch", &[(SOLVE, "curl http://localhost:8080/x\ncurl --version\n")], &[]),
+    row(
+        "trial-network-fetch",
+        &[(SOLVE, "curl -L https://a.org/x\npip install y==1\n")],
+        &[
+            "solution/solve.sh:1 the reference fetches something",
+            "solution/solve.sh:2 the reference fetches something",
+        ],
+    ),
+    row(
+        "unpinned-python-dependency",
+        &[(
+            SCRIPT,
+            "pip install -r r.txt a==1 -i x ./b c.whl\nuvx -p 3.13 -w pytest==8 pytest\nuv pip install --python x a==2\npip --version\n",
+        )],
+        &[],
+    ),
+    row(
+        "unpinned-python-dependency",
+        &[
+            (
+                "environment/Dockerfile",
+                "FROM x\nRUN apt-get update && \\\n python3 -m pip install --no-cache-dir a==1 b>=2\n",
+            ),
+            (SCRIPT, "uvx pytest\nuv add a\n"),
+        ],
+        &[
+            "environment/Dockerfile:2 `b>=2` is installed in whatever version is newest",
+            "tests/test.sh:1 `pytest` is installed in whatever version is newest",
+            "tests/test.sh:2 `a` is installed in whatever version is newest",
+        ],
+    ),
+    row("verifier-runtime-install", &[(SCRIPT, "# pip install x\necho pip install\napt list\n")], &[]),
+    row(
+        "verifier-runtime-install",
+        &[
+            (SCRIPT, "DEBIAN_FRONTEND=x apt-get install -y curl\nx && uvx -w a pytest\n"),
+            (TEST, "subprocess.run(['pip', 'install', 'x'])\n"),
+        ],
+        &[
+            "tests/test.sh:1 `apt-get` installs something when the work is judged",
+            "tests/test.sh:2 `uvx` installs something when the work is judged",
+            "tests/test_outputs.py:1 `pip` installs something when the work is judged",
+        ],
+    ),
+    row(
+        "verifier-network-download",
+        &[(SCRIPT, "curl -s http://localhost:80/\ngit diff\necho curl\n"), (TEST, "x = 'curl https://a'\n")],
+        &[],
+    ),
+    row(
+        "verifier-network-download",
+        &[
+            (SCRIPT, "a=$(curl -LsSf https://a/x | sh)\n/usr/bin/git clone x\n"),
+            (TEST, "os.system('wget x')\n"),
+        ],
+        &[
+            "tests/test.sh:1 `curl` fetches something when the work is judged",
+            "tests/test.sh:2 `git` fetches something when the work is judged",
+            "tests/test_outputs.py:1 `wget` fetches something when the work is judged",
+        ],
+    ),
+    row(
+        "D-25-eval-of-agent-data",
+        &[(TEST, "# pickle.load(f)\njson.loads(text)\nevaluate(text)\n"), (SCRIPT, "source /tests/lib.sh\n")],
+        &[],
+    ),
+    row(
+        "D-25-eval-of-agent-data",
+        &[(TEST, "x = pickle.load(f)\n\ny = eval(open('/app/x').read())\n"), (SCRIPT, ". /app/env.sh\n")],
+        &[
+            "tests/test_outputs.py:1 a file that can run code when it is read is read in the verifier's own process",
+            "tests/test_outputs.py:3 text of the solver's is evaluated as Python",
+            "tests/test.sh:1 a shell file of the solver's is read into the verifier's own shell",
+        ],
+    ),
+];
