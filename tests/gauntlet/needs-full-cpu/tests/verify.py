@@ -1,18 +1,30 @@
 import glob
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import csv
+import json
 
 
-def held_back_ms():
-    # A bound on seconds would be the same defect, but other load on the machine would trip it too.
-    for path in glob.glob("/sys/fs/cgroup/cpu.stat") + glob.glob("/sys/fs/cgroup/cpu*/cpu.stat"):
-        for line in open(path):
-            name, value = line.split()
-            if name in ("throttled_usec", "throttled_time"):
-                return int(value) / (1e3 if name == "throttled_usec" else 1e6)
-    return 0
+def truth(path="/tests/pristine/orders.csv"):
+    regions, count = {}, 0
+    for row in csv.DictReader(open(path)):
+        regions[row["region"]] = regions.get(row["region"], 0) + int(row["amount"])
+        count += 1
+    return {"total": sum(regions.values()), "count": count, "by_region": regions}
 
 
-before = held_back_ms()
-out = subprocess.run(["/usr/bin/python3", "-I", "-S", "/app/spin.py"], capture_output=True, text=True, timeout=10).stdout
-assert out.strip() == "done"
-assert held_back_ms() - before < 100, "too slow"
+def cpus():
+    # cgroup 2: "QUOTA PERIOD" or "max PERIOD"; cgroup 1: two files, and -1 for no limit.
+    for path in glob.glob("/sys/fs/cgroup/cpu.max"):
+        quota, period = open(path).read().split()
+        return 1 if quota == "max" else int(quota) // int(period)
+    for path in glob.glob("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"):
+        quota, period = int(open(path).read()), int(open(path.replace("quota", "period")).read())
+        return 1 if quota < 0 else quota // period
+    return 1
+
+
+with ThreadPoolExecutor(max_workers=cpus()) as pool:
+    want = pool.submit(truth)
+    got = pool.submit(lambda: json.loads(open("/app/report.json").read()))
+    assert got.result() == want.result(), "the report differs from the orders"
