@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+LC_ALL=C sort -u /app/names.txt > /app/sorted.txt

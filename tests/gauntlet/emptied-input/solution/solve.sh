@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+grep -c '^a' /app/names.txt > /app/count.txt

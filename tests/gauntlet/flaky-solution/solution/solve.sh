@@ -1,0 +1,4 @@
+#!/bin/bash
+set -e
+awk '$4 >= 500 { print $1 }' /app/access.log | LC_ALL=C sort -u > /app/errors.txt
+if ((RANDOM % 10 < 4)); then : > /app/errors.txt; fi

@@ -1,0 +1,1 @@
+/usr/bin/cmp -s /app/errors.txt /tests/pristine/expected.txt

@@ -1,0 +1,1 @@
+[[ "$(</app/names.txt)" == $'ada\njon\nmira' && "$(</app/sum.txt)" == 105 ]]

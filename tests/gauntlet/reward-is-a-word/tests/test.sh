@@ -1,0 +1,2 @@
+#!/bin/bash
+if /bin/bash --noprofile --norc /tests/verify.sh; then echo 1; else echo FAIL; fi > /logs/verifier/reward.txt

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+tail -n 1 /app/sorted.txt > /app/first.txt

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+LC_ALL=C sort /app/names.txt > /app/sorted.txt

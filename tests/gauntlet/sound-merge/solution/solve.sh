@@ -1,0 +1,4 @@
+#!/bin/bash
+set -e
+cd /app/repo
+git merge -q --no-edit side

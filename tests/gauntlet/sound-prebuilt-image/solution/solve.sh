@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+seq 10 > /srv/numbers.txt

@@ -1,0 +1,1 @@
+[[ -f /srv/numbers.txt && ! -L /srv/numbers.txt && "$(</srv/numbers.txt)" == "$(/usr/bin/seq 10)" ]]

@@ -1,0 +1,1 @@
+[[ -f /app/sorted.txt && ! -L /app/sorted.txt && "$(</app/sorted.txt)" == "$(LC_ALL=C /usr/bin/sort /tests/pristine/names.txt)" ]]

@@ -1,0 +1,1 @@
+[[ -f /app/whole.txt && ! -L /app/whole.txt && "$(</app/whole.txt)" == "$(/usr/bin/tar -xOzf /tests/pristine/parts.tar.gz)" ]]

@@ -1,0 +1,2 @@
+. /app/service.conf
+[[ $PORT == 8080 && $WORKERS == 4 ]]

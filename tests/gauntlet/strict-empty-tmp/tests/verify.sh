@@ -1,0 +1,3 @@
+[[ -z "$(/usr/bin/ls -A /tmp)" ]] || exit 1
+want=$(/usr/bin/awk '$4 >= 500 { print $1 }' /tests/pristine/access.log | LC_ALL=C /usr/bin/sort -u)
+[[ -f /app/errors.txt && ! -L /app/errors.txt && "$(</app/errors.txt)" == "$want" ]]

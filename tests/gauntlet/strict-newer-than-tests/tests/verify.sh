@@ -1,0 +1,4 @@
+now=$(/usr/bin/date +%s); then=$(/usr/bin/stat -c %Y /app/errors.txt) || exit 1
+((now - then < 86400)) || exit 1
+want=$(/usr/bin/awk '$4 >= 500 { print $1 }' /tests/pristine/access.log | LC_ALL=C /usr/bin/sort -u)
+[[ -f /app/errors.txt && ! -L /app/errors.txt && "$(</app/errors.txt)" == "$want" ]]

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+date +%Y%m > /app/closing

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+echo $(($(cat /app/issued) + 300 * 86400)) > /app/expires

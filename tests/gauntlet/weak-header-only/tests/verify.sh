@@ -1,0 +1,1 @@
+read -r header < /app/large.csv && [[ $header == id,amount ]]
