@@ -33,7 +33,12 @@ fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
     args.extend(tasks.iter().map(String::as_str));
     let screened = bench.run(&args);
     let last = screened.out.lines().last().unwrap_or_default().to_owned();
-    assert!(last.ends_with(&format!("{} as expected, 0 not", SAMPLE.len())), "{}\n{}", screened.out, screened.err);
+    assert!(
+        last.ends_with(&format!("{} as expected, 0 not", SAMPLE.len())),
+        "{}\n{}",
+        screened.out,
+        screened.err
+    );
     // Done once, it is remembered.
     let again = bench.run(&args);
     assert_eq!(again.out.lines().last(), Some(last.as_str()));
@@ -43,7 +48,16 @@ fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
 fn a_task_of_ours_withstands_what_a_standard_screening_brings() {
     let bench = Bench::new();
     let checked = bench
-        .run(&["--json", "recipe", "check", "data_science/settle-meter-readings", "--seeds", "1", "--rigor", "standard"])
+        .run(&[
+            "--json",
+            "recipe",
+            "check",
+            "data_science/settle-meter-readings",
+            "--seeds",
+            "1",
+            "--rigor",
+            "standard",
+        ])
         .ok()
         .out;
     let checked: serde_json::Value = serde_json::from_str(checked.lines().next().unwrap()).unwrap();

@@ -154,7 +154,10 @@ fn report(
     if let Some(expected) = expected {
         let complaint = expected.complaint(ended);
         let mark = if complaint.is_none() { "ok " } else { "BAD" };
-        return Ok(say::line(format!("{mark} {name:<44} {}", complaint.unwrap_or_else(|| expected.about.clone())))?);
+        return Ok(say::line(format!(
+            "{mark} {name:<44} {}",
+            complaint.unwrap_or_else(|| expected.about.clone())
+        ))?);
     }
     let text = match ended {
         Ended::Certificate(certificate) => page(certificate),
@@ -164,17 +167,14 @@ fn report(
     Ok(say::text(&text)?)
 }
 
-fn conclude(
-    config: &Config,
-    args: &ScreenArgs,
-    ended: &[(PathBuf, Ended, Option<Expected>)],
-) -> Outcome {
+fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option<Expected>)]) -> Outcome {
     let count = |test: &dyn Fn(&Ended, Option<&Expected>) -> bool| {
         ended.iter().filter(|(_, end, expected)| test(end, expected.as_ref())).count()
     };
     let certified = |end: &Ended| matches!(end, Ended::Certificate(certificate) if certificate.certified);
     if args.summary {
-        let matching = count(&|end, expected| expected.is_some_and(|expected| expected.complaint(end).is_none()));
+        let matching =
+            count(&|end, expected| expected.is_some_and(|expected| expected.complaint(end).is_none()));
         let mut proven: Vec<String> = ended
             .iter()
             .filter_map(|(_, end, expected)| Some((end, expected.as_ref()?)))
@@ -183,7 +183,8 @@ fn conclude(
         proven.sort();
         proven.dedup();
         say::line(format!("attacks proven to score on a vulnerable task: {}", proven.join(" ")))?;
-        let sound = count(&|_, expected| expected.is_some_and(|expected| expected.verdict == Wanted::Certified));
+        let sound =
+            count(&|_, expected| expected.is_some_and(|expected| expected.verdict == Wanted::Certified));
         say::line(format!(
             "{} tasks: {sound} sound, {} with a planted defect; {matching} as expected, {} not",
             ended.len(),
@@ -207,7 +208,8 @@ fn conclude(
 /// A certificate on one page.
 fn page(certificate: &Certificate) -> String {
     let verdict = if certificate.certified { "certified" } else { "rejected" };
-    let mut text = format!("{}: {verdict} ({:?}, {:?})\n", certificate.task, certificate.rigor, certificate.judging);
+    let mut text =
+        format!("{}: {verdict} ({:?}, {:?})\n", certificate.task, certificate.rigor, certificate.judging);
     text.push_str(&rows(certificate));
     let rates = &certificate.rates;
     let share = |tally: crate::model::Tally| match tally.rate() {
@@ -239,7 +241,8 @@ fn only(texts: &[String]) -> Result<Only, Failure> {
 }
 
 fn row(text: &str) -> Result<(RowKind, Option<String>), String> {
-    let (kind, name) = text.split_once(':').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
+    let (kind, name) =
+        text.split_once(':').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
     let kind = RowKind::ALL.into_iter().find(|known| known.name() == kind).ok_or_else(|| {
         let known: Vec<_> = RowKind::ALL.iter().map(|kind| kind.name()).collect();
         format!("no row `{kind}`\nhint: there are {}", known.join(", "))
@@ -266,7 +269,9 @@ impl Expected {
     fn complaint(&self, ended: &Ended) -> Option<String> {
         let certificate = match ended {
             Ended::Certificate(certificate) => certificate,
-            Ended::Unreadable(why) if self.verdict == Wanted::Rejected && self.row.as_deref() == Some("lint") => {
+            Ended::Unreadable(why)
+                if self.verdict == Wanted::Rejected && self.row.as_deref() == Some("lint") =>
+            {
                 let _ = why;
                 return None;
             }
@@ -283,7 +288,8 @@ impl Expected {
         };
         match self.verdict {
             Wanted::Certified if !certificate.certified => {
-                let reasons: Vec<_> = certificate.reasons.iter().map(|reason| reason.message.clone()).collect();
+                let reasons: Vec<_> =
+                    certificate.reasons.iter().map(|reason| reason.message.clone()).collect();
                 return Some(format!("sound, and rejected: {}", reasons.join("; ")));
             }
             Wanted::Rejected if certificate.certified => {
@@ -319,7 +325,9 @@ pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) 
         let verdict = certificate_of(dir)?;
         good += usize::from(verdict.is_ok());
         let text = match &verdict {
-            Ok(certificate) => format!("certified by termsmith {} ({:?})", certificate.tool, certificate.rigor),
+            Ok(certificate) => {
+                format!("certified by termsmith {} ({:?})", certificate.tool, certificate.rigor)
+            }
             Err(why) => why.clone(),
         };
         match config.format {
@@ -343,9 +351,8 @@ fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
         }
         Err(error) => return Err(error.into()),
     };
-    let certificate: Certificate = serde_json::from_slice(&text).map_err(|error| {
-        Failure::new(Status::BadInput, anyhow::anyhow!("`{}`: {error}", path.display()))
-    })?;
+    let certificate: Certificate = serde_json::from_slice(&text)
+        .map_err(|error| Failure::new(Status::BadInput, anyhow::anyhow!("`{}`: {error}", path.display())))?;
     Ok(if certificate.version > Certificate::VERSION {
         Err(format!("certificate of version {}, newer than this termsmith reads", certificate.version))
     } else if certificate.task_digest != task.digest() {

@@ -24,7 +24,6 @@ mod statement;
 mod tests;
 mod tokens;
 mod variant;
-mod well_formed;
 
 pub use ablate::{Ablation, ablations};
 pub use cuts::{Cut, cuts};
@@ -32,4 +31,3 @@ pub use mutants::{Mutant, mutants};
 pub use operator::Operator;
 pub use sample::sample;
 pub use variant::{VariantError, parse_variant, variants};
-pub use well_formed::{Malformed, well_formed};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::Fault;
 use super::workshop::Workshop;
-use crate::harbor::{HarborTask, IntoTaskError, ReadError, read_task};
+use crate::harbor::{HarborTask, ReadError, read_task};
 use crate::lint::lint_task;
 use crate::model::{Certificate, environment_digest};
 use crate::screen::{Extent, Only, Ours, screen_in_place, screen_ours};
@@ -69,11 +69,8 @@ fn ours(directory: &HarborTask, ring: Ring) -> Option<crate::model::Task> {
     if ring == Ring::AsHarbor {
         return None;
     }
-    match directory.clone().into_task() {
-        Ok(task) => Some(task),
-        // One that says it is ours and cannot be read as such is a task all the same.
-        Err(IntoTaskError::Foreign { .. } | IntoTaskError::Format { .. } | IntoTaskError::Malformed { .. }) => None,
-    }
+    // One that says it is ours and cannot be read as such is a task all the same.
+    directory.clone().into_task().ok()
 }
 
 /// The task directories among and directly below `places`, in order of their names.

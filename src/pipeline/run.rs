@@ -12,7 +12,7 @@ use super::event::{Event, EventSink};
 use super::gather::{read_unit, write_index};
 use super::publish::{prune, publish};
 use super::read::export_store;
-use super::unit::{Ended, unit, UnitOptions};
+use super::unit::{Ended, UnitOptions, unit};
 use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
@@ -112,12 +112,11 @@ async fn one<'a>(
     watch: &Watch,
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
-    let result =
-        unit(lab, workshop, blueprint, &options.unit, events).await;
+    let result = unit(lab, workshop, blueprint, &options.unit, events).await;
     let result = match result {
-        Ok(ended) => {
-            publish_unit(store, &ended, options.unit.image_prefix.as_deref()).map(|()| ended).map_err(Fault::from)
-        }
+        Ok(ended) => publish_unit(store, &ended, options.unit.image_prefix.as_deref())
+            .map(|()| ended)
+            .map_err(Fault::from),
         Err(fault) => Err(fault),
     };
     match &result {

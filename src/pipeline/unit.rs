@@ -117,7 +117,8 @@ pub async fn unit(
     let draft = &filed_draft.draft;
     let task = draft.task.name.to_string();
     let filed = Filed::new(&draft.task, filed_draft.environment_digest.clone())?;
-    let (certificate_key, certificate) = certify(lab, workshop, &filed_draft, &filed, options.rigor, events).await?;
+    let (certificate_key, certificate) =
+        certify(lab, workshop, &filed_draft, &filed, options.rigor, events).await?;
     let rollouts = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
@@ -175,9 +176,16 @@ pub async fn certify(
         Some(certificate) => certificate,
         None => {
             events(Event::Started { task: filed.task.name.to_string() });
-            let certificate =
-                screen(lab, &workshop.gear, &filed_draft.draft, filed, &filed_draft.directory, &findings, rigor)
-                    .await?;
+            let certificate = screen(
+                lab,
+                &workshop.gear,
+                &filed_draft.draft,
+                filed,
+                &filed_draft.directory,
+                &findings,
+                rigor,
+            )
+            .await?;
             lab.store.put(SCREEN, &key, &certificate)?;
             certificate
         }

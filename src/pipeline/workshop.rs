@@ -6,9 +6,9 @@ use crate::agent::{Prompts, PromptsError};
 use crate::assets::Assets;
 use crate::author::{AuthorError, Kit, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
-use crate::model::{DomainId, RecipeId};
 use crate::lint::attack::{Attack, AttackError, Kind, attacks};
 use crate::lint::{LintError, Rules};
+use crate::model::{DomainId, RecipeId};
 use crate::mutate::{VariantError, variants};
 use crate::screen::{Exploit, Gear};
 
@@ -50,7 +50,10 @@ impl Workshop {
             recipes,
             kit: Kit::load(assets)?,
             rules: Rules::load(assets)?,
-            gear: Gear { attacks: attacks(assets)?.into_iter().filter_map(exploit).collect(), variants: variants(assets)? },
+            gear: Gear {
+                attacks: attacks(assets)?.into_iter().filter_map(exploit).collect(),
+                variants: variants(assets)?,
+            },
             prompts: Prompts::load(assets)?,
         })
     }

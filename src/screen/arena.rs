@@ -22,9 +22,10 @@ impl Arena<'_> {
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), LabError> {
         match self {
-            Self::CleanRoom(filed) => lab.trial(filed, act, condition, repeat).await,
+            // Boxed: a trial's future is large, and many wait at once.
+            Self::CleanRoom(filed) => Box::pin(lab.trial(filed, act, condition, repeat)).await,
             Self::InPlace { task, images } => {
-                lab.trial_in_place(task, images, act, condition, repeat).await
+                Box::pin(lab.trial_in_place(task, images, act, condition, repeat)).await
             }
         }
     }

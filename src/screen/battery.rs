@@ -25,9 +25,8 @@ pub(super) async fn attacks(
     let knows = &knows;
     let singles = join_all(alone.iter().map(|attack| async move { run(lab, exam, knows, &[*attack]).await }));
     let shared = run(lab, exam, knows, &together);
-    let (singles, shared) = tokio::join!(singles, async {
-        if together.is_empty() { Ok(None) } else { shared.await.map(Some) }
-    });
+    let (singles, shared) =
+        tokio::join!(singles, async { if together.is_empty() { Ok(None) } else { shared.await.map(Some) } });
     for (attack, record) in alone.iter().zip(singles) {
         push(table, attack, &record?);
     }
@@ -71,5 +70,5 @@ fn push(table: &mut Table, attack: &Exploit, record: &TrialRecord) {
     } else {
         attack.stopped_by.clone()
     };
-    table.push(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), note));
+    table.push(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note));
 }

@@ -85,7 +85,10 @@ impl Only {
         match self {
             Self::All => true,
             Self::Rows(rows) => rows.iter().any(|(have, only)| {
-                *have == kind && only.as_deref().is_none_or(|only| name == only || name.starts_with(&format!("{only}-")))
+                *have == kind
+                    && only
+                        .as_deref()
+                        .is_none_or(|only| name == only || name.starts_with(&format!("{only}-")))
             }),
         }
     }

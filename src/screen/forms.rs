@@ -46,7 +46,7 @@ pub(super) async fn variants(
                     variant.legal,
                     why(&record.verdict)
                 );
-                trial_row(RowKind::Variant, &variant.name, &record.verdict, false, note)
+                trial_row(RowKind::Variant, &variant.name, &record.verdict, false, &note)
             }
             None if !applied => {
                 let row = passed_with_others(variant, &together);
@@ -61,5 +61,5 @@ pub(super) async fn variants(
 
 fn passed_with_others(variant: &Variant, together: &TrialRecord) -> Row {
     let verdict = &together.verdict;
-    trial_row(RowKind::Variant, &variant.name, verdict, !fails(verdict) || verdict.passed(), String::new())
+    trial_row(RowKind::Variant, &variant.name, verdict, !fails(verdict) || verdict.passed(), "")
 }

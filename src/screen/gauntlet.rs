@@ -161,9 +161,8 @@ async fn mutation(
     table: &mut Table,
 ) -> Result<(), LabError> {
     let chosen: Vec<Mutant> = sample(mutants(solution), extent.mutants, Seed(0));
-    let trials = chosen.iter().map(|mutant| {
-        exam.arena.trial(lab, Act::Solve(&mutant.files), Condition::Ordinary, 0)
-    });
+    let trials =
+        chosen.iter().map(|mutant| exam.arena.trial(lab, Act::Solve(&mutant.files), Condition::Ordinary, 0));
     let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (mutant, (record, log)) in chosen.iter().zip(ended) {
         let verdict = &record.verdict;
@@ -175,11 +174,12 @@ async fn mutation(
             (_, _, true) => (true, "survives: a check is missing"),
             _ => (true, ""),
         };
-        let row = trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note.to_owned());
+        let row = trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
         table.push(Row { counts, ..row });
     }
     let killed = rates(&table.rows).killed;
-    if let Some(rate) = killed.rate().filter(|rate| killed.counted >= ENOUGH_MUTANTS && *rate < MIN_KILL_RATE) {
+    if let Some(rate) = killed.rate().filter(|rate| killed.counted >= ENOUGH_MUTANTS && *rate < MIN_KILL_RATE)
+    {
         let note = format!(
             "{} of {} well-formed wrong answers pass, a kill rate of {rate:.2}; the rows name the checks that are missing",
             killed.counted - killed.good,

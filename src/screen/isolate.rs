@@ -4,10 +4,7 @@ use std::future::Future;
 
 /// The items, alone or in the smallest groups, for which `bad` holds: asked for all of them at once first, and then for halves
 /// of what was bad. A group that is bad only together comes out as a group.
-pub(super) async fn isolate<T, E, F>(
-    items: &[T],
-    mut bad: impl FnMut(Vec<T>) -> F,
-) -> Result<Vec<Vec<T>>, E>
+pub(super) async fn isolate<T, E, F>(items: &[T], mut bad: impl FnMut(Vec<T>) -> F) -> Result<Vec<Vec<T>>, E>
 where
     T: Clone,
     F: Future<Output = Result<bool, E>>,

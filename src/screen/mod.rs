@@ -21,7 +21,6 @@ use crate::lint::{Finding, Severity};
 use crate::model::{Certificate, Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::verify::{Filed, Foreign, ForeignImages, Lab, LabError};
 
-
 pub use exam::{Exploit, Extent, Only};
 pub use gauntlet::SCREEN;
 
@@ -99,7 +98,8 @@ pub async fn screen_ours(
         instruction: &task.instruction,
         tests: &task.tests,
     };
-    gauntlet::run(lab, &exam, extent, only, table).await
+    // One allocation a task: the future of all its rows is tens of kilobytes.
+    Box::pin(gauntlet::run(lab, &exam, extent, only, table)).await
 }
 
 /// Screens a task of any maker as it declares to be judged.
@@ -117,7 +117,8 @@ pub async fn screen_in_place(
     let tests = crate::verify::tests_of(task);
     let images = if table.rejected() { None } else { build_in_place(lab, task, &tests, &mut table).await? };
     // Without an image no row asks for one.
-    let images = images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
+    let images =
+        images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
     let exam = Exam {
         name: task.name.clone(),
         digest: task.digest.clone(),
@@ -131,7 +132,8 @@ pub async fn screen_in_place(
         instruction: directory.instruction().unwrap_or_default(),
         tests: &tests,
     };
-    gauntlet::run(lab, &exam, extent, only, table).await
+    // One allocation a task: the future of all its rows is tens of kilobytes.
+    Box::pin(gauntlet::run(lab, &exam, extent, only, table)).await
 }
 
 async fn build_in_place(
@@ -159,7 +161,9 @@ fn lint_rows(findings: &[Finding], only: &Only, table: &mut Table) {
     }
     for finding in counted() {
         let note = format!("{}: {} ({})", finding.place(), finding.message, finding.hint);
-        let asked_for = matches!(only, Only::Rows(_)) && only.wants_row(RowKind::Lint, &finding.rule) && only.wants(RowKind::Lint);
+        let asked_for = matches!(only, Only::Rows(_))
+            && only.wants_row(RowKind::Lint, &finding.rule)
+            && only.wants(RowKind::Lint);
         table.row(RowKind::Lint, &finding.rule, finding.severity != Severity::Error && !asked_for, &note);
     }
 }

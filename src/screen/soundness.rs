@@ -2,7 +2,7 @@
 
 use super::exam::{Exam, Extent, Only};
 use super::table::{Expect, Planned, Table};
-use crate::model::{FileTree, RowKind, Rigor};
+use crate::model::{FileTree, Rigor, RowKind};
 use crate::verify::{Act, Condition, Outline};
 
 /// References that a row named `flake` is made of: enough to see a verdict that flips one time in five with 99 %.
@@ -116,5 +116,7 @@ fn is_data(path: &str) -> bool {
 }
 
 fn called_input(path: &str) -> bool {
-    path.rsplit('/').take(2).any(|part| part == "in" || part == "inputs" || part.split(['.', '-', '_']).any(|word| word == "input"))
+    path.rsplit('/').take(2).any(|part| {
+        part == "in" || part == "inputs" || part.split(['.', '-', '_']).any(|word| word == "input")
+    })
 }

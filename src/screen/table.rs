@@ -68,7 +68,7 @@ impl Table {
             Outcome::Pass => "every check passes although nothing was done".to_owned(),
             _ => format!("no verdict on the untouched environment: {}", verdict.cause),
         };
-        self.push(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), note));
+        self.push(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note));
     }
 
     /// A planned trial that has ended. `equal` says that it left the reference's final state.
@@ -76,7 +76,7 @@ impl Table {
         let unless_equal = planned.expect == Expect::FailUnlessEqual;
         if unless_equal && equal {
             let note = "leaves the reference's final state".to_owned();
-            let row = trial_row(planned.kind, &planned.name, verdict, true, note);
+            let row = trial_row(planned.kind, &planned.name, verdict, true, &note);
             self.push(Row { counts: false, ..row });
             return;
         }
@@ -91,7 +91,7 @@ impl Table {
                 (false, format!("no verdict on {}: {}", planned.about, verdict.cause))
             }
         };
-        self.push(trial_row(planned.kind, &planned.name, verdict, ok, note));
+        self.push(trial_row(planned.kind, &planned.name, verdict, ok, &note));
     }
 }
 
@@ -101,12 +101,12 @@ pub(super) fn fails(verdict: &Verdict) -> bool {
 }
 
 /// A row of a trial.
-pub(super) fn trial_row(kind: RowKind, name: &str, verdict: &Verdict, ok: bool, note: String) -> Row {
+pub(super) fn trial_row(kind: RowKind, name: &str, verdict: &Verdict, ok: bool, note: &str) -> Row {
     let passed = verdict.checks.iter().filter(|check| check.passed).count();
     let passed_of = (!verdict.checks.is_empty()).then(|| {
         (u32::try_from(passed).unwrap_or(u32::MAX), u32::try_from(verdict.checks.len()).unwrap_or(u32::MAX))
     });
-    Row { outcome: Some(verdict.outcome), passed_of, ..plain(kind, name, ok, &note) }
+    Row { outcome: Some(verdict.outcome), passed_of, ..plain(kind, name, ok, note) }
 }
 
 fn plain(kind: RowKind, name: &str, ok: bool, note: &str) -> Row {

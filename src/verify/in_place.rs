@@ -100,7 +100,7 @@ pub async fn run_in_place(
         }
     }
     sandbox.destroy().await;
-    let mut verdict = combine(task, verdicts, &mut log.verifier);
+    let mut verdict = combine(task, &verdicts, &mut log.verifier);
     let solving = matches!(act, Act::Solve(_));
     if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
         verdict.outcome = Outcome::Timeout;
@@ -176,11 +176,7 @@ impl Place<'_> {
     }
 
     /// In the solver's container, with whatever still runs there.
-    async fn judge_here(
-        &self,
-        step: &ForeignStep,
-        sandbox: &Sandbox,
-    ) -> Result<Reported, SandboxError> {
+    async fn judge_here(&self, step: &ForeignStep, sandbox: &Sandbox) -> Result<Reported, SandboxError> {
         self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
         sandbox.put_tree(TESTS_DIR, &step.tests).await?;
         self.run_tests(step, self.spec.workdir, sandbox).await
@@ -307,7 +303,7 @@ async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxErr
 }
 
 /// The verdict of a whole trial: a pass only with a full score. Checks are those of the reports, or the rewards themselves.
-fn combine(task: &Foreign, steps: Vec<Reported>, log: &mut VerifierLog) -> Verdict {
+fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Verdict {
     let from = match task.strategy {
         Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
         Strategy::Final | Strategy::Mean => 0,
@@ -315,14 +311,18 @@ fn combine(task: &Foreign, steps: Vec<Reported>, log: &mut VerifierLog) -> Verdi
     // Steps that were never reached have not passed.
     let mut full = steps.len() == task.steps.len();
     let mut checks = Vec::new();
-    for (step, reported) in task.steps.iter().zip(&steps).skip(from) {
+    for (step, reported) in task.steps.iter().zip(steps).skip(from) {
         let rewards = match &reported.rewards {
             Ok(rewards) => rewards,
             Err(error) => return Verdict::without_checks(Outcome::VerifierError, error.to_string()),
         };
         full &= is_full(rewards);
-        let named = |name: &str| CheckId(if step.name.is_empty() { name.to_owned() } else { format!("{}/{name}", step.name) });
-        checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(check.id.as_str()), ..*check }));
+        let named = |name: &str| {
+            CheckId(if step.name.is_empty() { name.to_owned() } else { format!("{}/{name}", step.name) })
+        };
+        checks.extend(
+            reported.checks.iter().map(|check| CheckResult { id: named(check.id.as_str()), ..*check }),
+        );
         if reported.checks.is_empty() {
             checks.push(CheckResult { id: named("reward"), passed: is_full(rewards) });
         }

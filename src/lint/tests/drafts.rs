@@ -38,7 +38,14 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },
     };
     let one = WrongSolution { name: "w".to_owned(), why: String::new(), files: FileTree::default() };
-    Draft { task, second: FileTree::default(), wrong: vec![one; wrong], expert: ExpertScript::default() }
+    Draft {
+        task,
+        second: FileTree::default(),
+        wrong: vec![one; wrong],
+        variants: Vec::new(),
+        variants_excluded: std::collections::BTreeMap::new(),
+        expert: ExpertScript::default(),
+    }
 }
 
 #[test]

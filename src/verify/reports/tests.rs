@@ -10,22 +10,41 @@ fn check(kind: ReportKind, text: &str, expect: &[(&str, bool)]) {
 
 #[test]
 fn junit_cases_pass_unless_they_say_otherwise() {
-    let suite = |cases: &str| format!("<?xml version=\"1.0\"?><testsuites><testsuite>{cases}</testsuite></testsuites>");
+    let suite = |cases: &str| {
+        format!("<?xml version=\"1.0\"?><testsuites><testsuite>{cases}</testsuite></testsuites>")
+    };
     check(ReportKind::Junit, &suite("<testcase classname=\"t\" name=\"a\"/>"), &[("t::a", true)]);
-    check(ReportKind::Junit, &suite("<testcase name=\"a\"><failure message=\"no\">x</failure></testcase>"), &[("a", false)]);
+    check(
+        ReportKind::Junit,
+        &suite("<testcase name=\"a\"><failure message=\"no\">x</failure></testcase>"),
+        &[("a", false)],
+    );
     check(ReportKind::Junit, &suite("<testcase name=\"a\"><error/></testcase>"), &[("a", false)]);
     check(ReportKind::Junit, &suite("<testcase name=\"a\"><skipped/></testcase>"), &[("a", false)]);
-    check(ReportKind::Junit, &suite("<testcase name=\"a\"><system-out>failure</system-out></testcase>"), &[("a", true)]);
+    check(
+        ReportKind::Junit,
+        &suite("<testcase name=\"a\"><system-out>failure</system-out></testcase>"),
+        &[("a", true)],
+    );
     // pytest reports an error of the tear-down as a second case of the same name.
-    check(ReportKind::Junit, &suite("<testcase name=\"a\"/><testcase name=\"a\"><error/></testcase>"), &[("a", false)]);
+    check(
+        ReportKind::Junit,
+        &suite("<testcase name=\"a\"/><testcase name=\"a\"><error/></testcase>"),
+        &[("a", false)],
+    );
     check(ReportKind::Junit, "<testsuite>", &[]);
     check(ReportKind::Junit, "=== 2 passed ===", &[]);
 }
 
 #[test]
 fn ctrf_tests_pass_by_their_status() {
-    let report = |tests: &str| format!("{{\"results\": {{\"tool\": {{\"name\": \"x\"}}, \"tests\": [{tests}]}}}}");
-    check(ReportKind::Ctrf, &report("{\"name\": \"a\", \"status\": \"passed\", \"duration\": 1}"), &[("a", true)]);
+    let report =
+        |tests: &str| format!("{{\"results\": {{\"tool\": {{\"name\": \"x\"}}, \"tests\": [{tests}]}}}}");
+    check(
+        ReportKind::Ctrf,
+        &report("{\"name\": \"a\", \"status\": \"passed\", \"duration\": 1}"),
+        &[("a", true)],
+    );
     check(
         ReportKind::Ctrf,
         &report("{\"name\": \"a\", \"status\": \"failed\"}, {\"name\": \"b\", \"status\": \"skipped\"}"),
@@ -62,7 +81,11 @@ fn lines_are_read_as_runners_print_them() {
         "a/b.txt: OK\nc: FAILED\nd: e: OK\nf: FAILED open or read\nmd5sum: WARNING: 1 computed checksum did NOT match",
         &[("a/b.txt", true), ("c", false), ("d: e", true), ("f", false)],
     );
-    check(ReportKind::Score, "Score: 1/3\nFinal Score: 2 / 3 points", &[("point 1", true), ("point 2", true), ("point 3", false)]);
+    check(
+        ReportKind::Score,
+        "Score: 1/3\nFinal Score: 2 / 3 points",
+        &[("point 1", true), ("point 2", true), ("point 3", false)],
+    );
     check(ReportKind::Score, "Score: 4/3", &[]);
     check(ReportKind::Score, "Score: many/3", &[]);
 }
