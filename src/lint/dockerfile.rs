@@ -92,7 +92,7 @@ impl Instruction {
     }
 
     /// Whether it copies from another stage or image, not from the build context.
-    pub(super) fn from_elsewhere(&self) -> bool {
+    pub(super) fn is_from_elsewhere(&self) -> bool {
         self.flags.iter().any(|flag| flag.starts_with("--from="))
     }
 

@@ -40,7 +40,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<Hit> {
         if context_elsewhere(subject, context) {
             continue;
         }
-        for instruction in instructions.iter().filter(|instruction| !instruction.from_elsewhere()) {
+        for instruction in instructions.iter().filter(|instruction| !instruction.is_from_elsewhere()) {
             for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
                 if !stands_for_itself(&source) && !present(subject, context, &source) {
                     let message = format!("COPY of `{source}`, which is not there");
@@ -89,7 +89,7 @@ fn glob(source: &str) -> Option<Regex> {
 
 pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
-    for instruction in solvers_image(subject).iter().filter(|instruction| !instruction.from_elsewhere()) {
+    for instruction in solvers_image(subject).iter().filter(|instruction| !instruction.is_from_elsewhere()) {
         for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
             let source = source.trim_start_matches("./");
             let name = source.rsplit('/').next().unwrap_or(source);
