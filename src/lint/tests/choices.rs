@@ -127,4 +127,9 @@ fn directories_as_odd_as_they_like() {
         ]
     );
     assert!(lint_dir(&rules(), &dir.path().join("none")).is_err());
+    for odd in ["tests/within", "tests/out", "solution/gone", "environment/socket"] {
+        fs::remove_file(place.join(odd)).unwrap();
+    }
+    let read = crate::harbor::read_task(&place).unwrap();
+    assert_eq!(lint_task(&rules(), &read), lint_dir(&rules(), &place).unwrap());
 }
