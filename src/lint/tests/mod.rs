@@ -7,6 +7,7 @@ mod formats;
 mod rows_checks;
 mod rows_config;
 mod rows_image;
+mod rows_scans;
 
 use std::collections::BTreeSet;
 
@@ -108,7 +109,7 @@ fn check(rules: &Rules, row: &Row) -> Result<(), String> {
 }
 
 fn all_rows() -> impl Iterator<Item = &'static Row> {
-    rows_config::ROWS.iter().chain(rows_image::ROWS).chain(rows_checks::ROWS)
+    rows_config::ROWS.iter().chain(rows_image::ROWS).chain(rows_checks::ROWS).chain(rows_scans::ROWS)
 }
 
 #[test]
