@@ -55,7 +55,7 @@ impl Extent {
     pub fn of(rigor: Rigor) -> Self {
         match rigor {
             Rigor::Quick => Self { rigor, references: 2, cuts: 4, ablations: 0, mutants: 0 },
-            Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 2, mutants: 4 },
+            Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 1, mutants: 3 },
             // 20 well-formed mutants are wanted, and about every second one leaves no answer or the right one.
             Rigor::Full => Self { rigor, references: 3, cuts: 4, ablations: 12, mutants: 48 },
         }

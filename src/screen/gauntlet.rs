@@ -16,8 +16,10 @@ use crate::verify::{Act, Condition, Lab, LabError, Outline, well_formed};
 /// Bump when the table changes: certificates of the old table are then made anew.
 pub const SCREEN: Stage = Stage { name: "certificate", version: 2 };
 
-/// Fewer counted mutants than this give no rate that one could reject a task for.
+/// Fewer counted mutants than this give no rate that one could reject a task for, unless there are no more of them.
 const ENOUGH_MUTANTS: u32 = 12;
+/// Not even then.
+const FEWEST_MUTANTS: u32 = 3;
 /// A verifier that lets more wrong answers through than one in seven is none.
 const MIN_KILL_RATE: f64 = 0.85;
 
@@ -29,6 +31,9 @@ pub(super) async fn run(
     only: &Only,
     mut table: Table,
 ) -> Result<Certificate, LabError> {
+    // Rows that were asked for by name are made in full.
+    let full = Extent { rigor: extent.rigor, ..Extent::of(Rigor::Full) };
+    let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
         trials(lab, exam, extent, only, &mut table).await?;
     }
@@ -160,7 +165,9 @@ async fn mutation(
     states: &States<'_>,
     table: &mut Table,
 ) -> Result<(), LabError> {
-    let chosen: Vec<Mutant> = sample(mutants(solution), extent.mutants, Seed(0));
+    let all = mutants(solution);
+    let enough = if all.len() <= extent.mutants { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
+    let chosen: Vec<Mutant> = sample(all, extent.mutants, Seed(0));
     let trials =
         chosen.iter().map(|mutant| exam.arena.trial(lab, Act::Solve(&mutant.files), Condition::Ordinary, 0));
     let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -178,8 +185,7 @@ async fn mutation(
         table.push(Row { counts, ..row });
     }
     let killed = rates(&table.rows).killed;
-    if let Some(rate) = killed.rate().filter(|rate| killed.counted >= ENOUGH_MUTANTS && *rate < MIN_KILL_RATE)
-    {
+    if let Some(rate) = killed.rate().filter(|rate| killed.counted >= enough && *rate < MIN_KILL_RATE) {
         let note = format!(
             "{} of {} well-formed wrong answers pass, a kill rate of {rate:.2}; the rows name the checks that are missing",
             killed.counted - killed.good,
