@@ -227,6 +227,7 @@ fn page(certificate: &Certificate) -> String {
     );
     for reason in &certificate.reasons {
         let _ = writeln!(text, "  → {}:{}: {}", reason.kind.name(), reason.name, reason.message);
+        let _ = writeln!(text, "    {}: {}", reason.part.place(), reason.ask);
     }
     text
 }

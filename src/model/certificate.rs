@@ -190,6 +190,36 @@ pub struct RejectReason {
     pub name: String,
     /// One sentence with the smallest evidence.
     pub message: String,
+    /// The part of the task that its author should look at first.
+    #[serde(default)]
+    pub part: Part,
+    /// What to do about it, as a repair loop would ask an author.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ask: String,
+}
+
+/// A part of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    Environment,
+    Solution,
+    #[default]
+    Tests,
+    /// The text and the tests do not say the same.
+    Instruction,
+}
+
+impl Part {
+    /// The folder or file.
+    pub fn place(self) -> &'static str {
+        match self {
+            Self::Environment => "environment/",
+            Self::Solution => "solution/",
+            Self::Tests => "tests/",
+            Self::Instruction => "instruction.md",
+        }
+    }
 }
 
 /// A certificate's two endings.

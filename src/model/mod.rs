@@ -15,7 +15,9 @@ mod variant;
 mod verdict;
 
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
-pub use certificate::{Certificate, Judging, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally};
+pub use certificate::{
+    Certificate, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
+};
 pub use digest::{canonical_json, environment_digest, task_digest};
 pub use files::{File, FileTree, PathError, RelPath};
 pub use ids::{CheckId, DomainId, Key, RecipeId, Seed, TaskName};

@@ -13,6 +13,7 @@ mod gauntlet;
 mod isolate;
 mod leak;
 mod rates;
+mod repair;
 mod soundness;
 mod table;
 

@@ -3,6 +3,8 @@
 use crate::model::{Check, CheckClass, Outcome, RejectReason, Row, RowKind, Verdict};
 use crate::verify::{Act, Condition};
 
+use super::repair::repair;
+
 /// What a trial must end with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
@@ -51,7 +53,8 @@ impl Table {
     pub(super) fn push(&mut self, row: Row) {
         if !row.ok {
             let (kind, name, message) = (row.kind, row.name.clone(), row.note.clone());
-            self.reasons.push(RejectReason { kind, name, message });
+            let (part, ask) = repair(kind, &name);
+            self.reasons.push(RejectReason { kind, name, message, part, ask: ask.to_owned() });
         }
         self.rows.push(row);
     }

@@ -1,0 +1,58 @@
+//! For each way to fail: where its cause most likely lies, and what to ask of an author.
+
+use crate::model::{Part, RowKind};
+
+/// The part to look at first, and the request.
+pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
+    match (kind, name) {
+        (RowKind::Lint, _) => (Part::Environment, "mend the place that the message names"),
+        (RowKind::Build, _) => {
+            (Part::Environment, "make the Dockerfile build from an empty cache; the log's end names the step")
+        }
+        (RowKind::Untouched, _) => (
+            Part::Tests,
+            "make the tests write a reward of 0 for the environment as it is given: at least one check must fail there",
+        ),
+        (RowKind::Reference, "shuffled") => {
+            (Part::Tests, "let no check rely on what an earlier one did; each prepares what it needs")
+        }
+        (RowKind::Reference, "offline") => {
+            (Part::Environment, "put what is fetched at run time into the image, or declare the network")
+        }
+        (RowKind::Reference, "half-cpu") => {
+            (Part::Tests, "judge by results, not by time; or raise the limits to what a slow machine needs")
+        }
+        (RowKind::Reference, "clock") => {
+            (Part::Tests, "compute with the dates of the inputs, never with today's")
+        }
+        (RowKind::Reference, "rebuilt") => {
+            (Part::Environment, "let the image not depend on when it is built: pin versions, ship the files")
+        }
+        (RowKind::Reference, "1") => {
+            (Part::Solution, "make the reference do what the failed checks ask, or correct those checks")
+        }
+        (RowKind::Reference, _) => (
+            Part::Tests,
+            "find what differs from run to run: time, order, randomness, a process not waited for",
+        ),
+        (RowKind::SecondSolution, _) => {
+            (Part::Instruction, "say in the instruction what the failed checks ask, or stop asking it")
+        }
+        (RowKind::WrongSolution | RowKind::TruncatedSolution | RowKind::AblatedSolution, _) => {
+            (Part::Tests, "add a check that fails for this solution and passes for the reference")
+        }
+        (RowKind::Mutant, _) => (Part::Tests, "add checks by value for what the surviving mutants change"),
+        (RowKind::Variant, _) => {
+            (Part::Tests, "compare meaning instead of form, or state the form in the instruction")
+        }
+        (RowKind::Attack, _) => (
+            Part::Tests,
+            "take nothing from where the solver could write: absolute tools, `env -i`, `python3 -I`, recomputed truth, fresh reward files",
+        ),
+        (RowKind::Inputs, _) => (Part::Solution, "work on a copy of the inputs"),
+        (RowKind::Leak, _) => (
+            Part::Environment,
+            "keep the answer out of the build context; deleting it in a later layer does not",
+        ),
+    }
+}
