@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bollard::Docker;
-use support::{base, docker, launch, limit, limits, output, run, shell, spec};
+use support::{base, docker, eventually, launch, limit, limits, output, run, shell, spec};
 use termsmith::model::Profile;
 use termsmith::model::ShellOutcome::{Exited, ShellDied};
 use termsmith::sandbox::{
@@ -23,17 +23,6 @@ fn api() -> Docker {
 /// Status and complaint of the engine about a container; `None` when it is there.
 async fn is_gone(name: &str) -> bool {
     api().inspect_container(name, None).await.is_err()
-}
-
-/// Waits until `condition` holds. The bound is there to end a failing test, not to be met.
-async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
-    for _ in 0..600 {
-        if condition().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("never: {what}");
 }
 
 fn perl(script: &str) -> String {

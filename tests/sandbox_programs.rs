@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
-use support::{context, engines, launch, output, run, shell};
+use support::{context, engines, eventually, launch, output, run, shell};
 use termsmith::model::ShellOutcome::Exited;
 use termsmith::sandbox::{ArchiveError, GetError, Process, ProcessOutcome, PtyEvent, PtySize, SandboxError};
 
@@ -62,11 +62,11 @@ fn programs_end_with_their_session() {
             let leaver = Process { cwd: cwd.clone(), ..sh("sleep 1000 & echo $! >child; echo left") };
             let result = sandbox.spawn(&leaver).await.unwrap();
             assert_eq!(result.stdout, b"left\n", "{name}");
-            assert_eq!(
-                shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome,
-                Exited(1),
-                "{name}"
-            );
+            // Killed is not yet gone: the kernel ends it, and the guest reaps it, in their own time.
+            eventually("the child is gone", async || {
+                shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome == Exited(1)
+            })
+            .await;
             let timeout = Duration::from_millis(300);
             let hanging =
                 Process { timeout, cwd, ..sh("echo partial; setsid sleep 1000 & echo $! >child; wait") };
@@ -76,11 +76,11 @@ fn programs_end_with_their_session() {
                 (ProcessOutcome::TimedOut, &b"partial\n"[..]),
                 "{name}"
             );
-            assert_eq!(
-                shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome,
-                Exited(1),
-                "{name}"
-            );
+            // Killed is not yet gone: the kernel ends it, and the guest reaps it, in their own time.
+            eventually("the child is gone", async || {
+                shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome == Exited(1)
+            })
+            .await;
         }
     });
 }

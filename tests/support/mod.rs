@@ -101,3 +101,14 @@ pub(crate) fn context(files: &[(&str, &str)]) -> FileTree {
 pub(crate) fn image_spec<'a>(digest: &'a str, context: &'a FileTree) -> ImageSpec<'a> {
     ImageSpec { digest, context, timeout: Duration::from_secs(60) }
 }
+
+/// Waits until `condition` holds. The bound is there to end a failing test, not to be met.
+pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    for _ in 0..600 {
+        if condition().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {what}");
+}
