@@ -28,7 +28,7 @@ pub use condition::{Condition, clock_can_move};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{ForeignImages, run_in_place, tests_of};
 pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
-pub use outline::{Outline, Trace, state_of, well_formed};
+pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::act::is_below;
+use crate::model::canonical_json;
 use crate::sandbox::{ChangeKind, EngineError, GetError, Sandbox, SandboxError};
 
 /// Files by absolute path, each with its hash and what it parses as.
@@ -14,6 +15,9 @@ pub type Outline = BTreeMap<String, Trace>;
 pub struct Trace {
     /// BLAKE3 of the content.
     pub hash: String,
+    /// BLAKE3 of what it says, where that is known to be less than its bytes: JSON without blanks, its keys sorted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<String>,
     /// What it parses as.
     pub shape: String,
     /// Bytes.
@@ -33,13 +37,33 @@ const MAX_FILES: usize = 400;
 impl Trace {
     /// Looks at one file.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
+        let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
         Self {
-            hash: blake3::hash(bytes).to_hex().to_string(),
+            hash: hash(bytes),
+            meaning: meaning(path, bytes).map(|text| hash(text.as_bytes())),
             shape: shape(path, bytes),
             size: bytes.len() as u64,
             edited: false,
         }
     }
+}
+
+fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
+    if !path.ends_with(".json") || bytes.len() > MAX_PARSED {
+        return None;
+    }
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    canonical_json(&value).ok()
+}
+
+/// Whether two states say the same in all their files.
+pub fn same_meaning(state: &Outline, other: &Outline) -> bool {
+    let says = |trace: &Trace| trace.meaning.clone().unwrap_or_else(|| trace.hash.clone());
+    state.len() == other.len()
+        && state
+            .iter()
+            .zip(other)
+            .all(|((path, trace), (also, with))| path == also && says(trace) == says(with))
 }
 
 /// What a file parses as: its kind and, for tables, the header. Files that do not parse as what their name says have a
@@ -147,6 +171,26 @@ mod tests {
         check("/a/notes", "x", "text");
         assert_eq!(shape("/a/b", b"\x7fELF\xff"), "elf");
         assert_eq!(shape("/a/b", b"\xff\xfe"), "binary");
+    }
+
+    #[test]
+    fn states_are_the_same_when_they_say_the_same() {
+        let outline =
+            |path: &str, text: &str| Outline::from([(path.to_owned(), Trace::of(path, text.as_bytes()))]);
+        let check = |left: &str, right: &str, expect: bool| {
+            assert_eq!(
+                same_meaning(&outline("/a.json", left), &outline("/a.json", right)),
+                expect,
+                "{left} {right}"
+            );
+        };
+        check("{\"a\": 1, \"b\": [2]}", "{\"b\":[2],\"a\":1}\n", true);
+        check("{\"a\": 1}", "{\"a\": 2}", false);
+        check("[1, 2]", "[2, 1]", false);
+        check("{\"a\": }", "{\"a\":}", false);
+        assert!(!same_meaning(&Outline::new(), &outline("/a.txt", "x")));
+        assert!(same_meaning(&outline("/a.txt", "x"), &outline("/a.txt", "x")));
+        assert!(!same_meaning(&outline("/a.txt", "x"), &outline("/b.txt", "x")));
     }
 
     #[test]
