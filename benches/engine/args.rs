@@ -39,6 +39,8 @@ pub(crate) enum SectionName {
     Launch,
     /// Trials an hour, beside the engine's own start rate and Harbor
     Trials,
+    /// Screening: trials a second, a whole standard gauntlet, oracle and nop beside Harbor
+    Gauntlet,
     /// Sandboxes held at once
     Held,
     /// Peak memory of termsmith itself
@@ -59,6 +61,7 @@ impl fmt::Display for SectionName {
             Self::Latency => "latency",
             Self::Launch => "launch",
             Self::Trials => "trials",
+            Self::Gauntlet => "gauntlet",
             Self::Held => "held",
             Self::Memory => "memory",
         })

@@ -9,6 +9,7 @@ use termsmith::domain::{Domains, plan};
 use termsmith::model::{Draft, FileTree, Limits, Profile, RecipeId, Seed};
 use termsmith::pipeline::{Workshop, file_draft};
 use termsmith::sandbox::{Engine, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox};
+use termsmith::screen::Gear;
 use termsmith::store::{RunDir, Store};
 
 /// The image of everything that needs no task: the base of all task images.
@@ -21,6 +22,9 @@ pub(crate) struct Fixture {
     /// The task's Harbor directory.
     pub(crate) directory: FileTree,
     pub(crate) image: Image,
+    pub(crate) environment_digest: String,
+    /// What is brought against every task.
+    pub(crate) gear: Gear,
 }
 
 impl Fixture {
@@ -47,7 +51,14 @@ impl Fixture {
             timeout: Duration::from_secs(filed.draft.task.limits.build_timeout_sec.into()),
         };
         let image = engine.ensure_image(&spec).await?;
-        Ok(Self { draft: filed.draft, directory: filed.directory, image })
+        let environment_digest = filed.environment_digest;
+        Ok(Self {
+            draft: filed.draft,
+            directory: filed.directory,
+            image,
+            environment_digest,
+            gear: workshop.gear,
+        })
     }
 }
 

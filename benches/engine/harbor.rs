@@ -19,6 +19,24 @@ pub(crate) struct Harbor {
     command: OsString,
 }
 
+/// Who solves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Agent {
+    /// Runs the reference solution.
+    Oracle,
+    /// Does nothing.
+    Nop,
+}
+
+impl Agent {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Oracle => "oracle",
+            Self::Nop => "nop",
+        }
+    }
+}
+
 /// A peer that has built the task's image.
 pub(crate) struct Prepared {
     command: OsString,
@@ -69,7 +87,7 @@ impl Harbor {
         let folder = tempfile::tempdir()?;
         publish_tree(&folder.path().join("scratch"), &folder.path().join("task"), task)?;
         let prepared = Prepared { command: self.command, folder };
-        prepared.job(1, 1).await?;
+        prepared.run_as(Agent::Oracle, 1, 1).await?;
         Ok(prepared)
     }
 }
@@ -77,17 +95,18 @@ impl Harbor {
 impl Prepared {
     /// One job with `n` trials at once.
     pub(crate) async fn run(&self, n: usize) -> anyhow::Result<Job> {
-        self.job(n, n * TRIALS_PER_PLACE).await
+        self.run_as(Agent::Oracle, n, n * TRIALS_PER_PLACE).await
     }
 
-    async fn job(&self, n: usize, trials: usize) -> anyhow::Result<Job> {
+    /// One job of `trials` trials, `n` at once.
+    pub(crate) async fn run_as(&self, agent: Agent, n: usize, trials: usize) -> anyhow::Result<Job> {
         let jobs = tempfile::tempdir_in(self.folder.path())?;
         let log = jobs.path().join("log.txt");
         let out = std::fs::File::create(&log)?;
         let mut command = Command::new(&self.command);
         command.arg("run").arg("-p").arg(self.folder.path().join("task"));
         command
-            .args(["-a", "oracle", "-n", &n.to_string(), "-k", &trials.to_string(), "-o"])
+            .args(["-a", agent.name(), "-n", &n.to_string(), "-k", &trials.to_string(), "-o"])
             .arg(jobs.path());
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let status = command.kill_on_drop(true).status().await;
@@ -96,16 +115,17 @@ impl Prepared {
         ensure!(status.success(), "harbor ended with {status}:\n{}", said());
         let results = results(jobs.path())?;
         ensure!(results.len() == trials, "harbor finished {} of {trials} trials:\n{}", results.len(), said());
-        summary(&results)
+        summary(agent, &results)
     }
 }
 
-fn summary(results: &[TrialResult]) -> anyhow::Result<Job> {
+fn summary(agent: Agent, results: &[TrialResult]) -> anyhow::Result<Job> {
     let mut job = Job { per_hour: 0.0, seconds: Vec::new(), verdict_seconds: Vec::new() };
     let (mut first, mut last) = (f64::INFINITY, f64::NEG_INFINITY);
     for result in results {
-        let passed = result.verifier_result.as_ref().is_some_and(|verifier| verifier.rewards.reward >= 1.0);
-        ensure!(passed, "harbor's oracle trial did not pass");
+        let reward = result.verifier_result.as_ref().map(|verifier| verifier.rewards.reward);
+        let expected = if agent == Agent::Oracle { 1.0 } else { 0.0 };
+        ensure!(reward == Some(expected), "harbor's {} trial ended with {reward:?}", agent.name());
         let (started, finished) = (seconds(&result.started_at)?, seconds(&result.finished_at)?);
         job.seconds.push(finished - started);
         if let Some(verifier) = &result.verifier {

@@ -6,6 +6,7 @@
 mod args;
 mod bare;
 mod fixture;
+mod gauntlet;
 mod harbor;
 mod held;
 mod latency;
@@ -93,6 +94,7 @@ async fn section(name: SectionName, args: &Args, ground: &Ground) -> anyhow::Res
         SectionName::Latency => Box::pin(latency::measure(ground)).await,
         SectionName::Launch => Box::pin(launch::measure(ground)).await,
         SectionName::Trials => Box::pin(trials::measure(ground)).await,
+        SectionName::Gauntlet => Box::pin(gauntlet::measure(ground)).await,
         SectionName::Held => Box::pin(held::measure(ground, args.most)).await,
         SectionName::Memory => Box::pin(memory::measure(ground)).await,
     }

@@ -150,7 +150,7 @@ async fn trial(ground: &Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn pair(ground: &Ground) -> anyhow::Result<()> {
+pub(crate) async fn pair(ground: &Ground) -> anyhow::Result<()> {
     for _ in 0..2 {
         let name = ground.bare.start(ground.fixture.image.reference()).await?;
         ground.bare.remove(&name).await?;

@@ -216,6 +216,7 @@ pub(super) struct AuditArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   termsmith screen out/demo/tasks --rigor full
+  termsmith screen some-folder --rigor full --budget 120
   termsmith screen some-task --only attack:D-02 --only variant
   termsmith screen out/demo/tasks --as-harbor      how the tests hold in Harbor's shared mode
 
@@ -227,6 +228,9 @@ pub(super) struct ScreenArgs {
     /// How much is tried
     #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
     pub(super) rigor: RigorArg,
+    /// Seconds after which no further mutant of a task is begun; the most telling come first [default: all are tried]
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) budget: Option<u64>,
     /// Judge tasks of ours in Harbor's shared mode too, where attacks reach further
     #[arg(long)]
     pub(super) as_harbor: bool,
@@ -358,6 +362,8 @@ pub(super) enum SchemaFormat {
     Recipe,
     /// certificate.json
     Certificate,
+    /// timings.json beside a certificate of `screen`
+    Timings,
     /// What `lint --format json` prints
     Lint,
     /// report/audit.json

@@ -10,6 +10,7 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome {
         SchemaFormat::Domain => crate::domain::domain_schema(),
         SchemaFormat::Recipe => crate::domain::recipe_schema(),
         SchemaFormat::Certificate => schemars::schema_for!(crate::model::Certificate),
+        SchemaFormat::Timings => schemars::schema_for!(crate::model::Timings),
         SchemaFormat::Lint => schemars::schema_for!(crate::lint::LintReport),
         SchemaFormat::Audit => schemars::schema_for!(crate::audit::Audit),
     };

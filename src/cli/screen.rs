@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::args::{ScreenArgs, VerifyCertificateArgs};
@@ -15,11 +16,13 @@ use super::inspect::rows;
 use super::interrupt::Interrupts;
 use super::say;
 use crate::harbor::read_task;
-use crate::model::{Certificate, File, RowKind};
+use crate::model::{Certificate, File, RowKind, Timings};
 use crate::pipeline::{ExamineError, Examined, Fault, Ring, Workshop, examine, task_directories};
-use crate::screen::{Extent, Only};
+use crate::screen::{Extent, Only, Screening};
 use crate::store::{RunDir, Store, publish_file};
 use crate::verify::{EngineOnDemand, Lab};
+
+const MIB: u64 = 1 << 20;
 
 /// `expect.toml` of a corpus: what screening must say of the task beside it.
 #[derive(Debug, Deserialize)]
@@ -46,10 +49,19 @@ enum Wanted {
 
 /// A task's ending, for the lines that people read.
 enum Ended {
-    Certificate(Box<Certificate>),
+    Screened(Box<Screening>),
     Unsupported(String),
     /// The directory is no task that can be read.
     Unreadable(String),
+}
+
+impl Ended {
+    fn certificate(&self) -> Option<&Certificate> {
+        match self {
+            Self::Screened(screening) => Some(&screening.certificate),
+            Self::Unsupported(_) | Self::Unreadable(_) => None,
+        }
+    }
 }
 
 pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
@@ -64,7 +76,8 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let store = Store::new(folder);
     let slots = Semaphore::new(jobs(args.jobs) as usize);
     let engine = EngineOnDemand::default();
-    let extent = Extent::of(args.rigor.into());
+    let budget = args.budget.map(Duration::from_secs);
+    let extent = Extent { budget, ..Extent::of(args.rigor.into()) };
     let ring = if args.as_harbor { Ring::AsHarbor } else { Ring::AsDeclared };
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
@@ -118,7 +131,7 @@ async fn one(
     only: &Only,
 ) -> Result<Ended, Failure> {
     match examine(lab, workshop, dir, ring, extent, only).await {
-        Ok(Examined::Certificate(certificate)) => Ok(Ended::Certificate(certificate)),
+        Ok(Examined::Screened(screening)) => Ok(Ended::Screened(screening)),
         Ok(Examined::Unsupported(why)) => Ok(Ended::Unsupported(why)),
         Err(ExamineError::Read(error)) => Ok(Ended::Unreadable(error.to_string())),
         Err(ExamineError::Fault(fault)) => Err(Failure::from(fault)),
@@ -134,11 +147,12 @@ fn report(
     expected: Option<&Expected>,
 ) -> Result<(), Failure> {
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
-    if let Ended::Certificate(certificate) = ended {
+    if let Ended::Screened(screening) = ended {
+        let certificate = &screening.certificate;
         let folder = args.out.join("certificates").join(&*name);
-        let json = serde_json::to_string_pretty(certificate).map_err(std::io::Error::other)?;
-        publish_file(scratch, &folder.join("certificate.json"), &File::text(json + "\n"))?;
-        publish_file(scratch, &folder.join("certificate.txt"), &File::text(page(certificate)))?;
+        publish_file(scratch, &folder.join("timings.json"), &json_file(&screening.timings)?)?;
+        publish_file(scratch, &folder.join("certificate.txt"), &File::text(page(screening)))?;
+        publish_file(scratch, &folder.join("certificate.json"), &json_file(certificate)?)?;
         if config.format == Format::Json {
             say::json(certificate)?;
             return Ok(());
@@ -147,7 +161,7 @@ fn report(
     if args.summary && expected.is_none() {
         let why = match ended {
             Ended::Unreadable(why) | Ended::Unsupported(why) => why,
-            Ended::Certificate(_) => "nothing is expected of it",
+            Ended::Screened(_) => "nothing is expected of it",
         };
         return Ok(say::line(format!("BAD {name:<44} {why}"))?);
     }
@@ -160,7 +174,7 @@ fn report(
         ))?);
     }
     let text = match ended {
-        Ended::Certificate(certificate) => page(certificate),
+        Ended::Screened(screening) => page(screening),
         Ended::Unsupported(why) => format!("{name}: not screened: {why}\n"),
         Ended::Unreadable(why) => format!("{name}: no task: {why}\n"),
     };
@@ -171,7 +185,7 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
     let count = |test: &dyn Fn(&Ended, Option<&Expected>) -> bool| {
         ended.iter().filter(|(_, end, expected)| test(end, expected.as_ref())).count()
     };
-    let certified = |end: &Ended| matches!(end, Ended::Certificate(certificate) if certificate.certified);
+    let certified = |end: &Ended| end.certificate().is_some_and(|certificate| certificate.certified);
     if args.summary {
         let matching =
             count(&|end, expected| expected.is_some_and(|expected| expected.complaint(end).is_none()));
@@ -198,15 +212,20 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
         say::line(format!(
             "{} tasks: {good} certified, {} rejected, {} not screened",
             ended.len(),
-            count(&|end, _| matches!(end, Ended::Certificate(certificate) if !certificate.certified)),
-            count(&|end, _| !matches!(end, Ended::Certificate(_))),
+            count(&|end, _| end.certificate().is_some_and(|certificate| !certificate.certified)),
+            count(&|end, _| end.certificate().is_none()),
         ))?;
     }
     Ok(if good == ended.len() { Status::Ok } else { Status::Failed })
 }
 
+fn json_file(document: &impl Serialize) -> std::io::Result<File> {
+    Ok(File::text(serde_json::to_string_pretty(document)? + "\n"))
+}
+
 /// A certificate on one page.
-fn page(certificate: &Certificate) -> String {
+fn page(screening: &Screening) -> String {
+    let certificate = &screening.certificate;
     let verdict = if certificate.certified { "certified" } else { "rejected" };
     let mut text =
         format!("{}: {verdict} ({:?}, {:?})\n", certificate.task, certificate.rigor, certificate.judging);
@@ -225,11 +244,25 @@ fn page(certificate: &Certificate) -> String {
         "    flake rate              at most {:.2} (95 %, {} of {} references passed)",
         rates.flake_upper, rates.steady.good, rates.steady.counted
     );
+    if certificate.left_out > 0 {
+        let _ =
+            writeln!(text, "    left out                {} mutants, for want of time", certificate.left_out);
+    }
+    text.push_str(&took(&screening.timings));
     for reason in &certificate.reasons {
         let _ = writeln!(text, "  → {}:{}: {}", reason.kind.name(), reason.name, reason.message);
         let _ = writeln!(text, "    {}: {}", reason.part.place(), reason.ask);
     }
     text
+}
+
+/// What the reference took, beside what a solver may take.
+fn took(timings: &Timings) -> String {
+    let Some((seconds, peak)) = timings.most(RowKind::Reference) else { return String::new() };
+    let memory = peak.map_or_else(String::new, |bytes| {
+        format!("; {} of {} MiB at once", bytes.div_ceil(MIB), timings.memory_mb)
+    });
+    format!("    a reference took        {seconds:.1} of {} s{memory}\n", timings.agent_timeout_sec)
 }
 
 /// Rows as typed: `attack:D-02`, `variant`.
@@ -269,7 +302,7 @@ impl Expected {
     /// What is not as expected.
     fn complaint(&self, ended: &Ended) -> Option<String> {
         let certificate = match ended {
-            Ended::Certificate(certificate) => certificate,
+            Ended::Screened(screening) => &screening.certificate,
             Ended::Unreadable(why)
                 if self.verdict == Wanted::Rejected && self.row.as_deref() == Some("lint") =>
             {
@@ -313,7 +346,7 @@ impl Expected {
 
     /// The attacks that scored as they should.
     fn proven(&self, ended: &Ended) -> Vec<String> {
-        let Ended::Certificate(certificate) = ended else { return Vec::new() };
+        let Some(certificate) = ended.certificate() else { return Vec::new() };
         let scored = certificate.rows.iter().filter(|row| row.kind == RowKind::Attack && !row.ok);
         scored.map(|row| row.name.chars().take("D-00".len()).collect()).collect()
     }

@@ -173,6 +173,9 @@ pub struct Certificate {
     pub rigor: Rigor,
     #[serde(default)]
     pub judging: Judging,
+    /// Trials that a time budget left out; none in a certificate that ran everything that its rigor asks for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u32,
     pub rows: Vec<Row>,
     #[serde(default)]
     pub rates: Rates,
@@ -237,6 +240,10 @@ impl Certificate {
     pub fn screened(&self) -> Screened {
         if self.certified { Screened::Certified } else { Screened::Rejected }
     }
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 fn is_true(value: &bool) -> bool {

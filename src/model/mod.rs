@@ -10,6 +10,7 @@ mod files;
 mod ids;
 mod limits;
 mod task;
+mod timings;
 mod trajectory;
 mod variant;
 mod verdict;
@@ -25,6 +26,7 @@ pub use limits::{Limits, Profile};
 pub use task::{
     Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,
 };
+pub use timings::{RowTiming, Timings};
 pub use trajectory::{Actor, End, Message, Role, Rollout, ShellOutcome, TrajectoryRecord, Turn};
 pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

@@ -6,8 +6,8 @@ use super::error::Fault;
 use super::workshop::Workshop;
 use crate::harbor::{HarborTask, ReadError, read_task};
 use crate::lint::lint_task;
-use crate::model::{Certificate, environment_digest};
-use crate::screen::{Extent, Only, Ours, screen_in_place, screen_ours};
+use crate::model::environment_digest;
+use crate::screen::{Extent, Only, Ours, Screening, screen_in_place, screen_ours};
 use crate::verify::{Filed, Foreign, Lab};
 
 /// Who judges tasks of ours.
@@ -22,7 +22,7 @@ pub enum Ring {
 /// What a directory came to.
 #[derive(Debug)]
 pub enum Examined {
-    Certificate(Box<Certificate>),
+    Screened(Box<Screening>),
     /// Nothing is known of it: this engine cannot try it.
     Unsupported(String),
 }
@@ -47,7 +47,7 @@ pub async fn examine(
 ) -> Result<Examined, ExamineError> {
     let directory = read_task(dir)?;
     let findings = lint_task(&workshop.rules, &directory);
-    let certificate = match ours(&directory, ring) {
+    let screening = match ours(&directory, ring) {
         Some(task) => {
             let base = workshop.kit.base(&task.base).unwrap_or_default();
             let digest = environment_digest(&task.environment, base);
@@ -62,7 +62,7 @@ pub async fn examine(
             Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
         },
     };
-    Ok(Examined::Certificate(Box::new(certificate.map_err(Fault::from)?)))
+    Ok(Examined::Screened(Box::new(screening.map_err(Fault::from)?)))
 }
 
 fn ours(directory: &HarborTask, ring: Ring) -> Option<crate::model::Task> {

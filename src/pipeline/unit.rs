@@ -16,7 +16,7 @@ use crate::model::{
     environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
-use crate::screen::{SCREEN, screen};
+use crate::screen::{SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Filed, Lab};
 
@@ -176,7 +176,7 @@ pub async fn certify(
         Some(certificate) => certificate,
         None => {
             events(Event::Started { task: filed.task.name.to_string() });
-            let certificate = screen(
+            let Screening { certificate, timings } = screen(
                 lab,
                 &workshop.gear,
                 &filed_draft.draft,
@@ -186,6 +186,7 @@ pub async fn certify(
                 rigor,
             )
             .await?;
+            lab.store.observe(&key, &timings)?;
             lab.store.put(SCREEN, &key, &certificate)?;
             certificate
         }

@@ -1,6 +1,6 @@
 //! Where a task's trials take place: in our clean room, or as the task declares.
 
-use crate::model::Judging;
+use crate::model::{Judging, Limits};
 use crate::verify::{
     Act, Condition, Filed, Foreign, ForeignImages, ImageSource, Lab, LabError, Mode, TrialLog, TrialRecord,
 };
@@ -27,6 +27,14 @@ impl Arena<'_> {
             Self::InPlace { task, images } => {
                 Box::pin(lab.trial_in_place(task, images, act, condition, repeat)).await
             }
+        }
+    }
+
+    /// What the task allows a solver.
+    pub(super) fn limits(&self) -> &Limits {
+        match self {
+            Self::CleanRoom(filed) => &filed.task.limits,
+            Self::InPlace { task, .. } => &task.limits,
         }
     }
 

@@ -3,10 +3,15 @@
 use futures_util::future::join_all;
 
 use super::exam::{Exam, Exploit, Only};
-use super::isolate::isolate;
+use super::settle::{Says, settle};
 use super::table::{Table, trial_row};
 use crate::model::{FileTree, Rigor, RowKind};
-use crate::verify::{Act, Condition, Lab, LabError, NamedScript, TrialRecord, knowledge};
+use crate::verify::{
+    Act, Condition, Lab, LabError, NamedScript, SANDBOX_LOST, TrialLog, TrialRecord, knowledge,
+};
+
+/// A trial, and what was seen of it.
+type Tried = (TrialRecord, TrialLog);
 
 /// Tries the attacks: those that do not disturb each other in one trial, the others each in one of its own.
 pub(super) async fn attacks(
@@ -24,28 +29,28 @@ pub(super) async fn attacks(
     let (alone, together): (Vec<&Exploit>, Vec<&Exploit>) = wanted.partition(|attack| attack.alone);
     let knows = &knows;
     let singles = join_all(alone.iter().map(|attack| async move { run(lab, exam, knows, &[*attack]).await }));
-    let shared = run(lab, exam, knows, &together);
-    let (singles, shared) =
-        tokio::join!(singles, async { if together.is_empty() { Ok(None) } else { shared.await.map(Some) } });
+    let try_together = |group| run(lab, exam, knows, group);
+    let (singles, settled) = tokio::join!(singles, settle(&together, &try_together, &says));
     for (attack, record) in alone.iter().zip(singles) {
         push(table, attack, &record?);
     }
-    let Some(shared) = shared? else { return Ok(()) };
-    let scoring = isolate(&together, |group| async move {
-        Ok::<_, LabError>(run(lab, exam, knows, &group).await?.verdict.passed())
-    })
-    .await?;
-    for attack in together {
-        match scoring.iter().find(|group| group.iter().any(|member| member.name == attack.name)) {
-            Some(group) => push(table, attack, &run(lab, exam, knows, group).await?),
-            // No group with it in it scored, or one that did contains a smaller one that does.
-            None if shared.verdict.passed() => {
-                push(table, attack, &run(lab, exam, knows, &[attack]).await?);
-            }
-            None => push(table, attack, &shared),
+    let settled = settled?;
+    for attack in &together {
+        let group = settled.iter().find(|group| group.items.iter().any(|item| item.name == attack.name));
+        if let Some(group) = group {
+            push(table, attack, &group.record);
         }
     }
     Ok(())
+}
+
+/// An attack that breaks its trial is repelled, but the others in that trial have not been tried.
+fn says((record, _): &Tried) -> Says {
+    match &record.verdict {
+        verdict if verdict.passed() => Says::Guilty,
+        verdict if verdict.is_judged() && verdict.cause != SANDBOX_LOST => Says::Clear,
+        _ => Says::Nothing,
+    }
 }
 
 async fn run(
@@ -53,22 +58,24 @@ async fn run(
     exam: &Exam<'_>,
     knows: &FileTree,
     group: &[&Exploit],
-) -> Result<TrialRecord, LabError> {
+) -> Result<Tried, LabError> {
     let scripts: Vec<_> = group
         .iter()
         .map(|attack| NamedScript { name: attack.name.clone(), text: attack.script.clone() })
         .collect();
     let act = Act::Attack { scripts: &scripts, knows };
-    Ok(exam.arena.trial(lab, act, Condition::Ordinary, 0).await?.0)
+    exam.arena.trial(lab, act, Condition::Ordinary, 0).await
 }
 
 /// A verifier that breaks under an attack has not paid for it, and says so: a missing verdict is never a reward.
-fn push(table: &mut Table, attack: &Exploit, record: &TrialRecord) {
-    let verdict = &record.verdict;
+fn push(table: &mut Table, attack: &Exploit, tried: &Tried) {
+    let verdict = &tried.0.verdict;
     let note = if verdict.passed() {
         format!("scores without doing the work ({})", attack.name)
+    } else if says(tried) == Says::Nothing {
+        format!("ends without a verdict, which is never a reward: {}", verdict.cause)
     } else {
         attack.stopped_by.clone()
     };
-    table.push(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note));
+    table.push_timed(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note), &tried.1);
 }

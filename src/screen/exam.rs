@@ -1,5 +1,7 @@
 //! What is screened, with what, and how far.
 
+use std::time::Duration;
+
 use crate::model::{FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::mutate::Mutant;
 
@@ -48,16 +50,18 @@ pub struct Extent {
     pub cuts: usize,
     pub ablations: usize,
     pub mutants: usize,
+    /// No mutant is begun once a task has taken this long. `None`: all are made, so that the same task gets the same rows everywhere.
+    pub budget: Option<Duration>,
 }
 
 impl Extent {
     /// What a level means. At the two lower ones, each trial is one that is likely to tell something new.
     pub fn of(rigor: Rigor) -> Self {
         match rigor {
-            Rigor::Quick => Self { rigor, references: 2, cuts: 4, ablations: 0, mutants: 0 },
-            Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 1, mutants: 3 },
+            Rigor::Quick => Self { rigor, references: 2, cuts: 4, ablations: 0, mutants: 0, budget: None },
+            Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 1, mutants: 3, budget: None },
             // 20 well-formed mutants are wanted, and about every second one leaves no answer or the right one.
-            Rigor::Full => Self { rigor, references: 3, cuts: 4, ablations: 12, mutants: 48 },
+            Rigor::Full => Self { rigor, references: 3, cuts: 4, ablations: 12, mutants: 48, budget: None },
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The twin of mutation: right states in other forms, which a verifier must accept.
 
 use super::exam::{Exam, Only};
-use super::isolate::isolate;
-use super::table::{Table, fails, trial_row, why};
-use crate::model::{Row, RowKind, ShellOutcome, Variant};
-use crate::verify::{Act, Condition, Lab, LabError, NOT_APPLICABLE, NamedScript, TrialRecord};
+use super::settle::{Says, Settled, settle};
+use super::table::{Table, trial_row, why};
+use crate::model::{FileTree, Row, RowKind, ShellOutcome, Variant};
+use crate::verify::{Act, Condition, Lab, LabError, NOT_APPLICABLE, NamedScript, TrialLog, TrialRecord};
 
 /// Tries all variants in one trial; those that it rejects are found by halves.
 pub(super) async fn variants(
@@ -16,50 +16,44 @@ pub(super) async fn variants(
     let Some(solution) = exam.solution else { return Ok(()) };
     let wanted: Vec<&Variant> =
         exam.variants.iter().filter(|variant| only.wants_row(RowKind::Variant, &variant.name)).collect();
-    let run = async |group: &[&Variant]| {
-        let scripts: Vec<_> = group
-            .iter()
-            .map(|variant| NamedScript { name: variant.name.clone(), text: variant.script.clone() })
-            .collect();
-        let act = Act::Vary { solution, scripts: &scripts };
-        exam.arena.trial(lab, act, Condition::Ordinary, 0).await
-    };
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    let (together, _) = run(&wanted).await?;
-    let refused = isolate(&wanted, |group| {
-        let run = &run;
-        async move { Ok::<_, LabError>(!run(&group).await?.0.verdict.passed()) }
-    })
-    .await?;
+    let try_together = |group| run(lab, exam, solution, group);
+    let settled = settle(&wanted, &try_together, &says).await?;
     for variant in wanted {
-        let status = together.ended.iter().find(|(name, _)| *name == variant.name).map(|(_, status)| status);
+        let speaks = settled.iter().find(|group| group.items.iter().any(|item| item.name == variant.name));
+        let Some(Settled { says, record: (record, log), .. }) = speaks else { continue };
+        let status = record.ended.iter().find(|(name, _)| *name == variant.name).map(|(_, status)| status);
         let applied = !matches!(status, None | Some(ShellOutcome::Exited(NOT_APPLICABLE)));
-        let group = refused.iter().find(|group| group.iter().any(|member| member.name == variant.name));
-        let row = match group {
-            Some(group) => {
-                let (record, _) = run(group).await?;
-                let note = format!(
-                    "a right state in another form ({}; {}) does not pass: {}",
-                    variant.title,
-                    variant.legal,
-                    why(&record.verdict)
-                );
-                trial_row(RowKind::Variant, &variant.name, &record.verdict, false, &note)
+        let verdict = &record.verdict;
+        let said = |ok, note: &str| trial_row(RowKind::Variant, &variant.name, verdict, ok, note);
+        let row = match says {
+            Says::Clear if applied => said(true, ""),
+            Says::Clear => Row { counts: false, ..said(true, "nothing here that it could vary") },
+            Says::Guilty | Says::Nothing => {
+                let why = why(verdict);
+                let (title, legal) = (&variant.title, &variant.legal);
+                said(false, &format!("a right state in another form ({title}; {legal}) does not pass: {why}"))
             }
-            None if !applied => {
-                let row = passed_with_others(variant, &together);
-                Row { counts: false, note: "nothing here that it could vary".to_owned(), ..row }
-            }
-            None => passed_with_others(variant, &together),
         };
-        table.push(row);
+        table.push_timed(row, log);
     }
     Ok(())
 }
 
-fn passed_with_others(variant: &Variant, together: &TrialRecord) -> Row {
-    let verdict = &together.verdict;
-    trial_row(RowKind::Variant, &variant.name, verdict, !fails(verdict) || verdict.passed(), "")
+async fn run(
+    lab: &Lab<'_>,
+    exam: &Exam<'_>,
+    solution: &FileTree,
+    group: &[&Variant],
+) -> Result<(TrialRecord, TrialLog), LabError> {
+    let scripts: Vec<_> = group
+        .iter()
+        .map(|variant| NamedScript { name: variant.name.clone(), text: variant.script.clone() })
+        .collect();
+    let act = Act::Vary { solution, scripts: &scripts };
+    exam.arena.trial(lab, act, Condition::Ordinary, 0).await
+}
+
+/// All pass, or one of them is refused; a verifier that breaks has refused it.
+fn says((record, _): &(TrialRecord, TrialLog)) -> Says {
+    if record.verdict.passed() { Says::Clear } else { Says::Guilty }
 }

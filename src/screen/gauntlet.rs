@@ -1,5 +1,7 @@
 //! The whole screening of one task, cheapest rows first.
 
+use std::time::Instant;
+
 use futures_util::future::join_all;
 
 use super::exam::{Exam, Extent, Only, mutant_name};
@@ -8,20 +10,29 @@ use super::rates::rates;
 use super::soundness;
 use super::table::{Expect, Planned, Table, trial_row};
 use super::{battery, forms};
-use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed};
+use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings};
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
 use crate::verify::{Act, Condition, Lab, LabError, Outline, same_meaning, well_formed};
 
 /// Bump when the table changes: certificates of the old table are then made anew.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 2 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 3 };
 
 /// Fewer counted mutants than this give no rate that one could reject a task for, unless there are no more of them.
 const ENOUGH_MUTANTS: u32 = 12;
+/// Mutants between two looks at the clock, where there is a budget.
+const BATCH: usize = 8;
 /// Not even then.
 const FEWEST_MUTANTS: u32 = 3;
 /// A verifier that lets more wrong answers through than one in seven is none.
 const MIN_KILL_RATE: f64 = 0.85;
+
+/// What screening found, and what that took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Screening {
+    pub certificate: Certificate,
+    pub timings: Timings,
+}
 
 /// Makes the rows after lint and build, which `table` already has, and the certificate.
 pub(super) async fn run(
@@ -30,27 +41,39 @@ pub(super) async fn run(
     extent: Extent,
     only: &Only,
     mut table: Table,
-) -> Result<Certificate, LabError> {
+) -> Result<Screening, LabError> {
     // Rows that were asked for by name are made in full.
-    let full = Extent { rigor: extent.rigor, ..Extent::of(Rigor::Full) };
+    let full = Extent { rigor: extent.rigor, budget: extent.budget, ..Extent::of(Rigor::Full) };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
         trials(lab, exam, extent, only, &mut table).await?;
     }
-    Ok(Certificate {
+    let certified = !table.rejected();
+    let limits = exam.arena.limits();
+    let timings = Timings {
+        version: Timings::VERSION,
+        task: exam.name.clone(),
+        task_digest: exam.digest.clone(),
+        agent_timeout_sec: limits.agent_timeout_sec,
+        memory_mb: limits.memory_mb,
+        rows: table.timings,
+    };
+    let certificate = Certificate {
         version: Certificate::VERSION,
         task: exam.name.clone(),
         task_digest: exam.digest.clone(),
         environment_digest: exam.environment_digest.clone(),
         tool: env!("CARGO_PKG_VERSION").to_owned(),
-        certified: !table.rejected(),
+        certified,
         rigor: extent.rigor,
         judging: exam.arena.judging(),
+        left_out: u32::try_from(table.left_out).unwrap_or(u32::MAX),
         rates: rates(&table.rows),
         rows: table.rows,
         checks: table.checks,
         reasons: table.reasons,
-    })
+    };
+    Ok(Screening { certificate, timings })
 }
 
 async fn trials(
@@ -60,8 +83,9 @@ async fn trials(
     only: &Only,
     table: &mut Table,
 ) -> Result<(), LabError> {
+    let started = Instant::now();
     let (record, untouched) = exam.arena.trial(lab, Act::Nothing, Condition::Ordinary, 0).await?;
-    table.untouched(&record.verdict);
+    table.untouched(&record.verdict, &untouched);
     if table.rejected() {
         return Ok(());
     }
@@ -71,7 +95,7 @@ async fn trials(
     };
     let planned = soundness::reference(solution, 1);
     let (record, reference) = exam.arena.trial(lab, planned.act, planned.condition, planned.repeat).await?;
-    table.trial(&planned, &record.verdict, false);
+    table.trial(&planned, &record.verdict, &reference, false);
     if table.rejected() {
         return Ok(());
     }
@@ -101,7 +125,7 @@ async fn trials(
     let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (row, (record, log)) in planned.iter().zip(ended) {
         let equal = log.state.is_some() && log.state == reference.state;
-        table.trial(row, &record.verdict, equal);
+        table.trial(row, &record.verdict, &log, equal);
     }
     if only.wants(RowKind::Inputs) && extent.rigor != Rigor::Quick {
         soundness::inputs(exam, &reference.outline, &untouched.outline, table);
@@ -113,15 +137,18 @@ async fn trials(
         return Ok(());
     }
     forms::variants(lab, exam, only, table).await?;
+    // Before the mutants: a budget may cut those short, and never these.
+    battery::attacks(lab, exam, extent.rigor, only, table).await?;
     if only.wants(RowKind::Mutant) {
         let states = States {
             reference: &reference.outline,
             reference_state: reference.state.as_deref(),
             untouched: &untouched.outline,
         };
-        mutation(lab, exam, solution, extent, &states, table).await?;
+        let deadline = extent.budget.map(|budget| started + budget);
+        mutation(lab, exam, solution, extent.mutants, deadline, &states, table).await?;
     }
-    battery::attacks(lab, exam, extent.rigor, only, table).await
+    Ok(())
 }
 
 /// Cuts and ablations with their files and what a rejection says of them.
@@ -161,16 +188,25 @@ async fn mutation(
     lab: &Lab<'_>,
     exam: &Exam<'_>,
     solution: &FileTree,
-    extent: Extent,
+    most: usize,
+    deadline: Option<Instant>,
     states: &States<'_>,
     table: &mut Table,
 ) -> Result<(), LabError> {
     let all = mutants(solution);
-    let enough = if all.len() <= extent.mutants { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
-    let chosen: Vec<Mutant> = sample(all, extent.mutants, Seed(0));
-    let trials =
-        chosen.iter().map(|mutant| exam.arena.trial(lab, Act::Solve(&mutant.files), Condition::Ordinary, 0));
-    let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let enough = if all.len() <= most { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
+    let chosen: Vec<Mutant> = sample(all, most, Seed(0));
+    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let mut ended = Vec::new();
+    for batch in chosen.chunks(if deadline.is_some() { BATCH } else { chosen.len().max(1) }) {
+        if late() {
+            break;
+        }
+        let act = |mutant| exam.arena.trial(lab, mutant, Condition::Ordinary, 0);
+        let trials = batch.iter().map(|mutant| act(Act::Solve(&mutant.files)));
+        ended.extend(join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?);
+    }
+    table.left_out += chosen.len() - ended.len();
     for (mutant, (record, log)) in chosen.iter().zip(ended) {
         let verdict = &record.verdict;
         let equal =
@@ -183,7 +219,7 @@ async fn mutation(
             _ => (true, ""),
         };
         let row = trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
-        table.push(Row { counts, ..row });
+        table.push_timed(Row { counts, ..row }, &log);
     }
     let killed = rates(&table.rows).killed;
     if let Some(rate) = killed.rate().filter(|rate| killed.counted >= enough && *rate < MIN_KILL_RATE) {

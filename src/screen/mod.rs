@@ -10,20 +10,20 @@ mod battery;
 mod exam;
 mod forms;
 mod gauntlet;
-mod isolate;
 mod leak;
 mod rates;
 mod repair;
+mod settle;
 mod soundness;
 mod table;
 
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
-use crate::model::{Certificate, Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
+use crate::model::{Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::verify::{Filed, Foreign, ForeignImages, Lab, LabError};
 
 pub use exam::{Exploit, Extent, Only};
-pub use gauntlet::SCREEN;
+pub use gauntlet::{SCREEN, Screening};
 
 use arena::Arena;
 use exam::Exam;
@@ -53,7 +53,7 @@ pub async fn screen(
     directory: &FileTree,
     findings: &[Finding],
     rigor: Rigor,
-) -> Result<Certificate, LabError> {
+) -> Result<Screening, LabError> {
     let ours = Ours { draft: Some(draft), filed, digest: crate::model::task_digest(directory) };
     screen_ours(lab, gear, &ours, findings, Extent::of(rigor), &Only::All).await
 }
@@ -75,7 +75,7 @@ pub async fn screen_ours(
     findings: &[Finding],
     extent: Extent,
     only: &Only,
-) -> Result<Certificate, LabError> {
+) -> Result<Screening, LabError> {
     let task = ours.filed.task;
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
@@ -112,7 +112,7 @@ pub async fn screen_in_place(
     findings: &[Finding],
     extent: Extent,
     only: &Only,
-) -> Result<Certificate, LabError> {
+) -> Result<Screening, LabError> {
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
     let tests = crate::verify::tests_of(task);

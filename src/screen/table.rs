@@ -1,7 +1,7 @@
 //! The rows of a certificate, and what each says when it is not as it must be.
 
-use crate::model::{Check, CheckClass, Outcome, RejectReason, Row, RowKind, Verdict};
-use crate::verify::{Act, Condition};
+use crate::model::{Check, CheckClass, Outcome, RejectReason, Row, RowKind, RowTiming, Verdict};
+use crate::verify::{Act, Condition, TrialLog};
 
 use super::repair::repair;
 
@@ -33,6 +33,9 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     pub(super) checks: Vec<Check>,
     pub(super) reasons: Vec<RejectReason>,
+    pub(super) timings: Vec<RowTiming>,
+    /// Trials that were not made for want of time.
+    pub(super) left_out: usize,
 }
 
 impl Table {
@@ -59,8 +62,20 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Adds what a trial says, and what it took.
+    pub(super) fn push_timed(&mut self, row: Row, log: &TrialLog) {
+        self.timings.push(RowTiming {
+            kind: row.kind,
+            name: row.name.clone(),
+            seconds: log.seconds,
+            act_seconds: log.used.seconds,
+            peak_memory: log.used.peak_memory,
+        });
+        self.push(row);
+    }
+
     /// The trial in which nothing was done; it classes the checks.
-    pub(super) fn untouched(&mut self, verdict: &Verdict) {
+    pub(super) fn untouched(&mut self, verdict: &Verdict, log: &TrialLog) {
         let classed = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
         let checks = verdict.checks.iter();
         self.checks = checks
@@ -71,16 +86,16 @@ impl Table {
             Outcome::Pass => "every check passes although nothing was done".to_owned(),
             _ => format!("no verdict on the untouched environment: {}", verdict.cause),
         };
-        self.push(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note));
+        self.push_timed(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note), log);
     }
 
     /// A planned trial that has ended. `equal` says that it left the reference's final state.
-    pub(super) fn trial(&mut self, planned: &Planned<'_>, verdict: &Verdict, equal: bool) {
+    pub(super) fn trial(&mut self, planned: &Planned<'_>, verdict: &Verdict, log: &TrialLog, equal: bool) {
         let unless_equal = planned.expect == Expect::FailUnlessEqual;
         if unless_equal && equal {
             let note = "leaves the reference's final state".to_owned();
             let row = trial_row(planned.kind, &planned.name, verdict, true, &note);
-            self.push(Row { counts: false, ..row });
+            self.push_timed(Row { counts: false, ..row }, log);
             return;
         }
         let (ok, note) = match planned.expect {
@@ -94,7 +109,7 @@ impl Table {
                 (false, format!("no verdict on {}: {}", planned.about, verdict.cause))
             }
         };
-        self.push(trial_row(planned.kind, &planned.name, verdict, ok, &note));
+        self.push_timed(trial_row(planned.kind, &planned.name, verdict, ok, &note), log);
     }
 }
 

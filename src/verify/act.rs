@@ -1,8 +1,9 @@
 //! What is done to a fresh container, by a script instead of an agent.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::{FileTree, ShellOutcome, task_digest};
@@ -16,6 +17,11 @@ const BRIEF_DIR: &str = "/run/brief";
 const MAX_LOG: usize = 16 << 10;
 /// An attack or a variant does no work, so one that takes longer hangs.
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(60);
+/// The memory high-water mark in control groups of version 2 and 1 (kernel documentation, `cgroup-v2.rst` and `memory.rst`).
+const PEAK_MEMORY: [&str; 2] =
+    ["/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"];
+/// Digits of a 64-bit number and a line's end.
+const MAX_NUMBER: u64 = 32;
 /// Exit status by which a variant says that there is nothing here that it could vary.
 pub const NOT_APPLICABLE: i32 = 3;
 
@@ -71,21 +77,57 @@ pub(super) struct Stage<'a> {
 }
 
 /// How it ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Acted {
     /// `None` when nothing was done.
     pub(super) exit: Option<ShellOutcome>,
     /// How each of several scripts ended, by name.
     pub(super) ended: Vec<(String, ShellOutcome)>,
     pub(super) output: String,
+    pub(super) used: Used,
 }
 
-/// Does it. The files that an act brings stay where they are, as an agent's would.
+/// What an act took, so that a task's limits can be set from evidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Used {
+    pub seconds: f64,
+    /// The most memory that its container held at once, in bytes, page cache included; `None` where the kernel keeps no mark.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
+}
+
+impl Used {
+    /// Both, one after the other in the same container.
+    pub(super) fn and(self, later: Self) -> Self {
+        Self { seconds: self.seconds + later.seconds, peak_memory: self.peak_memory.max(later.peak_memory) }
+    }
+}
+
+/// Does it, and says what it took. The files that an act brings stay where they are, as an agent's would.
 pub(super) async fn perform(
     act: Act<'_>,
     sandbox: &Sandbox,
     stage: &Stage<'_>,
 ) -> Result<Acted, SandboxError> {
+    let started = Instant::now();
+    let mut acted = enact(act, sandbox, stage).await?;
+    acted.used = Used { seconds: started.elapsed().as_secs_f64(), peak_memory: peak_memory(sandbox).await };
+    Ok(acted)
+}
+
+/// The kernel's high-water mark of the container's memory.
+async fn peak_memory(sandbox: &Sandbox) -> Option<u64> {
+    for file in PEAK_MEMORY {
+        if let Ok(bytes) = sandbox.get(file, MAX_NUMBER).await {
+            return String::from_utf8(bytes).ok()?.trim().parse().ok();
+        }
+    }
+    None
+}
+
+/// Does it.
+async fn enact(act: Act<'_>, sandbox: &Sandbox, stage: &Stage<'_>) -> Result<Acted, SandboxError> {
     match act {
         Act::Nothing => Ok(Acted::default()),
         Act::Solve(files) => solve(files, sandbox, stage).await,
@@ -93,7 +135,7 @@ pub(super) async fn perform(
             let solved = solve(solution, sandbox, stage).await?;
             let varied = vary(scripts, sandbox, stage).await?;
             let output = format!("{}{}", solved.output, varied.output);
-            Ok(Acted { exit: solved.exit, ended: varied.ended, output })
+            Ok(Acted { exit: solved.exit, output, ..varied })
         }
         Act::Attack { scripts, knows } => attack(scripts, knows, sandbox, stage).await,
     }
@@ -166,7 +208,7 @@ pub(super) fn is_below(folder: &str, path: &str) -> bool {
 async fn shell(command: &str, timeout: Duration, sandbox: &Sandbox) -> Result<Acted, SandboxError> {
     let done = sandbox.shell(command, &ExecLimit { timeout, keep: MAX_LOG }).await?;
     let output = String::from_utf8_lossy(&done.output).into_owned();
-    Ok(Acted { exit: Some(done.outcome), ended: Vec::new(), output })
+    Ok(Acted { exit: Some(done.outcome), output, ..Acted::default() })
 }
 
 fn assignments(env: &[(String, String)]) -> String {

@@ -74,6 +74,7 @@ pub async fn run_in_place(
         };
         exit = acted.exit;
         ended.extend(acted.ended);
+        log.used = log.used.and(acted.used);
         log.output.push_str(&acted.output);
         log.outline = changed(&sandbox).await?;
         log.state = Some(state_of(&log.outline));

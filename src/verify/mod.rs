@@ -23,7 +23,7 @@ mod room;
 mod subject;
 mod trial;
 
-pub use act::{Act, NOT_APPLICABLE, NamedScript};
+pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
 pub use condition::{Condition, clock_can_move};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{ForeignImages, run_in_place, tests_of};

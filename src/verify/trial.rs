@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::act::{Act, Stage, perform};
+use super::act::{Act, Stage, Used, perform};
 use super::condition::Condition;
 use super::outline::Outline;
 use super::room::{VerifierLog, judge_under};
@@ -35,6 +35,9 @@ pub struct TrialLog {
     #[serde(default, skip_serializing_if = "Outline::is_empty")]
     pub outline: Outline,
     pub verifier: VerifierLog,
+    /// What the act alone took.
+    #[serde(default)]
+    pub used: Used,
     pub seconds: f64,
     pub engine: String,
 }
@@ -70,6 +73,7 @@ pub async fn run_trial(
     let (exit, ended) = match acted {
         Ok(acted) => {
             log.output = acted.output;
+            log.used = acted.used;
             (acted.exit, acted.ended)
         }
         Err(SandboxError::Engine(error)) => {

@@ -1,0 +1,134 @@
+//! Screening: how many trials a second, how long a whole standard gauntlet takes, and its simplest two rows beside Harbor.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use termsmith::model::{Rigor, Verdict};
+use termsmith::screen::screen;
+use termsmith::store::{RunDir, Store};
+use termsmith::verify::{Act, Condition, EngineOnDemand, Filed, Lab, run_trial};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::Ground;
+use crate::harbor::{Agent, Harbor};
+use crate::report::{Line, Section, Unit, Who};
+use crate::sample::Sample;
+
+/// Trials at once, as Harbor's default is.
+const PLACES: usize = 4;
+/// About as many as a full gauntlet of one task makes.
+const TRIALS: usize = 60;
+/// Oracle and nop trials of each side, of each kind.
+const EACH: usize = 8;
+const ROUNDS: usize = 3;
+/// Seconds that a standard gauntlet of a trivial task should take on two processors.
+const STANDARD: f64 = 25.0;
+
+pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+    let task = &ground.fixture.draft.task;
+    let mut section = Section::new("gauntlet", format!("screening of `{}`", task.name));
+    let (mut trials, mut pairs, mut screens) = (Sample::default(), Sample::default(), Sample::default());
+    for _ in 0..ROUNDS {
+        trials.push(per_hour(TRIALS, || trial(ground, Agent::Oracle), || ground.engine.close()).await?);
+        pairs.push(per_hour(TRIALS, || crate::trials::pair(ground), async || {}).await?);
+        screens.push(standard(ground).await? * 1e3);
+    }
+    let ours = Line::new(
+        Who::Termsmith,
+        format!("{TRIALS} trials of the reference, {PLACES} at once"),
+        Unit::PerHour,
+        &trials,
+    );
+    let engine = Line::new(
+        Who::Engine,
+        format!("{TRIALS} pairs of create, start, remove, {PLACES} at once"),
+        Unit::PerHour,
+        &pairs,
+    )
+    .multiple(&ours);
+    section.groups.push(vec![ours, engine]);
+    let screened = Line::new(Who::Termsmith, "a whole standard gauntlet", Unit::Milliseconds, &screens);
+    section.groups.push(vec![screened.aim("≤ 25 s", |median| median <= STANDARD * 1e3)]);
+    match Harbor::from_env() {
+        Some(harbor) => section.groups.push(beside(ground, harbor).await?),
+        None => section.notes.push("harbor was not measured: PEER_HARBOR names no command".to_owned()),
+    }
+    section.notes.push(format!(
+        "n is rounds, in turns; {:.1} trials/s of ours; a gauntlet begins with the image built and nothing remembered",
+        trials.p50() / 3600.0
+    ));
+    Ok(section)
+}
+
+/// The same oracle and nop trials on both sides, each in fresh containers.
+async fn beside(ground: &Ground, harbor: Harbor) -> anyhow::Result<Vec<Line>> {
+    let harbor = harbor.prepare(&ground.fixture.directory).await?;
+    let (mut ours, mut theirs) = (Sample::default(), Sample::default());
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        for agent in [Agent::Oracle, Agent::Nop] {
+            per_hour(EACH, || trial(ground, agent), || ground.engine.close()).await?;
+        }
+        ours.push(rate(2 * EACH, started));
+        let mut hours = 0.0;
+        for agent in [Agent::Oracle, Agent::Nop] {
+            hours += EACH as f64 / harbor.run_as(agent, PLACES, EACH).await?.per_hour;
+        }
+        theirs.push(2.0 * EACH as f64 / hours);
+    }
+    let what = format!("{EACH} oracle and {EACH} nop trials, {PLACES} at once");
+    let ours = Line::new(Who::Termsmith, what.clone(), Unit::PerHour, &ours);
+    let theirs = Line::new(Who::Harbor, what, Unit::PerHour, &theirs).multiple(&ours);
+    Ok(vec![ours, theirs.aim("≥ 8 ×", |ratio| ratio >= 8.0)])
+}
+
+/// Does `work` `count` times, some at once, then `finish`; how often an hour.
+async fn per_hour<W, F>(count: usize, work: impl Fn() -> W, finish: impl FnOnce() -> F) -> anyhow::Result<f64>
+where
+    W: Future<Output = anyhow::Result<()>>,
+    F: Future<Output = ()>,
+{
+    let started = Instant::now();
+    stream::iter(0..count).map(|_| work()).buffer_unordered(PLACES).try_collect::<Vec<()>>().await?;
+    finish().await;
+    Ok(rate(count, started))
+}
+
+fn rate(count: usize, started: Instant) -> f64 {
+    count as f64 * 3600.0 / started.elapsed().as_secs_f64()
+}
+
+async fn trial(ground: &Ground, agent: Agent) -> anyhow::Result<()> {
+    let task = &ground.fixture.draft.task;
+    let act = match agent {
+        Agent::Oracle => Act::Solve(&task.solution),
+        Agent::Nop => Act::Nothing,
+    };
+    let trial = run_trial(&ground.engine, &ground.fixture.image, task, act, Condition::Ordinary).await?;
+    let as_it_must = |verdict: &Verdict| verdict.passed() == (agent == Agent::Oracle);
+    ensure!(as_it_must(&trial.verdict), "{agent:?} of `{}` ended with {:?}", task.name, trial.verdict);
+    Ok(())
+}
+
+/// Seconds of one standard gauntlet, in a store that remembers nothing.
+async fn standard(ground: &Ground) -> anyhow::Result<f64> {
+    let scratch = tempfile::tempdir()?;
+    let store = Store::new(RunDir::open(scratch.path())?);
+    let (engine, slots, drain) =
+        (EngineOnDemand::default(), Semaphore::new(PLACES), CancellationToken::new());
+    let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &drain };
+    let fixture = &ground.fixture;
+    let filed = Filed::new(&fixture.draft.task, fixture.environment_digest.clone())?;
+    let started = Instant::now();
+    let (gear, findings) = (&fixture.gear, &[]);
+    let screening =
+        screen(&lab, gear, &fixture.draft, &filed, &fixture.directory, findings, Rigor::Standard).await?;
+    if let Some(engine) = engine.connected() {
+        engine.close().await;
+    }
+    let certificate = screening.certificate;
+    ensure!(certificate.certified, "`{}` is rejected: {:?}", certificate.task, certificate.reasons);
+    Ok(started.elapsed().as_secs_f64())
+}

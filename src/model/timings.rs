@@ -1,0 +1,51 @@
+//! What screening took.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::RowKind;
+
+/// `timings.json`: what the trials behind a certificate took, so that limits can be set from evidence. It is no part of the
+/// certificate: two machines that agree on every verdict agree on no time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timings {
+    /// Version of this format.
+    pub version: u32,
+    pub task: String,
+    pub task_digest: String,
+    /// Seconds that a solver of this task gets.
+    pub agent_timeout_sec: u32,
+    /// Memory that a solver of this task gets, in MiB.
+    pub memory_mb: u32,
+    /// In the order of the certificate's rows; rows that share a trial repeat its figures.
+    pub rows: Vec<RowTiming>,
+}
+
+/// What one row's trial took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RowTiming {
+    pub kind: RowKind,
+    pub name: String,
+    /// From the first container's start to the verdict.
+    pub seconds: f64,
+    /// What the solution, the mutant or the attack itself ran.
+    pub act_seconds: f64,
+    /// The most memory that the solver's container held at once, in bytes, page cache included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
+}
+
+impl Timings {
+    /// The version that this build writes.
+    pub const VERSION: u32 = 1;
+
+    /// Longest act, in seconds, and largest peak, in bytes, of rows of one kind.
+    pub fn most(&self, kind: RowKind) -> Option<(f64, Option<u64>)> {
+        let of_kind = self.rows.iter().filter(|row| row.kind == kind);
+        of_kind
+            .map(|row| (row.act_seconds, row.peak_memory))
+            .reduce(|one, two| (one.0.max(two.0), one.1.max(two.1)))
+    }
+}
