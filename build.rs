@@ -27,8 +27,9 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
         let place = Path::new(&root).join(folder);
         for found in walk::walk(&place, &bounds)? {
             let path = format!("{folder}/{}", found.path);
-            let file = Path::new(&root).join(&path);
-            writeln!(table, "    ({path:?}, include_bytes!({file:?}), {}),", found.executable)?;
+            // Named by the variable, not by its value: a target folder may be shared with another checkout, which is gone later.
+            let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/{path}"));
+            writeln!(table, "    ({path:?}, include_bytes!({file}), {}),", found.executable)?;
         }
     }
     table.push_str("]\n");
