@@ -6,6 +6,7 @@
 mod common;
 
 use common::Bench;
+use termsmith::model::{Certificate, RowKind, Timings};
 
 /// Tasks of the corpus that take part; the others differ in what is planted, not in the path through the code.
 const SAMPLE: [&str; 12] = [
@@ -39,9 +40,35 @@ fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
         screened.out,
         screened.err
     );
+    let timings = std::fs::read_to_string(out.join("certificates/sound-user/timings.json")).unwrap();
+    let timings: Timings = serde_json::from_str(&timings).unwrap();
+    let (seconds, peak) = timings.most(RowKind::Reference).unwrap();
+    assert!(seconds > 0.0 && seconds < f64::from(timings.agent_timeout_sec), "{timings:?}");
+    // A shell and what it starts hold more than 100 KiB, and less than all.
+    let limit = u64::from(timings.memory_mb) << 20;
+    assert!(peak.is_none_or(|peak| (100 << 10..limit).contains(&peak)), "{timings:?}");
     // Done once, it is remembered.
     let again = bench.run(&args);
     assert_eq!(again.out.lines().last(), Some(last.as_str()));
+}
+
+#[test]
+fn a_spent_budget_leaves_mutants_out_and_says_how_many() {
+    let bench = Bench::new();
+    let task = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet/sound-makefile");
+    let left_out = |name: &str, budget: &[&str]| {
+        let out = bench.path(name);
+        let mut args = vec!["--json", "screen", "--only", "mutant", "--out", out.to_str().unwrap()];
+        args.extend(budget);
+        args.push(task);
+        let certificate: Certificate = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+        let tried = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant).count();
+        (tried, certificate.left_out as usize)
+    };
+    let (all, none) = left_out("all", &[]);
+    assert_eq!(none, 0);
+    assert!(all > 0);
+    assert_eq!(left_out("spent", &["--budget", "0"]), (0, all));
 }
 
 #[test]

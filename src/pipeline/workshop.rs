@@ -10,7 +10,7 @@ use crate::lint::attack::{Attack, AttackError, Kind, attacks};
 use crate::lint::{LintError, Rules};
 use crate::model::{DomainId, RecipeId};
 use crate::mutate::{VariantError, variants};
-use crate::screen::{Exploit, Gear};
+use crate::screen::{Exploit, Gear, Watch, WatchPlace};
 
 /// Loaded and checked assets.
 #[derive(Debug)]
@@ -45,13 +45,15 @@ impl Workshop {
     pub fn load(assets: &Assets) -> Result<Self, WorkshopError> {
         let domains = load_domains(assets)?;
         let recipes = recipes(assets, &domains)?;
+        let known = attacks(assets)?;
         Ok(Self {
             domains,
             recipes,
             kit: Kit::load(assets)?,
             rules: Rules::load(assets)?,
             gear: Gear {
-                attacks: attacks(assets)?.into_iter().filter_map(exploit).collect(),
+                attacks: known.iter().filter_map(exploit).collect(),
+                watches: known.iter().filter_map(watch).collect(),
                 variants: variants(assets)?,
             },
             prompts: Prompts::load(assets)?,
@@ -59,16 +61,27 @@ impl Workshop {
     }
 }
 
-/// The attacks that are executed; the others are patterns, which linting looks for.
-fn exploit(attack: Attack) -> Option<Exploit> {
-    match attack.kind {
+/// The attacks that are executed.
+fn exploit(attack: &Attack) -> Option<Exploit> {
+    match &attack.kind {
         Kind::Execute { script, alone } => Some(Exploit {
-            id: attack.id,
-            name: attack.name,
-            script,
-            alone,
-            stopped_by: attack.stopped_by.unwrap_or_default(),
+            id: attack.id.clone(),
+            name: attack.name.clone(),
+            script: script.clone(),
+            alone: *alone,
+            plants: attack.plants.clone().unwrap_or_default(),
+            stopped_by: attack.stopped_by.clone().unwrap_or_default(),
         }),
         Kind::Scan(_) | Kind::Trace(_) => None,
     }
+}
+
+/// The others, which are patterns.
+fn watch(attack: &Attack) -> Option<Watch> {
+    let place = match attack.kind {
+        Kind::Execute { .. } => return None,
+        Kind::Scan(_) => WatchPlace::Task,
+        Kind::Trace(_) => WatchPlace::Trajectory,
+    };
+    Some(Watch { name: attack.name.clone(), place })
 }

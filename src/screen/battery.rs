@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 
-use super::exam::{Exam, Exploit, Only};
+use super::exam::{Exam, Exploit, Only, WatchPlace};
 use super::settle::{Says, settle};
 use super::table::{Table, trial_row};
 use crate::model::{FileTree, Rigor, RowKind};
@@ -41,7 +41,23 @@ pub(super) async fn attacks(
             push(table, attack, &group.record);
         }
     }
+    watched(exam, only, table);
     Ok(())
+}
+
+/// Rows of the attacks that are patterns. They count for no rate: nothing was tried.
+fn watched(exam: &Exam<'_>, only: &Only, table: &mut Table) {
+    for watch in exam.watches.iter().filter(|watch| only.wants_row(RowKind::Attack, &watch.name)) {
+        let found = exam.findings.iter().find(|finding| finding.rule == watch.name);
+        let note = match (watch.place, found) {
+            (WatchPlace::Trajectory, _) => "no trial: looked for in the commands of trajectories".to_owned(),
+            (WatchPlace::Task, None) => "no trial: the task's files show nothing of it".to_owned(),
+            (WatchPlace::Task, Some(finding)) => {
+                format!("no trial: invited by {}: {}", finding.place(), finding.message)
+            }
+        };
+        table.skipped(RowKind::Attack, &watch.name, &note);
+    }
 }
 
 /// An attack that breaks its trial is repelled, but the others in that trial have not been tried.
@@ -75,7 +91,7 @@ fn push(table: &mut Table, attack: &Exploit, tried: &Tried) {
     } else if says(tried) == Says::Nothing {
         format!("ends without a verdict, which is never a reward: {}", verdict.cause)
     } else {
-        attack.stopped_by.clone()
+        format!("planted {}; stopped: {}", attack.plants, attack.stopped_by)
     };
     table.push_timed(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note), &tried.1);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::lint::Finding;
 use crate::model::{FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::mutate::Mutant;
 
@@ -22,6 +23,9 @@ pub(super) struct Exam<'a> {
     /// Other forms of a right state that must be accepted.
     pub variants: Vec<Variant>,
     pub attacks: &'a [Exploit],
+    pub watches: &'a [Watch],
+    /// What static rules found, the patterns of attacks among it.
+    pub findings: &'a [Finding],
     pub instruction: &'a str,
     pub tests: &'a FileTree,
 }
@@ -36,8 +40,27 @@ pub struct Exploit {
     pub script: String,
     /// It would disturb others in its trial.
     pub alone: bool,
+    /// What it puts where.
+    pub plants: String,
     /// Which property of the clean room stops it.
     pub stopped_by: String,
+}
+
+/// An attack that is no trial: patterns are looked for instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// The rule that finds it, if it shows in a task's files.
+    pub name: String,
+    pub place: WatchPlace,
+}
+
+/// Where an attack's patterns show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchPlace {
+    /// In the files of a task that invites it.
+    Task,
+    /// In the commands of who tries it.
+    Trajectory,
 }
 
 /// How far a screening goes.

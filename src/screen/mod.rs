@@ -22,7 +22,7 @@ use crate::lint::{Finding, Severity};
 use crate::model::{Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::verify::{Filed, Foreign, ForeignImages, Lab, LabError};
 
-pub use exam::{Exploit, Extent, Only};
+pub use exam::{Exploit, Extent, Only, Watch, WatchPlace};
 pub use gauntlet::{SCREEN, Screening};
 
 use arena::Arena;
@@ -33,6 +33,7 @@ use table::Table;
 #[derive(Clone, Debug, Default)]
 pub struct Gear {
     pub attacks: Vec<Exploit>,
+    pub watches: Vec<Watch>,
     pub variants: Vec<Variant>,
 }
 
@@ -96,6 +97,8 @@ pub async fn screen_ours(
         wrong: ours.draft.map_or(none, |draft| &draft.wrong),
         variants: ours.draft.map_or_else(|| unconditional(gear), |draft| draft.variants.clone()),
         attacks: &gear.attacks,
+        watches: &gear.watches,
+        findings,
         instruction: &task.instruction,
         tests: &task.tests,
     };
@@ -130,6 +133,8 @@ pub async fn screen_in_place(
         wrong: &[],
         variants: unconditional(gear),
         attacks: &gear.attacks,
+        watches: &gear.watches,
+        findings,
         instruction: directory.instruction().unwrap_or_default(),
         tests: &tests,
     };

@@ -1,7 +1,8 @@
 //! Many small things in one trial, and halves of them where that trial does not tell them apart.
 
 use std::future::Future;
-use std::pin::Pin;
+
+use futures_util::future::BoxFuture;
 
 /// What a trial of several things says of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) fn settle<'a, T, R, E, F>(
     items: &'a [T],
     run: &'a (impl Fn(&'a [T]) -> F + Sync),
     says: &'a (impl Fn(&R) -> Says + Sync),
-) -> Pin<Box<dyn Future<Output = Result<Vec<Settled<T, R>>, E>> + Send + 'a>>
+) -> BoxFuture<'a, Result<Vec<Settled<T, R>>, E>>
 where
     T: Copy + Send + Sync,
     R: Send + 'a,
