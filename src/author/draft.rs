@@ -126,6 +126,7 @@ pub fn draft(
     };
     let tests = tests(kit, &renderer, &environment, &contexts.full, &canary, subject.workdir())?;
     let checks = check_ids(tests.text("test_outputs.py").unwrap_or_default());
+    let weights = weights(recipe, &checks)?;
     let mut wrong = Vec::new();
     for declared in &decl.wrong {
         let path = format!("wrong/{}.sh", declared.name);
@@ -150,6 +151,7 @@ pub fn draft(
         solution,
         tests,
         checks,
+        weights,
         limits: decl.limits.over(limits),
         profile: decl.profile,
         subject,
@@ -293,6 +295,19 @@ fn solution_files(renderer: &Renderer<'_>, folder: &str, context: &Value) -> Res
 }
 
 /// The names of the top-level `test_…` functions, in file order.
+fn weights(recipe: &Recipe, checks: &[CheckId]) -> Result<BTreeMap<CheckId, f64>, AuthorError> {
+    let weights = recipe.decl.weights.iter();
+    let weights: BTreeMap<_, _> = weights.map(|(name, weight)| (CheckId(name.clone()), *weight)).collect();
+    match weights.keys().find(|name| !checks.contains(name)) {
+        None => Ok(weights),
+        Some(name) => Err(AuthorError::Malformed {
+            recipe: recipe.id.clone(),
+            file: "recipe.toml".to_owned(),
+            message: format!("`weights` names `{name}`, which is no function of `test_outputs.py`"),
+        }),
+    }
+}
+
 fn check_ids(source: &str) -> Vec<CheckId> {
     static TEST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^def (test_\w+)\(").ok());
     let Some(pattern) = TEST.as_ref() else { return Vec::new() };

@@ -55,6 +55,9 @@ pub struct RecipeDecl {
     pub params: BTreeMap<String, Param>,
     /// Solutions that look right and miss a requirement.
     pub wrong: Vec<WrongDecl>,
+    /// What checks count for in step scores, by the test function's name; 1 for those that are not named.
+    #[serde(default)]
+    pub weights: BTreeMap<String, f64>,
     /// Which legal variants of the correct state its tests must accept.
     #[serde(default)]
     pub variants: VariantsDecl,
@@ -155,6 +158,12 @@ impl RecipeDecl {
                     source.problem(at!["wrong", place, "why"], format!("`why` of `{}` is empty", wrong.name)),
                 );
             }
+        }
+        for (name, weight) in
+            self.weights.iter().filter(|(_, weight)| !(weight.is_finite() && **weight > 0.0))
+        {
+            let message = format!("`{name}` has the weight {weight}, and not a positive one");
+            complain(source.problem(at!["weights", name.as_str()], message));
         }
         problems.extend(self.check_subject(source));
         problems.extend(self.check_params(source));

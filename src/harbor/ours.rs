@@ -1,5 +1,7 @@
 //! `[metadata.termsmith]`: what of a task has no place in Harbor's own keys.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -37,6 +39,9 @@ pub struct TermsmithTable {
     /// Processes and threads; Harbor has no such limit.
     pub pids: u32,
     pub checks: Vec<CheckId>,
+    /// What checks count for in step scores, where that is not 1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<CheckId, f64>,
     pub canary: String,
 }
 
@@ -84,6 +89,7 @@ impl TermsmithTable {
             bring_up: task.subject.bring_up.clone(),
             pids: task.limits.pids,
             checks: task.checks.clone(),
+            weights: task.weights.clone(),
             canary: task.canary.clone(),
         }
     }

@@ -209,6 +209,7 @@ impl HarborTask {
             solution: self.folder("solution"),
             tests: self.folder("tests"),
             checks: ours.checks.clone(),
+            weights: ours.weights.clone(),
             limits: self.limits(ours.pids).map_err(malformed)?,
             profile: ours.profile,
             subject: SubjectSpec {

@@ -29,6 +29,9 @@ pub struct Task {
     pub tests: FileTree,
     /// Every check that a verdict must report, in file order.
     pub checks: Vec<CheckId>,
+    /// What checks count for in step scores; 1 where none is given.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub weights: BTreeMap<CheckId, f64>,
     pub limits: Limits,
     pub profile: Profile,
     pub subject: SubjectSpec,

@@ -1,6 +1,8 @@
 //! Where a task's trials take place: in our clean room, or as the task declares.
 
-use crate::model::{Judging, Limits};
+use std::collections::BTreeMap;
+
+use crate::model::{CheckId, Judging, Limits};
 use crate::verify::{
     Act, Condition, Filed, Foreign, ForeignImages, ImageSource, Lab, LabError, Mode, TrialLog, TrialRecord,
 };
@@ -35,6 +37,15 @@ impl Arena<'_> {
         match self {
             Self::CleanRoom(filed) => &filed.task.limits,
             Self::InPlace { task, .. } => &task.limits,
+        }
+    }
+
+    /// What its checks count for, where that is not 1.
+    pub(super) fn weights(&self) -> &BTreeMap<CheckId, f64> {
+        static NONE: BTreeMap<CheckId, f64> = BTreeMap::new();
+        match self {
+            Self::CleanRoom(filed) => &filed.task.weights,
+            Self::InPlace { .. } => &NONE,
         }
     }
 

@@ -85,7 +85,7 @@ async fn trials(
 ) -> Result<(), LabError> {
     let started = Instant::now();
     let (record, untouched) = exam.arena.trial(lab, Act::Nothing, Condition::Ordinary, 0).await?;
-    table.untouched(&record.verdict, &untouched);
+    table.untouched(&record.verdict, &untouched, exam.arena.weights());
     if table.rejected() {
         return Ok(());
     }

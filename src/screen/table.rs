@@ -1,6 +1,8 @@
 //! The rows of a certificate, and what each says when it is not as it must be.
 
-use crate::model::{Check, CheckClass, Outcome, RejectReason, Row, RowKind, RowTiming, Verdict};
+use std::collections::BTreeMap;
+
+use crate::model::{Check, CheckClass, CheckId, Outcome, RejectReason, Row, RowKind, RowTiming, Verdict};
 use crate::verify::{Act, Condition, TrialLog};
 
 use super::repair::repair;
@@ -75,11 +77,15 @@ impl Table {
     }
 
     /// The trial in which nothing was done; it classes the checks.
-    pub(super) fn untouched(&mut self, verdict: &Verdict, log: &TrialLog) {
+    pub(super) fn untouched(&mut self, verdict: &Verdict, log: &TrialLog, weights: &BTreeMap<CheckId, f64>) {
         let classed = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
         let checks = verdict.checks.iter();
         self.checks = checks
-            .map(|check| Check { id: check.id.clone(), class: classed(check.passed), weight: 1.0 })
+            .map(|check| Check {
+                id: check.id.clone(),
+                class: classed(check.passed),
+                weight: weights.get(&check.id).copied().unwrap_or(1.0),
+            })
             .collect();
         let note = match verdict.outcome {
             Outcome::Fail if !verdict.checks.is_empty() => String::new(),

@@ -228,6 +228,11 @@ fn broken_recipes() {
             "recipe.toml:38:8: the recipe has no `wrong/no-hedge.sh` or `wrong/no-hedge.sh.j2`\nrecipe.toml:29:3: `wrong/no-edge.sh` is not declared\nhint: add a `[[wrong]]` with its name and why it is wrong, or remove the file",
         ),
         ("name = \"no-edge\"", "name = \"too-deep\"", "recipe.toml:38:8: `too-deep` stands here twice"),
+        (
+            "[params.depth]",
+            "[weights]\ntest_depth = 0.0\n\n[params.depth]",
+            "recipe.toml:23:14: `test_depth` has the weight 0, and not a positive one",
+        ),
         ("why = \"stops early\"", "why = \"\"", "recipe.toml:31:7: `why` of `too-flat` is empty"),
         (
             "\n[[wrong]]\nname = \"no-edge\"\nwhy = \"has no edge\"\n",

@@ -307,7 +307,7 @@ fn what_is_not_ours_makes_no_task() {
         "task.toml",
         "format = 1",
         "format = 1\nmood = 1",
-        ": [metadata.termsmith]: unknown field `mood`, expected one of `format`, `tool`, `domain`, `skills`, `operations`, `kind`, `difficulty`, `persona`, `language`, `fixture`, `verifier`, `author`, `recipe`, `recipe_version`, `seed`, `index`, `base`, `profile`, `roots`, `programs`, `bring_up`, `pids`, `checks`, `canary`",
+        ": [metadata.termsmith]: unknown field `mood`, expected one of `format`, `tool`, `domain`, `skills`, `operations`, `kind`, `difficulty`, `persona`, `language`, `fixture`, `verifier`, `author`, `recipe`, `recipe_version`, `seed`, `index`, `base`, `profile`, `roots`, `programs`, `bring_up`, `pids`, `checks`, `weights`, `canary`",
     );
     check(
         "task.toml",

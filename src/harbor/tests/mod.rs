@@ -62,6 +62,7 @@ pub(super) fn task() -> Task {
             ("test_outputs.py", File::script("def test_a(): pass\n")),
         ]),
         checks: vec![CheckId::from("test_a")],
+        weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
         subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },

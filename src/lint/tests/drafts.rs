@@ -33,6 +33,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         solution: FileTree::default(),
         tests: FileTree::default(),
         checks: checks.iter().map(|name| CheckId::from(*name)).collect(),
+        weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
         subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },
