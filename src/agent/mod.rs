@@ -4,6 +4,7 @@ mod honesty;
 mod play;
 mod protocol;
 mod scripted;
+pub mod terminal;
 
 pub use honesty::{Leak, unseen_literals};
 pub use play::{AgentError, Episode, Observed, StepLimits, play};
