@@ -5,6 +5,7 @@ mod play;
 mod protocol;
 mod scripted;
 pub mod terminal;
+pub mod terminus;
 
 pub use honesty::{Leak, unseen_literals};
 pub use play::{AgentError, Episode, Observed, StepLimits, play};

@@ -14,4 +14,5 @@ mod width;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::agent) use width::is_printable;
 pub use screen::{HISTORY_LINES, KeyModes, Screen};

@@ -17,6 +17,11 @@ pub(super) enum Width {
     Two,
 }
 
+/// Whether tmux knows a character beyond ASCII: as a key, and on the screen.
+pub(in crate::agent) fn is_printable(character: char) -> bool {
+    width(character) != Width::Unprintable
+}
+
 /// The width of a character beyond ASCII.
 pub(super) fn width(character: char) -> Width {
     let code = u32::from(character);

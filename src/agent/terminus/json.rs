@@ -1,0 +1,202 @@
+//! JSON replies: `terminus_json_plain_parser.py`.
+
+use super::Command;
+use super::decode::{self, Value};
+use super::parsed::{Draft, Parsed};
+use super::python::{is_space, repr, strip};
+
+const REQUIRED: [&str; 3] = ["analysis", "plan", "commands"];
+/// Shorter content is quoted whole in an error, of longer content only the beginning. Characters.
+const QUOTED_WHOLE: usize = 200;
+const QUOTED_START: usize = 100;
+
+/// Reads a reply, mended if need be and possible.
+pub(super) fn parse(response: &str) -> Parsed {
+    let parsed = parse_as_is(response);
+    let Some(error) = &parsed.error else { return parsed };
+    let fixes: [(&str, Option<String>); 2] = [
+        ("Fixed incomplete JSON by adding missing closing brace", close_braces(response, error)),
+        ("Extracted JSON from mixed content", extract_object(response).map(str::to_owned)),
+    ];
+    for (name, fixed) in fixes {
+        if let Some(fixed) = fixed {
+            let mended = parse_as_is(&fixed);
+            if mended.error.is_none() {
+                return mended.auto_corrected(name);
+            }
+        }
+    }
+    parsed
+}
+
+fn parse_as_is(response: &str) -> Parsed {
+    let mut draft = Draft::default();
+    let Some(content) = content(response, &mut draft) else {
+        return draft.fail("No valid JSON found in response".to_owned());
+    };
+    let data = match decode::decode(content) {
+        Ok(Value::Dict(data)) => data,
+        Ok(_) => return draft.fail("Response must be a JSON object".to_owned()),
+        Err(error) => return draft.fail(invalid(content, &error.to_string())),
+    };
+    let get = |name: &str| data.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    let missing: Vec<&str> = REQUIRED.into_iter().filter(|name| get(name).is_none()).collect();
+    if !missing.is_empty() {
+        return draft.fail(format!("Missing required fields: {}", missing.join(", ")));
+    }
+    for name in ["analysis", "plan"] {
+        if !matches!(get(name), Some(Value::Str(_))) {
+            draft.warn(format!("Field '{name}' should be a string"));
+        }
+    }
+    let Some(Value::List(commands)) = get("commands") else {
+        return draft.fail("Field 'commands' must be an array".to_owned());
+    };
+    check_order(content, &mut draft);
+    let task_complete = get("task_complete");
+    if !matches!(task_complete, None | Some(Value::Null | Value::Bool(_) | Value::Str(_))) {
+        draft.warn("Field 'task_complete' should be a boolean or string".to_owned());
+    }
+    draft.task_complete = match task_complete {
+        None => false,
+        Some(Value::Str(word)) => ["true", "1", "yes"].contains(&word.to_lowercase().as_str()),
+        Some(value) => value.is_truthy(),
+    };
+    draft.analysis = get("analysis").map(Value::to_text).unwrap_or_default();
+    draft.plan = get("plan").map(Value::to_text).unwrap_or_default();
+    match read_commands(commands, &mut draft) {
+        Ok(commands) => draft.succeed(commands),
+        Err(error) => draft.fail_unless_complete(error),
+    }
+}
+
+fn invalid(content: &str, error: &str) -> String {
+    let quoted = if content.chars().nth(QUOTED_WHOLE - 1).is_none() {
+        format!("Content: {}", repr(content))
+    } else {
+        let start: String = content.chars().take(QUOTED_START).collect();
+        format!("Content preview: {}...", repr(&start))
+    };
+    format!("Invalid JSON: {error} | {quoted}")
+}
+
+/// From the first brace outside a string to the one that closes it.
+fn content<'a>(response: &'a str, draft: &mut Draft) -> Option<&'a str> {
+    let (mut start, mut depth) = (None, 0i64);
+    let (mut in_string, mut escaped) = (false, false);
+    for (place, byte) in response.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' if !in_string => {
+                if depth == 0 {
+                    start = Some(place);
+                }
+                depth += 1;
+            }
+            b'}' if !in_string => {
+                depth -= 1;
+                if let Some(start) = start.filter(|_| depth == 0) {
+                    if !strip(&response[..start]).is_empty() {
+                        draft.warn("Extra text detected before JSON object".to_owned());
+                    }
+                    if !strip(&response[place + 1..]).is_empty() {
+                        draft.warn("Extra text detected after JSON object".to_owned());
+                    }
+                    return Some(&response[start..=place]);
+                }
+            }
+            _ => {}
+        }
+    }
+    draft.warn("No valid JSON object found".to_owned());
+    None
+}
+
+/// Where each field's name first stands with a colon, even inside a string, must be in order.
+fn check_order(content: &str, draft: &mut Draft) {
+    let place = |name: &str| {
+        let quoted = format!("\"{name}\"");
+        content
+            .match_indices(&quoted)
+            .find(|(at, _)| content[at + quoted.len()..].trim_start_matches(is_space).starts_with(':'))
+            .map(|(at, _)| at)
+    };
+    let places: Vec<_> = REQUIRED.into_iter().filter_map(|name| Some((place(name)?, name))).collect();
+    draft.check_order("Fields", &places);
+}
+
+fn read_commands(data: &[Value], draft: &mut Draft) -> Result<Vec<Command>, String> {
+    let mut commands = Vec::new();
+    for (index, value) in data.iter().enumerate() {
+        let number = index + 1;
+        let Value::Dict(fields) = value else { return Err(format!("Command {number} must be an object")) };
+        let get = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+        let keystrokes = match get("keystrokes") {
+            None => return Err(format!("Command {number} missing required 'keystrokes' field")),
+            Some(Value::Str(keystrokes)) => keystrokes.clone(),
+            Some(_) => return Err(format!("Command {number} 'keystrokes' must be a string")),
+        };
+        let duration = match get("duration") {
+            None => {
+                draft.warn(format!("Command {number}: Missing duration field, using default 1.0"));
+                Command::DEFAULT_DURATION
+            }
+            Some(value) => value.to_number().unwrap_or_else(|| {
+                draft.warn(format!("Command {number}: Invalid duration value, using default 1.0"));
+                Command::DEFAULT_DURATION
+            }),
+        };
+        // A set in Harbor, so that several come in an order that changes from run to run. Here it is that of the reply.
+        let unknown: Vec<&str> = fields
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .filter(|key| !["keystrokes", "duration"].contains(key))
+            .collect();
+        if !unknown.is_empty() {
+            draft.warn(format!("Command {number}: Unknown fields: {}", unknown.join(", ")));
+        }
+        if number < data.len() && !keystrokes.is_empty() && !keystrokes.ends_with('\n') {
+            draft.warn_of_missing_newline(number);
+        }
+        commands.push(Command { keystrokes, duration });
+    }
+    Ok(commands)
+}
+
+/// The reply with the closing braces that it lacks, if it failed for that and lacks any.
+fn close_braces(response: &str, error: &str) -> Option<String> {
+    let reasons = ["Invalid JSON", "Expecting", "Unterminated", "No valid JSON found"];
+    let missing = response.matches('{').count().saturating_sub(response.matches('}').count());
+    (missing > 0 && reasons.iter().any(|reason| error.contains(reason)))
+        .then(|| format!("{response}{}", "}".repeat(missing)))
+}
+
+/// The first stretch that is JSON and looks like an object with at most one level of objects in it.
+fn extract_object(response: &str) -> Option<&str> {
+    let mut rest = response;
+    while let Some(start) = rest.find('{') {
+        rest = &rest[start..];
+        match shallow_object(rest) {
+            Some(object) if decode::decode(object).is_ok() => return Some(object),
+            Some(object) => rest = &rest[object.len()..],
+            None => rest = &rest[1..],
+        }
+    }
+    None
+}
+
+/// `{[^{}]*({[^{}]*}[^{}]*)*}` at the start of `text`.
+fn shallow_object(text: &str) -> Option<&str> {
+    let mut depth = 0;
+    for (place, brace) in text.match_indices(['{', '}']) {
+        depth += if brace == "{" { 1 } else { -1 };
+        match depth {
+            0 => return Some(&text[..=place]),
+            1 | 2 => {}
+            _ => return None,
+        }
+    }
+    None
+}

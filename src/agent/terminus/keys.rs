@@ -1,0 +1,112 @@
+//! Keystrokes → bytes: what `tmux send-keys -t … -- KEYSTROKES` (3.3a) types.
+//!
+//! The text is one argument. If all of it is a key's name, that key is pressed; otherwise it is typed as it is. Two oddities come
+//! with that: text that begins with `0x` and a hexadecimal number is that one character, and a `;` at the very end is tmux's
+//! own separator of commands and is not typed (`\;` types it).
+
+use super::names::{self, Base, Key, Modifiers};
+use crate::agent::terminal::KeyModes;
+
+/// Longer commands do not fit into tmux's message to its server, so Harbor pastes such text.
+const MAX_COMMAND: usize = 16_000;
+/// `tmux send-keys -t terminus-2 --` and the blank behind it, which count too.
+const COMMAND_START: usize = 32;
+
+/// The bytes to be typed for the keystrokes of one command.
+pub fn to_bytes(keystrokes: &str, modes: KeyModes) -> Vec<u8> {
+    if quoted_length(keystrokes) + COMMAND_START > MAX_COMMAND {
+        // A paste makes carriage returns of newlines; typed newlines stay what they are.
+        return keystrokes.replace('\n', "\r").into_bytes();
+    }
+    // A command line cannot carry NUL: Harbor's run would end here.
+    let text = keystrokes.replace('\0', "");
+    let argument = match text.strip_suffix(';') {
+        Some(rest) => match rest.strip_suffix('\\') {
+            Some(rest) => format!("{rest};"),
+            None => rest.to_owned(),
+        },
+        None => text,
+    };
+    match names::look_up(&argument).map(|key| press(key, modes)) {
+        Some(Pressed::Bytes(bytes)) => bytes,
+        Some(Pressed::Nothing) => Vec::new(),
+        Some(Pressed::Unknown) | None => argument.into_bytes(),
+    }
+}
+
+/// Length in bytes of `shlex.quote(text)`.
+fn quoted_length(text: &str) -> usize {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
+    if !text.is_empty() && text.chars().all(safe) {
+        return text.len();
+    }
+    // A quote becomes `'"'"'`.
+    text.len() + 2 + 4 * text.matches('\'').count()
+}
+
+/// What becomes of a key.
+enum Pressed {
+    Bytes(Vec<u8>),
+    /// Known, but it types nothing.
+    Nothing,
+    /// tmux cannot make bytes of it, and types its name instead.
+    Unknown,
+}
+
+fn press(key: Key, modes: KeyModes) -> Pressed {
+    let Key { base, modifiers } = key;
+    let escaped = |bytes: &[u8]| {
+        let escape: &[u8] = if modifiers.meta { b"\x1b" } else { b"" };
+        Pressed::Bytes([escape, bytes].concat())
+    };
+    match base {
+        Base::Mouse => Pressed::Nothing,
+        Base::Character(character) => escaped(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        Base::Ascii(byte) if modifiers.ctrl || modifiers.shift => press_with_modifiers(byte, modifiers, modes),
+        Base::Ascii(byte) => escaped(&[byte]),
+        Base::Arrow(last) if modifiers.is_none() => {
+            let middle = if modes.application_cursor { b'O' } else { b'[' };
+            Pressed::Bytes(vec![0x1b, middle, last])
+        }
+        Base::Keypad(plain, application) if !modifiers.ctrl && !modifiers.shift => {
+            if modes.application_keypad { escaped(&[0x1b, b'O', application]) } else { escaped(&[plain]) }
+        }
+        Base::BackTab if !modifiers.ctrl && !modifiers.shift => escaped(b"\x1b[Z"),
+        Base::Arrow(last) | Base::HomeEnd { last, .. } | Base::Function { last } if !modifiers.is_none() => {
+            Pressed::Bytes(format!("\x1b[1;{}{}", modifiers.number(), char::from(last)).into_bytes())
+        }
+        Base::Tilde(number) if !modifiers.is_none() => {
+            Pressed::Bytes(format!("\x1b[{number};{}~", modifiers.number()).into_bytes())
+        }
+        Base::HomeEnd { number, .. } | Base::Tilde(number) => {
+            Pressed::Bytes(format!("\x1b[{number}~").into_bytes())
+        }
+        Base::Function { last } => Pressed::Bytes(vec![0x1b, b'O', last]),
+        // Only Control alone is quietly ignored.
+        Base::Keypad(..) | Base::BackTab | Base::Other | Base::Arrow(_) => {
+            if modifiers.is_ctrl_alone() { Pressed::Nothing } else { Pressed::Unknown }
+        }
+    }
+}
+
+/// ASCII with Control or Shift where that is no control character.
+fn press_with_modifiers(byte: u8, modifiers: Modifiers, modes: KeyModes) -> Pressed {
+    if modes.extended {
+        let (code, modifiers) = match byte {
+            9 | 13 | 27 | 32.. => (byte, modifiers),
+            _ => (byte + 64, Modifiers { ctrl: true, ..modifiers }),
+        };
+        return Pressed::Bytes(format!("\x1b[{code};{}u", modifiers.number()).into_bytes());
+    }
+    if !modifiers.is_ctrl_alone() {
+        return Pressed::Unknown;
+    }
+    match byte {
+        b' ' | b'2' => Pressed::Bytes(vec![0]),
+        b'|' => Pressed::Bytes(vec![28]),
+        b'6' => Pressed::Bytes(vec![30]),
+        b'-' | b'/' => Pressed::Bytes(vec![31]),
+        b'?' => Pressed::Bytes(vec![127]),
+        _ => Pressed::Nothing,
+    }
+}

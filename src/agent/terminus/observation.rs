@@ -1,0 +1,67 @@
+//! What the model is shown of the terminal.
+
+use super::python::strip;
+
+/// Longest output, in bytes of UTF-8; half of it from either end.
+pub const MAX_OUTPUT_BYTES: usize = 10_000;
+
+/// `_limit_output_length`: leaves out the middle of what is too long. Characters that would be cut are left out too.
+pub fn limit(output: &str) -> String {
+    if output.len() <= MAX_OUTPUT_BYTES {
+        return output.to_owned();
+    }
+    let half = MAX_OUTPUT_BYTES / 2;
+    let first = &output[..output.floor_char_boundary(half)];
+    let last = &output[output.ceil_char_boundary(output.len() - half)..];
+    let omitted = output.len() - first.len() - last.len();
+    format!(
+        "{first}\n[... output limited to {MAX_OUTPUT_BYTES} bytes; {omitted} interior bytes omitted ...]\n{last}"
+    )
+}
+
+/// Remembers the pane, to tell what is new in it.
+#[derive(Clone, Debug, Default)]
+pub struct Pane {
+    previous: Option<String>,
+}
+
+impl Pane {
+    /// `get_incremental_output`: what has come since the last call, or the screen where that cannot be told or is nothing.
+    ///
+    /// `full` is the pane with its history, `screen` what is visible of it.
+    pub fn show(&mut self, full: String, screen: &str) -> String {
+        let fresh = self.previous.as_deref().and_then(|previous| new_content(previous, &full));
+        let shown = match fresh {
+            Some(fresh) if !strip(fresh).is_empty() => format!("New Terminal Output:\n{fresh}"),
+            _ => format!("Current Terminal Screen:\n{screen}"),
+        };
+        self.previous = Some(full);
+        shown
+    }
+}
+
+/// From the last line of what was there before. The place is counted (in characters) in the old text but taken from the new one,
+/// so it is off by what stands in the new one before the old.
+fn new_content<'a>(previous: &str, current: &'a str) -> Option<&'a str> {
+    let previous = strip(previous);
+    let found = current.find(previous)?;
+    let Some(line) = previous.rfind('\n') else { return Some(&current[found..]) };
+    let skipped = previous[..line].chars().count();
+    let from = current.char_indices().nth(skipped).map_or(current.len(), |(place, _)| place);
+    Some(&current[from..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_output_loses_its_middle() {
+        let check = |output: String, expected: String| assert_eq!(limit(&output), expected);
+        let marker = |bytes| format!("\n[... output limited to 10000 bytes; {bytes} interior bytes omitted ...]\n");
+        check("a".repeat(10_000), "a".repeat(10_000));
+        check("a".repeat(10_001), format!("{0}{1}{0}", "a".repeat(5_000), marker(1)));
+        // 5000 is within the 1667th character of three bytes, from either end.
+        check("漢".repeat(4_000), format!("{0}{1}{0}", "漢".repeat(1_666), marker(2_004)));
+    }
+}

@@ -1,0 +1,115 @@
+//! What a reply says, whichever format it is in.
+
+use std::time::Duration;
+
+/// Keys to be typed, and how long to wait then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Typed as they are, or a key's name as tmux knows it ([`super::keys`]). Nothing means to wait.
+    pub keystrokes: String,
+    /// Seconds, as the model wrote it: it may be negative, infinite or no number.
+    pub duration: f64,
+}
+
+impl Command {
+    pub(super) const DEFAULT_DURATION: f64 = 1.0;
+    /// Longest wait for one command, in seconds.
+    pub const MAX_DURATION: f64 = 60.0;
+
+    /// How long is really waited: 60 s at most, and not at all for what is no length of time.
+    pub fn wait(&self) -> Duration {
+        let seconds = self.duration.min(Self::MAX_DURATION);
+        if self.duration.is_nan() {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+    }
+}
+
+/// A reply that was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    pub commands: Vec<Command>,
+    pub task_complete: bool,
+    /// Why nothing of it is done.
+    pub error: Option<String>,
+    /// One line each, beginning with `- `.
+    pub warning: Option<String>,
+    pub analysis: String,
+    pub plan: String,
+}
+
+impl Parsed {
+    pub(super) fn auto_corrected(mut self, name: &str) -> Self {
+        let warning = format!("- AUTO-CORRECTED: {name} - please fix this in future responses");
+        self.warning = Some(match self.warning {
+            Some(other) => format!("{warning}\n{other}"),
+            None => warning,
+        });
+        self
+    }
+}
+
+/// A reply that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) task_complete: bool,
+    pub(super) analysis: String,
+    pub(super) plan: String,
+    warnings: Vec<String>,
+}
+
+impl Draft {
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    pub(super) fn warn_of_missing_newline(&mut self, number: usize) {
+        self.warn(format!(
+            "Command {number} should end with newline when followed by another command. \
+             Otherwise the two commands will be concatenated together on the same line."
+        ));
+    }
+
+    /// Warns if parts, given in their right order with their places, are in another one.
+    pub(super) fn check_order(&mut self, what: &str, places: &[(usize, &str)]) {
+        let arrows = |places: &[(usize, &str)]| {
+            places.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" → ")
+        };
+        let mut found = places.to_vec();
+        found.sort_by_key(|(place, _)| *place);
+        if found != places {
+            let (found, expected) = (arrows(&found), arrows(places));
+            self.warn(format!("{what} appear in wrong order. Found: {found}, expected: {expected}"));
+        }
+    }
+
+    pub(super) fn succeed(self, commands: Vec<Command>) -> Parsed {
+        let warning =
+            (!self.warnings.is_empty()).then(|| format!("- {}", self.warnings.join("\n- ")));
+        Parsed {
+            commands,
+            task_complete: self.task_complete,
+            error: None,
+            warning,
+            analysis: self.analysis,
+            plan: self.plan,
+        }
+    }
+
+    /// A reply that does not count as complete, whatever it says.
+    pub(super) fn fail(mut self, error: String) -> Parsed {
+        self.task_complete = false;
+        Parsed { error: Some(error), ..self.succeed(Vec::new()) }
+    }
+
+    /// Whoever has finished need not be right about commands.
+    pub(super) fn fail_unless_complete(mut self, error: String) -> Parsed {
+        if self.task_complete {
+            self.warn(error);
+            self.succeed(Vec::new())
+        } else {
+            self.fail(error)
+        }
+    }
+}
