@@ -8,12 +8,15 @@ Harbor's classes run as they are; only the model, the container and the clock ar
 import asyncio
 import json
 import logging
+import os
 import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from harbor.agents.terminus_2 import terminus_2
+# Nothing here calls a model, so prices need not be fetched.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
 from harbor.agents.terminus_2.terminus_2 import Terminus2, Terminus2Options
 from harbor.agents.terminus_2.terminus_json_plain_parser import TerminusJSONPlainParser
 from harbor.agents.terminus_2.terminus_xml_plain_parser import TerminusXMLPlainParser
@@ -250,10 +253,10 @@ CONVERSATIONS = {
     "blank lines before": ("json", [SAME(lines("", "", "$ a", "b")), SAME(lines("", "", "$ a", "b", "c")), SAME(lines("x", "", "", "$ a", "b", "c", "d"))], [GOON, GOON]),
     "wide characters before": ("json", [SAME(lines("漢 é", "b")), SAME(lines("é", "漢 é", "b", "c"))], [GOON]),
     "full screen program": ("json", [SAME(lines("$ ls", "a")), SAME(lines("~", "~", "VIM")), SAME(lines("$ ls", "a", "$"))], [GOON, GOON]),
-    "much output": ("json", [SAME(lines("$")), history(700), history(1400)], [GOON, WARN]),
-    "much output at the start": ("json", [history(700), history(700)], [GOON]),
+    "much output": ("json", [SAME(lines("$")), history(450), history(900)], [GOON, WARN]),
+    "much output at the start": ("json", [history(450), history(450)], [GOON]),
     "much output of wide characters": ("json", [SAME(lines("$")), SAME(lines("$", *["漢字é" * 20] * 90))], [GOON]),
-    "much output and completion": ("json", [SAME(lines("$")), history(700), history(1400)], [DONE, DONE]),
+    "much output and completion": ("json", [SAME(lines("$")), history(450), history(900)], [DONE, DONE]),
     "complete twice": ("json", [SAME(lines("$"))], [DONE, DONE]),
     "complete, go on, complete": ("json", [SAME(lines("$"))], [DONE, GOON, DONE, WARN, DONE, DONE]),
     "complete, error, complete": ("json", [SAME(lines("$"))], [DONE, BAD, DONE]),
@@ -329,6 +332,13 @@ def summaries():
     return {"screen": screen, **found}
 
 
+def dump(case):
+    """As JSON. Halves of surrogate pairs, which are no text, become U+FFFD."""
+    text = json.dumps(case, ensure_ascii=False)
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return json.dumps(json.loads(whole))
+
+
 def main():
     async def no_sleep(_):
         pass
@@ -346,7 +356,7 @@ def main():
     }
     asyncio.sleep = asyncio_sleep
     # One case a line, so that a change shows as one line.
-    body = (f'"{name}": [\n' + ",\n".join(json.dumps(case) for case in cases) + "\n]" for name, cases in sections.items())
+    body = (f'"{name}": [\n' + ",\n".join(map(dump, cases)) + "\n]" for name, cases in sections.items())
     sys.stdout.write("{" + ",\n".join(body) + "}\n")
 
 

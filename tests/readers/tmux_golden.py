@@ -206,8 +206,8 @@ KEYS = [
     "C-F1", "C-IC", "S-DC", "^c", "^C", "^[", "^?", "^ ", "^M", "^Up", "^", "^^", "^C-c", "^é", "C-", "M-", "C-C-c", "x-y", "a-b\n",
     "C-\n", "M- ", "C-a b", "M-ab",
     # Keypad, oddities, hexadecimal.
-    "KP0", "KP9", "KP/", "KP*", "KP-", "KP+", "KP.", "KPEnter", "kpenter", "M-KP0", "C-KP0", "None", "Any", "none",
-    "User0", "User5", "WheelUp", "MouseDown1", "C-WheelUp", "0x41", "0x41 is hex\n", "0x0a", "0x1b", "0xe9", "0x80", "0x1F600",
+    "KP0", "KP9", "KP/", "KP*", "KP-", "KP+", "KP.", "KPEnter", "kpenter", "M-KP0", "C-KP0", "C-KP.", "C-KPEnter", "S-KP*", "None", "Any", "none",
+    "User0", "User5", "User5x", "User1000", "user5", "WheelUp", "MouseDown1", "C-WheelUp", "WheelUpPane", "mousedrag10status", "0x41", "0x41 is hex\n", "0x0a", "0x1b", "0xe9", "0x80", "0x1F600",
     "0x110000", "0xd800", "0x", "0xg", "0X41", "0x 41", "0x-1", "0x+41", "0x0x41", "0x7f", "0x100000041", "0xffffffff41",
     # The separator of tmux's commands.
     ";", "ls;", "ls\\;", "ls;\n", "a;b", ";;", "\\;", "ls \\\\;", "C-c;",

@@ -60,7 +60,7 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
         Pressed::Bytes([escape, bytes].concat())
     };
     match base {
-        Base::Mouse => Pressed::Nothing,
+        Base::Silent => Pressed::Nothing,
         Base::Character(character) => escaped(character.encode_utf8(&mut [0; 4]).as_bytes()),
         Base::Ascii(byte) if modifiers.ctrl || modifiers.shift => press_with_modifiers(byte, modifiers, modes),
         Base::Ascii(byte) => escaped(&[byte]),
@@ -82,10 +82,26 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
             Pressed::Bytes(format!("\x1b[{number}~").into_bytes())
         }
         Base::Function { last } => Pressed::Bytes(vec![0x1b, b'O', last]),
+        Base::Keypad(..) | Base::BackTab if modes.extended => {
+            Pressed::Bytes(format!("\x1b[{};{}u", internal_number(base), modifiers.number()).into_bytes())
+        }
         // Only Control alone is quietly ignored.
         Base::Keypad(..) | Base::BackTab | Base::Other | Base::Arrow(_) => {
             if modifiers.is_ctrl_alone() { Pressed::Nothing } else { Pressed::Unknown }
         }
+    }
+}
+
+/// tmux tells programs its own numbers of these.
+fn internal_number(base: Base) -> usize {
+    const BACK_TAB: usize = 1_106_343;
+    const FIRST_OF_KEYPAD: usize = BACK_TAB + 5;
+    const KEYPAD: &[u8] = b"/*-789+456123\n0.";
+    match base {
+        Base::Keypad(plain, _) => {
+            FIRST_OF_KEYPAD + KEYPAD.iter().position(|key| *key == plain).unwrap_or_default()
+        }
+        _ => BACK_TAB,
     }
 }
 

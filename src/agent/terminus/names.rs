@@ -46,8 +46,9 @@ pub(super) enum Base {
     /// What it types, and the last byte of its sequence in application mode.
     Keypad(u8, u8),
     BackTab,
-    Mouse,
-    /// Known, without any bytes.
+    /// Known, and types nothing.
+    Silent,
+    /// Known, but nothing that could be pressed.
     Other,
 }
 
@@ -175,7 +176,7 @@ fn named(name: &str) -> Option<Base> {
         "kp+" => Base::Keypad(b'+', b'k'),
         "kp." => Base::Keypad(b'.', b'n'),
         "kpenter" => Base::Keypad(b'\n', b'M'),
-        _ => return keypad_digit(&lower).or_else(|| mouse(&lower)),
+        _ => return keypad_digit(&lower).or_else(|| mouse(&lower)).or_else(|| user(name)),
     })
 }
 
@@ -195,5 +196,14 @@ fn mouse(lower: &str) -> Option<Base> {
         ["mousedown", "mouseup", "mousedrag", "mousedragend", "secondclick", "doubleclick", "tripleclick"];
     let known = ["wheelup", "wheeldown"].contains(&event)
         || kinds.iter().any(|kind| event.strip_prefix(kind).is_some_and(|button| buttons.contains(&button)));
-    known.then_some(Base::Mouse)
+    known.then_some(Base::Silent)
+}
+
+/// `sscanf("User%u")`: anything may come after the number.
+fn user(name: &str) -> Option<Base> {
+    /// How many of them there are.
+    const KEYS: u32 = 1000;
+    let digits = name.strip_prefix("User")?;
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().is_ok_and(|number: u32| number < KEYS).then_some(Base::Silent)
 }

@@ -11,8 +11,9 @@ pub fn limit(output: &str) -> String {
         return output.to_owned();
     }
     let half = MAX_OUTPUT_BYTES / 2;
-    let first = &output[..output.floor_char_boundary(half)];
-    let last = &output[output.ceil_char_boundary(output.len() - half)..];
+    let boundary = |place: &usize| output.is_char_boundary(*place);
+    let first = &output[..(0..=half).rev().find(boundary).unwrap_or(0)];
+    let last = &output[(output.len() - half..output.len()).find(boundary).unwrap_or(output.len())..];
     let omitted = output.len() - first.len() - last.len();
     format!(
         "{first}\n[... output limited to {MAX_OUTPUT_BYTES} bytes; {omitted} interior bytes omitted ...]\n{last}"
