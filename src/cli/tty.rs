@@ -42,6 +42,8 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
                     out.write_all(&bytes)?;
                     out.flush()?;
                 }
+                // Nobody looks.
+                PtyEvent::Peeked(_) => {}
                 PtyEvent::Ended(_) => return Ok(()),
                 PtyEvent::Lost(cause) => {
                     return Err(Failure::new(super::exit::Status::Failed, anyhow::anyhow!("the sandbox is gone: {cause}")));

@@ -134,6 +134,7 @@ impl Guest {
                 answer(id, &format!("cannot start {}", name(&program.argv)), started);
             }
             ToGuest::Resize { id, rows, cols } => self.programs.resize(id, rows, cols),
+            ToGuest::Peek { id } => self.programs.peek(id, out),
             ToGuest::Put { id, mode, path } => self.files.put(id, mode, &path),
             ToGuest::Get { id, max, path } => self.files.get(id, max, &path, out),
             ToGuest::Listen { id, path } => answer(id, "cannot listen", self.relay.listen(id, &path)),

@@ -6,7 +6,7 @@
 use super::codec::{Take, put};
 
 /// Bumped whenever a frame changes. Host and guest come from one build, so a mismatch means a foreign guest.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Longest frame after its length field: a [`MAX_COMMAND`] with its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
 /// Longest shell command, and longest argument vector and environment together.
@@ -85,6 +85,10 @@ pub enum ToGuest {
     End {
         id: Id,
     },
+    /// Asks what a terminal's program is doing.
+    Peek {
+        id: Id,
+    },
     /// Nobody waits for the operation any more: end it as if its time were up.
     Cancel {
         id: Id,
@@ -136,6 +140,14 @@ pub enum ToHost {
         stderr: u64,
         micros: u64,
     },
+    /// What a terminal's program does now. Comes after all output that was there before.
+    Peeked {
+        id: Id,
+        /// It waits for keys itself: it is in the foreground, takes keys one by one, has read all there were, and sleeps.
+        at_prompt: bool,
+        /// Start of the youngest other process of its session, in clock ticks since boot; 0 without any.
+        youngest: u64,
+    },
     /// Part of a relay request.
     Call {
         id: Id,
@@ -158,6 +170,7 @@ impl ToHost {
             | Self::Chunk { id, .. }
             | Self::ShellDone { id, .. }
             | Self::ProcessDone { id, .. }
+            | Self::Peeked { id, .. }
             | Self::Call { id, .. }
             | Self::CallEnd { id, .. } => *id,
         }
@@ -294,6 +307,9 @@ impl Message for ToGuest {
             Self::Cancel { id } => {
                 put(out, 12).u32(*id);
             }
+            Self::Peek { id } => {
+                put(out, 13).u32(*id);
+            }
         }
     }
 
@@ -325,6 +341,7 @@ impl Message for ToGuest {
             10 => Self::Data { id: take.u32()?, bytes: take.bytes()? },
             11 => Self::End { id: take.u32()? },
             12 => Self::Cancel { id: take.u32()? },
+            13 => Self::Peek { id: take.u32()? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         take.end(message)
@@ -358,6 +375,9 @@ impl Message for ToHost {
             Self::CallEnd { id, call } => {
                 put(out, 7).u32(*id).u32(*call);
             }
+            Self::Peeked { id, at_prompt, youngest } => {
+                put(out, 8).u32(*id).u8(u8::from(*at_prompt)).u64(*youngest);
+            }
         }
     }
 
@@ -384,6 +404,7 @@ impl Message for ToHost {
             },
             6 => Self::Call { id: take.u32()?, call: take.u32()?, bytes: take.bytes()? },
             7 => Self::CallEnd { id: take.u32()?, call: take.u32()? },
+            8 => Self::Peeked { id: take.u32()?, at_prompt: take.flag()?, youngest: take.u64()? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         take.end(message)

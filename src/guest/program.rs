@@ -123,6 +123,21 @@ impl Programs {
         }
     }
 
+    /// Tells what the program of a terminal is doing, after what it has written.
+    pub(super) fn peek(&mut self, id: Id, out: &mut Outbound) {
+        let Some(running) = self.find(id) else { return };
+        let Io::Terminal(main) = &mut running.io else { return };
+        let waiting = sys::readable_bytes(main);
+        read_ready(main, waiting, |bytes| out.send_bytes(id, Stream::Out, bytes));
+        let session = table::session(running.pid);
+        let sleeps = session.iter().any(|entry| entry.pid == running.pid && entry.sleeps);
+        let typed = running.sent < running.input.len();
+        let at_prompt = sleeps && !typed && sys::awaits_key(main, running.pid);
+        let others = session.iter().filter(|entry| entry.pid != running.pid);
+        let youngest = others.map(|entry| entry.started).max().unwrap_or(0);
+        out.send(&ToHost::Peeked { id, at_prompt, youngest });
+    }
+
     /// Kills a program.
     pub(super) fn cancel(&mut self, id: Id) {
         if let Some(running) = self.find(id) {

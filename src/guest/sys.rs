@@ -38,6 +38,10 @@ const WNOHANG: i32 = 1;
 const PR_SET_DUMPABLE: i32 = 4;
 const PR_SET_CHILD_SUBREAPER: i32 = 36;
 const FIONREAD: u64 = 0x541B;
+const TCGETS: u64 = 0x5401;
+const TIOCGPGRP: u64 = 0x540F;
+/// `c_lflag`: input comes by the line.
+const ICANON: u32 = 2;
 const TIOCSCTTY: u64 = 0x540E;
 const TIOCSWINSZ: u64 = 0x5414;
 const TIOCSPTLCK: u64 = 0x4004_5431;
@@ -67,6 +71,18 @@ struct WinSize {
     cols: u16,
     x_pixels: u16,
     y_pixels: u16,
+}
+
+/// The kernel's `struct termios`.
+#[repr(C)]
+#[derive(Default)]
+struct Termios {
+    input: u32,
+    output: u32,
+    control: u32,
+    local: u32,
+    line: u8,
+    characters: [u8; 19],
 }
 
 unsafe extern "C" {
@@ -259,6 +275,26 @@ pub(super) fn open_terminal() -> io::Result<(File, File)> {
     };
     set_nonblocking(&main)?;
     Ok((main, other))
+}
+
+/// Whether the foreground of a terminal is process group `group`, takes keys one by one, and has read all that were typed.
+pub(super) fn awaits_key(main: &File, group: i32) -> bool {
+    let mut foreground: i32 = 0;
+    let mut settings = Termios::default();
+    // SAFETY: each call writes one value of the type that it gets a pointer to; both are valid for the call. On the guest's end
+    // they speak of the program's end. TIOCGPTPEER is used as in `open_terminal`.
+    unsafe {
+        if ioctl(main.as_raw_fd(), TIOCGPGRP, &raw mut foreground) < 0
+            || ioctl(main.as_raw_fd(), TCGETS, &raw mut settings) < 0
+            || foreground != group
+            || settings.local & ICANON != 0
+        {
+            return false;
+        }
+        // Only the program's end can tell what lies in its queue. It is open for no longer than that.
+        let other = ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        other >= 0 && readable_bytes(&File::from_raw_fd(other)) == 0
+    }
 }
 
 /// Tells a terminal its size; programs on it get SIGWINCH.

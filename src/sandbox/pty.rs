@@ -17,10 +17,22 @@ pub struct PtySize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PtyEvent {
     Output(Vec<u8>),
+    /// The answer to [`PtyInput::peek`], after all output that was there before it.
+    Peeked(Peek),
     /// The program has ended; nothing follows.
     Ended(ProcessOutcome),
     /// The sandbox has ended; nothing follows.
     Lost(String),
+}
+
+/// What the program of a terminal was doing when it was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peek {
+    /// The program itself (for a shell: no command of it) is in the foreground, reads single keys, has read all that were typed,
+    /// and sleeps. Of a shell with line editing this means that it stands at its prompt.
+    pub at_prompt: bool,
+    /// When the youngest other process of its session was started, in clock ticks since boot; 0 without any.
+    pub youngest: u64,
 }
 
 /// A terminal in a sandbox. Dropping it kills its program.
@@ -42,6 +54,7 @@ impl Pty {
     pub async fn next(&mut self) -> PtyEvent {
         match self.operation.next().await {
             Ok(ToHost::Chunk { bytes, .. }) => PtyEvent::Output(bytes),
+            Ok(ToHost::Peeked { at_prompt, youngest, .. }) => PtyEvent::Peeked(Peek { at_prompt, youngest }),
             Ok(ToHost::ProcessDone { how, .. }) => {
                 self.operation.finished = true;
                 PtyEvent::Ended(process_outcome(how))
@@ -70,6 +83,11 @@ impl PtyInput {
         for piece in bytes.chunks(CHUNK) {
             let _ = self.sender.send(&ToGuest::Data { id: self.id, bytes: piece.to_vec() }).await;
         }
+    }
+
+    /// Asks what the program is doing; [`Pty::next`] has the answer. A program that has ended gives none.
+    pub async fn peek(&self) {
+        let _ = self.sender.send(&ToGuest::Peek { id: self.id }).await;
     }
 
     /// Changes the size; the program gets SIGWINCH.

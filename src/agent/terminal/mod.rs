@@ -9,6 +9,7 @@ mod edit;
 mod grid;
 mod parser;
 mod screen;
+mod session;
 mod width;
 
 #[cfg(test)]
@@ -16,3 +17,4 @@ mod tests;
 
 pub(in crate::agent) use width::is_printable;
 pub use screen::{HISTORY_LINES, KeyModes, Screen};
+pub use session::{SIZE, Terminal, Wake, Waited};

@@ -176,7 +176,7 @@ fn named(name: &str) -> Option<Base> {
         "kp+" => Base::Keypad(b'+', b'k'),
         "kp." => Base::Keypad(b'.', b'n'),
         "kpenter" => Base::Keypad(b'\n', b'M'),
-        _ => return keypad_digit(&lower).or_else(|| mouse(&lower)).or_else(|| user(name)),
+        _ => return keypad_digit(&lower).or_else(|| user(name)),
     })
 }
 
@@ -185,18 +185,6 @@ fn keypad_digit(lower: &str) -> Option<Base> {
         [digit @ b'0'..=b'9'] => Some(Base::Keypad(*digit, digit - b'0' + b'p')),
         _ => None,
     }
-}
-
-/// Mouse keys end with the place of the mouse.
-fn mouse(lower: &str) -> Option<Base> {
-    let places = ["pane", "status", "statusleft", "statusright", "statusdefault", "border"];
-    let event = places.iter().find_map(|place| lower.strip_suffix(place))?;
-    let buttons = ["1", "2", "3", "6", "7", "8", "9", "10", "11"];
-    let kinds =
-        ["mousedown", "mouseup", "mousedrag", "mousedragend", "secondclick", "doubleclick", "tripleclick"];
-    let known = ["wheelup", "wheeldown"].contains(&event)
-        || kinds.iter().any(|kind| event.strip_prefix(kind).is_some_and(|button| buttons.contains(&button)));
-    known.then_some(Base::Silent)
 }
 
 /// `sscanf("User%u")`: anything may come after the number.

@@ -1,0 +1,247 @@
+//! A shell on an emulated terminal in a sandbox.
+
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::screen::{KeyModes, Screen};
+use crate::sandbox::{Peek, Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, Sandbox, SandboxError};
+
+/// Size of Harbor's pane.
+pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
+/// How long tmux waits for the end of a title or another string before it takes what follows for text again.
+const STRING_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between two looks at the shell: short beside the shortest wait that models ask for, 0.1 s.
+const LOOK: Duration = Duration::from_millis(20);
+/// The shell must stand at its prompt in so many looks on end, with no output between: bytes can still be on their way through
+/// the kernel at the first one.
+const LOOKS: u32 = 3;
+
+/// Whether a wait may end before its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wake {
+    /// As Harbor: every wait takes its full time.
+    #[default]
+    Never,
+    /// When the shell is back at its prompt and no process is left that has come since [`Terminal::press`]. Then more waiting
+    /// would not change the screen. Where the shell stood at its prompt already and nothing was typed, the model waits for
+    /// something else, and the wait takes its full time.
+    WhenDone,
+}
+
+/// Why a wait is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waited {
+    Elapsed,
+    /// Before its time, by [`Wake::WhenDone`].
+    Early,
+    /// The shell has ended.
+    Ended(ProcessOutcome),
+    /// The sandbox has ended.
+    Lost(String),
+}
+
+/// A shell on a terminal. It goes on while nobody looks at it; dropping this kills it.
+#[derive(Debug)]
+pub struct Terminal {
+    shared: Arc<Mutex<Screen>>,
+    input: PtyInput,
+    progress: watch::Receiver<Progress>,
+    /// What was seen just before the last keys were pressed.
+    before: Before,
+    _pump: AbortOnDropHandle<()>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    peek: Peek,
+    typed: bool,
+}
+
+/// What has happened so far.
+#[derive(Clone, Debug, Default)]
+struct Progress {
+    /// Pieces of output.
+    outputs: u64,
+    /// Answers to looks, and the last one.
+    looks: u64,
+    last_look: Peek,
+    end: Option<Waited>,
+}
+
+impl Terminal {
+    /// Starts `bash --login` in the sandbox's work directory, with `environment` (the image's) and what tmux adds to it.
+    pub async fn open(
+        sandbox: &Sandbox,
+        environment: &[(OsString, OsString)],
+        size: PtySize,
+    ) -> Result<Self, SandboxError> {
+        let mut process = Process::new("bash").args(["--login"]);
+        sandbox.workdir().clone_into(&mut process.cwd);
+        process.env = environment.to_vec();
+        for (name, value, replaces) in VARIABLES {
+            let known = process.env.iter().position(|(known, _)| *known == **name);
+            match known {
+                Some(place) if *replaces => process.env[place].1 = (*value).into(),
+                Some(_) => {}
+                None => process.env.push(((*name).into(), (*value).into())),
+            }
+        }
+        Self::start(sandbox, &process, size).await
+    }
+
+    /// Starts any program.
+    pub async fn start(sandbox: &Sandbox, process: &Process, size: PtySize) -> Result<Self, SandboxError> {
+        let pty = sandbox.pty(process, size).await?;
+        let input = pty.input();
+        let shared = Arc::new(Mutex::new(Screen::new(size.rows, size.cols)));
+        let (sender, progress) = watch::channel(Progress::default());
+        let pump = tokio::spawn(pump(pty, shared.clone(), sender));
+        let before = Before::default();
+        Ok(Self { shared, input, progress, before, _pump: AbortOnDropHandle::new(pump) })
+    }
+
+    /// What is visible: `tmux capture-pane -p`.
+    pub fn screen(&self) -> String {
+        lock(&self.shared).screen()
+    }
+
+    /// That with the history before it: `tmux capture-pane -p -S -`.
+    pub fn full_pane(&self) -> String {
+        lock(&self.shared).full_pane()
+    }
+
+    /// Both at one moment: the full pane, then the screen.
+    pub fn panes(&self) -> (String, String) {
+        let screen = lock(&self.shared);
+        (screen.full_pane(), screen.screen())
+    }
+
+    /// What programs have asked keys to be.
+    pub fn key_modes(&self) -> KeyModes {
+        lock(&self.shared).key_modes()
+    }
+
+    /// The shell has not ended.
+    pub fn is_alive(&self) -> bool {
+        self.progress.borrow().end.is_none()
+    }
+
+    /// Types bytes. [`crate::agent::terminus::to_bytes`] makes them of keystrokes.
+    pub async fn press(&mut self, keys: &[u8]) {
+        self.before = Before { peek: self.look().await, typed: !keys.is_empty() };
+        if !keys.is_empty() {
+            self.input.write(keys).await;
+        }
+    }
+
+    /// Waits while the terminal works.
+    pub async fn wait_quiet(&mut self, duration: Duration, wake: Wake) -> Waited {
+        let deadline = Instant::now() + duration;
+        let done = tokio::time::timeout_at(deadline, async {
+            match wake {
+                Wake::Never => self.end().await,
+                Wake::WhenDone if self.before.peek.at_prompt && !self.before.typed => self.end().await,
+                Wake::WhenDone => self.done().await,
+            }
+        });
+        done.await.unwrap_or(Waited::Elapsed)
+    }
+
+    async fn end(&mut self) -> Waited {
+        let ended = self.progress.wait_for(|progress| progress.end.is_some()).await;
+        ended.ok().and_then(|progress| progress.end.clone()).unwrap_or_else(gone)
+    }
+
+    /// Waits until the shell is back at its prompt.
+    async fn done(&mut self) -> Waited {
+        let (mut calm, mut outputs) = (0, u64::MAX);
+        loop {
+            let look = self.look().await;
+            let progress = self.progress.borrow().clone();
+            if let Some(end) = progress.end {
+                return end;
+            }
+            let finished = look.at_prompt && look.youngest <= self.before.peek.youngest;
+            calm = if finished && progress.outputs == outputs { calm + 1 } else { u32::from(finished) };
+            if calm >= LOOKS {
+                return Waited::Early;
+            }
+            outputs = progress.outputs;
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// What the shell is doing now; nothing, if it has ended.
+    async fn look(&mut self) -> Peek {
+        let looks = self.progress.borrow().looks;
+        self.input.peek().await;
+        let seen = self.progress.wait_for(|progress| progress.looks > looks || progress.end.is_some()).await;
+        seen.map(|progress| progress.last_look).unwrap_or_default()
+    }
+}
+
+/// What tmux gives its pane, and whether it replaces what the image says. `TMUX` itself is left out: there is no server to talk to.
+const VARIABLES: &[(&str, &str, bool)] = &[
+    ("TERM", "tmux-256color", true),
+    ("TERM_PROGRAM", "tmux", true),
+    ("TERM_PROGRAM_VERSION", "3.3a", true),
+    ("SHELL", "/bin/bash", true),
+    ("HOME", "/root", false),
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", false),
+    ("LANG", "C.UTF-8", false),
+];
+
+/// Shows what the terminal says, and answers what it asks, whether somebody waits or not: output that nobody takes would hold
+/// back the whole sandbox.
+async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<Progress>) {
+    let input = pty.input();
+    let mut open_string: Option<(u64, Instant)> = None;
+    loop {
+        match pty.next().await {
+            PtyEvent::Output(bytes) => {
+                let answers = {
+                    let mut screen = lock(&shared);
+                    if open_string.is_some_and(|(_, since)| since.elapsed() >= STRING_TIMEOUT) {
+                        screen.abandon_string();
+                    }
+                    screen.feed(&bytes);
+                    open_string = screen.open_string().map(|number| match open_string {
+                        Some((known, since)) if known == number => (number, since),
+                        _ => (number, Instant::now()),
+                    });
+                    screen.take_answers()
+                };
+                if !answers.is_empty() {
+                    input.write(&answers).await;
+                }
+                progress.send_modify(|progress| progress.outputs += 1);
+            }
+            PtyEvent::Peeked(look) => progress.send_modify(|progress| {
+                progress.looks += 1;
+                progress.last_look = look;
+            }),
+            PtyEvent::Ended(outcome) => {
+                progress.send_modify(|progress| progress.end = Some(Waited::Ended(outcome)));
+                return;
+            }
+            PtyEvent::Lost(why) => {
+                progress.send_modify(|progress| progress.end = Some(Waited::Lost(why)));
+                return;
+            }
+        }
+    }
+}
+
+fn gone() -> Waited {
+    Waited::Lost("nobody reads the terminal any more".to_owned())
+}
+
+/// A poisoned lock only means that another task panicked between two complete changes.
+fn lock(shared: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
