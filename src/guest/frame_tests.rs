@@ -53,8 +53,11 @@ fn to_host() -> impl Strategy<Value = ToHost> {
     prop_oneof![
         n().prop_map(|version| ToHost::Hello { version }),
         n().prop_map(|id| ToHost::Done { id }),
-        (n(), any::<bool>(), any::<u64>())
-            .prop_map(|(id, at_prompt, youngest)| ToHost::Peeked { id, at_prompt, youngest }),
+        (n(), any::<bool>(), any::<u64>()).prop_map(|(id, at_prompt, youngest)| ToHost::Peeked {
+            id,
+            at_prompt,
+            youngest
+        }),
         (n(), any::<i32>(), bytes()).prop_map(|(id, errno, message)| ToHost::Failed { id, errno, message }),
         (n(), stream, bytes()).prop_map(|(id, stream, bytes)| ToHost::Chunk { id, stream, bytes }),
         (n(), how(), any::<bool>(), any::<u64>(), any::<u64>()).prop_map(

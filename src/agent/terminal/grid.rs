@@ -166,8 +166,7 @@ impl Grid {
             return;
         }
         self.unwrap_before(to);
-        let moved: Vec<Line> =
-            self.lines[from..from + count].iter_mut().map(std::mem::take).collect();
+        let moved: Vec<Line> = self.lines[from..from + count].iter_mut().map(std::mem::take).collect();
         for (y, line) in moved.into_iter().enumerate() {
             self.lines[to + y] = line;
         }

@@ -15,6 +15,6 @@ mod width;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::agent) use width::is_printable;
 pub use screen::{HISTORY_LINES, KeyModes, Screen};
-pub use session::{SIZE, Terminal, Wake, Waited};
+pub use session::{SIZE, Terminal, Waited, Wake};
+pub(in crate::agent) use width::is_printable;

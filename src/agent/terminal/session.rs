@@ -9,7 +9,9 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::screen::{KeyModes, Screen};
-use crate::sandbox::{Peek, Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, Sandbox, SandboxError};
+use crate::sandbox::{
+    Peek, Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, Sandbox, SandboxError,
+};
 
 /// Size of Harbor's pane.
 pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };

@@ -41,7 +41,14 @@ fn screens_are_those_of_tmux() {
         if same != expected {
             wrong.push(format!(
                 "{}: {:?}\n ours {:?}\n      {:?}\n tmux {:?}\n      {:?}\n ours {:?} tmux {:?}",
-                case.name, case.input, same.0, same.1, expected.0, expected.1, same.2.escape_ascii().to_string(), expected.2.escape_ascii().to_string()
+                case.name,
+                case.input,
+                same.0,
+                same.1,
+                expected.0,
+                expected.1,
+                same.2.escape_ascii().to_string(),
+                expected.2.escape_ascii().to_string()
             ));
         }
     }

@@ -147,9 +147,7 @@ impl Decoder {
             Some('f') => self.word("false", Value::Bool(false)),
             Some('N') => self.word("NaN", Value::Float(f64::NAN)),
             Some('I') => self.word("Infinity", Value::Float(f64::INFINITY)),
-            Some('-') => {
-                self.word("-Infinity", Value::Float(f64::NEG_INFINITY)).or_else(|| self.number())
-            }
+            Some('-') => self.word("-Infinity", Value::Float(f64::NEG_INFINITY)).or_else(|| self.number()),
             Some('0'..='9') => self.number(),
             _ => None,
         };
@@ -309,7 +307,8 @@ impl Decoder {
     fn hex(&self, from: usize) -> Result<u32, DecodeError> {
         let invalid = || self.error("Invalid \\uXXXX escape", from - 1);
         // The quote at the end of the string is still to come.
-        let digits = self.text.get(from..from + 4).filter(|_| from + 4 < self.text.len()).ok_or_else(invalid)?;
+        let digits =
+            self.text.get(from..from + 4).filter(|_| from + 4 < self.text.len()).ok_or_else(invalid)?;
         digits.iter().try_fold(0, |value, digit| Some(value * 16 + digit.to_digit(16)?)).ok_or_else(invalid)
     }
 }

@@ -62,7 +62,9 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
     match base {
         Base::Silent => Pressed::Nothing,
         Base::Character(character) => escaped(character.encode_utf8(&mut [0; 4]).as_bytes()),
-        Base::Ascii(byte) if modifiers.ctrl || modifiers.shift => press_with_modifiers(byte, modifiers, modes),
+        Base::Ascii(byte) if modifiers.ctrl || modifiers.shift => {
+            press_with_modifiers(byte, modifiers, modes)
+        }
         Base::Ascii(byte) => escaped(&[byte]),
         Base::Arrow(last) if modifiers.is_none() => {
             let middle = if modes.application_cursor { b'O' } else { b'[' };
@@ -87,7 +89,11 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
         }
         // Only Control alone is quietly ignored.
         Base::Keypad(..) | Base::BackTab | Base::Other | Base::Arrow(_) => {
-            if modifiers.is_ctrl_alone() { Pressed::Nothing } else { Pressed::Unknown }
+            if modifiers.is_ctrl_alone() {
+                Pressed::Nothing
+            } else {
+                Pressed::Unknown
+            }
         }
     }
 }

@@ -38,11 +38,16 @@ pub(super) enum Base {
     /// Last byte of the sequence.
     Arrow(u8),
     /// `ESC [ 1 ~` and `ESC [ 4 ~`, but `ESC [ 1 ; m H` and `F` with modifiers.
-    HomeEnd { number: u8, last: u8 },
+    HomeEnd {
+        number: u8,
+        last: u8,
+    },
     /// `ESC [ number ~`.
     Tilde(u8),
     /// F1 to F4.
-    Function { last: u8 },
+    Function {
+        last: u8,
+    },
     /// What it types, and the last byte of its sequence in application mode.
     Keypad(u8, u8),
     BackTab,

@@ -59,7 +59,8 @@ mod tests {
     #[test]
     fn too_much_output_loses_its_middle() {
         let check = |output: String, expected: String| assert_eq!(limit(&output), expected);
-        let marker = |bytes| format!("\n[... output limited to 10000 bytes; {bytes} interior bytes omitted ...]\n");
+        let marker =
+            |bytes| format!("\n[... output limited to 10000 bytes; {bytes} interior bytes omitted ...]\n");
         check("a".repeat(10_000), "a".repeat(10_000));
         check("a".repeat(10_001), format!("{0}{1}{0}", "a".repeat(5_000), marker(1)));
         // 5000 is within the 1667th character of three bytes, from either end.

@@ -73,9 +73,8 @@ impl Draft {
 
     /// Warns if parts, given in their right order with their places, are in another one.
     pub(super) fn check_order(&mut self, what: &str, places: &[(usize, &str)]) {
-        let arrows = |places: &[(usize, &str)]| {
-            places.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" → ")
-        };
+        let arrows =
+            |places: &[(usize, &str)]| places.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" → ");
         let mut found = places.to_vec();
         found.sort_by_key(|(place, _)| *place);
         if found != places {
@@ -85,8 +84,7 @@ impl Draft {
     }
 
     pub(super) fn succeed(self, commands: Vec<Command>) -> Parsed {
-        let warning =
-            (!self.warnings.is_empty()).then(|| format!("- {}", self.warnings.join("\n- ")));
+        let warning = (!self.warnings.is_empty()).then(|| format!("- {}", self.warnings.join("\n- ")));
         Parsed {
             commands,
             task_complete: self.task_complete,

@@ -54,7 +54,8 @@ pub(super) fn float(text: &str) -> Option<f64> {
     let text = strip(text);
     let bytes = text.as_bytes();
     let separates = |place: usize| {
-        let digit = |place: Option<usize>| place.and_then(|place| bytes.get(place)).is_some_and(u8::is_ascii_digit);
+        let digit =
+            |place: Option<usize>| place.and_then(|place| bytes.get(place)).is_some_and(u8::is_ascii_digit);
         digit(place.checked_sub(1)) && digit(Some(place + 1))
     };
     let placed_well = (0..bytes.len()).all(|place| bytes[place] != b'_' || separates(place));
@@ -70,7 +71,9 @@ pub(super) fn format(template: &str, values: &[(&str, &str)]) -> String {
         out.push_str(&rest[..at]);
         let from = &rest[at..];
         let value = values.iter().find(|(name, _)| {
-            from.strip_prefix('{').and_then(|from| from.strip_prefix(name)).is_some_and(|from| from.starts_with('}'))
+            from.strip_prefix('{')
+                .and_then(|from| from.strip_prefix(name))
+                .is_some_and(|from| from.starts_with('}'))
         });
         if let Some((name, value)) = value {
             out.push_str(value);

@@ -137,7 +137,11 @@ fn replies_are_read_as_by_harbor() {
         };
         assert_eq!(parsed.error.clone().unwrap_or_default(), *error, "{what}");
         assert_same(&what, &parsed.warning.clone().unwrap_or_default(), warning);
-        assert_eq!((parsed.task_complete, &parsed.analysis, &parsed.plan), (*complete, analysis, plan), "{what}");
+        assert_eq!(
+            (parsed.task_complete, &parsed.analysis, &parsed.plan),
+            (*complete, analysis, plan),
+            "{what}"
+        );
         assert_eq!(parsed.commands.len(), commands.len(), "{what}");
         for (ours, harbors) in parsed.commands.iter().zip(commands) {
             assert_eq!(ours.keystrokes, harbors.keystrokes, "{what}");
@@ -266,7 +270,13 @@ fn keys_are_typed_as_by_tmux() {
         let expected: Vec<u8> = case.bytes.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
         let ours = to_bytes(&case.key, screen.key_modes());
         if ours != expected {
-            wrong.push(format!("{} {:?}: {:?}, not {:?}", case.mode, case.key, ours.escape_ascii().to_string(), expected.escape_ascii().to_string()));
+            wrong.push(format!(
+                "{} {:?}: {:?}, not {:?}",
+                case.mode,
+                case.key,
+                ours.escape_ascii().to_string(),
+                expected.escape_ascii().to_string()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), golden.cases.len(), wrong.join("\n"));

@@ -102,7 +102,8 @@ impl Texts {
 
     /// The user message after a reply that was cut off by its length and cannot be salvaged. `tokens` is that length, if known.
     pub fn too_long(&self, truncated: &str, tokens: Option<u64>) -> String {
-        let limit = tokens.map_or("the maximum output length".to_owned(), |tokens| format!("{tokens} tokens"));
+        let limit =
+            tokens.map_or("the maximum output length".to_owned(), |tokens| format!("{tokens} tokens"));
         let mut message = format(&self.too_long, &[("limit", &limit)]);
         if let Some(warning) = self.format.parse(truncated).warning {
             message.push_str("\n\nParser warnings from your truncated response:\n");

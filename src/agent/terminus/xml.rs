@@ -137,9 +137,7 @@ fn read_commands(content: &str, draft: &mut Draft) -> Vec<Command> {
                 Command::DEFAULT_DURATION
             }
             Some(value) => float(value).unwrap_or_else(|| {
-                draft.warn(format!(
-                    "Command {number}: Invalid duration value '{value}', using default 1.0"
-                ));
+                draft.warn(format!("Command {number}: Invalid duration value '{value}', using default 1.0"));
                 Command::DEFAULT_DURATION
             }),
         };
@@ -182,17 +180,14 @@ fn keystrokes(content: &str) -> Vec<(&str, &str)> {
 
 fn check_attributes(attributes: &str, number: usize, draft: &mut Draft) {
     for (name, value) in unquoted(attributes) {
-        draft.warn(format!(
-            "Command {number}: Attribute '{name}' value should be quoted: {name}=\"{value}\""
-        ));
+        draft
+            .warn(format!("Command {number}: Attribute '{name}' value should be quoted: {name}=\"{value}\""));
     }
     for (name, value) in single_quoted(attributes) {
         draft.warn(format!("Command {number}: Use double quotes for attribute '{name}': {name}=\"{value}\""));
     }
     for name in attributes_of(attributes).filter(|name| *name != "duration") {
-        draft.warn(format!(
-            "Command {number}: Unknown attribute '{name}' - known attributes are: duration"
-        ));
+        draft.warn(format!("Command {number}: Unknown attribute '{name}' - known attributes are: duration"));
     }
 }
 
