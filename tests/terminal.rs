@@ -1,5 +1,7 @@
 //! Shells on the emulated terminal: when they are done, and beside a real tmux.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests count as outside of them")]
+
 mod support;
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
 """What real tmux makes of bytes and keys: expected values of the terminal's tests.
 
-    python3 tmux_golden.py screens >../golden/tmux_screens.json   # needs tmux 3.3a (Debian 12)
+    python3 tmux_golden.py screens >../golden/tmux_screens.json   # needs tmux 3.3a (Debian 12); FUZZ=N for N random inputs
     python3 tmux_golden.py keys    >../golden/tmux_keys.json
     python3 tmux_golden.py widths  >../../src/agent/terminal/widths.txt   # needs glibc 2.36 (Debian 12)
 
@@ -12,7 +12,6 @@ import json
 import locale
 import os
 import random
-import re
 import subprocess
 import sys
 import tempfile

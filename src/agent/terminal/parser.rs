@@ -143,8 +143,9 @@ impl Parser {
                 to.print(byte);
             }
             (State::Ground, 0x80..) => self.character(byte, to),
-            (State::Escape, 0x20..=0x2f) => self.collect(byte, State::EscapeIntermediate),
-            (State::EscapeIntermediate, 0x20..=0x2f) => self.collect(byte, State::EscapeIntermediate),
+            (State::Escape | State::EscapeIntermediate, 0x20..=0x2f) => {
+                self.collect(byte, State::EscapeIntermediate);
+            }
             (State::Escape, b'[') => self.enter(State::Csi),
             (State::Escape, b'P') => self.enter_string(State::Dcs),
             (State::Escape, b']') => self.enter_string(State::Osc),

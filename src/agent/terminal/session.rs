@@ -53,6 +53,8 @@ pub struct Terminal {
     shared: Arc<Mutex<Screen>>,
     input: PtyInput,
     progress: watch::Receiver<Progress>,
+    /// Looks that were asked for. Each is answered in its turn, even if nobody waits for it any more.
+    asked: u64,
     /// What was seen just before the last keys were pressed.
     before: Before,
     _pump: AbortOnDropHandle<()>,
@@ -69,7 +71,7 @@ struct Before {
 struct Progress {
     /// Pieces of output.
     outputs: u64,
-    /// Answers to looks, and the last one.
+    /// Looks that were answered, and the last answer.
     looks: u64,
     last_look: Peek,
     end: Option<Waited>,
@@ -104,7 +106,7 @@ impl Terminal {
         let (sender, progress) = watch::channel(Progress::default());
         let pump = tokio::spawn(pump(pty, shared.clone(), sender));
         let before = Before::default();
-        Ok(Self { shared, input, progress, before, _pump: AbortOnDropHandle::new(pump) })
+        Ok(Self { shared, input, progress, asked: 0, before, _pump: AbortOnDropHandle::new(pump) })
     }
 
     /// What is visible: `tmux capture-pane -p`.
@@ -180,9 +182,10 @@ impl Terminal {
 
     /// What the shell is doing now; nothing, if it has ended.
     async fn look(&mut self) -> Peek {
-        let looks = self.progress.borrow().looks;
         self.input.peek().await;
-        let seen = self.progress.wait_for(|progress| progress.looks > looks || progress.end.is_some()).await;
+        self.asked += 1;
+        let asked = self.asked;
+        let seen = self.progress.wait_for(|progress| progress.looks >= asked || progress.end.is_some()).await;
         seen.map(|progress| progress.last_look).unwrap_or_default()
     }
 }

@@ -225,6 +225,7 @@ fn summaries_and_time_outs_are_asked_for_as_by_harbor() {
 
 /// Runs Harbor anew, where there is one.
 #[test]
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn the_golden_file_is_what_harbor_says() {
     let Ok(python) = std::env::var(PYTHON) else {
         eprintln!("skipped: {PYTHON} names no Python with `harbor`");
