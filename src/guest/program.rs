@@ -129,10 +129,9 @@ impl Programs {
         let Io::Terminal(main) = &mut running.io else { return };
         let waiting = sys::readable_bytes(main);
         read_ready(main, waiting, |bytes| out.send_bytes(id, Stream::Out, bytes));
-        let session = table::session(running.pid);
-        let sleeps = session.iter().any(|entry| entry.pid == running.pid && entry.sleeps);
         let typed = running.sent < running.input.len();
-        let at_prompt = sleeps && !typed && sys::awaits_key(main, running.pid);
+        let at_prompt = !typed && table::sleeps(running.pid) && sys::awaits_key(main, running.pid);
+        let session = table::session(running.pid);
         let others = session.iter().filter(|entry| entry.pid != running.pid);
         let youngest = others.map(|entry| entry.started).max().unwrap_or(0);
         out.send(&ToHost::Peeked { id, at_prompt, youngest });

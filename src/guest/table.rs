@@ -8,8 +8,6 @@ pub(super) struct Entry {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) session: i32,
-    /// It waits for something, and nothing has come.
-    pub(super) sleeps: bool,
     /// Clock ticks since boot.
     pub(super) started: u64,
 }
@@ -50,6 +48,13 @@ pub(super) fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
     }
 }
 
+/// Whether a process waits for something, and nothing has come. (Not in [`Entry`]: it would not be the same process for long.)
+pub(super) fn sleeps(pid: i32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind_name = stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 1..));
+    behind_name.is_some_and(|rest| rest.starts_with(b" S "))
+}
+
 /// Reads a line of `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name may hold anything, `)` too.
 fn parse_stat(line: &[u8]) -> Option<Entry> {
     let line = String::from_utf8_lossy(line);
@@ -62,7 +67,6 @@ fn parse_stat(line: &[u8]) -> Option<Entry> {
         pid: pid.parse().ok()?,
         parent: field(4)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
-        sleeps: field(3)? == "S",
         started: field(22)?.parse().ok()?,
     })
 }
@@ -75,7 +79,7 @@ mod tests {
     fn stat_lines_are_read_whatever_the_name_holds() {
         let check = |name: &str| {
             let line = format!("42 ({name}) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 20");
-            let expected = Entry { pid: 42, parent: 7, session: 41, sleeps: true, started: 98765 };
+            let expected = Entry { pid: 42, parent: 7, session: 41, started: 98765 };
             assert_eq!(parse_stat(line.as_bytes()), Some(expected), "{name}");
         };
         check("bash");
