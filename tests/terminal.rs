@@ -123,6 +123,10 @@ fn a_terminal_has_what_tmux_gives_its_pane() {
                 terminal.screen().replace("login_shell     on", "login_shell    \ton").contains(&expected)
             })
             .await;
+            // What programs ask the terminal is answered.
+            let ask = "clear; stty -echo; printf '\\033[5;7H\\033[6n'; read -rd R x; stty echo; echo \"at ${x#*[}\"\n";
+            press(&mut terminal, ask).await;
+            eventually("an answer", async || terminal.screen().contains("at 5;7\n")).await;
             drop(terminal);
             eventually(&format!("{name}: its shell is gone"), async || {
                 shell(&sandbox, "pgrep -x bash -f -- '--login' >/dev/null").await.outcome

@@ -1,6 +1,5 @@
 //! A shell on an emulated terminal in a sandbox.
 
-use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -78,15 +77,16 @@ struct Progress {
 }
 
 impl Terminal {
-    /// Starts `bash --login` in the sandbox's work directory, with `environment` (the image's) and what tmux adds to it.
+    /// Starts `bash --login` in the sandbox's work directory, with `environment` (the image's:
+    /// [`crate::sandbox::ImageConfig::env`]) and what tmux adds to it.
     pub async fn open(
         sandbox: &Sandbox,
-        environment: &[(OsString, OsString)],
+        environment: &[(String, String)],
         size: PtySize,
     ) -> Result<Self, SandboxError> {
         let mut process = Process::new("bash").args(["--login"]);
         sandbox.workdir().clone_into(&mut process.cwd);
-        process.env = environment.to_vec();
+        process.env = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
         for (name, value, replaces) in VARIABLES {
             let known = process.env.iter().position(|(known, _)| *known == **name);
             match known {

@@ -56,6 +56,18 @@ fn screens_are_those_of_tmux() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), golden.cases.len(), wrong.join("\n"));
 }
 
+#[test]
+fn a_string_without_end_is_given_up() {
+    let mut screen = Screen::new(2, 20);
+    screen.feed(b"a\x1b]0;title");
+    assert!(screen.open_string().is_some());
+    screen.feed(b"more of it");
+    assert_eq!(screen.screen(), "a\n\n");
+    screen.abandon_string();
+    screen.feed(b"b");
+    assert_eq!((screen.screen().as_str(), screen.open_string()), ("ab\n\n", None));
+}
+
 /// Bytes of which many are the beginning of something.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let number = prop::sample::select(vec!["", "0", "1", "2", "3", "7", "99", "65536", "2147483647"]);
