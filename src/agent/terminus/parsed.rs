@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Keys to be typed, and how long to wait then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Typed as they are, or a key's name as tmux knows it ([`super::keys`]). Nothing means to wait.
+    /// Typed as they are, or a key's name as tmux knows it ([`super::to_bytes`]). Nothing means to wait.
     pub keystrokes: String,
     /// Seconds, as the model wrote it: it may be negative, infinite or no number.
     pub duration: f64,
