@@ -12,19 +12,24 @@ RNG = random.SystemRandom()
 
 
 def make(*targets, version=None):
-    """Runs make, with another version in its file if one is given."""
+    """Runs make, with another version in its file if one is given; what went wrong, or nothing."""
     files = {} if version is None else {"/app/VERSION": version + "\n"}
-    result = run(["make", "-C", "/app", *targets], timeout=30, files=files)
-    assert result.code == 0, f"make {' '.join(targets)} ends with {result.code}: {result.stderr[-300:]}"
+    result = run(["make", "-C", "/app", *targets], timeout=10, files=files)
+    return result.code and f"make {' '.join(targets)} ends with {result.code}: {result.stderr[-300:]}"
 
 
 @functools.cache
+def build():
+    """Builds the program from nothing, once for all checks: what went wrong, and whether it was gone in between."""
+    fault = make("clean")
+    gone = run(["test", "-e", PROGRAM]).code == 1
+    return fault or make(), gone
+
+
 def built():
-    """The program, built from nothing; asserted once and for all."""
-    make("clean")
-    gone = run(["test", "-e", PROGRAM]).code
-    make()
-    return gone
+    """The program is there, built from nothing."""
+    fault, _ = build()
+    assert not fault, fault
 
 
 def spans(text, *options, timeout=10):
@@ -88,16 +93,19 @@ def test_program_was_built():
 
 def test_source_is_c():
     """The source is there, and the program that make builds depends on it: a source that is broken does not build."""
+    built()
     source = read_text("/app/src/spans.c")
-    broken = run(["make", "-C", "/app"], timeout=30, files={"/app/src/spans.c": "#error not today\n"}).code
+    run(["true"], files={"/app/src/spans.c": "#error not today\n"})
+    broken = make()
     run(["true"], files={"/app/src/spans.c": source})
-    make()
-    assert broken != 0, "make succeeds with a source that cannot be compiled"
+    assert broken, "make succeeds with a source that cannot be compiled"
+    assert not (fault := make()), fault
 
 
 def test_make_builds_anew():
     """`make clean` removes the program, and `make` builds it."""
-    assert built() == 1, f"{PROGRAM} is still there after make clean"
+    built()
+    assert build()[1], f"{PROGRAM} is still there after make clean"
     assert run(["test", "-x", PROGRAM]).code == 0, "make has built nothing"
 
 
@@ -105,11 +113,12 @@ def test_version_is_compiled_in():
     """The version is that of the file at the time of the build, and is not read afterwards."""
     ours = pristine("app/VERSION").read_text().split("\n")[0]
     other = f"{RNG.randrange(2, 90)}.{RNG.randrange(90)}"
-    make(version=other)
+    built()
+    assert not (fault := make(version=other)), fault
     assert spans("", "--version")[:2] == (0, f"spans {other}\n"), "a build after a change of VERSION has another version"
     run(["true"], files={"/app/VERSION": ours + "\n"})
     assert spans("", "--version").stdout == f"spans {other}\n", "the program reads VERSION when it is run"
-    make()
+    assert not (fault := make()), fault
     assert spans("", "--version")[:2] == (0, f"spans {ours}\n"), "the version is not that of the file"
 
 
