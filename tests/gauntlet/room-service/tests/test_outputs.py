@@ -28,6 +28,8 @@ def is_up():
         try:
             exchange("GET", "/counters")
             return True
+        except (AssertionError, http.client.HTTPException):
+            return True
         except OSError:
             time.sleep(0.1)
     return False
@@ -38,7 +40,10 @@ def exchange(method, path, body=None):
     try:
         connection.request(method, path, body)
         answer = connection.getresponse()
-        return answer.status, answer.getheader("Content-Type"), answer.read(MAX_BODY)
+        content = answer.read(MAX_BODY)
+        want = None if answer.status == 204 else str(len(content))
+        assert answer.getheader("Content-Length") == want, f"{method} {path}: {answer.getheader('Content-Length')} is the length of {content[:80]!r}"
+        return answer.status, answer.getheader("Content-Type"), content
     finally:
         connection.close()
 
@@ -148,6 +153,17 @@ def test_bad_names():
     for name in ["", "Bolts", "a_b", "a.b", "a%20b", "x/y", "caf%C3%A9", fresh(21), "a~", "A"]:
         for method, body in [("GET", None), ("POST", '{"by": 1}'), ("DELETE", None)]:
             assert ask(method, f"/counters/{name}", body) == (400, None), f"{method} of {name!r}"
+
+
+def test_bad_names_are_not_made():
+    """After a POST that was refused for its name or path there is no counter of such a name."""
+    for path in ["/counters/Bad", "/counters/", f"/{fresh()}", "/counters/a.b"]:
+        status, _ = ask("POST", path, '{"by": 1}')
+        assert status in (400, 404), f"POST {path}"
+    status, found = ask("GET", "/counters")
+    assert status == 200 and isinstance(found, dict), f"status {status} of the list"
+    bad = [name for name in found if not 1 <= len(name) <= 20 or set(name) - set(LETTERS) or name == "null"]
+    assert bad == [], f"counters with bad names: {bad}"
 
 
 def test_names_of_all_lengths():
