@@ -12,7 +12,7 @@ import subject
 from subject import pristine, read_bytes, run
 
 HOST, PORT = "127.0.0.1", 8470
-PATIENCE = 6  # seconds for the service to come up
+PATIENCE = 4  # seconds for the service to come up
 MAX_BODY = 1 << 20
 RNG = random.SystemRandom()
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789-"
