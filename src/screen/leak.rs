@@ -10,6 +10,9 @@ use crate::verify::{Lab, LabError, Outline};
 /// Shorter files are equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
 
+/// What `useradd` copies into every home.
+const SKELETON: &str = "etc/skel/";
+
 /// Looks for the reference's results, its script and the tests in every layer of the image.
 pub(super) async fn leak(
     lab: &Lab<'_>,
@@ -39,7 +42,8 @@ pub(super) async fn leak(
     }
     let image = exam.arena.image(lab).await?;
     let files = lab.engine.get().await?.layer_files(&image, &sizes).await?;
-    let found = files.iter().find_map(|file| {
+    let told = files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
+    let found = told.into_iter().find_map(|file| {
         let what = secrets.get(blake3::hash(&file.bytes).to_hex().as_str())?;
         Some(format!("a layer of the image holds {what}, as `{}`", file.path))
     });

@@ -107,13 +107,13 @@ fn shape(path: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// Whether `state` has everything that `reference` made of `untouched`, each file of the same shape: a state that can be wrong,
-/// but is an answer.
+/// Whether `state` has everything that `reference` made of `untouched`, each file of the same shape and none as it was given: a
+/// state that can be wrong, but is an answer.
 pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) -> bool {
-    reference
-        .iter()
-        .filter(|(path, trace)| untouched.get(*path) != Some(trace))
-        .all(|(path, trace)| state.get(path).is_some_and(|found| found.shape == trace.shape))
+    reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace)).all(|(path, trace)| {
+        let given = untouched.get(path).map(|given| &given.hash);
+        state.get(path).is_some_and(|found| found.shape == trace.shape && given != Some(&found.hash))
+    })
 }
 
 /// Hash of a state, equal for equal files.
@@ -208,5 +208,10 @@ mod tests {
         check(&[("/app/out.json", "[2]")], false);
         check(&[("/app/in.csv", "a\n1\n")], false);
         check(&[], false);
+        // A file that the reference edits, and that is as it was given.
+        let given = outline(&[("/app/table.csv", "a\n1\n")]);
+        let edited = outline(&[("/app/table.csv", "a\n2\n")]);
+        assert!(!well_formed(&given, &edited, &given));
+        assert!(well_formed(&outline(&[("/app/table.csv", "a\n3\n")]), &edited, &given));
     }
 }
