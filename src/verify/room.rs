@@ -220,7 +220,7 @@ async fn read_subject(
             // A root that the solver deleted is an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
             Err(ArchiveError::Engine(error)) => return Err(error),
-            Err(too_large) => return Ok(Err(too_large.to_string())),
+            Err(spoilt) => return Ok(Err(spoilt.to_string())),
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
