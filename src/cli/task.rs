@@ -11,8 +11,8 @@ use super::{say, tty};
 use crate::author::Kit;
 use crate::harbor::read_task;
 use crate::model::{File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest};
-use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec, Network};
-use crate::verify::{Act, Condition, VerifierLog, judge, run_trial};
+use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec};
+use crate::verify::{Act, Condition, VerifierLog, judge, run_trial, solver_container};
 
 pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
     let (task, digest) = load(config, &args.task)?;
@@ -55,17 +55,7 @@ pub(super) fn try_task(config: &Config, args: &TryArgs) -> Outcome {
 
 async fn attempt(engine: &Engine, task: &Task, digest: &str) -> Result<(Verdict, VerifierLog), Failure> {
     let image = image(engine, task, digest).await?;
-    let sandbox = engine
-        .launch(&LaunchSpec {
-            image: &image,
-            limits: &task.limits,
-            profile: task.profile,
-            network: Network::None,
-            workdir: task.subject.workdir(),
-            purpose: "try",
-            preload: Vec::new(),
-        })
-        .await?;
+    let sandbox = engine.launch(&LaunchSpec { purpose: "try", ..solver_container(&image, task) }).await?;
     say::note(format!(
         "{}\n{}\n\nThis is the task's sandbox. Work on it, then leave with `exit` or Ctrl-D to be judged.\n",
         task.title, task.instruction

@@ -47,6 +47,8 @@ const GRACE: Duration = Duration::from_secs(1);
 const KILL_ROUND: Duration = Duration::from_millis(20);
 /// Output read in one turn, so that a fast writer does not keep the loop from everything else.
 const TURN_BYTES: usize = 16 * CHUNK;
+/// Longest status: two numbers of 20 digits.
+const MAX_STATUS: usize = 64;
 /// What background jobs write between two commands is shown with the next one, up to this.
 const IDLE_KEEP: usize = 8 * 1024;
 
@@ -331,7 +333,11 @@ impl Live {
     fn status(&mut self, serial: u64) -> Option<i32> {
         let partial = &mut self.partial;
         read_ready(&mut self.statuses, CHUNK, |bytes| partial.extend_from_slice(bytes));
-        let end = partial.iter().rposition(|byte| *byte == 0)?;
+        let Some(end) = partial.iter().rposition(|byte| *byte == 0) else {
+            // Whoever runs as the shell's user can write here too: what is longer than any status is none.
+            partial.drain(..partial.len().saturating_sub(MAX_STATUS));
+            return None;
+        };
         let complete: Vec<u8> = partial.drain(..=end).collect();
         complete.split(|byte| *byte == 0).find_map(|report| {
             let (number, status) = std::str::from_utf8(report).ok()?.split_once(' ')?;

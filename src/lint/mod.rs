@@ -120,7 +120,26 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
             suppressed: suppressed.clone(),
         }));
     }
+    findings.extend(parts.misread_as_ours(rules, manifest));
     findings.sort();
     findings.dedup();
     findings
+}
+
+impl Parts<'_> {
+    /// A task that says it is ours and cannot be read as such is judged as anybody's, which its author should know.
+    fn misread_as_ours(&self, rules: &Rules, manifest: &Manifest) -> Option<Finding> {
+        let table =
+            manifest.metadata.as_ref()?.get("termsmith")?.as_table().filter(|_| self.draft.is_none())?;
+        // Anybody may tell lint what to leave alone.
+        table.keys().find(|key| *key != "lint")?;
+        let task = HarborTask {
+            name: self.name.to_owned(),
+            manifest: manifest.clone(),
+            files: self.files.clone(),
+            findings: Vec::new(),
+        };
+        let error = task.into_task().err()?;
+        Some(Finding { severity: Severity::Warning, ..malformed(rules, &error.to_string()) })
+    }
 }

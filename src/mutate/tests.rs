@@ -150,6 +150,7 @@ fn python_values() {
         "a = b[1:]\nfor i in range(2, n + 1): c()\n",
         &["a = b[2:]", "a = b[0:]", "for i in range(3, n + 1): c()", "for i in range(2, n + 2): c()"],
     );
+    python(OffByOne, "a = b.split(',')\nc = b.rsplit(',', n)\n", &["c = b.split(',', n)"]);
     python(Content, "print(f'{a} items')\n", &["print(f'{a} itemt')"]);
     python(Arithmetic, "print(f'{a:.2f}')\nb = -c\n", &["print(f'{a:.3f}')", "b = c"]);
 }

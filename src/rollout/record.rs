@@ -8,9 +8,10 @@ use super::casting::cast;
 use crate::agent::{AgentError, Observed, Prompts, PromptsError, ScriptedAgent, StepLimits, play};
 use crate::judge;
 use crate::model::{Actor, Certificate, Draft, End, Key, Outcome, Rollout, TrajectoryRecord, Turn, Verdict};
-use crate::sandbox::{LaunchSpec, Network};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Filed, Lab, LabError, SANDBOX_LOST, Transient, VerifierLog, judge as judge_state};
+use crate::verify::{
+    Filed, Lab, LabError, SANDBOX_LOST, Transient, VerifierLog, judge as judge_state, solver_container,
+};
 
 /// Bump when the same attempt would act or be shown things otherwise.
 pub const ROLLOUT: Stage = Stage { name: "rollout", version: 1 };
@@ -120,17 +121,7 @@ pub async fn episode(
     let clock = std::time::Instant::now();
     let image = lab.image(filed).await?;
     let engine = lab.engine.get().await?;
-    let sandbox = engine
-        .launch(&LaunchSpec {
-            image: &image,
-            limits: &task.limits,
-            profile: task.profile,
-            network: Network::None,
-            workdir: task.subject.workdir(),
-            purpose: "solver",
-            preload: Vec::new(),
-        })
-        .await?;
+    let sandbox = engine.launch(&solver_container(&image, task)).await?;
     let started_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let episode = match play(&sandbox, &mut agent, prompts, &limits).await {

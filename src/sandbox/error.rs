@@ -103,6 +103,9 @@ pub enum ArchiveError {
     Missing { root: String },
     #[error("`{root}` has more than {max} bytes")]
     TooLarge { root: String, max: u64 },
+    /// What ran in the container has made a loop of links of the way there, or a file of a folder.
+    #[error("the way to `{root}` leads nowhere")]
+    Unreadable { root: String },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -228,7 +228,8 @@ async fn mutation(
             killed.counted - killed.good,
             killed.counted
         );
-        table.row(RowKind::Mutant, "kill rate", false, &note);
+        // The rate is over mutants, and this row is none.
+        table.verdict(RowKind::Mutant, "kill rate", &note);
     }
     Ok(())
 }

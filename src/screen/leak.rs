@@ -10,6 +10,9 @@ use crate::verify::{Lab, LabError, Outline};
 /// Shorter files are equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
 
+/// What `useradd` copies into every home.
+const SKELETON: &str = "etc/skel/";
+
 /// Looks for the reference's results, its script and the tests in every layer of the image.
 pub(super) async fn leak(
     lab: &Lab<'_>,
@@ -26,7 +29,11 @@ pub(super) async fn leak(
             secrets.entry(hash).or_insert(what);
         }
     };
-    for (path, trace) in reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace)) {
+    // Names of commits stand in many places of a repository; the work is in its objects.
+    let is_pointer = |path: &str| path.contains("/.git/") && !path.contains("/.git/objects/");
+    let made =
+        reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace) && !is_pointer(path));
+    for (path, trace) in made {
         add(trace.hash.clone(), trace.size, format!("what the reference writes to `{path}`"));
     }
     let given = FileTree::default();
@@ -39,7 +46,8 @@ pub(super) async fn leak(
     }
     let image = exam.arena.image(lab).await?;
     let files = lab.engine.get().await?.layer_files(&image, &sizes).await?;
-    let found = files.iter().find_map(|file| {
+    let told = files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
+    let found = told.into_iter().find_map(|file| {
         let what = secrets.get(blake3::hash(&file.bytes).to_hex().as_str())?;
         Some(format!("a layer of the image holds {what}, as `{}`", file.path))
     });

@@ -50,6 +50,11 @@ impl Table {
         self.push(plain(kind, name, ok, note));
     }
 
+    /// Adds a row that rejects for what others show together.
+    pub(super) fn verdict(&mut self, kind: RowKind, name: &str, note: &str) {
+        self.push(Row { counts: false, ..plain(kind, name, false, note) });
+    }
+
     /// Adds a row that says nothing, and why.
     pub(super) fn skipped(&mut self, kind: RowKind, name: &str, why: &str) {
         self.push(Row { counts: false, ..plain(kind, name, true, why) });

@@ -34,4 +34,4 @@ pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use room::{Judged, VerifierLog, judge};
 pub use subject::{Carried, SubjectError, SubjectLimits, carry};
-pub use trial::{SANDBOX_LOST, Trial, TrialLog, run_trial};
+pub use trial::{SANDBOX_LOST, Trial, TrialLog, run_trial, solver_container};

@@ -107,13 +107,26 @@ fn shape(path: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// Whether `state` has everything that `reference` made of `untouched`, each file of the same shape: a state that can be wrong,
-/// but is an answer.
+/// Parts of a repository that no work is asked for in.
+const GIT_OWN: [&str; 7] = [
+    "/.git/objects/",
+    "/.git/logs/",
+    "/.git/index",
+    "/.git/COMMIT_EDITMSG",
+    "/.git/ORIG_HEAD",
+    "/.git/rebase-",
+    "/.git/AUTO_MERGE",
+];
+
+/// Whether `state` has everything that `reference` made of `untouched`, each file of the same shape and none as it was given: a
+/// state that can be wrong, but is an answer. What git names by its content or keeps for itself has other names in any other state.
 pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) -> bool {
-    reference
-        .iter()
-        .filter(|(path, trace)| untouched.get(*path) != Some(trace))
-        .all(|(path, trace)| state.get(path).is_some_and(|found| found.shape == trace.shape))
+    let is_gits = |path: &str| GIT_OWN.iter().any(|own| path.contains(own));
+    let made = reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace));
+    made.filter(|(path, _)| !is_gits(path)).all(|(path, trace)| {
+        let given = untouched.get(path).map(|given| &given.hash);
+        state.get(path).is_some_and(|found| found.shape == trace.shape && given != Some(&found.hash))
+    })
 }
 
 /// Hash of a state, equal for equal files.
@@ -208,5 +221,15 @@ mod tests {
         check(&[("/app/out.json", "[2]")], false);
         check(&[("/app/in.csv", "a\n1\n")], false);
         check(&[], false);
+        // Other commits have other objects.
+        let committed = outline(&[("/r/.git/refs/heads/main", "11\n"), ("/r/.git/objects/ab/cd", "x")]);
+        let other = outline(&[("/r/.git/refs/heads/main", "22\n"), ("/r/.git/objects/ef/01", "y")]);
+        assert!(well_formed(&other, &committed, &Outline::new()));
+        assert!(!well_formed(&Outline::new(), &committed, &Outline::new()));
+        // A file that the reference edits, and that is as it was given.
+        let given = outline(&[("/app/table.csv", "a\n1\n")]);
+        let edited = outline(&[("/app/table.csv", "a\n2\n")]);
+        assert!(!well_formed(&given, &edited, &given));
+        assert!(well_formed(&outline(&[("/app/table.csv", "a\n3\n")]), &edited, &given));
     }
 }

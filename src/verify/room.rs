@@ -10,7 +10,7 @@ use super::outline::Outline;
 use super::relay;
 use super::results::parse_results;
 use super::subject::{Carried, SubjectLimits, carry};
-use crate::model::{CheckId, Outcome, Task, Verdict};
+use crate::model::{CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
     ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
     ProcessOutcome, Sandbox, SandboxError, Stopped,
@@ -30,6 +30,8 @@ const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.con
 const PATIENCE: u32 = 5;
 /// Any fixed order but the declared one shows whether checks lean on each other; a fixed one can be repeated.
 const SHUFFLE_SEED: &str = "1";
+/// Disk that the largest subject takes in the verifier's container.
+const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
 /// Larger archives are uploaded by the engine, which has no limit.
 const MAX_UNPACKED: usize = 8 << 20;
 /// Time that a service gets to come up.
@@ -93,12 +95,12 @@ async fn judge_stopped(
 ) -> Result<Judged, EngineError> {
     let subject = match read_subject(task, &stopped, mounted).await? {
         Ok(subject) => subject,
-        Err(cause) => return Ok(failed(cause)),
+        Err(cause) => return Ok(failed(cause, String::new())),
     };
     let programs = if task.subject.programs {
         match bring_up(engine, image, task, stopped).await? {
             Ok(sandbox) => Some(sandbox),
-            Err(cause) => return Ok(failed(cause)),
+            Err((cause, seen)) => return Ok(failed(cause.to_owned(), seen)),
         }
     } else {
         stopped.destroy().await;
@@ -116,6 +118,8 @@ async fn judge_stopped(
         tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
     );
     let limits = condition.limits(&task.limits);
+    // A subject can be larger here than it was on the solver's disk: its sparse files are written out.
+    let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
     let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
     let verifier = match furnish(engine, &spec, tar, condition).await {
         Ok(verifier) => verifier,
@@ -220,7 +224,7 @@ async fn read_subject(
             // A root that the solver deleted is an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
             Err(ArchiveError::Engine(error)) => return Err(error),
-            Err(too_large) => return Ok(Err(too_large.to_string())),
+            Err(spoilt) => return Ok(Err(spoilt.to_string())),
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
@@ -307,20 +311,21 @@ async fn furnish(
     Ok(verifier)
 }
 
-/// The solver's container once more, with nothing running in it but the task's bring-up command.
+/// The solver's container once more, with nothing running in it but the task's bring-up command; or why there is none, for the
+/// verdict and, in words that differ from run to run, for its log.
 async fn bring_up(
     engine: &Engine,
     image: &Image,
     task: &Task,
     stopped: Stopped,
-) -> Result<Result<Sandbox, String>, EngineError> {
+) -> Result<Result<Sandbox, (&'static str, String)>, EngineError> {
     let subject = match stopped.restart("/").await {
         Ok(subject) => subject,
         Err(error @ (EngineError::Refused { .. } | EngineError::Guest { .. })) => {
             // A file in the place of a folder that the engine needs is enough for this. An engine that is itself in trouble
             // cannot start a pristine container either, and then nothing is known about the subject.
             engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
-            return Ok(Err(format!("the subject cannot be started again: {error}")));
+            return Ok(Err(("the subject cannot be started again", error.to_string())));
         }
         Err(error) => return Err(error),
     };
@@ -331,18 +336,18 @@ async fn bring_up(
             Err(SandboxError::Engine(error)) => return Err(error),
             Err(lost) => {
                 subject.destroy().await;
-                return Ok(Err(format!("the subject could not be brought up: {lost}")));
+                return Ok(Err(("the subject could not be brought up", lost.to_string())));
             }
         }
     }
     Ok(Ok(subject))
 }
 
-fn failed(cause: String) -> Judged {
+fn failed(cause: String, seen: String) -> Judged {
     Judged {
         verdict: Verdict::without_checks(Outcome::Fail, cause),
         state: None,
         outline: Outline::new(),
-        log: VerifierLog::default(),
+        log: VerifierLog { output: seen, ..VerifierLog::default() },
     }
 }

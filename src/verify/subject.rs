@@ -24,11 +24,15 @@ pub struct SubjectLimits {
     pub depth: u32,
 }
 
+impl SubjectLimits {
+    /// Results of terminal tasks are a few megabytes; what is far beyond that is an accident or an attack, and a verifier that
+    /// fails on it is cheaper than a host that suffers it.
+    pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64 };
+}
+
 impl Default for SubjectLimits {
     fn default() -> Self {
-        // Results of terminal tasks are a few megabytes; what is far beyond that is an accident or an attack, and a
-        // verifier that fails on it is cheaper than a host that suffers it.
-        Self { bytes: 256 << 20, entries: 100_000, depth: 64 }
+        Self::STANDARD
     }
 }
 

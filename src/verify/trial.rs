@@ -42,6 +42,19 @@ pub struct TrialLog {
     pub engine: String,
 }
 
+/// The container that a solver of `task` works in.
+pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> {
+    LaunchSpec {
+        image,
+        limits: &task.limits,
+        profile: task.profile,
+        network: Network::None,
+        workdir: task.subject.workdir(),
+        purpose: "solver",
+        preload: Vec::new(),
+    }
+}
+
 /// Runs one trial in fresh containers.
 pub async fn run_trial(
     engine: &Engine,
@@ -52,17 +65,7 @@ pub async fn run_trial(
 ) -> Result<Trial, EngineError> {
     let started = Instant::now();
     let limits = condition.limits(&task.limits);
-    let sandbox = engine
-        .launch(&LaunchSpec {
-            image,
-            limits: &limits,
-            profile: task.profile,
-            network: Network::None,
-            workdir: task.subject.workdir(),
-            purpose: "solver",
-            preload: Vec::new(),
-        })
-        .await?;
+    let sandbox = engine.launch(&LaunchSpec { limits: &limits, ..solver_container(image, task) }).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
     let stage = Stage { workdir: task.subject.workdir(), timeout, env: &[], log: None };
     let acted = match condition.prepare(&sandbox).await {

@@ -44,6 +44,9 @@ fn excuses_and_wishes() {
         &["root-agent", "nproc", "task-fields"],
         &[],
     );
+    // What says that it is ours, and cannot be read as such, is told.
+    check("[metadata.termsmith]\nformat = 7\n", &["nproc", "invalid-task-config"], &[]);
+    check("[metadata.termsmith]\nprogrammes = true\n", &["nproc", "invalid-task-config", "task-fields"], &[]);
     // Harbor's `select` speaks of Harbor's rules.
     check(
         "[metadata.harbor.lint]\nselect = [\"unpinned-image\"]\n",

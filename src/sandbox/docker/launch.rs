@@ -65,7 +65,7 @@ impl DockerEngine {
         // An engine takes the start of what still dies for a start of what runs, and does nothing.
         self.ended(id).await?;
         if let Some(watched) = shared.live().get_mut(id) {
-            watched.killed = None;
+            watched.restarted();
         }
         if shared.guest_is_uploaded.load(Ordering::Relaxed) {
             // What ran in there was root, and no mount kept it from replacing the guest.

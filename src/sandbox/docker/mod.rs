@@ -6,6 +6,7 @@ mod launch;
 mod layers;
 mod state;
 mod sweep;
+mod upper;
 mod watchdog;
 
 use std::collections::HashMap;
@@ -155,6 +156,7 @@ impl Shared {
 
     /// Kills and removes a container with its volumes. One that is gone already is no error.
     async fn remove(&self, name: &str) -> Result<(), EngineError> {
+        self.make_removable(name).await;
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.docker.remove_container(name, Some(options)).await {
             Ok(()) => Ok(()),

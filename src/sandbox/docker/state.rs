@@ -2,7 +2,8 @@
 
 use bollard::models::ChangeType;
 use bollard::query_parameters::{
-    DownloadFromContainerOptionsBuilder, KillContainerOptionsBuilder, WaitContainerOptionsBuilder,
+    ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder, KillContainerOptionsBuilder,
+    WaitContainerOptionsBuilder,
 };
 use futures_util::StreamExt as _;
 use std::time::Duration;
@@ -12,23 +13,35 @@ use crate::sandbox::{
 };
 
 use super::launch::GUEST_FOLDER;
-use super::{DockerEngine, api};
+use super::{DockerEngine, Shared, api};
 
 /// The stream ends a moment before the engine has noted the exit. Longer than that, the container still runs.
 const EXIT_NOTED: Duration = Duration::from_secs(5);
 /// Exit status of a process that was killed.
 const KILLED: i64 = 128 + 9;
 
+impl Shared {
+    pub(super) async fn kill(&self, name: &str) -> Result<(), EngineError> {
+        // Never a stop: process 1 ignores SIGTERM, and nobody waits ten seconds for that.
+        let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
+        match self.docker.kill_container(name, Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) if api::status(&error) == Some(409) => Ok(()),
+            Err(error) => Err(self.error("kill a container", error)),
+        }
+    }
+
+    /// Whether the engine can look up anything at all in a container.
+    async fn can_read(&self, id: &ContainerId) -> bool {
+        let options = ContainerArchiveInfoOptionsBuilder::new().path("/").build();
+        self.docker.get_container_archive_info(id.as_str(), Some(options)).await.is_ok()
+    }
+}
+
 impl DockerEngine {
     /// Ends every process now. A container that has ended already is no error.
     pub(in crate::sandbox) async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
-        // Never a stop: process 1 ignores SIGTERM, and nobody waits ten seconds for that.
-        let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
-        match self.shared.docker.kill_container(id.as_str(), Some(options)).await {
-            Ok(()) => Ok(()),
-            Err(error) if api::status(&error) == Some(409) => Ok(()),
-            Err(error) => Err(self.shared.error("kill a container", error)),
-        }
+        self.shared.kill(id.as_str()).await
     }
 
     /// How the container ended.
@@ -87,10 +100,17 @@ impl DockerEngine {
         let mut pieces = Box::pin(self.shared.docker.download_from_container(id.as_str(), Some(options)));
         let mut tar = Vec::new();
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|error| match self.shared.error("fetch files", error) {
-                EngineError::Refused { status: 404, .. } => ArchiveError::Missing { root: root.to_owned() },
-                error => ArchiveError::Engine(error),
-            })?;
+            let piece = match piece.map_err(|error| self.shared.error("fetch files", error)) {
+                Ok(piece) => piece,
+                Err(EngineError::Refused { status: 404, .. }) => {
+                    return Err(ArchiveError::Missing { root: root.to_owned() });
+                }
+                // To a loop of links on the way the engine says the same 500 as to trouble of its own.
+                Err(EngineError::Refused { .. }) if self.shared.can_read(id).await => {
+                    return Err(ArchiveError::Unreadable { root: root.to_owned() });
+                }
+                Err(error) => return Err(error.into()),
+            };
             if tar.len() as u64 + piece.len() as u64 > max_bytes {
                 return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
             }

@@ -66,6 +66,8 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
 impl Shared {
     pub(super) async fn sweep(&self, whose: Whose) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
+        // One that the engine cannot remove must not keep all others from being removed.
+        let mut failed = None;
         for container in self.containers().await? {
             let owner = label(&container).and_then(Owner::parse);
             let Some(name) = container.names.iter().flatten().next() else { continue };
@@ -76,8 +78,10 @@ impl Shared {
                 Whose::Orphans => self.is_orphan(owner.as_ref()) || self.is_unknown(name, &container),
             };
             if takes {
-                self.remove(name).await?;
-                removed.containers += 1;
+                match self.remove(name).await {
+                    Ok(()) => removed.containers += 1,
+                    Err(error) => failed = failed.or(Some(error)),
+                }
             }
         }
         // After the containers: an image in use cannot be removed.
@@ -89,11 +93,13 @@ impl Shared {
                 Whose::Orphans => self.is_orphan(owner.as_ref()),
             };
             if takes {
-                self.remove_image(&reference).await?;
-                removed.images += 1;
+                match self.remove_image(&reference).await {
+                    Ok(()) => removed.images += 1,
+                    Err(error) => failed = failed.or(Some(error)),
+                }
             }
         }
-        Ok(removed)
+        failed.map_or(Ok(removed), Err)
     }
 
     fn is_orphan(&self, owner: Option<&Owner>) -> bool {

@@ -1,7 +1,6 @@
 //! Disk limits for engines that have none: overlay2 on ext4 takes no `storage-opt`.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,31 +10,31 @@ use tokio_util::sync::CancellationToken;
 use crate::model::Limits;
 use crate::sandbox::ContainerId;
 
+use super::upper::{Upper, level};
 use super::{DockerEngine, Shared};
 
 /// How often disks are looked at. A container can overshoot by what it writes in that time; no single file can.
 const EVERY: Duration = Duration::from_secs(3);
-/// Files that a container may add. More than any task needs, less than what makes a host's file system run out of inodes.
-const MAX_FILES: u64 = 500_000;
+/// Files that a container may add. More than any task needs, less than what makes a host's file system run out of inodes or
+/// takes minutes to remove.
+const MAX_FILES: u64 = 250_000;
 /// Below this the host itself is in danger, and the container that has written most is killed.
 const MIN_FREE_BYTES: u64 = 512 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
-/// `st_blocks` counts in these, whatever the file system's blocks are.
-const BLOCK: u64 = 512;
 
 /// What the watchdog knows of a container.
 #[derive(Debug)]
 pub(super) struct Watched {
     max_bytes: u64,
-    /// The writable layer on this host; `None` until it was asked for.
-    upper: Option<Upper>,
+    /// Where it writes on this host; `None` until it was asked for.
+    upper: Option<Place>,
     /// Why it was killed.
     pub(super) killed: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum Upper {
-    At(PathBuf),
+enum Place {
+    At(Upper),
     /// Not readable here: a remote engine, another storage driver, or we are not root.
     Elsewhere,
 }
@@ -43,6 +42,11 @@ enum Upper {
 impl Watched {
     pub(super) fn new(limits: &Limits) -> Self {
         Self { max_bytes: u64::from(limits.storage_mb) * MIB, upper: None, killed: None }
+    }
+
+    /// It is started again: what was known of its last life does not hold any more.
+    pub(super) fn restarted(&mut self) {
+        (self.upper, self.killed) = (None, None);
     }
 }
 
@@ -67,17 +71,21 @@ async fn look(engine: &DockerEngine) {
         .map(|(id, _)| id.clone())
         .collect();
     for id in new {
-        let upper = shared.upper(&id).await;
+        // One that does not run (yet) is asked again.
+        let place = shared
+            .place(id.as_str())
+            .await
+            .filter(|place| !matches!(place, Place::At(upper) if upper.pid == 0));
         if let Some(watched) = shared.live().get_mut(&id) {
-            watched.upper = upper;
+            watched.upper = place;
         }
     }
-    let watched: Vec<(ContainerId, PathBuf, u64)> = shared
+    let watched: Vec<(ContainerId, Upper, u64)> = shared
         .live()
         .iter()
         .filter_map(|(id, watched)| match &watched.upper {
-            Some(Upper::At(path)) if watched.killed.is_none() => {
-                Some((id.clone(), path.clone(), watched.max_bytes))
+            Some(Place::At(upper)) if watched.killed.is_none() => {
+                Some((id.clone(), upper.clone(), watched.max_bytes))
             }
             _ => None,
         })
@@ -89,30 +97,50 @@ async fn look(engine: &DockerEngine) {
             watched.killed = Some(cause);
         }
         // If it has ended by itself, the cause is recorded all the same.
-        let _ = engine.kill(&id).await;
+        let _ = shared.kill(id.as_str()).await;
     }
 }
 
 impl Shared {
-    async fn upper(&self, id: &ContainerId) -> Option<Upper> {
-        // Not created yet, or gone: to be asked again.
-        let inspected = self.docker.inspect_container(id.as_str(), None).await.ok()?;
-        let data = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
-        let path = data.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
-        Some(path.map_or(Upper::Elsewhere, Upper::At))
+    /// Makes sure that the engine can remove a container: nothing runs in it, and its folders lie flat enough.
+    pub(super) async fn make_removable(&self, name: &str) {
+        // Gone, not running, or the engine is in trouble: the removal itself will tell.
+        let _ = self.kill(name).await;
+        if let Some(Place::At(Upper { folders, pid: 0 })) = self.place(name).await {
+            // Walking folders blocks. A walk that failed is a removal that may fail.
+            let _ =
+                tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| level(folder))).await;
+        }
+    }
+
+    /// `None` when it is not there (yet).
+    async fn place(&self, name: &str) -> Option<Place> {
+        let inspected = self.docker.inspect_container(name, None).await.ok()?;
+        let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
+        let layers = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
+        let Some(upper) = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok())
+        else {
+            return Some(Place::Elsewhere);
+        };
+        let volumes = inspected.mounts.into_iter().flatten();
+        let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some("volume"));
+        let folders = [upper].into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from));
+        Some(Place::At(Upper { folders: folders.collect(), pid }))
     }
 }
 
 /// Who has written too much, and why it is too much.
-fn offenders(watched: &[(ContainerId, PathBuf, u64)]) -> Vec<(ContainerId, String)> {
+fn offenders(watched: &[(ContainerId, Upper, u64)]) -> Vec<(ContainerId, String)> {
     let mut found = Vec::new();
-    let mut largest: Option<(&ContainerId, &Path, u64)> = None;
+    let mut largest: Option<(&ContainerId, &Upper, u64)> = None;
     for (id, upper, max_bytes) in watched {
-        let used = usage(upper, *max_bytes);
+        let used = upper.usage(*max_bytes, MAX_FILES);
         if used.bytes > *max_bytes {
             found.push((id.clone(), format!("disk limit of {} MiB exceeded", max_bytes / MIB)));
         } else if used.files > MAX_FILES {
             found.push((id.clone(), format!("disk limit of {MAX_FILES} files exceeded")));
+        } else if used.too_deep {
+            found.push((id.clone(), "folders nested deeper than can be looked after".to_owned()));
         }
         if largest.is_none_or(|(_, _, bytes)| used.bytes > bytes) {
             largest = Some((id, upper, used.bytes));
@@ -120,7 +148,11 @@ fn offenders(watched: &[(ContainerId, PathBuf, u64)]) -> Vec<(ContainerId, Strin
     }
     if found.is_empty()
         && let Some((id, upper, _)) = largest
-        && free_bytes(upper).is_some_and(|free| free < MIN_FREE_BYTES)
+        && upper
+            .folders
+            .first()
+            .and_then(|folder| free_bytes(folder))
+            .is_some_and(|free| free < MIN_FREE_BYTES)
     {
         found.push((id.clone(), "disk of the host is full, and this container has written most".to_owned()));
     }
@@ -130,33 +162,6 @@ fn offenders(watched: &[(ContainerId, PathBuf, u64)]) -> Vec<(ContainerId, Strin
 fn free_bytes(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(path).ok()?;
     Some(stat.f_bavail * stat.f_frsize)
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Usage {
-    bytes: u64,
-    files: u64,
-}
-
-/// Allocated bytes and files below `root`, counted until one limit is passed. Links are not followed.
-fn usage(root: &Path, max_bytes: u64) -> Usage {
-    let mut used = Usage::default();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        // Folders come and go while we look.
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(metadata) = entry.metadata() else { continue };
-            used.files += 1;
-            used.bytes += metadata.blocks() * BLOCK;
-            if used.bytes > max_bytes || used.files > MAX_FILES {
-                return used;
-            }
-            if metadata.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    used
 }
 
 #[cfg(test)]
@@ -170,7 +175,7 @@ mod tests {
             let path = folder.path().join(name);
             fs::create_dir_all(path.join("deep")).unwrap();
             fs::write(path.join("deep/file"), vec![1; bytes]).unwrap();
-            (ContainerId(name.to_owned()), path, max)
+            (ContainerId(name.to_owned()), Upper { folders: vec![path], pid: 0 }, max)
         };
         let watched = [
             container("small", 10, MIB),

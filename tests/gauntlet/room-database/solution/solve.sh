@@ -1,0 +1,3 @@
+#!/bin/bash
+set -euo pipefail
+sqlite3 -bail /app/library.db < /solution/migrate.sql

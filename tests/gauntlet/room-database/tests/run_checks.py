@@ -1,0 +1,84 @@
+"""Runs every check of test_outputs.py and writes what came of it.
+
+Writes to /logs/verifier: checks.json (termsmith's structured results), ctrf.json, reward.json and reward.txt. The reward
+is 1 only when every check ran and passed; it is never left unwritten. Started as `python3 -I -B`, so that neither the
+environment nor the working directory can add code.
+"""
+
+import json
+import os
+import pathlib
+import random
+import sys
+
+TESTS = pathlib.Path(__file__).resolve().parent
+LOGS = pathlib.Path("/logs/verifier")
+# Enough of a failure to act on; results are read by machines with bounds of their own.
+MAX_MESSAGE = 600
+
+
+class Collector:
+    """A pytest plugin that keeps one result a check: passed only when set-up, call and tear-down all passed."""
+
+    def __init__(self):
+        self.results = {}
+
+    def pytest_collection_modifyitems(self, items):
+        # Screening asks for another order, to see whether checks lean on each other.
+        if seed := os.environ.get("TERMSMITH_SHUFFLE"):
+            random.Random(seed).shuffle(items)
+        for item in items:
+            self.results[item.name] = {"id": item.name, "passed": False, "message": "did not run"}
+
+    def pytest_runtest_logreport(self, report):
+        result = self.results[report.nodeid.rsplit("::", 1)[-1]]
+        if report.when == "call" and report.passed:
+            result.update(passed=True, message="")
+        elif not report.passed:
+            result.update(passed=False, message=_message(report))
+
+
+def _message(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash else str(report.longrepr)
+    return text[:MAX_MESSAGE]
+
+
+def _write(name, text):
+    # A link planted in the place of a result must be replaced, not written through.
+    place = LOGS / name
+    if place.is_symlink() or place.exists():
+        place.unlink()
+    place.write_text(text)
+
+
+def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    _write("reward.txt", "0\n")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.chdir(TESTS)
+    sys.path.insert(0, str(TESTS))
+    import pytest
+
+    collector = Collector()
+    options = ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
+    status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
+    checks = list(collector.results.values())
+    # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
+    if int(status) not in (0, 1) or not checks:
+        _write("reward.json", json.dumps({"reward": 0}) + "\n")
+        return int(status) or 5
+    reward = int(all(check["passed"] for check in checks))
+    passed = sum(check["passed"] for check in checks)
+    tests = [{"name": c["id"], "status": "passed" if c["passed"] else "failed", "duration": 0} for c in checks]
+    summary = {"tests": len(checks), "passed": passed, "failed": len(checks) - passed}
+    summary.update(pending=0, skipped=0, other=0, start=0, stop=0)
+    _write("ctrf.json", json.dumps({"results": {"tool": {"name": "pytest"}, "summary": summary, "tests": tests}}) + "\n")
+    _write("checks.json", json.dumps({"version": 1, "checks": checks}) + "\n")
+    _write("reward.json", json.dumps({"reward": reward}) + "\n")
+    _write("reward.txt", f"{reward}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""How tests reach what a solver left: the subject.
+
+In termsmith's clean room the subject's files lie under $SUBJECT_ROOT of a pristine container, and its programs run in
+another container, reached through $TERMSMITH_RELAY. In Harbor's shared mode neither is set: the subject is `/` and its
+programs are plain subprocesses. One test file serves both.
+
+Everything here raises AssertionError with a plain sentence when the subject is at fault.
+"""
+
+import base64
+import csv
+import io
+import json
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+from collections import namedtuple
+
+ROOT = pathlib.Path(os.environ.get("SUBJECT_ROOT") or "/")
+RELAY = os.environ.get("TERMSMITH_RELAY")
+TESTS = pathlib.Path(__file__).resolve().parent
+
+# A result file larger than this is a mistake or an attack; reading it would only exhaust the verifier.
+MAX_BYTES = 32 * 1024 * 1024
+# As many links as the kernel follows in one look-up.
+MAX_LINKS = 40
+# EX_IOERR of sysexits.h; pytest itself ends with 0 to 5.
+RELAY_BROKEN = 74
+CLEAN_ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+
+Result = namedtuple("Result", "code stdout stderr")
+
+
+def pristine(name):
+    """The untampered copy of an environment file, e.g. pristine("app/data.csv")."""
+    return TESTS / "pristine" / name
+
+
+def lpath(name):
+    """Where the subject's file is, a link in the last place not followed."""
+    return _resolve(name, follow_last=False)
+
+
+def path(name):
+    """Where the subject's file is. Links are followed inside the subject and never out of it."""
+    return _resolve(name, follow_last=True)
+
+
+def exists(name):
+    """Whether the subject has anything at this path."""
+    return path(name).exists()
+
+
+def listdir(name):
+    """Sorted names in one of the subject's folders."""
+    place = path(name)
+    assert place.is_dir(), f"{name} is not a folder"
+    return sorted(os.listdir(place))
+
+
+def read_bytes(name):
+    """The bytes of one of the subject's regular files."""
+    place = path(name)
+    assert place.exists(), f"{name} does not exist"
+    found = place.stat()
+    assert stat.S_ISREG(found.st_mode), f"{name} is not a regular file"
+    assert found.st_size <= MAX_BYTES, f"{name} is larger than {MAX_BYTES} bytes"
+    return place.read_bytes()
+
+
+def read_text(name):
+    """The text of one of the subject's files, which must be UTF-8."""
+    try:
+        return read_bytes(name).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise AssertionError(f"{name} is not UTF-8: {error}") from None
+
+
+def read_json(name):
+    """One of the subject's files, parsed as JSON."""
+    try:
+        return json.loads(read_text(name))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise AssertionError(f"{name} is not JSON: {error}") from None
+
+
+def read_csv(name):
+    """One of the subject's CSV files as a list of dicts, by its header row."""
+    text = read_text(name)
+    try:
+        return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise AssertionError(f"{name} is not CSV: {error}") from None
+
+
+def run(argv, stdin=None, cwd=None, timeout=10, files=None, env=None):
+    """Runs one of the subject's programs and returns Result(code, stdout, stderr); 124 after a time-out.
+
+    `files` (path -> text or bytes) are written first, for inputs the solver has never seen.
+    """
+    request = {
+        "argv": [str(word) for word in argv],
+        "stdin": _to_bytes(stdin or b""),
+        "cwd": str(cwd or _workdir()),
+        "timeout": float(timeout),
+        "files": {str(name): _to_bytes(content) for name, content in (files or {}).items()},
+        "env": {**CLEAN_ENV, **(env or {})},
+    }
+    code, stdout, stderr = _run_by_relay(request) if RELAY else _run_here(request)
+    return Result(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+
+
+def _workdir():
+    return os.environ.get("SUBJECT_WORKDIR") or "/app"
+
+
+def _to_bytes(content):
+    return content if isinstance(content, bytes) else str(content).encode("utf-8")
+
+
+def _resolve(name, follow_last):
+    left = [part for part in str(name).split("/") if part not in ("", ".")]
+    done = []
+    links = 0
+    while left:
+        part = left.pop(0)
+        if part == "..":
+            done = done[:-1]
+            continue
+        here = ROOT.joinpath(*done, part)
+        if (left or follow_last) and here.is_symlink():
+            links += 1
+            assert links <= MAX_LINKS, f"{name} leads through too many links"
+            target = os.readlink(here)
+            if target.startswith("/"):
+                done = []
+            left = [step for step in target.split("/") if step not in ("", ".")] + left
+            continue
+        done.append(part)
+    return ROOT.joinpath(*done)
+
+
+def _run_here(request):
+    for name, content in request["files"].items():
+        place = pathlib.Path(name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    try:
+        child = subprocess.Popen(
+            request["argv"], cwd=request["cwd"], env=request["env"], start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+    except OSError as error:
+        return 127, b"", str(error).encode()
+    try:
+        stdout, stderr = child.communicate(request["stdin"], timeout=request["timeout"])
+        return child.returncode, stdout[:MAX_BYTES], stderr[:MAX_BYTES]
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.kill()
+        return 124, b"", b"timed out"
+
+
+def _run_by_relay(request):
+    coded = dict(request)
+    coded["stdin"] = base64.b64encode(request["stdin"]).decode()
+    coded["files"] = {name: base64.b64encode(content).decode() for name, content in request["files"].items()}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
+        wire.connect(RELAY)
+        wire.sendall(json.dumps(coded).encode())
+        wire.shutdown(socket.SHUT_WR)
+        answer = b""
+        while chunk := wire.recv(1 << 16):
+            answer += chunk
+    reply = json.loads(answer)
+    if "error" in reply:
+        # Not the subject's fault, so no check may fail for it: the whole run ends without a verdict.
+        import pytest
+
+        pytest.exit(f"relay: {reply['error']}", returncode=RELAY_BROKEN)
+    return reply["code"], base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])

@@ -1,0 +1,395 @@
+//! Solvers that try to escape and to do harm, each in a real trial, with a sibling at work beside it: whatever a saboteur does,
+//! it is labelled as what it is, its sibling passes with every check, and the host is as it was.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test ends where it cannot go on, and says what it saw"
+)]
+
+mod support;
+
+#[path = "sabotage/host.rs"]
+mod host;
+#[path = "sabotage/task.rs"]
+mod task;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bollard::Docker;
+use futures_util::StreamExt as _;
+use host::Host;
+use support::{docker, eventually, run};
+use task::{REFERENCE, task, tree};
+use termsmith::model::{FileTree, Outcome, Task, environment_digest};
+use termsmith::sandbox::{Engine, Image, ImageSpec};
+use termsmith::verify::{Act, Condition, SANDBOX_LOST, Trial, run_trial};
+
+/// Saboteurs at once, each with a sibling.
+const LANES: usize = 2;
+/// Siblings of one saboteur, one after the other: more of them would only take processor time from both.
+const MAX_SIBLINGS: usize = 6;
+/// What this process may take: archives of two subjects at their limit, each in a few copies. A saboteur brings 100 GB.
+const MAX_MEMORY: u64 = 2 << 30;
+/// Shown of the output of one that did not end as it must.
+const MAX_SHOWN: usize = 1500;
+
+/// One saboteur.
+struct Saboteur {
+    name: &'static str,
+    /// What it runs as `bash /solution/solve.sh`.
+    script: String,
+    /// Whether the tests run its programs, so that its container is started again.
+    programs: bool,
+    timeout_sec: u32,
+    ends: Ends,
+    /// Words of its output: what it met.
+    says: &'static [&'static str],
+}
+
+/// How its trial must end. No trial of a saboteur ends as anything but the saboteur's failure.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    /// Every check has a result, and not all of them passed.
+    Judged,
+    /// Its state is none that could be judged, for a reason that holds these words.
+    Spoilt(&'static str),
+    /// Its sandbox died, of something that holds these words.
+    Lost(&'static str),
+    /// Its time was up.
+    OutOfTime,
+}
+
+fn saboteur(
+    name: &'static str,
+    script: impl Into<String>,
+    ends: Ends,
+    says: &'static [&'static str],
+) -> Saboteur {
+    Saboteur { name, script: script.into(), programs: false, timeout_sec: 120, ends, says }
+}
+
+/// Solves the task, and then spoils what is to be started again for the tests.
+fn with_programs(name: &'static str, spoil: &str, ends: Ends) -> Saboteur {
+    Saboteur { programs: true, ..saboteur(name, format!("{REFERENCE}{spoil}"), ends, &[]) }
+}
+
+fn python(script: &str) -> String {
+    format!("python3 - <<'EOF'\nimport mmap, os, sys, time\n{script}\nEOF\n")
+}
+
+fn saboteurs() -> Vec<Saboteur> {
+    use Ends::{Judged, Lost, OutOfTime, Spoilt};
+    vec![
+        // Longest first, so that they do not keep everybody waiting at the end.
+        saboteur(
+            "a million inodes",
+            python(
+                "for i in range(1_000_000):\n  if i % 5000 == 0: os.mkdir(f'/var/tmp/{i}'); os.chdir(f'/var/tmp/{i}')\n  os.mknod(str(i))",
+            ) + "sleep 100",
+            Lost("disk limit of 250000 files exceeded"),
+            &[],
+        ),
+        saboteur(
+            "folders in each other, more than an engine may have files open",
+            nest(25_000) + "sleep 100",
+            Lost("folders nested deeper than can be looked after"),
+            &[],
+        ),
+        saboteur(
+            "a full disk below paths that are too long",
+            nest(1000) + "sleep 100",
+            Lost("folders nested deeper than can be looked after"),
+            &[],
+        ),
+        saboteur(
+            "fork bomb",
+            python(
+                "first, end, met = os.getpid(), time.time() + 3, ''\nwhile time.time() < end:\n  try: os.fork()\n  except OSError as error: met = error\nif os.getpid() == first: print(met)",
+            ) + "bomb() { bomb | bomb & }; bomb",
+            Judged,
+            &["Resource temporarily unavailable"],
+        ),
+        saboteur(
+            "memory hog",
+            format!(
+                "{hog}echo status $?\nhead -c 1G /dev/zero >/dev/shm/hog\n({hog}) & ({hog}) & read -rt 1 <> <(:)",
+                hog = python("held = []\nwhile True: held.append(bytearray(10 << 20))")
+            ),
+            Judged,
+            &["status 137", "No space left on device"],
+        ),
+        saboteur(
+            "a sparse file of 100 GB as the wanted output",
+            "truncate -s 100G sum.txt; echo status $?; mkdir -p /srv/shelf/box; \
+             dd if=/dev/null of=/srv/shelf/box/sparse bs=1 seek=100G; echo status $?; stat -c %s sum.txt",
+            Judged,
+            &["File size limit exceeded", "status 153\n0\n"],
+        ),
+        saboteur(
+            "100 GB of sparse files in a carried folder",
+            "mkdir -p /srv/shelf/box; for i in {1..800}; do truncate -s 128M /srv/shelf/box/$i; done; du -s --apparent-size /srv/shelf/box",
+            Spoilt("`/srv/shelf/box` has more than 268435456 bytes"),
+            &["104857"],
+        ),
+        saboteur(
+            "files of 400 MB without a name",
+            python(
+                "held = []\nfor kind in range(4):\n  file = open(f'/var/tmp/{kind}', 'wb+', buffering=0); os.unlink(file.name)\n  for _ in range(100): file.write(b'x' * (1 << 20))\n  held.append(file if kind % 2 else mmap.mmap(file.fileno(), 100 << 20))\n  file = None\ntime.sleep(100)",
+            ),
+            Lost("disk limit of 128 MiB exceeded"),
+            &[],
+        ),
+        saboteur(
+            "110,000 entries in a carried folder",
+            python("os.mkdir('many'); os.chdir('many')\nfor i in range(110_000): os.mknod(str(i))")
+                + "ls many | wc -l",
+            Spoilt("`/app` holds more than 100000 entries"),
+            &["110000"],
+        ),
+        saboteur(
+            "kill everything, again and again",
+            "setsid bash -c 'while :; do kill -9 -1; done' & kill -9 -1",
+            Judged,
+            &[],
+        ),
+        saboteur(
+            "race of links against the extraction",
+            "setsid python3 /solution/racer.py </dev/null >/dev/null 2>&1 & read -rt 2 <> <(:); echo racing",
+            Judged,
+            &["racing"],
+        ),
+        saboteur(
+            "the guest's pipes",
+            "python3 /solution/pipes.py; exec >&- 2>&-; sleep 1",
+            Judged,
+            &["none of process 1's", "flooded a pipe of the shell's"],
+        ),
+        saboteur("no standard output, and no end", "exec >&- 2>&-; sleep 1000", OutOfTime, &[]).within(8),
+        saboteur(
+            "1 GB of output in one line",
+            "head -c 1G /dev/zero | tr '\\0' x; echo; echo through",
+            Judged,
+            &["bytes omitted", "through"],
+        ),
+        saboteur("mounts and devices", attempts("mounts"), Judged, &["14 of 14 attempts refused"]),
+        saboteur("namespaces and process 1", attempts("namespaces"), Judged, &["13 of 13 attempts refused"]),
+        saboteur("the kernel's knobs", attempts("kernel"), Judged, &["22 of 22 attempts refused"]),
+        saboteur(
+            "sockets of the engine, and the network",
+            attempts("network"),
+            Judged,
+            &["8 of 8 attempts refused"],
+        ),
+        saboteur("what the kernel counts by user", "python3 /solution/counters.py", Judged, &["pipes"]),
+        saboteur(
+            "a loop in the place of the work directory",
+            "cd /; rm -rf /app; ln -s /app /app",
+            Spoilt("`/app` leads nowhere"),
+            &[],
+        ),
+        saboteur(
+            "a file in the place of a folder",
+            "rm -rf /srv; echo >/srv",
+            Spoilt("`/srv/shelf/box` leads nowhere"),
+            &[],
+        ),
+        with_programs(
+            "the work directory is a descriptor of the runtime's",
+            "cd /; rm -rf /app; ln -s /proc/self/fd/7 /app",
+            Spoilt("the subject cannot be started again"),
+        ),
+        with_programs(
+            "folders of mounts lead to the host",
+            "read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
+            Judged,
+        ),
+        // Written out, and for longer than the watchdog's round.
+        with_programs(
+            "sparse results that are more than the disk holds",
+            "truncate -s 120M sum.txt /srv/shelf/box/sparse; printf '#!/bin/sh\\nsleep 4\\n' >bin/total",
+            Judged,
+        ),
+        with_programs(
+            "programs that turn on whoever runs them",
+            "printf '#!/bin/bash\\nbomb() { bomb | bomb & }; bomb; setsid bash -c \"while :; do kill -9 -1; done\" & head -c 1G /dev/zero\\n' >bin/total",
+            Judged,
+        ),
+    ]
+}
+
+/// So many folders of long names in each other, and 300 MB below them.
+fn nest(depth: u32) -> String {
+    python(&format!(
+        "os.chdir('/var/tmp')\nfor _ in range({depth}): os.mkdir('d' * 200); os.chdir('d' * 200)\nfor i in range(3): open(str(i), 'wb').write(b'x' * (1000 if {depth} > 9999 else 100 << 20))"
+    ))
+}
+
+/// A group of `attempts.py`.
+fn attempts(group: &str) -> String {
+    format!("python3 /solution/attempts.py {group}")
+}
+
+impl Saboteur {
+    fn within(self, timeout_sec: u32) -> Self {
+        Self { timeout_sec, ..self }
+    }
+
+    fn files(&self, host: &Host) -> FileTree {
+        tree(&[
+            ("solve.sh", &self.script),
+            ("host", &format!("{} {}\n", host.mark, host.folder.path().display())),
+            ("attempts.py", include_str!("sabotage/attempts.py")),
+            ("counters.py", include_str!("sabotage/counters.py")),
+            ("pipes.py", include_str!("sabotage/pipes.py")),
+            ("racer.py", include_str!("sabotage/racer.py")),
+        ])
+    }
+
+    /// What is wrong with how it ended.
+    fn faults(&self, trial: &Trial, host: &Host) -> Vec<String> {
+        let mut faults = Vec::new();
+        let (verdict, output) = (&trial.verdict, &trial.log.output);
+        let ended = match self.ends {
+            Ends::Judged => verdict.outcome == Outcome::Fail && !verdict.checks.is_empty(),
+            Ends::Spoilt(why) => {
+                verdict.outcome == Outcome::Fail && verdict.checks.is_empty() && verdict.cause.contains(why)
+            }
+            Ends::Lost(why) => {
+                verdict.outcome == Outcome::Fail && verdict.cause == SANDBOX_LOST && output.contains(why)
+            }
+            Ends::OutOfTime => verdict.outcome == Outcome::Timeout,
+        };
+        if !ended {
+            faults.push(format!("expected {:?}, got {verdict:?}", self.ends));
+        }
+        let unsaid = self.says.iter().filter(|words| !output.contains(**words));
+        faults.extend(unsaid.map(|words| format!("did not say `{words}`")));
+        if output.contains("MANAGED") {
+            faults.push("managed what must be refused".to_owned());
+        }
+        let known = serde_json::to_string(&trial.log).unwrap();
+        for secret in host.secrets() {
+            let hash = blake3::hash(&secret).to_hex().to_string();
+            if known.contains(&hash) || known.contains(host::SECRET) {
+                faults.push("has seen a file of the host".to_owned());
+            }
+        }
+        if !faults.is_empty() {
+            let end: String = output.chars().rev().take(MAX_SHOWN).collect();
+            let end: String = end.chars().rev().collect();
+            faults.push(format!("{:?}, {}", trial.exit, end.escape_debug()));
+        }
+        faults
+    }
+}
+
+/// The task with and without programs, and the image that both have.
+struct Stage {
+    engine: Engine,
+    image: Image,
+    plain: Task,
+    programs: Task,
+    host: Host,
+}
+
+impl Stage {
+    async fn new(engine: Engine) -> Self {
+        let (plain, programs) = (task(false), task(true));
+        let digest = environment_digest(&plain.environment, "core");
+        let spec =
+            ImageSpec { digest: &digest, context: &plain.environment, timeout: Duration::from_secs(600) };
+        let image = engine.ensure_image(&spec).await.unwrap();
+        Self { engine, image, plain, programs, host: Host::new() }
+    }
+
+    /// One saboteur's trial, and siblings beside it for as long as it lasts. Returns what is wrong.
+    async fn sabotage(&self, saboteur: &Saboteur) -> Vec<String> {
+        let mut task = if saboteur.programs { self.programs.clone() } else { self.plain.clone() };
+        task.limits.agent_timeout_sec = saboteur.timeout_sec;
+        let files = saboteur.files(&self.host);
+        let over = AtomicBool::new(false);
+        let began = Instant::now();
+        let hostile = async {
+            let trial =
+                run_trial(&self.engine, &self.image, &task, Act::Solve(&files), Condition::Ordinary).await;
+            over.store(true, Ordering::Relaxed);
+            (trial, began.elapsed())
+        };
+        let siblings = async {
+            let (mut count, mut faults) = (0, Vec::new());
+            while count == 0 || !over.load(Ordering::Relaxed) && count < MAX_SIBLINGS {
+                faults.extend(self.sibling().await);
+                faults.extend(self.host.works().err());
+                count += 1;
+            }
+            (count, faults)
+        };
+        let ((trial, took), (siblings, mut faults)) = tokio::join!(hostile, siblings);
+        match trial {
+            Ok(trial) => {
+                let why = if trial.verdict.cause == SANDBOX_LOST {
+                    &trial.log.output
+                } else {
+                    &trial.verdict.cause
+                };
+                println!(
+                    "{:>5.1} s  {:<66} {:?} {why} ({siblings} siblings)",
+                    took.as_secs_f64(),
+                    saboteur.name,
+                    trial.verdict.outcome
+                );
+                faults.extend(saboteur.faults(&trial, &self.host));
+            }
+            Err(error) => faults.push(format!("taken for a failure of the engine: {error}")),
+        }
+        faults.into_iter().map(|fault| format!("{}: {fault}", saboteur.name)).collect()
+    }
+
+    /// The reference passes with every check.
+    async fn sibling(&self) -> Option<String> {
+        let task = &self.programs;
+        match run_trial(&self.engine, &self.image, task, Act::Solve(&task.solution), Condition::Ordinary)
+            .await
+        {
+            Ok(trial) if trial.verdict.passed() && trial.verdict.checks.len() == task.checks.len() => None,
+            Ok(trial) => Some(format!("the sibling: {:?} {:?}", trial.verdict, trial.log)),
+            Err(error) => Some(format!("the sibling: {error}")),
+        }
+    }
+}
+
+#[test]
+fn saboteurs_harm_neither_the_host_nor_their_siblings() {
+    run(async {
+        if docker().await.is_none() {
+            return;
+        }
+        // One of its own, which can be closed.
+        let stage = Stage::new(Engine::docker().await.unwrap()).await;
+        assert_eq!(stage.sibling().await, None);
+        let only = std::env::var("TERMSMITH_TEST_SABOTEUR").unwrap_or_default();
+        let saboteurs: Vec<_> = saboteurs().into_iter().filter(|row| row.name.contains(&only)).collect();
+        let faults: Vec<Vec<String>> = futures_util::stream::iter(&saboteurs)
+            .map(|saboteur| stage.sabotage(saboteur))
+            .buffer_unordered(LANES)
+            .collect()
+            .await;
+        assert!(faults.iter().all(Vec::is_empty), "{}", faults.concat().join("\n"));
+
+        // The engine answers, and what was used is given back.
+        assert_eq!(stage.sibling().await, None);
+        let began = Instant::now();
+        stage.engine.close().await;
+        println!("{:>5.1} s  cleared away", began.elapsed().as_secs_f64());
+        let api = Docker::connect_with_defaults().unwrap();
+        assert_eq!(host::left_on_engine(&api).await, Vec::<String>::new());
+        eventually("no process outlives its container", async || host::strays(&api).await.is_empty()).await;
+        eventually("the disk is given back", async || stage.host.has_its_disk()).await;
+        assert_eq!(stage.host.harm(), Vec::<String>::new());
+        let peak = host::peak_memory();
+        println!("{:>5} MiB of memory at most", peak >> 20);
+        assert!(peak < MAX_MEMORY, "{peak} bytes of memory");
+    });
+}
