@@ -3,7 +3,7 @@
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
 //! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
 //! `verify` →
-//! `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
+//! `llm` · `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
 
 pub mod agent;
 pub mod assets;
@@ -18,6 +18,7 @@ pub mod guest;
 pub mod harbor;
 pub mod judge;
 pub mod lint;
+pub mod llm;
 pub mod model;
 pub mod mutate;
 pub mod pipeline;

@@ -11,7 +11,7 @@ const LEVELS: &[&[&str]] = &[
     &["folder", "guest"],
     &["assets"],
     &["store", "domain"],
-    &["sandbox", "harbor"],
+    &["llm", "sandbox", "harbor"],
     &["judge", "lint", "mutate", "verify"],
     &["agent"],
     &["author", "screen", "rollout"],

@@ -29,10 +29,12 @@ pub use load::{load_domains, load_recipe, load_recipes};
 pub use operation::Operation;
 pub use param::{Param, ParamRange};
 pub use plan::{Domains, Plan, UnknownDomain, plan};
+pub(crate) use problem::suggest;
 pub use problem::{DomainError, Position, Problem};
 pub use recipe_decl::{RecipeDecl, Recipes, SubjectDecl, WrongDecl};
 pub use scaffold::{ScaffoldError, new_domain, new_recipe};
 pub use shard::{Shard, ShardError};
+pub(crate) use source::{Source, Step, at};
 pub use spec::{DomainSpec, Fixture, Persona, Skill, Specs, VerifierKind};
 pub use variants_decl::{OwnVariantDecl, VariantsDecl};
 

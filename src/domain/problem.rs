@@ -47,7 +47,7 @@ impl fmt::Display for Problem {
 impl Problem {
     /// The same problem with advice.
     #[must_use]
-    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
@@ -79,7 +79,7 @@ impl Position {
 }
 
 /// Advice for a word that is none of `known`: the nearest one if one is near, else all of them.
-pub(super) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.into_iter().collect();
     // A third of the letters may differ: `bugfix` is near `bug-fix`, and `log` is not near `lua`.
     let near = (word.chars().count() / 3).max(1);

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::problem::{Position, Problem, suggest};
 
 /// One parsed file.
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     file: String,
     text: &'a str,
     root: DeTable<'a>,
@@ -15,7 +15,7 @@ pub(super) struct Source<'a> {
 
 /// One step of a path into a document.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'a> {
+pub(crate) enum Step<'a> {
     Key(&'a str),
     Item(usize),
 }
@@ -40,13 +40,13 @@ impl From<usize> for Step<'_> {
 
 /// A path such as `at!["skills", 3, "id"]`.
 macro_rules! at {
-    ($($step:expr),* $(,)?) => { &[$($crate::domain::source::Step::from($step)),*] };
+    ($($step:expr),* $(,)?) => { &[$($crate::domain::Step::from($step)),*] };
 }
-pub(super) use at;
+pub(crate) use at;
 
 impl<'a> Source<'a> {
     /// Parses `text`, which `file` holds.
-    pub(super) fn parse(file: impl Into<String>, text: &'a str) -> Result<Self, Problem> {
+    pub(crate) fn parse(file: impl Into<String>, text: &'a str) -> Result<Self, Problem> {
         let file = file.into();
         match DeTable::parse(text) {
             Ok(root) => Ok(Self { file, text, root: root.into_inner() }),
@@ -55,18 +55,18 @@ impl<'a> Source<'a> {
     }
 
     /// The whole document as a `T`.
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         toml::from_str(self.text).map_err(|error| from_toml(&self.file, self.text, &error))
     }
 
     /// A problem with what stands at `path`, or with the nearest thing above it that is there.
-    pub(super) fn problem(&self, path: &[Step<'_>], message: impl Into<String>) -> Problem {
+    pub(crate) fn problem(&self, path: &[Step<'_>], message: impl Into<String>) -> Problem {
         let at = self.offset(path).map(|offset| Position::of(self.text, offset));
         Problem { file: self.file.clone(), at, message: message.into(), hint: None }
     }
 
     /// The integer at the top-level key `key`, if there is one.
-    pub(super) fn integer(&self, key: &str) -> Option<i64> {
+    pub(crate) fn integer(&self, key: &str) -> Option<i64> {
         match self.root.get(key)?.get_ref() {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,

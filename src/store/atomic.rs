@@ -36,6 +36,19 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
     Ok(FileChange::Written)
 }
 
+/// Writes `file` to `path` in one rename, without waiting for the disk.
+pub(super) fn note_file(scratch: &Path, path: &Path, file: &File) -> Result<(), StoreError> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+    fs::create_dir_all(scratch).map_err(StoreError::io("create folder", scratch))?;
+    let temporary = scratch_name(scratch);
+    let written = fs::write(&temporary, &file.bytes).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        StoreError::io("write", path)(source)
+    })
+}
+
 /// Makes `dir` hold exactly `tree`. A new tree appears in one rename; one that differs from what is there replaces it.
 pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileChange, StoreError> {
     if holds_tree(dir, tree) {

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{RunDir, StoreError};
 use crate::model::{File, Key, canonical_json};
+
+/// The folder of what has begun and is not committed.
+const NOTES: &str = "begun";
 
 /// A pipeline stage. Bump `version` whenever the same input would give another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +31,10 @@ pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     Ok(Key(hasher.finalize().to_hex().to_string()))
 }
 
-/// Records of one run folder.
-#[derive(Debug)]
+/// Records of one run folder. Clones share the folder and its lock, so that disks can be waited for on other threads.
+#[derive(Clone, Debug)]
 pub struct Store {
-    dir: RunDir,
+    dir: Arc<RunDir>,
 }
 
 #[derive(Serialize)]
@@ -48,7 +52,7 @@ struct RecordIn<T> {
 impl Store {
     /// Records in `dir`.
     pub fn new(dir: RunDir) -> Self {
-        Self { dir }
+        Self { dir: Arc::new(dir) }
     }
 
     /// The run folder.
@@ -78,6 +82,34 @@ impl Store {
         Ok(())
     }
 
+    /// Writes down that something has begun, by the key of what it will be. Survives a killed process, and unlike
+    /// [`observe`](Self::observe) not a power failure: it waits for no disk.
+    pub fn note<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
+        let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
+        self.dir.note_file(&note_path(key), &File::text(text + "\n"))
+    }
+
+    /// Everything that was noted and not forgotten. `None` for a note that cannot be read any more.
+    pub fn notes<T: DeserializeOwned>(&self) -> Result<Vec<(Key, Option<T>)>, StoreError> {
+        let mut notes = Vec::new();
+        for file in list(&self.dir.root().join(NOTES))? {
+            if let Some(name) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) {
+                match read(&file) {
+                    Ok(value) => notes.push((Key(name.to_owned()), value)),
+                    Err(StoreError::Malformed { .. }) => notes.push((Key(name.to_owned()), None)),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        notes.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(notes)
+    }
+
+    /// Removes a note: what had begun is committed.
+    pub fn forget(&self, key: &Key) -> Result<(), StoreError> {
+        self.dir.remove(&note_path(key))
+    }
+
     /// What the execution of `key` observed.
     pub fn observed<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
         read(&self.dir.root().join(record_path("observed", None, key)))
@@ -97,6 +129,10 @@ impl Store {
         keys.sort();
         Ok(keys)
     }
+}
+
+fn note_path(key: &Key) -> String {
+    format!("{NOTES}/{key}.json")
 }
 
 fn record_path(room: &str, stage: Option<&str>, key: &Key) -> String {

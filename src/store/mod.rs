@@ -2,7 +2,8 @@
 //!
 //! `store/<stage>/<2 hex>/<key>.json` holds results that are functions of specs, templates, seed and tool version;
 //! `observed/<2 hex>/<key>.json` holds what executions printed, by the same keys, written before the record that commits
-//! it. Everything else in a run folder (`tasks/`, `trajectories/`, `data/`, …) is derived from those two and may be deleted.
+//! it; `begun/<key>.json` notes what was begun and is not committed. Everything else in a run folder (`tasks/`,
+//! `trajectories/`, `data/`, …) is derived from the first two and may be deleted.
 //! This room is the only writer below a run folder.
 
 mod atomic;

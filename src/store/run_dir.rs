@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::atomic::note_file;
 use super::lock::RunLock;
 use super::{FileChange, StoreError, publish_file, publish_tree, remove_published};
 use crate::model::{File, FileTree};
@@ -64,6 +65,11 @@ impl RunDir {
     /// Writes a derived file, relative to the folder.
     pub fn publish_file(&self, relative: &str, file: &File) -> Result<FileChange, StoreError> {
         publish_file(&self.scratch(), &self.root.join(relative), file)
+    }
+
+    /// Writes a file that need not survive a power failure, relative to the folder.
+    pub(super) fn note_file(&self, relative: &str, file: &File) -> Result<(), StoreError> {
+        note_file(&self.scratch(), &self.root.join(relative), file)
     }
 
     /// Writes a derived folder, relative to the folder.

@@ -20,7 +20,16 @@ fn records_and_observations_come_back() {
     store.put(NUMBERS, &key, &vec![3]).unwrap();
     assert_eq!(store.get::<Vec<u32>>(NUMBERS, &key).unwrap(), Some(vec![3]));
     assert_eq!(store.observed::<String>(&key).unwrap().as_deref(), Some("seen"));
-    assert_eq!(store.keys(NUMBERS).unwrap(), [key]);
+    assert_eq!(store.keys(NUMBERS).unwrap(), std::slice::from_ref(&key));
+    // Notes come and go, and clones see the same folder.
+    let (first, second) = (super::key(NUMBERS, &[8]).unwrap(), super::key(NUMBERS, &[9]).unwrap());
+    for noted in [&first, &second] {
+        store.note(noted, &"begun").unwrap();
+    }
+    store.clone().forget(&first).unwrap();
+    store.forget(&first).unwrap();
+    assert_eq!(store.notes::<String>().unwrap(), [(second.clone(), Some("begun".to_owned()))]);
+    assert_eq!(store.notes::<u32>().unwrap(), [(second, None)]);
 }
 
 #[test]

@@ -1,0 +1,300 @@
+//! The hard budget of a run. An upper bound is reserved before anything is sent, so no number of calls at once can pass it.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use super::Usage;
+
+/// Picodollars in a dollar: prices of a millionth of a cent for a million tokens are still whole numbers.
+const PICO: f64 = 1e12;
+/// Picodollars a token for one dollar a million tokens.
+const PICO_PER_MILLION: f64 = 1e6;
+
+/// What a run may spend. What is `None` has no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Budget {
+    /// US dollars, over all runs in the same folder.
+    pub max_usd: Option<f64>,
+    /// Tokens read and written, over all runs in the same folder.
+    pub max_tokens: Option<u64>,
+    /// Time from the start of this process on. A call in flight is broken off there.
+    pub max_wall: Option<Duration>,
+}
+
+/// What something costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// 10⁻¹² US dollars. Whole, so that sums are exact.
+    pub picodollars: u64,
+}
+
+impl Cost {
+    /// US dollars.
+    pub fn usd(self) -> f64 {
+        self.picodollars as f64 / PICO
+    }
+}
+
+impl Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            picodollars: self.picodollars.saturating_add(other.picodollars),
+        }
+    }
+}
+
+impl Sub for Cost {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            picodollars: self.picodollars.saturating_sub(other.picodollars),
+        }
+    }
+}
+
+/// Picodollars a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Price {
+    input: u64,
+    output: u64,
+}
+
+impl Price {
+    /// From US dollars a million tokens, rounded up.
+    pub(super) fn per_million(input: f64, output: f64) -> Self {
+        let pico = |usd: f64| (usd * PICO_PER_MILLION).ceil() as u64;
+        Self { input: pico(input), output: pico(output) }
+    }
+
+    /// What `usage` costs. Discounts for cached prompts are not counted: this is an upper bound.
+    pub(super) fn of(self, usage: Usage) -> Cost {
+        let Usage { prompt_tokens, completion_tokens } = usage;
+        let input = self.input.saturating_mul(prompt_tokens);
+        let output = self.output.saturating_mul(completion_tokens);
+        Cost {
+            tokens: prompt_tokens.saturating_add(completion_tokens),
+            picodollars: input.saturating_add(output),
+        }
+    }
+}
+
+/// The cap that a call could have passed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spent {
+    /// Tokens: spent so far, wanted for the call, and the cap.
+    Tokens { spent: u64, wanted: u64, cap: u64 },
+    /// US dollars, likewise.
+    Usd { spent: f64, wanted: f64, cap: f64 },
+    /// Time that the run has taken, and the cap.
+    Wall { elapsed: Duration, cap: Duration },
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tokens { spent, wanted, cap } => {
+                write!(
+                    f,
+                    "{spent} tokens are spent and the call may need {wanted}, of {cap}\nhint: raise --max-tokens"
+                )
+            }
+            Self::Usd { spent, wanted, cap } => {
+                write!(
+                    f,
+                    "${spent:.4} are spent and the call may need ${wanted:.4}, of ${cap:.4}\nhint: raise --max-usd"
+                )
+            }
+            Self::Wall { elapsed, cap } => {
+                let (elapsed, cap) = (elapsed.as_secs(), cap.as_secs());
+                write!(f, "the run has taken {elapsed} s of {cap} s\nhint: raise --max-wall")
+            }
+        }
+    }
+}
+
+/// What has been spent, and what may yet be.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    max_tokens: Option<u64>,
+    max_usd: Option<f64>,
+    state: Mutex<State>,
+    /// Woken whenever a reservation ends.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spent: Cost,
+    reserved: Cost,
+}
+
+/// Room for one request. Charged in full unless it is settled or given back, whatever becomes of its holder.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Reservation<'a> {
+    ledger: &'a Ledger,
+    bound: Cost,
+    charge: Cost,
+}
+
+impl Ledger {
+    /// A ledger with `spent` in it from earlier.
+    pub(super) fn new(budget: &Budget, spent: Cost) -> Self {
+        Self {
+            max_tokens: budget.max_tokens,
+            max_usd: budget.max_usd,
+            state: Mutex::new(State { spent, reserved: Cost::default() }),
+            freed: Notify::new(),
+        }
+    }
+
+    /// Spent so far, without what is reserved.
+    pub(super) fn spent(&self) -> Cost {
+        self.state().spent
+    }
+
+    /// Counts what an earlier process spent.
+    pub(super) fn charge(&self, cost: Cost) {
+        let mut state = self.state();
+        state.spent = state.spent + cost;
+    }
+
+    /// Reserves `bound`. Where only reservations of others stand in the way, waits for what they really come to.
+    pub(super) async fn reserve(&self, bound: Cost) -> Result<Reservation<'_>, Spent> {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // Registered before the look at the state, so that no wake is missed in between.
+            freed.as_mut().enable();
+            {
+                let mut state = self.state();
+                self.fits(state.spent, bound)?;
+                if self.fits(state.spent + state.reserved, bound).is_ok() {
+                    state.reserved = state.reserved + bound;
+                    return Ok(Reservation { ledger: self, bound, charge: bound });
+                }
+            }
+            freed.await;
+        }
+    }
+
+    fn fits(&self, spent: Cost, bound: Cost) -> Result<(), Spent> {
+        let total = spent + bound;
+        if let Some(cap) = self.max_tokens.filter(|cap| total.tokens > *cap) {
+            return Err(Spent::Tokens { spent: spent.tokens, wanted: bound.tokens, cap });
+        }
+        if let Some(cap) = self.max_usd.filter(|cap| total.picodollars > (cap * PICO) as u64) {
+            return Err(Spent::Usd { spent: spent.usd(), wanted: bound.usd(), cap });
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation<'_> {
+    /// The request came to `cost`. A server may count more than any bound; that is charged too.
+    pub(super) fn settle(mut self, cost: Cost) -> Cost {
+        self.charge = cost;
+        cost
+    }
+
+    /// Nobody saw the whole bill.
+    pub(super) fn charge_in_full(self) -> Cost {
+        self.charge
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut state = self.ledger.state();
+        state.reserved = state.reserved - self.bound;
+        state.spent = state.spent + self.charge;
+        drop(state);
+        self.ledger.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn tokens(tokens: u64) -> Cost {
+        Cost { tokens, picodollars: 0 }
+    }
+
+    #[test]
+    fn prices_are_exact() {
+        let usage = Usage { prompt_tokens: 1_000_000, completion_tokens: 500_000 };
+        for (input, output, usd) in
+            [(0.15, 0.60, 0.45), (2.5, 10.0, 7.5), (0.0, 0.0, 0.0), (0.000_001, 0.0, 0.000_001)]
+        {
+            let cost = Price::per_million(input, output).of(usage);
+            assert!((cost.usd() - usd).abs() < 1e-9, "{input} {output}: {}", cost.usd());
+            assert_eq!(cost.tokens, 1_500_000);
+        }
+    }
+
+    #[test]
+    fn a_reservation_is_charged_unless_it_is_settled() {
+        let ledger = Ledger::new(&Budget { max_tokens: Some(100), ..Budget::default() }, tokens(10));
+        let reserve = |n| ledger.reserve(tokens(n)).now_or_never();
+        let first = reserve(60).unwrap().unwrap();
+        // 70 are spent or reserved: 30 fit, 40 wait for what becomes of the 60, and 91 can never fit.
+        let second = reserve(30).unwrap().unwrap();
+        assert!(reserve(40).is_none());
+        assert_eq!(reserve(91).unwrap().unwrap_err(), Spent::Tokens { spent: 10, wanted: 91, cap: 100 });
+        drop(second);
+        assert_eq!(ledger.spent(), tokens(40));
+        first.settle(tokens(5));
+        assert_eq!(ledger.spent(), tokens(45));
+        reserve(55).unwrap().unwrap().settle(Cost::default());
+        assert_eq!(ledger.spent(), tokens(45));
+    }
+
+    #[tokio::test]
+    async fn waiting_callers_get_what_others_did_not_use() {
+        let ledger = Ledger::new(&Budget { max_tokens: Some(100), ..Budget::default() }, Cost::default());
+        let first = ledger.reserve(tokens(90)).await.unwrap();
+        let second = async { ledger.reserve(tokens(80)).await.map(|room| room.settle(tokens(80))) };
+        let settle = async {
+            tokio::task::yield_now().await;
+            first.settle(tokens(20));
+        };
+        assert_eq!(tokio::join!(second, settle).0, Ok(tokens(80)));
+        assert!(ledger.reserve(tokens(1)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn dollars_are_capped() {
+        let ledger = Ledger::new(&Budget { max_usd: Some(0.01), ..Budget::default() }, Cost::default());
+        let price = Price::per_million(1.0, 2.0);
+        let bound = price.of(Usage { prompt_tokens: 4000, completion_tokens: 3000 });
+        ledger
+            .reserve(bound)
+            .await
+            .unwrap()
+            .settle(price.of(Usage { prompt_tokens: 1, completion_tokens: 0 }));
+        let error = ledger.reserve(bound).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "$0.0000 are spent and the call may need $0.0100, of $0.0100\nhint: raise --max-usd"
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Recordings: a run that was answered once, by a model or by hand, can be played again where there is no model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{CallSite, Drift, drift::drift};
+
+/// Version of a line.
+const VERSION: u32 = 1;
+
+/// One line of a recording.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    version: u32,
+    site: CallSite,
+    /// The body that was sent.
+    request: Value,
+    /// The body that came.
+    response: Value,
+}
+
+/// A recording that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CassetteError {
+    #[error("failed to {action} recording `{}`: {source}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}:{line}: {message}\nhint: a recording is made by --record; each line is one call", path.display())]
+    Line { path: PathBuf, line: usize, message: String },
+    #[error("recording `{}` has no call at {site}\nhint: record it again, or run against a model", path.display())]
+    Missing { path: PathBuf, site: Box<CallSite> },
+    #[error("recording `{}` has a response at {site} that cannot be read: {message}\nhint: record the call again", path.display())]
+    Unreadable { path: PathBuf, site: Box<CallSite>, message: String },
+}
+
+/// A recording that answers instead of a model.
+#[derive(Debug)]
+pub struct Cassette {
+    path: PathBuf,
+    lines: BTreeMap<CallSite, Line>,
+}
+
+impl Cassette {
+    /// Reads `path` whole.
+    pub fn open(path: &Path) -> Result<Self, CassetteError> {
+        let text = fs::read_to_string(path).map_err(io_error("read", path))?;
+        Ok(Self { path: path.to_owned(), lines: parse(path, &text)? })
+    }
+
+    /// Calls in it.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether it answers nothing.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The response that was recorded at `site`, and how `request` differs from the one that it answered.
+    pub(super) fn play(
+        &self,
+        site: &CallSite,
+        request: &Value,
+    ) -> Result<(String, Option<Drift>), CassetteError> {
+        match self.lines.get(site) {
+            Some(line) => Ok((line.response.to_string(), drift(&line.request, request))),
+            None => Err(CassetteError::Missing { path: self.path.clone(), site: Box::new(site.clone()) }),
+        }
+    }
+
+    pub(super) fn unreadable(&self, site: &CallSite, message: String) -> CassetteError {
+        CassetteError::Unreadable { path: self.path.clone(), site: Box::new(site.clone()), message }
+    }
+}
+
+/// A recording in the making. Calls that are in the file already are not written again.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    state: Mutex<Recording>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    file: fs::File,
+    sites: BTreeSet<CallSite>,
+}
+
+impl Recorder {
+    /// Goes on with the recording in `path`, or begins it. A last line that a killed process left unfinished is cut off.
+    pub fn open(path: &Path) -> Result<Self, CassetteError> {
+        let mut options = fs::OpenOptions::new();
+        let file = options.create(true).append(true).open(path).map_err(io_error("open", path))?;
+        let bytes = fs::read(path).map_err(io_error("read", path))?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        file.set_len(whole as u64).map_err(io_error("mend", path))?;
+        let text = std::str::from_utf8(&bytes[..whole]).map_err(|_| CassetteError::Line {
+            path: path.to_owned(),
+            line: 1,
+            message: "the file is not UTF-8".to_owned(),
+        })?;
+        let sites = parse(path, text)?.into_keys().collect();
+        Ok(Self { path: path.to_owned(), state: Mutex::new(Recording { file, sites }) })
+    }
+
+    /// Appends a call, and returns when it is on the disk.
+    pub(super) fn record(&self, site: &CallSite, request: &Value, body: &str) -> Result<(), CassetteError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.sites.contains(site) {
+            return Ok(());
+        }
+        let write = |state: &mut Recording| -> io::Result<()> {
+            let response = serde_json::from_str(body)?;
+            let line = Line { version: VERSION, site: site.clone(), request: request.clone(), response };
+            // One write a line, so that no line of another process ends up inside.
+            state.file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())?;
+            state.file.sync_data()
+        };
+        write(&mut state).map_err(io_error("append to", &self.path))?;
+        state.sites.insert(site.clone());
+        Ok(())
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<BTreeMap<CallSite, Line>, CassetteError> {
+    let mut lines = BTreeMap::new();
+    for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let fault = |message: String| CassetteError::Line { path: path.to_owned(), line: place + 1, message };
+        let line: Line = serde_json::from_str(line).map_err(|error| fault(error.to_string()))?;
+        if line.version != VERSION {
+            let message =
+                format!("version {} of the format is unknown; this build reads {VERSION}", line.version);
+            return Err(fault(message));
+        }
+        let site = line.site.clone();
+        if lines.insert(site.clone(), line).is_some() {
+            return Err(fault(format!("the call at {site} stands here for the second time")));
+        }
+    }
+    Ok(lines)
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CassetteError {
+    let path = path.to_owned();
+    move |source| CassetteError::Io { action, path, source }
+}

@@ -1,0 +1,51 @@
+//! One server, with what all roles that use it share: its key, its limits and its connections.
+
+use std::sync::OnceLock;
+
+use super::limiter::Limiter;
+use super::secret::Secret;
+use super::transport::{Transport, http_client};
+use super::{CallError, EndpointSettings};
+
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) settings: EndpointSettings,
+    key: Result<Option<Secret>, &'static str>,
+    pub(super) limiter: Limiter,
+    /// Made when it is first needed: a cassette needs none.
+    transport: OnceLock<Result<Transport, String>>,
+}
+
+impl Endpoint {
+    /// The endpoint, with its key from `env`.
+    pub(super) fn new(settings: EndpointSettings, env: impl Fn(&str) -> Option<String>) -> Self {
+        let key = match &settings.api_key_env {
+            None => Ok(None),
+            Some(variable) => match env(variable) {
+                None => Err("is not set"),
+                Some(value) => {
+                    Secret::new(&value).map(Some).ok_or("holds no key: it is empty or has blanks inside")
+                }
+            },
+        };
+        let limiter =
+            Limiter::new(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute);
+        Self { settings, key, limiter, transport: OnceLock::new() }
+    }
+
+    /// The way there.
+    pub(super) fn transport(&self, name: &str) -> Result<&Transport, CallError> {
+        let key = match &self.key {
+            Ok(key) => key,
+            Err(fault) => {
+                let variable = self.settings.api_key_env.clone().unwrap_or_default();
+                return Err(CallError::Key { endpoint: name.to_owned(), variable, fault });
+            }
+        };
+        let base = &self.settings.base_url;
+        let made = self
+            .transport
+            .get_or_init(|| http_client(base).map(|client| Transport::new(client, base, key.clone())));
+        made.as_ref().map_err(|error| CallError::Client(error.clone()))
+    }
+}

@@ -1,0 +1,111 @@
+//! What is asked of a model, before an endpoint and its settings are known.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatRole {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// One message of a conversation, as the model saw or said it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChatMessage {
+    pub role: ChatRole,
+    /// The text, byte for byte.
+    pub content: String,
+    /// What a reasoning model thought before `content`, where its server keeps the two apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reasoning: Option<String>,
+    /// Calls that an assistant's message makes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool's message answers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_call_id: Option<String>,
+}
+
+impl ChatMessage {
+    /// A message of nothing but text.
+    pub fn text(role: ChatRole, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), reasoning: None, tool_calls: Vec::new(), tool_call_id: None }
+    }
+
+    /// A system prompt.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::text(ChatRole::System, content)
+    }
+
+    /// A user's turn.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::text(ChatRole::User, content)
+    }
+
+    /// An assistant's turn.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::text(ChatRole::Assistant, content)
+    }
+
+    /// The result of the tool call `id`.
+    pub fn tool(id: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { tool_call_id: Some(id.into()), ..Self::text(ChatRole::Tool, content) }
+    }
+}
+
+/// A call of a function by a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// What the model wrote, usually a JSON object; it may be malformed.
+    pub arguments: String,
+}
+
+/// A function that a model may call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+}
+
+/// The form of a reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// Some JSON object.
+    JsonObject,
+    /// JSON of this schema.
+    JsonSchema { name: String, schema: Value },
+}
+
+/// A request, without what the role's settings add (model, sampling, limits).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChatRequest {
+    pub messages: Vec<ChatMessage>,
+    pub tools: Vec<Tool>,
+    pub response_format: Option<ResponseFormat>,
+    /// Texts before which the model stops.
+    pub stop: Vec<String>,
+    /// Tokens of the reply at most, where that is less than the role's `max_tokens`.
+    pub max_tokens: Option<u32>,
+    /// Ask for the log-probabilities of the reply's tokens.
+    pub logprobs: bool,
+}
+
+impl ChatRequest {
+    /// A request of nothing but messages.
+    pub fn of(messages: Vec<ChatMessage>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+}

@@ -1,0 +1,51 @@
+//! Model endpoints: one client for every OpenAI-compatible server, in which nothing is paid twice and no cap is passed.
+//!
+//! [`Settings`] (`termsmith.toml`) say which endpoint and model plays which [`ModelRole`]. [`Models::call`] sends a
+//! [`ChatRequest`] for a [`CallSite`], and a reply is committed before anybody sees it: the same call of an interrupted run
+//! is answered from the store. What a prompt means is not known here.
+
+mod ask;
+mod budget;
+mod cassette;
+mod client;
+mod clock;
+mod drift;
+mod endpoint;
+mod error;
+mod fault;
+mod http_date;
+mod journal;
+mod limiter;
+mod message;
+mod reply;
+mod request;
+mod response;
+mod retry;
+mod secret;
+mod settings;
+mod settings_check;
+mod site;
+mod transport;
+#[cfg(test)]
+mod wire_tests;
+
+pub use ask::{AskError, ask, ask_checked};
+pub use budget::{Budget, Cost, Spent};
+pub use cassette::{Cassette, CassetteError, Recorder};
+pub use client::{Models, Options, Tally};
+pub use clock::{Clock, SystemClock};
+pub use drift::Drift;
+pub use error::CallError;
+pub use fault::Fault;
+pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen};
+pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, ToolCall};
+pub use reply::{Finish, Reply, TokenLogprob, Usage};
+pub use retry::RetryPolicy;
+pub use settings::{EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, Settings};
+pub use settings_check::SettingsError;
+pub use site::{CallSite, ModelRole};
+
+/// JSON Schema of `termsmith.toml`.
+pub fn settings_schema() -> schemars::Schema {
+    schemars::schema_for!(Settings)
+}

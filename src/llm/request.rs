@@ -1,0 +1,105 @@
+//! The body of a request: what was asked for, and what the role's settings add.
+
+use serde_json::{Map, Value, json};
+
+use super::settings::{EndpointSettings, RoleSettings};
+use super::{CallSite, ChatMessage, ChatRequest, ChatRole, ResponseFormat, Usage};
+use crate::model::{Seed, canonical_json};
+
+/// Tokens that a chat template adds by itself: a default system prompt, the date, the preamble to tools. The longest in use
+/// (Llama 3.1 and Hermes with tools) need about 300.
+const TEMPLATE_TOKENS: u64 = 512;
+/// Tokens around one message, role markers included. Templates in use need up to ten.
+const MESSAGE_TOKENS: u64 = 16;
+/// Servers take seeds as signed 32-bit numbers, or longer.
+const SEED_BITS: u32 = 31;
+
+/// The body for `request` at `site`. Sorted keys: equal requests are equal bytes.
+pub(super) fn body(
+    site: &CallSite,
+    request: &ChatRequest,
+    role: &RoleSettings,
+    endpoint: &EndpointSettings,
+) -> Value {
+    let mut body = role.extra.clone();
+    let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
+    set("model", json!(role.model));
+    set("messages", request.messages.iter().map(|message| write_message(message, endpoint)).collect());
+    set(endpoint.max_tokens_key.as_str(), json!(max_tokens(request, role)));
+    if let Some(temperature) = role.temperature {
+        set("temperature", json!(temperature));
+    }
+    if let Some(top_p) = role.top_p {
+        set("top_p", json!(top_p));
+    }
+    if let Some(seed) = role.seed {
+        set("seed", json!(site_seed(seed, site)));
+    }
+    if !request.stop.is_empty() {
+        set("stop", json!(request.stop));
+    }
+    if request.logprobs {
+        set("logprobs", json!(true));
+    }
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| json!({ "type": "function", "function": tool }));
+        set("tools", tools.collect());
+    }
+    match &request.response_format {
+        None => {}
+        Some(ResponseFormat::JsonObject) => {
+            set("response_format", json!({ "type": "json_object" }));
+        }
+        Some(ResponseFormat::JsonSchema { name, schema }) => {
+            let schema = json!({ "name": name, "schema": schema });
+            set("response_format", json!({ "type": "json_schema", "json_schema": schema }));
+        }
+    }
+    Value::Object(body)
+}
+
+/// Tokens that the call cannot exceed. Byte-level vocabularies have at most one token a byte; what describes tools and
+/// schemas counts twice, since templates print it with indentation.
+pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) -> Usage {
+    let length = |value: Option<&Value>| {
+        value.map_or(0, |value| canonical_json(value).map_or(0, |text| text.len() as u64))
+    };
+    let printed = length(Some(body)) + length(body.get("tools")) + length(body.get("response_format"));
+    let overhead = TEMPLATE_TOKENS + MESSAGE_TOKENS * request.messages.len() as u64;
+    Usage { prompt_tokens: printed + overhead, completion_tokens: max_tokens(request, role).into() }
+}
+
+fn max_tokens(request: &ChatRequest, role: &RoleSettings) -> u32 {
+    request.max_tokens.map_or(role.max_tokens, |most| most.min(role.max_tokens))
+}
+
+/// The same conversation at two sites must be free to go two ways.
+fn site_seed(seed: u64, site: &CallSite) -> u64 {
+    let numbers = [site.round, site.step, site.sample].map(|number| number.to_string());
+    let [round, step, sample] = &numbers;
+    let derived = Seed(seed).derive(&[site.role.as_str(), &site.unit, &site.stage, round, step, sample]);
+    derived.0 & ((1 << SEED_BITS) - 1)
+}
+
+pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) -> Value {
+    let ChatMessage { role, content, reasoning, tool_calls, tool_call_id } = message;
+    let mut out = Map::new();
+    out.insert("role".to_owned(), json!(role));
+    // An empty text beside tool calls is refused by some servers; absence is not.
+    let silent = content.is_empty() && *role == ChatRole::Assistant && !tool_calls.is_empty();
+    out.insert("content".to_owned(), if silent { Value::Null } else { json!(content) });
+    if let Some(reasoning) = reasoning.as_ref().filter(|_| endpoint.return_reasoning) {
+        out.insert("reasoning_content".to_owned(), json!(reasoning));
+    }
+    if !tool_calls.is_empty() {
+        let calls = tool_calls.iter().map(|call| {
+            let function = json!({ "name": call.name, "arguments": call.arguments });
+            json!({ "id": call.id, "type": "function", "function": function })
+        });
+        out.insert("tool_calls".to_owned(), calls.collect());
+    }
+    if let Some(id) = tool_call_id {
+        out.insert("tool_call_id".to_owned(), json!(id));
+    }
+    Value::Object(out)
+}

@@ -1,0 +1,148 @@
+//! The body of a response: what is required is read strictly, what servers add is taken where it can be read.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::{ChatMessage, ChatRole, Finish, TokenLogprob, ToolCall, Usage};
+
+/// A chat completion.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) model: Option<String>,
+    pub(super) choices: Vec<Choice>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) usage: Option<Usage>,
+    /// vLLM, with `return_token_ids`.
+    #[serde(default, deserialize_with = "lenient")]
+    prompt_token_ids: Option<Vec<u32>>,
+}
+
+/// One reply.
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    message: Message,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    logprobs: Option<Logprobs>,
+    /// vLLM, with `return_token_ids`.
+    #[serde(default, deserialize_with = "lenient")]
+    token_ids: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Message {
+    #[serde(default, deserialize_with = "text")]
+    content: String,
+    /// DeepSeek's name, also of vLLM, SGLang and llama.cpp.
+    #[serde(default, deserialize_with = "lenient")]
+    reasoning_content: Option<String>,
+    /// OpenRouter's name, also of newer vLLM.
+    #[serde(default, deserialize_with = "lenient")]
+    reasoning: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<Call>>,
+    /// NeMo Gym's model servers put the ids here.
+    #[serde(default, deserialize_with = "lenient")]
+    prompt_token_ids: Option<Vec<u32>>,
+    #[serde(default, deserialize_with = "lenient")]
+    generation_token_ids: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Call {
+    #[serde(default)]
+    id: Option<String>,
+    function: Function,
+}
+
+#[derive(Debug, Deserialize)]
+struct Function {
+    name: String,
+    /// A string by the protocol; some servers send the object itself.
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct Logprobs {
+    content: Vec<TokenLogprob>,
+}
+
+/// What a response says.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) message: ChatMessage,
+    pub(super) finish: Finish,
+    pub(super) usage: Option<Usage>,
+    pub(super) prompt_token_ids: Option<Vec<u32>>,
+    pub(super) completion_token_ids: Option<Vec<u32>>,
+    pub(super) logprobs: Option<Vec<TokenLogprob>>,
+    pub(super) model: Option<String>,
+}
+
+impl Response {
+    /// The first reply. `None` where there is none.
+    pub(super) fn said(self) -> Option<Said> {
+        let choice = self.choices.into_iter().next()?;
+        let message = choice.message;
+        let calls = message.tool_calls.unwrap_or_default().into_iter().enumerate();
+        let tool_calls = calls
+            .map(|(place, call)| ToolCall {
+                id: call.id.unwrap_or_else(|| format!("call_{place}")),
+                name: call.function.name,
+                arguments: match call.function.arguments {
+                    Value::String(text) => text,
+                    Value::Null => String::new(),
+                    object => object.to_string(),
+                },
+            })
+            .collect();
+        Some(Said {
+            message: ChatMessage {
+                role: ChatRole::Assistant,
+                content: message.content,
+                reasoning: message.reasoning_content.or(message.reasoning),
+                tool_calls,
+                tool_call_id: None,
+            },
+            finish: Finish::of(choice.finish_reason.as_deref()),
+            usage: self.usage.filter(is_counted),
+            prompt_token_ids: self.prompt_token_ids.or(message.prompt_token_ids),
+            completion_token_ids: choice.token_ids.or(message.generation_token_ids),
+            logprobs: choice.logprobs.map(|logprobs| logprobs.content),
+            model: self.model,
+        })
+    }
+}
+
+/// The usage in a body that is otherwise of no use: it is paid for all the same.
+pub(super) fn usage_of(body: &str) -> Option<Usage> {
+    #[derive(Deserialize)]
+    struct Bill {
+        usage: Usage,
+    }
+    serde_json::from_str(body).ok().map(|bill: Bill| bill.usage).filter(is_counted)
+}
+
+/// No prompt has no token: such servers send zeros because they do not count.
+fn is_counted(usage: &Usage) -> bool {
+    usage.prompt_tokens > 0
+}
+
+/// `None` for what cannot be read: additions of servers differ, and none is worth a reply.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
+}
+
+/// A message's text: a string, nothing, or parts, of which those of text count.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text),
+        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()),
+        _ => Err(D::Error::custom("`content` is neither text nor a list of parts")),
+    }
+}

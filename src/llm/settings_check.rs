@@ -1,0 +1,206 @@
+//! Reads `termsmith.toml` and tells everything that is wrong with it at once, by line.
+
+use std::fs;
+use std::path::Path;
+
+use super::ModelRole;
+use super::settings::{EndpointSettings, RoleSettings, Settings};
+use crate::domain::{Problem, Source, Step, at, suggest};
+
+/// Keys of a request that `extra` may not have: the client or the budget counts on them.
+const RESERVED: &[(&str, &str)] = &[
+    ("model", "set `model` of the role"),
+    ("messages", "messages come from the run"),
+    ("tools", "tools come from the scaffold"),
+    ("response_format", "set `json` of the endpoint"),
+    ("stream", "replies are read whole"),
+    ("n", "the budget counts one reply a call; samples are calls of their own"),
+    ("best_of", "the budget counts one reply a call"),
+    ("max_tokens", "set `max_tokens` of the role"),
+    ("max_completion_tokens", "set `max_tokens` of the role, and `max_tokens_key` of the endpoint"),
+    ("temperature", "set `temperature` of the role"),
+    ("top_p", "set `top_p` of the role"),
+    ("seed", "set `seed` of the role"),
+    ("stop", "stop texts come from the scaffold"),
+];
+/// Above two, every server in use refuses or samples noise.
+const MAX_TEMPERATURE: f64 = 2.0;
+/// As many connections as one process can reasonably hold to one server.
+const MAX_CONCURRENCY: u32 = 4096;
+/// A day: what takes longer has been forgotten.
+const MAX_TIMEOUT_SEC: f64 = 86_400.0;
+/// What the TOML crate makes of a date inside a free table.
+const TOML_DATE: &str = "$__toml_private_datetime";
+
+/// Settings that cannot be used. There is at least one problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct SettingsError {
+    pub problems: Vec<Problem>,
+}
+
+impl Settings {
+    /// Reads the settings in `path`.
+    pub fn load(path: &Path) -> Result<Self, SettingsError> {
+        let file = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| {
+            let problem = Problem { file: file.clone(), at: None, message: error.to_string(), hint: None };
+            let hint = "model endpoints and roles are declared there; see `termsmith schema`";
+            SettingsError { problems: vec![problem.hint(hint)] }
+        })?;
+        Self::parse(&file, &text)
+    }
+
+    /// Settings in `text`, which `file` holds.
+    pub fn parse(file: &str, text: &str) -> Result<Self, SettingsError> {
+        let fatal = |problem| SettingsError { problems: vec![problem] };
+        let source = Source::parse(file, text).map_err(fatal)?;
+        if let Some(version) = source.integer("version")
+            && version != i64::from(Self::VERSION)
+        {
+            let message = format!("version {version} of the format is unknown to this build");
+            let hint = format!("it reads version {}", Self::VERSION);
+            return Err(fatal(source.problem(at!["version"], message).hint(hint)));
+        }
+        let settings: Self = source.read().map_err(fatal)?;
+        let mut problems = Vec::new();
+        for (name, endpoint) in &settings.endpoints {
+            let at = ["endpoints".into(), name.into()];
+            problems.extend(check_endpoint(&Place { source: &source, at }, name, endpoint));
+        }
+        for (role, decl) in &settings.roles {
+            let at = ["roles".into(), role.as_str().into()];
+            problems.extend(check_role(&Place { source: &source, at }, *role, decl, &settings));
+        }
+        if problems.is_empty() { Ok(settings) } else { Err(SettingsError { problems }) }
+    }
+}
+
+/// A table of the file.
+struct Place<'a> {
+    source: &'a Source<'a>,
+    at: [Step<'a>; 2],
+}
+
+impl Place<'_> {
+    fn problem(&self, below: &[Step<'_>], message: impl Into<String>) -> Problem {
+        let path: Vec<Step<'_>> = self.at.iter().chain(below).copied().collect();
+        self.source.problem(&path, message)
+    }
+}
+
+fn check_endpoint(place: &Place<'_>, name: &str, endpoint: &EndpointSettings) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if name.is_empty() || !name.bytes().all(named) {
+        let problem = place.problem(&[], format!("`{name}` is no name for an endpoint"));
+        problems.push(problem.hint("letters, digits, `-` and `_`"));
+    }
+    if let Some(message) = fault_of_url(&endpoint.base_url) {
+        let problem = place.problem(at!["base_url"], message);
+        problems.push(problem.hint("such as \"https://api.example.com/v1\" or \"http://127.0.0.1:8000/v1\""));
+    }
+    if endpoint.api_key_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
+        // What stands there may be the key itself: it is not repeated.
+        let message = "`api_key_env` is no name of an environment variable";
+        let hint =
+            "the key belongs into the environment, its variable's name here: api_key_env = \"MY_API_KEY\"";
+        problems.push(place.problem(at!["api_key_env"], message).hint(hint));
+    }
+    for (key, number) in [
+        ("requests_per_minute", endpoint.requests_per_minute.map(u64::from)),
+        ("tokens_per_minute", endpoint.tokens_per_minute),
+        ("concurrency", Some(endpoint.concurrency.into())),
+        ("max_context", endpoint.max_context),
+    ] {
+        if number == Some(0) {
+            problems.push(place.problem(at![key], format!("`{key}` is 0")));
+        }
+    }
+    if !(endpoint.timeout_sec > 0.0 && endpoint.timeout_sec <= MAX_TIMEOUT_SEC) {
+        let message = format!("`timeout_sec` is not above 0 and at most {MAX_TIMEOUT_SEC}");
+        problems.push(place.problem(at!["timeout_sec"], message));
+    }
+    if endpoint.concurrency > MAX_CONCURRENCY {
+        let message = format!("{} requests at once are more than {MAX_CONCURRENCY}", endpoint.concurrency);
+        problems.push(place.problem(at!["concurrency"], message));
+    }
+    problems.extend(check_prices(place, endpoint.usd_per_million_input, endpoint.usd_per_million_output));
+    problems
+}
+
+fn check_role(place: &Place<'_>, role: ModelRole, decl: &RoleSettings, settings: &Settings) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if !settings.endpoints.contains_key(&decl.endpoint) {
+        let hint = suggest(&decl.endpoint, settings.endpoints.keys().map(String::as_str));
+        let message = format!("role `{role}` names endpoint `{}`, which is not declared", decl.endpoint);
+        problems.push(place.problem(at!["endpoint"], message).hint(hint));
+    }
+    if decl.model.trim().is_empty() {
+        problems.push(place.problem(at!["model"], "`model` is empty"));
+    }
+    if decl.max_tokens == 0 {
+        problems.push(place.problem(at!["max_tokens"], "`max_tokens` is 0"));
+    }
+    if decl.temperature.is_some_and(|value| !(0.0..=MAX_TEMPERATURE).contains(&value)) {
+        problems.push(place.problem(at!["temperature"], "`temperature` is not between 0 and 2"));
+    }
+    if decl.top_p.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
+        problems.push(place.problem(at!["top_p"], "`top_p` is not above 0 and at most 1"));
+    }
+    for (key, hint) in RESERVED {
+        if decl.extra.contains_key(*key) {
+            let problem = place.problem(at!["extra", *key], format!("`{key}` may not stand in `extra`"));
+            problems.push(problem.hint(*hint));
+        }
+    }
+    for (key, value) in &decl.extra {
+        if value.get(TOML_DATE).is_some() {
+            let problem = place.problem(at!["extra", key], format!("`{key}` is a date, which JSON has not"));
+            problems.push(problem.hint("write it as a string"));
+        }
+    }
+    problems.extend(check_prices(place, decl.usd_per_million_input, decl.usd_per_million_output));
+    problems
+}
+
+fn check_prices(place: &Place<'_>, input: Option<f64>, output: Option<f64>) -> Vec<Problem> {
+    let (keys, mut problems) = (["usd_per_million_input", "usd_per_million_output"], Vec::new());
+    for (key, price) in keys.into_iter().zip([input, output]) {
+        if price.is_some_and(|price| !(price.is_finite() && price >= 0.0)) {
+            problems.push(place.problem(at![key], format!("`{key}` is negative or no number")));
+        }
+    }
+    match (input, output) {
+        (Some(_), None) => problems.push(place.problem(at![keys[0]], format!("`{}` is missing", keys[1]))),
+        (None, Some(_)) => problems.push(place.problem(at![keys[1]], format!("`{}` is missing", keys[0]))),
+        _ => {}
+    }
+    problems
+}
+
+/// What is wrong with a base URL, without repeating it where it could hold a password.
+fn fault_of_url(text: &str) -> Option<String> {
+    let url = match reqwest::Url::parse(text) {
+        Ok(url) => url,
+        Err(error) => return Some(format!("`base_url` is no URL: {error}")),
+    };
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Some("`base_url` is no address of a web server".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Some("`base_url` holds a user name or password".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Some("`base_url` has a query or fragment".to_owned());
+    }
+    url.path()
+        .trim_end_matches('/')
+        .ends_with("/chat/completions")
+        .then(|| "`base_url` ends in `/chat/completions`, which is added to it".to_owned())
+}
+
+fn is_variable(name: &str) -> bool {
+    let rest = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && !name.starts_with(|first: char| first.is_ascii_digit()) && name.bytes().all(rest)
+}

@@ -1,0 +1,74 @@
+//! Where in a run a call stands: what makes two equal requests two calls.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a model is used for. Each role has an endpoint and a model of its own in `termsmith.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelRole {
+    /// Works in an environment; its trajectories become data.
+    Expert,
+    /// Labels trajectories.
+    Judge,
+    /// Writes the key steps for plan injection.
+    Planner,
+    /// Answers an expert's questions.
+    Mentor,
+    /// Tries to pass without doing the work.
+    Adversary,
+    /// Samples ideas for tasks.
+    Sampler,
+    /// Writes tasks.
+    Author,
+    /// Solves a task without having seen its solution.
+    Solver,
+}
+
+impl ModelRole {
+    /// The role as `termsmith.toml` spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Expert => "expert",
+            Self::Judge => "judge",
+            Self::Planner => "planner",
+            Self::Mentor => "mentor",
+            Self::Adversary => "adversary",
+            Self::Sampler => "sampler",
+            Self::Author => "author",
+            Self::Solver => "solver",
+        }
+    }
+}
+
+impl fmt::Display for ModelRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// One place in a run where a model is called. No two calls of a run have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallSite {
+    pub role: ModelRole,
+    /// The blueprint or trial that the call is made for.
+    pub unit: String,
+    /// The stage of the caller's work (`step`, `label`, `plan`).
+    pub stage: String,
+    /// Attempt with feedback, from 0.
+    pub round: u32,
+    /// Step within the round, from 0.
+    pub step: u32,
+    /// Which of several replies to the same request, from 0.
+    pub sample: u32,
+}
+
+impl fmt::Display for CallSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { role, unit, stage, round, step, sample } = self;
+        write!(f, "{role}/{stage} of `{unit}`, round {round}, step {step}, sample {sample}")
+    }
+}

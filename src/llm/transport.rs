@@ -1,0 +1,199 @@
+//! One request on the wire.
+//!
+//! `async-openai` knows URL, headers and encoding. Its transport is replaced by one that sends once: its own would retry some
+//! faults behind the back of budget and journal, and shows neither headers nor the body of a failure.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_openai::Client;
+use async_openai::config::OpenAIConfig;
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use serde_json::Value;
+
+use super::secret::Secret;
+
+/// Longest response that is read, in bytes. A long reply with log-probabilities of every token is a tenth of this.
+const MAX_BODY: usize = 64 << 20;
+/// A server that is there accepts a connection within a few round trips.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Where servers put the id of a request.
+const REQUEST_ID: &str = "x-request-id";
+
+/// A response as it came, whatever it says.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    pub(super) status: u16,
+    /// The body, without our key, should the server have repeated it.
+    pub(super) body: String,
+    pub(super) retry_after: Option<String>,
+    pub(super) date: Option<String>,
+    pub(super) request_id: Option<String>,
+}
+
+impl Exchange {
+    /// A response that was kept.
+    pub(super) fn of_body(body: String) -> Self {
+        Self { status: 200, body, retry_after: None, date: None, request_id: None }
+    }
+}
+
+/// No whole response.
+#[derive(Debug)]
+pub(super) enum Lost {
+    Connect(String),
+    TimedOut(Duration),
+    Broken(String),
+}
+
+/// The way to one endpoint.
+#[derive(Debug)]
+pub(super) struct Transport {
+    client: reqwest::Client,
+    config: OpenAIConfig,
+    key: Option<Secret>,
+}
+
+impl Transport {
+    pub(super) fn new(client: reqwest::Client, base_url: &str, key: Option<Secret>) -> Self {
+        // All four, since what is not set is taken from the environment's OPENAI_* variables and sent to any server.
+        let config = OpenAIConfig::default()
+            .with_api_base(base_url.trim_end_matches('/'))
+            .with_api_key(key.as_ref().map(Secret::expose).unwrap_or_default())
+            .with_org_id("")
+            .with_project_id("");
+        Self { client, config, key }
+    }
+
+    /// Sends `body` once and waits at most `limit` for the last byte of the response.
+    pub(super) async fn send(&self, body: &Value, limit: Duration) -> Result<Exchange, Lost> {
+        let seen = Arc::default();
+        let once = Once { client: self.client.clone(), key: self.key.clone(), seen: Arc::clone(&seen) };
+        let client = Client::build(self.client.clone(), self.config.clone()).with_http_service(once);
+        let sent = async move { client.chat().create_byot::<_, Value>(body).await };
+        let Ok(result) = tokio::time::timeout(limit, sent).await else { return Err(Lost::TimedOut(limit)) };
+        // Whatever async-openai makes of a response, what crossed the wire is what counts.
+        if let Some(exchange) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(exchange);
+        }
+        let redact = |text: String| match &self.key {
+            Some(key) => key.redact(text),
+            None => text,
+        };
+        Err(match result {
+            Err(OpenAIError::Reqwest(error)) if error.is_connect() => Lost::Connect(redact(causes(error))),
+            Err(OpenAIError::Reqwest(error)) => Lost::Broken(redact(causes(error))),
+            Err(error) => Lost::Broken(redact(error.to_string())),
+            Ok(_) => Lost::Broken("the response was lost".to_owned()),
+        })
+    }
+}
+
+/// An HTTP client for endpoints at `base_url`.
+pub(super) fn http_client(base_url: &str) -> Result<reqwest::Client, String> {
+    let url = reqwest::Url::parse(base_url).map_err(|error| error.to_string())?;
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        // A POST that is redirected becomes a GET, and a key must not wander.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("termsmith/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(&url) {
+        // No proxy reaches our own loopback.
+        builder = builder.no_proxy();
+    }
+    // Fails where one is installed already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    if url.scheme() == "http" {
+        // Without this the system's certificates would be needed, and read, for nothing.
+        let tls = rustls::ClientConfig::builder()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        builder = builder.tls_backend_preconfigured(tls);
+    }
+    builder.build().map_err(causes)
+}
+
+fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// An error and what is below it, without the URL.
+fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Sends a request once, and keeps what came.
+#[derive(Clone)]
+struct Once {
+    client: reqwest::Client,
+    key: Option<Secret>,
+    seen: Arc<Mutex<Option<Exchange>>>,
+}
+
+impl tower_service::Service<HttpRequestFactory> for Once {
+    type Response = reqwest::Response;
+    type Error = OpenAIError;
+    type Future = BoxFuture<'static, Result<reqwest::Response, OpenAIError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, factory: HttpRequestFactory) -> Self::Future {
+        let Self { client, key, seen } = self.clone();
+        async move {
+            let mut request = factory.build().await?;
+            match request.headers_mut().get_mut(AUTHORIZATION) {
+                // Keeps it out of every debug output below.
+                Some(value) if key.is_some() => value.set_sensitive(true),
+                // async-openai sends an empty one.
+                _ => drop(request.headers_mut().remove(AUTHORIZATION)),
+            }
+            let mut response = client.execute(request).await?;
+            let status = response.status().as_u16();
+            let headers = response.headers().clone();
+            let mut bytes = Vec::new();
+            while let Some(chunk) = response.chunk().await? {
+                if bytes.len() + chunk.len() > MAX_BODY {
+                    let message = format!("a response of more than {MAX_BODY} bytes");
+                    return Err(OpenAIError::InvalidArgument(message));
+                }
+                bytes.extend_from_slice(&chunk);
+            }
+            // What is not UTF-8 is not JSON either, and is treated as such by whoever reads it.
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let body = match &key {
+                Some(key) => key.redact(text),
+                None => text,
+            };
+            let exchange = Exchange {
+                status,
+                body,
+                retry_after: header(&headers, &RETRY_AFTER),
+                date: header(&headers, &DATE),
+                request_id: header(&headers, &HeaderName::from_static(REQUEST_ID)),
+            };
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
+            // Read already: async-openai would drop what it cannot parse, and parse what nobody needs twice.
+            Err(OpenAIError::InvalidArgument("kept by the transport".to_owned()))
+        }
+        .boxed()
+    }
+}
+
+fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}

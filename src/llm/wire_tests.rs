@@ -1,0 +1,132 @@
+//! What is sent and what is read: round trips, and the bound that the budget stands on.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::request::{body, bound, write_message};
+use super::response::Response;
+use super::{
+    CallSite, ChatMessage, ChatRequest, EndpointSettings, ModelRole, ResponseFormat, RoleSettings, Settings,
+    Tool, ToolCall,
+};
+
+const SETTINGS: &str = r#"
+version = 1
+[endpoints.e]
+base_url = "http://127.0.0.1:1/v1"
+[roles.expert]
+endpoint = "e"
+model = "m"
+max_tokens = 100
+temperature = 0.5
+seed = 7
+extra = { return_token_ids = true, chat_template_kwargs = { enable_thinking = false } }
+"#;
+
+fn settings() -> (RoleSettings, EndpointSettings) {
+    let mut settings = Settings::parse("termsmith.toml", SETTINGS).unwrap();
+    (settings.roles.remove(&ModelRole::Expert).unwrap(), settings.endpoints.remove("e").unwrap())
+}
+
+fn site(sample: u32) -> CallSite {
+    CallSite { role: ModelRole::Expert, unit: "u".into(), stage: "s".into(), round: 0, step: 0, sample }
+}
+
+/// Texts with everything that JSON, terminals and templates trip over.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![".{0,40}", "[\\x00-\\x1f\"\\\\<|>{}]{0,20}", "[ \\n\\t\u{7f}é漢🦀]{0,20}"]
+}
+
+prop_compose! {
+    fn spoken()(
+        content in text(),
+        reasoning in proptest::option::of(text()),
+        calls in proptest::collection::vec((text(), text(), text()), 0..3),
+    ) -> ChatMessage {
+        let tool_calls = calls.into_iter().map(|(id, name, arguments)| ToolCall { id, name, arguments });
+        ChatMessage { reasoning, tool_calls: tool_calls.collect(), ..ChatMessage::assistant(content) }
+    }
+}
+
+proptest! {
+    /// What a model says is sent back to it byte for byte, and our own form of it survives the store.
+    #[test]
+    fn messages_survive_the_wire(message in spoken()) {
+        let (_, endpoint) = settings();
+        let endpoint = EndpointSettings { return_reasoning: true, ..endpoint };
+        let wire = json!({ "choices": [{ "message": write_message(&message, &endpoint) }] });
+        let response: Response = serde_json::from_str(&wire.to_string()).unwrap();
+        prop_assert_eq!(&response.said().unwrap().message, &message);
+        let stored = serde_json::to_string(&message).unwrap();
+        prop_assert_eq!(serde_json::from_str::<ChatMessage>(&stored).unwrap(), message);
+    }
+
+    /// A byte-level vocabulary needs at most a token a byte: the bound is never below all that is said.
+    #[test]
+    fn the_bound_covers_every_byte(messages in proptest::collection::vec(spoken(), 0..5), most in proptest::option::of(1_u32..200)) {
+        let (role, endpoint) = settings();
+        let said: usize = messages
+            .iter()
+            .map(|message| {
+                let calls = message.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
+                message.content.len() + calls.sum::<usize>()
+            })
+            .sum();
+        let request = ChatRequest { max_tokens: most, ..ChatRequest::of(messages) };
+        let body = body(&site(0), &request, &role, &endpoint);
+        let bound = bound(&body, &request, &role);
+        prop_assert!(bound.prompt_tokens >= said as u64);
+        prop_assert_eq!(Some(bound.completion_tokens), body["max_tokens"].as_u64());
+        prop_assert_eq!(bound.completion_tokens, u64::from(most.unwrap_or(100).min(100)));
+    }
+
+    /// Hostile bodies are refused or read, and nothing else.
+    #[test]
+    fn no_body_is_too_strange(body in ".{0,200}") {
+        let _ = serde_json::from_str::<Response>(&body);
+    }
+}
+
+#[test]
+fn a_request_on_the_wire() {
+    let (role, endpoint) = settings();
+    let call = ToolCall { id: "c1".into(), name: "sh".into(), arguments: "{\"run\":\"ls\"}".into() };
+    let request = ChatRequest {
+        messages: vec![
+            ChatMessage::system("Be brief."),
+            ChatMessage::user("List."),
+            ChatMessage {
+                reasoning: Some("hm".into()),
+                tool_calls: vec![call],
+                ..ChatMessage::assistant("")
+            },
+            ChatMessage::tool("c1", "a.txt"),
+        ],
+        tools: vec![Tool {
+            name: "sh".into(),
+            description: "Runs.".into(),
+            parameters: json!({"type": "object"}),
+        }],
+        response_format: Some(ResponseFormat::JsonSchema {
+            name: "T".into(),
+            schema: json!({"type": "string"}),
+        }),
+        stop: vec!["Observation:".into()],
+        max_tokens: Some(20),
+        logprobs: true,
+    };
+    let body = body(&site(0), &request, &role, &endpoint);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap());
+}
+
+#[test]
+fn samples_have_seeds_of_their_own() {
+    let (role, endpoint) = settings();
+    let request = ChatRequest::of(vec![ChatMessage::user("hi")]);
+    let seed = |sample| body(&site(sample), &request, &role, &endpoint)["seed"].clone();
+    assert_ne!(seed(0), seed(1));
+    assert_eq!(seed(1), seed(1));
+    assert!(seed(0).as_u64().unwrap() < 1 << 31);
+    let role = RoleSettings { seed: None, ..role };
+    assert_eq!(body(&site(0), &request, &role, &endpoint).get("seed"), None::<&Value>);
+}

@@ -1,0 +1,86 @@
+//! The key is sent, and otherwise seen nowhere, though the server repeats it wherever it can.
+
+use std::fs;
+use std::path::Path;
+
+use termsmith::llm::{Models, Options, Recorder};
+
+use super::clock::TestClock;
+use super::endpoint::{Answer, Server};
+use super::{KEY, env, fresh_store, options, request, settings, site};
+
+/// Files below `dir` that hold the key.
+fn holding(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holding(&path));
+        } else if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(KEY) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_key_is_only_sent() {
+    let raw = |status: u16, body: String| Answer::Raw {
+        status,
+        headers: vec![("x-request-id", "id-1".to_owned())],
+        body,
+    };
+    let server = Server::start(move |body, attempt| {
+        let said = format!("you sent Bearer {KEY}");
+        match (body["messages"][1]["content"].as_str().unwrap(), attempt) {
+            ("call 0", 0) => raw(429, said),
+            ("call 0", 1) => raw(200, said),
+            ("call 0", _) => Answer::Text(said),
+            ("call 1", _) => raw(401, format!("{{\"error\":{{\"message\":\"{said}\"}}}}")),
+            (_, _) => raw(500, said),
+        }
+    })
+    .await;
+    let (dir, store) = fresh_store();
+    let file = dir.path().join("run.jsonl");
+    let clock = TestClock::jumping();
+    let options = Options { recorder: Some(Recorder::open(&file).unwrap().into()), ..options(&clock) };
+    let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
+    let mut said = Vec::new();
+    for number in 0..3 {
+        match models.call(&site(number), &request(number)).await {
+            Ok(reply) => said.push(format!("{reply:?}")),
+            Err(error) => said.extend([error.to_string(), format!("{error:?}")]),
+        }
+    }
+    said.extend([format!("{models:?}"), format!("{:?}", models.tally())]);
+    assert_eq!(said.len(), 7);
+    assert!(said[..3].iter().all(|text| text.contains("[redacted]")), "{said:?}");
+    assert!(said.iter().all(|text| !text.contains(KEY)), "{said:?}");
+    assert_eq!(holding(dir.path()), Vec::<String>::new());
+    assert!(file.metadata().unwrap().len() > 0);
+    let expected = format!("Bearer {KEY}");
+    assert!(server.seen().iter().all(|seen| seen.authorization.as_deref() == Some(&*expected)));
+}
+
+#[tokio::test]
+async fn no_key_is_sent_where_none_is_wanted_and_a_missing_one_is_named() {
+    let server = Server::faultless().await;
+    let (_dir, store) = fresh_store();
+    let clock = TestClock::jumping();
+    let mut without = settings(&server, "", "");
+    without.endpoints.get_mut("test").unwrap().api_key_env = None;
+    let models = Models::new(without, env, &store, options(&clock)).unwrap();
+    models.call(&site(0), &request(0)).await.unwrap();
+    assert_eq!(server.seen()[0].authorization, None);
+    for (value, expected) in [
+        (None, "the environment variable `TEST_KEY` is not set\nhint: export TEST_KEY="),
+        (Some(""), "holds no key"),
+        (Some("two words"), "holds no key"),
+    ] {
+        let env = |_: &str| value.map(str::to_owned);
+        let models = Models::new(settings(&server, "", ""), env, &store, options(&clock)).unwrap();
+        let error = models.ready(site(0).role).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
