@@ -364,6 +364,8 @@ pub(super) enum SchemaFormat {
     Certificate,
     /// timings.json beside a certificate of `screen`
     Timings,
+    /// termsmith.toml: model endpoints and the roles that use them
+    Settings,
     /// What `lint --format json` prints
     Lint,
     /// report/audit.json

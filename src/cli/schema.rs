@@ -11,6 +11,7 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome {
         SchemaFormat::Recipe => crate::domain::recipe_schema(),
         SchemaFormat::Certificate => schemars::schema_for!(crate::model::Certificate),
         SchemaFormat::Timings => schemars::schema_for!(crate::model::Timings),
+        SchemaFormat::Settings => crate::llm::settings_schema(),
         SchemaFormat::Lint => schemars::schema_for!(crate::lint::LintReport),
         SchemaFormat::Audit => schemars::schema_for!(crate::audit::Audit),
     };
