@@ -1,4 +1,5 @@
-//! Agents act in a sandbox: one loop, and for now one actor, the recipe's scripted expert.
+//! Agents act in a sandbox. The loop plays the recipe's scripted expert; `terminus` and `terminal` are Harbor's terminus-2 protocol
+//! and its pane, which the loop does not play yet.
 
 mod honesty;
 mod play;
