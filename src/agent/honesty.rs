@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::{File, FileTree, Turn};
+use crate::model::{File, FileTree, Shown, Turn, TurnKind};
 
 /// Shorter words are in every text by chance.
 const SHORTEST_LITERAL: usize = 3;
@@ -24,23 +24,22 @@ pub struct Leak {
 }
 
 /// Every literal in `turns` that comes from `fixtures` and was not seen before. `script` is the source of the expert's
-/// script, `shown` what it read: the first message, then one observation a command. The names of `tools` are known.
+/// script, `prompt` its first message, `shown` what it read after each turn. The names of `tools` are known.
 pub fn unseen_literals(
     fixtures: &FileTree,
     script: &str,
     tools: &[String],
     prompt: &str,
     turns: &[Turn],
-    shown: &[&str],
+    shown: &[Vec<Shown>],
 ) -> Vec<Leak> {
     let everything = tokens_of(fixtures, |_, _| true);
     let data = tokens_of(fixtures, |path, file| !is_program(path, file));
     let written = tokens(script);
     let mut seen = prompt.to_owned();
-    let mut shown = shown.iter();
     let mut leaks = Vec::new();
-    for (place, turn) in turns.iter().enumerate() {
-        let said = format!("{}\n{}", turn.thought, turn.command.as_deref().unwrap_or_default());
+    for (place, (turn, shown)) in turns.iter().zip(shown).enumerate() {
+        let said = without_marks(turn);
         for literal in tokens(&said) {
             let suspicious = if written.contains(literal) {
                 data.contains(literal)
@@ -53,16 +52,23 @@ pub fn unseen_literals(
                 leaks.push(Leak { turn: place, literal: literal.to_owned() });
             }
         }
-        if turn.command.is_some()
-            && let Some(observation) = shown.next()
-        {
+        for shown in shown {
             seen.push('\n');
-            seen.push_str(observation);
+            seen.push_str(&shown.content);
         }
         // What it wrote itself it knows from then on.
         seen.push_str(&said);
     }
     leaks
+}
+
+/// A message without the scaffold's own words, which are no literals of a fixture: fences, and what submits.
+fn without_marks(turn: &Turn) -> String {
+    let own = |line: &&str| {
+        let mark = line.starts_with("```") || (turn.kind == TurnKind::Submitted && *line == "submit");
+        !mark
+    };
+    turn.content.lines().filter(own).fold(String::new(), |text, line| text + line + "\n")
 }
 
 /// Programs hold words of their language, which an expert knows without looking.
@@ -107,13 +113,9 @@ mod tests {
         }
         let said: Vec<_> = turns
             .iter()
-            .map(|(command, _)| Turn {
-                thought: String::new(),
-                command: Some((*command).to_owned()),
-                outcome: None,
-            })
+            .map(|(command, _)| Turn { content: (*command).to_owned(), ..Turn::default() })
             .collect();
-        let shown: Vec<_> = turns.iter().map(|(_, observation)| *observation).collect();
+        let shown: Vec<_> = turns.iter().map(|(_, observation)| vec![Shown::text(*observation)]).collect();
         let leaks = unseen_literals(&fixtures, script, &["python3".to_owned()], PROMPT, &said, &shown);
         assert_eq!(leaks.iter().map(|leak| leak.literal.as_str()).collect::<Vec<_>>(), expect, "{turns:?}");
     }

@@ -1,14 +1,27 @@
-//! Agents act in a sandbox. The loop plays the recipe's scripted expert; `terminus` and `terminal` are Harbor's terminus-2 protocol
-//! and its pane, which the loop does not play yet.
+//! Agents act in a sandbox: one loop ([`play`]) between a mind (a script or a model) and a scaffold (the protocol that it speaks).
 
+mod bash;
 mod honesty;
+mod mentor;
+mod minds;
 mod play;
+mod prompts;
 mod protocol;
+mod react;
+mod scaffold;
 mod scripted;
 pub mod terminal;
 pub mod terminus;
+mod terminus_scaffold;
 
+pub use bash::{BASH, BashTool};
 pub use honesty::{Leak, unseen_literals};
-pub use play::{AgentError, Episode, Observed, StepLimits, play};
-pub use protocol::{Prompts, PromptsError, SCAFFOLD};
+pub use mentor::{ArmTexts, Mentor, QUESTIONS};
+pub use minds::{Logprobs, ModelMind};
+pub use play::{AgentError, Company, Ended, Mind, NoNotebook, Notebook, Talk, TurnSeen, play};
+pub use prompts::{PromptSet, PromptsError};
+pub use protocol::{BASH_BLOCK, BashBlock, Prompts, read_block, write_block};
+pub use react::{REACT, React, STOP, read_action};
+pub use scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step, StepLimits};
 pub use scripted::{Move, ScriptError, ScriptedAgent, Variation};
+pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus, terminus_texts};

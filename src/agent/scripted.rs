@@ -152,7 +152,7 @@ impl ScriptedAgent {
     }
 
     /// The next move, after `observation` of the one before.
-    pub fn next(&mut self, observation: Option<&str>) -> Result<Move, ScriptError> {
+    pub fn next_move(&mut self, observation: Option<&str>) -> Result<Move, ScriptError> {
         if let (Some((step, capture)), Some(text)) = (self.pending.take(), observation) {
             for (name, pattern) in capture {
                 // Patterns were compiled when the recipe was read; one that does not compile matches nothing.
@@ -296,7 +296,7 @@ mod tests {
         let mut lines = Vec::new();
         let mut seen = None;
         while lines.len() < turns {
-            match agent.next(seen).unwrap() {
+            match agent.next_move(seen).unwrap() {
                 Move::Run { thought, command } => lines.push(format!("{thought} $ {command}")),
                 Move::Submit { thought } => {
                     lines.push(format!("{thought} ."));
@@ -339,10 +339,10 @@ mod tests {
             ScriptedAgent::playing(script, Variation::Expert(None), &mut rng, &prompts())
         };
         let mut blind = agent(&script);
-        blind.next(None).unwrap();
-        assert!(matches!(blind.next(Some("nothing here")), Err(ScriptError::NoMatch { .. })));
+        blind.next_move(None).unwrap();
+        assert!(matches!(blind.next_move(Some("nothing here")), Err(ScriptError::NoMatch { .. })));
         script.steps.remove(0);
-        assert_eq!(agent(&script).next(None), Err(ScriptError::Unseen("file".to_owned())));
+        assert_eq!(agent(&script).next_move(None), Err(ScriptError::Unseen("file".to_owned())));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::export::atif::AtifError;
 use crate::folder::WalkError;
 use crate::harbor::{IntoTaskError, ReadError, WriteError};
 use crate::lint::LintError;
+use crate::llm::CallError;
 use crate::pipeline::{Fault, PipelineError, WorkshopError};
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
@@ -80,8 +81,34 @@ impl From<AgentError> for Failure {
         let status = match &error {
             AgentError::Engine(_) => Status::NoEngine,
             AgentError::Prompts(_) | AgentError::Script(_) => Status::BadInput,
+            AgentError::Store(_) => Status::Io,
+            AgentError::Call(error) => call_status(error),
         };
         Self::new(status, error)
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::new(call_status(&error), error)
+    }
+}
+
+/// What a script can do about a call that brought no reply.
+fn call_status(error: &CallError) -> Status {
+    match error {
+        CallError::Budget(_) | CallError::Exhausted { .. } => Status::TryAgain,
+        CallError::Cancelled(_) | CallError::ShuttingDown => Status::Interrupted,
+        CallError::Store(_) | CallError::Record { .. } => Status::Io,
+        CallError::ContextLength { .. }
+        | CallError::ContentFilter { .. }
+        | CallError::Auth { .. }
+        | CallError::Key { .. }
+        | CallError::Refused { .. }
+        | CallError::NoRole { .. }
+        | CallError::NoPrice { .. }
+        | CallError::Cassette(_)
+        | CallError::Client(_) => Status::BadInput,
     }
 }
 

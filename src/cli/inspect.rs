@@ -8,7 +8,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::say;
 use crate::audit::table;
-use crate::model::{Actor, Rollout, Turn};
+use crate::model::{Actor, Rollout};
 use crate::pipeline::{Gathered, audit_store, export_store, gather};
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
@@ -78,9 +78,9 @@ fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a scripted actor set out to do. How it ended is the reward's to say.
+/// Who acted; of a scripted actor, what it set out to do. How it ended is the reward's to say.
 fn part(actor: &Actor) -> String {
-    let Actor::Scripted { failure } = actor;
+    let Actor::Scripted { failure } = actor else { return actor.teacher().to_owned() };
     let named = failure.and_then(|failure| serde_json::to_value(failure).ok());
     named.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_else(|| "expert".to_owned())
 }
@@ -109,18 +109,18 @@ fn transcript(rollout: &Rollout) -> String {
     let record = &rollout.record;
     let mut text =
         format!("# {} · attempt {} · {:?}\n\n{}\n", record.task, record.attempt, record.end, record.prompt);
-    let mut observations = rollout.observations.iter();
-    for (number, Turn { thought, command, .. }) in record.turns.iter().enumerate() {
+    for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n── turn {} ──\n{thought}\n", number + 1);
-        match command {
-            None => text.push_str("(submits)\n"),
-            Some(command) => {
-                let _ = write!(text, "\n$ {command}\n");
-                if let Some(observation) = observations.next() {
-                    let _ = writeln!(text, "{observation}");
-                }
-            }
+        let _ = write!(text, "\n── turn {} ──\n", number + 1);
+        if let Some(reasoning) = &turn.reasoning {
+            let _ = writeln!(text, "({reasoning})\n");
+        }
+        let _ = writeln!(text, "{}", turn.content);
+        for call in &turn.tool_calls {
+            let _ = writeln!(text, "[{} {}]", call.name, call.arguments);
+        }
+        for shown in shown {
+            let _ = writeln!(text, "\n{}", shown.content);
         }
     }
     let verdict = &record.verdict;

@@ -10,10 +10,8 @@ use regex::Regex;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::messages::{MessageError, TEACHER, check_observations, is_observed};
-use crate::agent::SCAFFOLD;
-use crate::judge;
-use crate::model::{Actor, Rollout, ShellOutcome, Turn};
+use super::messages::{MessageError, check_observations};
+use crate::model::{Act, Actor, Rollout, ShellOutcome, ToolDefinition, Turn, TurnKind};
 
 /// What `schema_version` says.
 pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
@@ -56,9 +54,11 @@ pub struct Trajectory {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Agent {
-    name: &'static str,
-    version: &'static str,
-    model_name: &'static str,
+    name: String,
+    version: String,
+    model_name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_definitions: Vec<Value>,
     extra: Map<String, Value>,
 }
 
@@ -69,18 +69,34 @@ struct Step {
     timestamp: Option<String>,
     source: &'static str,
     message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
     observation: Option<Observation>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<Metrics>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     llm_call_count: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Metrics {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_token_ids: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completion_token_ids: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<Vec<f64>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ToolCall {
     tool_call_id: String,
-    function_name: &'static str,
+    function_name: String,
     arguments: Map<String, Value>,
 }
 
@@ -91,7 +107,8 @@ struct Observation {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ObservationResult {
-    source_call_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_call_id: Option<String>,
     content: String,
     #[serde(skip_serializing_if = "Map::is_empty")]
     extra: Map<String, Value>,
@@ -99,6 +116,10 @@ struct ObservationResult {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct FinalMetrics {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_prompt_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_completion_tokens: Option<u64>,
     total_steps: usize,
 }
 
@@ -117,20 +138,41 @@ pub fn trajectory(rollout: &Rollout, stamps: Option<&Stamps>) -> Result<Trajecto
         check_stamps(rollout, stamps)?;
     }
     let steps = steps(rollout, stamps);
+    let record = &rollout.record;
+    let (name, version) = match &record.actor {
+        Actor::Imported(origin) => (origin.agent.clone(), origin.agent_version.clone().unwrap_or_default()),
+        Actor::Model(_) => (format!("termsmith-{}", record.scaffold), env!("CARGO_PKG_VERSION").to_owned()),
+        _ => (format!("termsmith-{}", record.actor.teacher()), env!("CARGO_PKG_VERSION").to_owned()),
+    };
     Ok(Trajectory {
         schema_version: SCHEMA_VERSION,
         session_id: rollout.id.clone(),
         trajectory_id: rollout.id.clone(),
         agent: Agent {
-            name: "termsmith-scripted",
-            version: env!("CARGO_PKG_VERSION"),
-            model_name: TEACHER,
-            extra: object(json!({ "scaffold": SCAFFOLD })),
+            name,
+            version,
+            model_name: record.actor.teacher().to_owned(),
+            tool_definitions: record.tools.iter().map(definition).collect(),
+            extra: object(json!({ "scaffold": record.scaffold })),
         },
-        final_metrics: FinalMetrics { total_steps: steps.len() },
+        final_metrics: FinalMetrics {
+            total_prompt_tokens: total(rollout, |usage| usage.prompt),
+            total_completion_tokens: total(rollout, |usage| usage.completion),
+            total_steps: steps.len(),
+        },
         steps,
         extra: facts(rollout),
     })
+}
+
+fn definition(tool: &ToolDefinition) -> Value {
+    json!({ "type": "function", "function": tool })
+}
+
+fn total(rollout: &Rollout, of: impl Fn(&crate::model::Tokens) -> u64) -> Option<u64> {
+    let mut counted = rollout.record.turns.iter().filter_map(|turn| turn.usage.as_ref()).peekable();
+    counted.peek()?;
+    Some(counted.map(of).sum())
 }
 
 fn steps(rollout: &Rollout, stamps: Option<&Stamps>) -> Vec<Step> {
@@ -142,31 +184,76 @@ fn steps(rollout: &Rollout, stamps: Option<&Stamps>) -> Vec<Step> {
     }
     steps.push(Step::said("user", &record.prompt, started));
 
-    let mut observations = rollout.observations.iter();
-    for (number, turn) in record.turns.iter().enumerate() {
-        let call_id = format!("call_{}", number + 1);
-        let mut step = Step::said("agent", &turn.thought, None);
+    let by_model = matches!(record.actor, Actor::Model(_));
+    for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
+        let mut step = Step::said("agent", &turn.content, None);
         step.timestamp = stamps.and_then(|stamps| stamps.turns.get(number).cloned());
-        step.llm_call_count = Some(0);
-        let arguments =
-            turn.command.as_ref().map_or_else(Map::new, |command| object(json!({ "command": command })));
-        let function_name = if turn.command.is_some() { "bash" } else { "submit" };
-        if is_observed(turn) {
-            step.observation = observations.next().map(|shown| Observation {
-                results: vec![ObservationResult {
-                    source_call_id: call_id.clone(),
-                    content: shown.clone(),
-                    extra: ending(turn),
-                }],
+        step.tool_calls = tool_calls(turn, number);
+        if by_model {
+            step.reasoning_content.clone_from(&turn.reasoning);
+            step.metrics = turn.usage.map(|usage| Metrics {
+                prompt_tokens: usage.prompt,
+                completion_tokens: usage.completion,
+                prompt_token_ids: None,
+                completion_token_ids: None,
+                logprobs: None,
             });
+        } else {
+            step.llm_call_count = Some(0);
         }
-        step.tool_calls = vec![ToolCall { tool_call_id: call_id, function_name, arguments }];
+        // One observation of one call names it; one of several keys typed in a row belongs to all of them.
+        let only = match step.tool_calls.as_slice() {
+            [call] => Some(call.tool_call_id.clone()),
+            _ => None,
+        };
+        let results: Vec<_> = shown
+            .iter()
+            .map(|shown| ObservationResult {
+                source_call_id: shown.tool_call.clone().or_else(|| only.clone()),
+                content: shown.content.clone(),
+                extra: ending(turn),
+            })
+            .collect();
+        step.observation = (!results.is_empty()).then_some(Observation { results });
         steps.push(step);
     }
     for (number, step) in steps.iter_mut().enumerate() {
         step.step_id = number + 1;
     }
     steps
+}
+
+/// What a turn did, as calls: the model's own where it calls functions, else one for each act.
+fn tool_calls(turn: &Turn, number: usize) -> Vec<ToolCall> {
+    if !turn.tool_calls.is_empty() {
+        let own = turn.tool_calls.iter().map(|call| ToolCall {
+            tool_call_id: call.id.clone(),
+            function_name: call.name.clone(),
+            arguments: match serde_json::from_str(&call.arguments) {
+                Ok(Value::Object(arguments)) => arguments,
+                _ => object(json!({ "arguments": call.arguments })),
+            },
+        });
+        return own.collect();
+    }
+    let id = |at: usize| if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) };
+    if turn.kind == TurnKind::Submitted {
+        let (tool_call_id, function_name) = (id(0), "submit".to_owned());
+        return vec![ToolCall { tool_call_id, function_name, arguments: Map::new() }];
+    }
+    let calls = turn.acts.iter().enumerate().map(|(at, act)| match act {
+        Act::Command { command, .. } => ToolCall {
+            tool_call_id: id(at),
+            function_name: "bash".to_owned(),
+            arguments: object(json!({ "command": command })),
+        },
+        Act::Keys { keys } => ToolCall {
+            tool_call_id: id(at),
+            function_name: "keystrokes".to_owned(),
+            arguments: object(json!({ "keystrokes": keys })),
+        },
+    });
+    calls.collect()
 }
 
 impl Step {
@@ -176,48 +263,60 @@ impl Step {
             timestamp,
             source,
             message: message.to_owned(),
+            reasoning_content: None,
             tool_calls: Vec::new(),
             observation: None,
+            metrics: None,
             llm_call_count: None,
         }
     }
 }
 
-/// How the turn's command ended.
+/// How the turn's only command ended.
 fn ending(turn: &Turn) -> Map<String, Value> {
-    match turn.outcome {
-        None => Map::new(),
-        Some(ShellOutcome::Exited(status)) => object(json!({ "exit_status": status })),
-        Some(ShellOutcome::TimedOut) => object(json!({ "timed_out": true })),
-        Some(ShellOutcome::ShellDied(status)) => object(json!({ "shell_died": status })),
+    let [Act::Command { outcome: Some(outcome), .. }] = turn.acts.as_slice() else { return Map::new() };
+    match outcome {
+        ShellOutcome::Exited(status) => object(json!({ "exit_status": status })),
+        ShellOutcome::TimedOut => object(json!({ "timed_out": true })),
+        ShellOutcome::ShellDied(status) => object(json!({ "shell_died": status })),
     }
 }
 
 /// What termsmith knows of the rollout beyond what was said.
 fn facts(rollout: &Rollout) -> Map<String, Value> {
-    let (record, blueprint) = (&rollout.record, &rollout.blueprint);
-    let Actor::Scripted { failure } = &record.actor;
+    let (record, facts) = (&rollout.record, &rollout.facts);
+    let failure = match &record.actor {
+        Actor::Scripted { failure } => *failure,
+        _ => None,
+    };
     object(json!({
         "task": record.task,
         "task_digest": record.task_digest,
         "environment_digest": record.environment_digest,
-        "domain": blueprint.domain,
-        "recipe": blueprint.recipe,
-        "skills": blueprint.skills,
-        "operations": blueprint.operations,
-        "kind": blueprint.kind,
-        "difficulty": blueprint.difficulty,
-        "seed": blueprint.seed,
+        "domain": facts.domain,
+        "recipe": facts.recipe,
+        "skills": facts.skills,
+        "operations": facts.operations,
+        "kind": facts.kind,
+        "difficulty": facts.difficulty,
+        "seed": facts.seed,
         "attempt": record.attempt,
-        "teacher": TEACHER,
+        "teacher": record.actor.teacher(),
+        "arm": record.actor.arm(),
         "scripted_failure": failure,
         "end": record.end,
         "outcome": record.verdict.outcome,
         "cause": record.verdict.cause,
+        "failure_kind": record.failure_kind(),
+        "mask_sample": record.failure_kind().masks(),
         "reward": rollout.rewards.map(|rewards| rewards.binary),
         "rewards": rollout.rewards,
         "checks": record.verdict.checks,
-        "judge_labels": judge::labels(rollout),
+        "rounds": record.rounds,
+        "fork": record.fork,
+        "exploits": record.exploits,
+        "judge_labels": rollout.labels,
+        "judge": rollout.judge,
     }))
 }
 
@@ -310,13 +409,14 @@ mod tests {
         without_system.record.system.clear();
         let mut cut_off = passing.clone();
         cut_off.record.turns.pop();
+        cut_off.shown.pop();
         cut_off.record.end = End::StepLimit;
         let mut unused = fixture::unmeasured(passing.clone());
         unused.record.turns.clear();
-        unused.observations.clear();
+        unused.shown.clear();
         let mut lost = cut_off.clone();
-        lost.record.turns[2].outcome = None;
-        lost.observations.pop();
+        lost.record.turns[2].acts = vec![Act::Command { command: "boom".to_owned(), outcome: None }];
+        lost.shown[2].clear();
         for (rollout, steps) in [(passing, 6), (without_system, 5), (cut_off, 5), (lost, 5), (unused, 2)] {
             for stamps in [None, Some(stamps(rollout.record.turns.len()))] {
                 let document = serde_json::to_value(trajectory(&rollout, stamps.as_ref()).unwrap()).unwrap();

@@ -1,8 +1,8 @@
 //! Rollouts for tests. `tests/export.rs` includes this file too.
 
 use crate::model::{
-    Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind, Outcome, Rewards,
-    Rollout, Seed, ShellOutcome, TaskName, TrajectoryRecord, Turn, Verdict,
+    Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind, Facts, Outcome,
+    Rewards, Rollout, Seed, ShellOutcome, Shown, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Checks of every verdict made here.
@@ -30,12 +30,22 @@ pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
 pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, passed: u32) -> Rollout {
     let mut turns: Vec<Turn> = (0..commands)
         .map(|number| Turn {
-            thought: format!("Attempt {attempt}: I look at part {number}."),
-            command: Some(format!("sed -n '{number}p' /app/access.log")),
-            outcome: Some(ShellOutcome::Exited(0)),
+            content: format!(
+                "Attempt {attempt}: I look at part {number}.\n\n```bash\nsed -n '{number}p' /app/access.log\n```"
+            ),
+            acts: vec![Act::Command {
+                command: format!("sed -n '{number}p' /app/access.log"),
+                outcome: Some(ShellOutcome::Exited(0)),
+            }],
+            ..Turn::default()
         })
         .collect();
-    turns.push(Turn { thought: "The report is complete.".to_owned(), command: None, outcome: None });
+    turns.push(Turn {
+        content: "The report is complete.\n\n```bash\nsubmit\n```".to_owned(),
+        kind: TurnKind::Submitted,
+        ..Turn::default()
+    });
+    let seen = |number| vec![Shown::text(format!("GET /a {number}\n[exit status 0]"))];
     let checks = (0..CHECKS)
         .map(|number| CheckResult { id: CheckId(format!("test_{number}")), passed: number < passed })
         .collect();
@@ -48,21 +58,27 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             environment_digest: format!("blake3:{index:064x}"),
             attempt,
             actor: Actor::Scripted { failure: None },
+            scaffold: "bash-block".to_owned(),
             system: "You work in a terminal.".to_owned(),
             prompt: format!("Roll up /app/access.log, task {index}."),
+            tools: Vec::new(),
             turns,
             end: End::Submitted,
             verdict: Verdict::from_checks(checks),
+            rounds: Vec::new(),
+            fork: None,
+            exploits: Vec::new(),
         },
-        blueprint: blueprint(domain, index),
-        observations: (0..commands).map(|number| format!("GET /a {number}\n[exit status 0]")).collect(),
+        facts: Facts::from(&blueprint(domain, index)),
+        shown: (0..commands).map(seen).chain([Vec::new()]).collect(),
         rewards: Some(Rewards {
             binary: if passed == CHECKS { 1.0 } else { 0.0 },
             pass_ratio: ratio,
             f2p: ratio,
             p2p: 1.0,
         }),
-        looping: false,
+        labels: Vec::new(),
+        judge: "rules-2".to_owned(),
     }
 }
 

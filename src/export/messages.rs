@@ -4,10 +4,9 @@
 //! template accepts and what trainers check (LLaMA-Factory skips rows that violate it without an error). So a rollout that
 //! does not fit is an error here, never a row that is dropped later.
 
-use crate::model::{Message, Role, Rollout, Turn};
+use serde_json::json;
 
-/// Who speaks in every rollout that this version can play.
-pub const TEACHER: &str = "scripted";
+use crate::model::{Message, Role, Rollout, Shown, Turn};
 
 /// What was said in a rollout, split where the first answer begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +31,8 @@ pub struct MessageError {
 /// What is wrong with a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("{ended} of its commands ended but it has {observations} observations")]
-    Observations { ended: usize, observations: usize },
+    #[error("it has {turns} turns but what was shown after {observations}")]
+    Observations { turns: usize, observations: usize },
     #[error("turn {0} shows nothing but is not the last one")]
     EndsEarly(usize),
     #[error("message {at} comes from the {found:?} where the {expected:?} should speak")]
@@ -63,19 +62,41 @@ pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
     built.map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
 
-/// What the assistant said in `turn`, as the scaffold writes it.
+/// What the assistant said in `turn`, as one text: reasoning and function calls in the marks of Hermes' and Qwen's chat templates, as
+/// Harbor's `traces export` writes them too.
 pub fn assistant_text(turn: &Turn) -> String {
-    let command = turn.command.as_deref().unwrap_or("submit");
-    let fence = fence(command);
-    let block = format!("{fence}bash\n{command}\n{fence}");
-    if turn.thought.is_empty() { block } else { format!("{}\n\n{block}", turn.thought) }
+    let mut text = String::new();
+    if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
+        text.push_str(&format!("<think>\n{}\n</think>\n\n", reasoning.trim_matches('\n')));
+    }
+    text.push_str(&turn.content);
+    for call in &turn.tool_calls {
+        // What is no JSON stays the text that it is.
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
+        let call = json!({ "name": call.name, "arguments": arguments });
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!("{gap}<tool_call>\n{call}\n</tool_call>"));
+    }
+    text
 }
 
-/// The fence of a block that holds `text`: longer than any that `text` has, as CommonMark asks for.
-fn fence(text: &str) -> String {
-    let backticks = |line: &str| line.trim_start().chars().take_while(|&c| c == '`').count();
-    let longest = text.lines().map(backticks).max().unwrap_or(0);
-    "`".repeat(longest.max(2) + 1)
+/// What the user answered: the results of function calls in marks, all else as it was shown.
+pub fn user_text(shown: &[Shown]) -> String {
+    let texts: Vec<_> = shown
+        .iter()
+        .map(|shown| match &shown.tool_call {
+            Some(_) => format!("<tool_response>\n{}\n</tool_response>", shown.content),
+            None => shown.content.clone(),
+        })
+        .collect();
+    texts.join("\n")
+}
+
+/// Whether some message of `rollout` is empty, as models' sometimes are. No chat template takes it, so it is no row of any config.
+pub fn has_empty_message(rollout: &Rollout) -> bool {
+    matches!(build(rollout).and_then(|conversation| {
+        check_alternation(conversation.prompt.iter().chain(&conversation.answer))
+    }), Err(Problem::Empty(_)))
 }
 
 /// Enforces: system at most once and first, then user and assistant in turn, the assistant last, nothing empty.
@@ -104,36 +125,28 @@ fn build(rollout: &Rollout) -> Result<Conversation, Problem> {
     let task = message(Role::User, record.prompt.clone());
 
     count_observations(rollout)?;
-    let mut observations = rollout.observations.iter();
     let mut answer = Vec::with_capacity(record.turns.len() * 2);
-    for (number, turn) in record.turns.iter().enumerate() {
-        let last = number + 1 == record.turns.len();
+    for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
         answer.push(message(Role::Assistant, assistant_text(turn)));
-        if last {
+        if number + 1 == record.turns.len() {
             break;
         }
-        if !is_observed(turn) {
+        if shown.is_empty() {
             return Err(Problem::EndsEarly(number));
         }
-        answer.extend(observations.next().map(|shown| message(Role::User, shown.clone())));
+        answer.push(message(Role::User, user_text(shown)));
     }
     Ok(Conversation { prompt: system.into_iter().chain([task]).collect(), answer })
 }
 
-/// Whether something was shown after `turn`: not after a submission, nor after a command under which the sandbox was lost.
-pub(super) fn is_observed(turn: &Turn) -> bool {
-    turn.command.is_some() && turn.outcome.is_some()
-}
-
-/// Enforces one observation for each command that ended.
+/// Enforces that what was shown is known of each turn.
 pub fn check_observations(rollout: &Rollout) -> Result<(), MessageError> {
     count_observations(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
 
 fn count_observations(rollout: &Rollout) -> Result<(), Problem> {
-    let ended = rollout.record.turns.iter().filter(|turn| is_observed(turn)).count();
-    let observations = rollout.observations.len();
-    if ended == observations { Ok(()) } else { Err(Problem::Observations { ended, observations }) }
+    let (turns, observations) = (rollout.record.turns.len(), rollout.shown.len());
+    if turns == observations { Ok(()) } else { Err(Problem::Observations { turns, observations }) }
 }
 
 fn message(role: Role, content: String) -> Message {
@@ -143,6 +156,7 @@ fn message(role: Role, content: String) -> Message {
 #[cfg(test)]
 mod tests {
     use crate::export::fixture;
+    use crate::model::ToolCall;
 
     use super::*;
 
@@ -184,20 +198,35 @@ mod tests {
 
     #[test]
     fn text_of_a_turn() {
-        let check = |thought: &str, command: Option<&str>, expect: &str| {
-            let turn =
-                Turn { thought: thought.to_owned(), command: command.map(str::to_owned), outcome: None };
+        let call = |arguments: &str| ToolCall {
+            id: "c1".to_owned(),
+            name: "bash".to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        let check = |content: &str, reasoning: Option<&str>, calls: &[ToolCall], expect: &str| {
+            let turn = Turn {
+                content: content.to_owned(),
+                reasoning: reasoning.map(str::to_owned),
+                tool_calls: calls.to_vec(),
+                ..Turn::default()
+            };
             assert_eq!(assistant_text(&turn), expect);
         };
-        check("Look.", Some("ls"), "Look.\n\n```bash\nls\n```");
-        check("Done.", None, "Done.\n\n```bash\nsubmit\n```");
-        check("", Some("ls"), "```bash\nls\n```");
-        check(
-            "Doc.",
-            Some("cat > a.md <<'E'\n```\nls\n```\nE"),
-            "Doc.\n\n````bash\ncat > a.md <<'E'\n```\nls\n```\nE\n````",
+        check("Look.", None, &[], "Look.");
+        check("Look.", Some("I think"), &[], "<think>\nI think\n</think>\n\nLook.");
+        check("Look.", Some(" "), &[], "Look.");
+        let ls = r#"<tool_call>
+{"arguments":{"command":"ls"},"name":"bash"}
+</tool_call>"#;
+        check("", None, &[call(r#"{"command": "ls"}"#)], ls);
+        check("Look.", None, &[call(r#"{"command": "ls"}"#)], &format!("Look.\n{ls}"));
+        check("", None, &[call("{bad")], "<tool_call>\n{\"arguments\":\"{bad\",\"name\":\"bash\"}\n</tool_call>");
+        let result = |call: Option<&str>| Shown { tool_call: call.map(str::to_owned), content: "a b".to_owned() };
+        assert_eq!(user_text(&[result(None)]), "a b");
+        assert_eq!(
+            user_text(&[result(Some("c1")), result(Some("c2"))]),
+            "<tool_response>\na b\n</tool_response>\n<tool_response>\na b\n</tool_response>"
         );
-        check("Write.", Some("cat > a <<'E'\n1\nE"), "Write.\n\n```bash\ncat > a <<'E'\n1\nE\n```");
     }
 
     #[test]
@@ -235,33 +264,27 @@ mod tests {
         check(|_| {}, None);
         check(|rollout| rollout.record.system.clear(), None);
         check(
-            |rollout| drop(rollout.observations.pop()),
-            Some(Problem::Observations { ended: 2, observations: 1 }),
+            |rollout| drop(rollout.shown.pop()),
+            Some(Problem::Observations { turns: 3, observations: 2 }),
         );
-        check(|rollout| rollout.observations[1].clear(), Some(Problem::Empty(5)));
+        check(|rollout| rollout.shown[1][0].content.clear(), Some(Problem::Empty(5)));
+        check(|rollout| rollout.record.turns[1].content.clear(), Some(Problem::Empty(4)));
         check(|rollout| rollout.record.prompt = "\n".to_owned(), Some(Problem::Empty(1)));
-        check(|rollout| rollout.record.turns.swap(1, 2), Some(Problem::EndsEarly(1)));
+        check(|rollout| rollout.shown.swap(1, 2), Some(Problem::EndsEarly(1)));
         check(
             |rollout| {
                 rollout.record.turns.clear();
-                rollout.observations.clear();
+                rollout.shown.clear();
             },
             Some(Problem::Ending),
         );
-        // The sandbox was lost under the last command.
+        // Stopped at the step limit: the last observation was never answered, so it is left out.
         check(
             |rollout| {
                 rollout.record.turns.pop();
-                rollout.record.turns[1].outcome = None;
-                rollout.observations.pop();
+                rollout.shown.pop();
             },
             None,
         );
-        check(
-            |rollout| rollout.record.turns[0].outcome = None,
-            Some(Problem::Observations { ended: 1, observations: 2 }),
-        );
-        // Stopped at the step limit: the last observation was never answered, so it is left out.
-        check(|rollout| drop(rollout.record.turns.pop()), None);
     }
 }

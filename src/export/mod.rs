@@ -102,6 +102,10 @@ pub struct LeftOut {
     pub not_passing: u64,
     /// Nothing was ever said in them.
     pub without_turns: u64,
+    /// A message is empty, which no chat template takes.
+    pub with_empty_message: u64,
+    /// An agent that was told to cheat.
+    pub adversarial: u64,
 }
 
 /// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, each the rollouts of one task, in plan order.
@@ -123,7 +127,7 @@ pub fn export<E: Error + 'static>(
     for group in groups {
         let rollouts = group.map_err(ExportError::Source)?;
         let Some(first) = rollouts.first() else { continue };
-        let counts = domains.entry(first.blueprint.domain.clone()).or_default();
+        let counts = domains.entry(DomainId::from(first.facts.domain.as_str())).or_default();
         export_task(&rollouts, options, &mut writers, counts, &mut left_out)?;
     }
 
@@ -153,12 +157,16 @@ fn export_task<E: Error + 'static>(
     counts.tasks += 1;
     for rollout in rollouts {
         counts.rollouts += 1;
-        let passing = rollout.record.verdict.passed();
+        let passing = rollout.record.succeeded();
         counts.passing += u64::from(passing);
         if options.sft == sft::Filter::Passing && !passing {
             left_out.not_passing += 1;
         } else if rollout.record.turns.is_empty() {
             left_out.without_turns += 1;
+        } else if rollout.record.is_adversarial() {
+            left_out.adversarial += 1;
+        } else if messages::has_empty_message(rollout) {
+            left_out.with_empty_message += 1;
         } else {
             writers.sft.push(sft::Row::new(rollout)?)?;
             counts.sft += 1;

@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use super::messages::has_empty_message;
+use crate::judge::Label;
 use crate::model::{Rewards, Rollout};
 
 /// How pairs are made. Every knob is written into the rows.
@@ -145,6 +147,10 @@ pub fn pairs<'a>(rollouts: &'a [Rollout], policy: &PairPolicy) -> Result<Vec<Pai
     Ok(spread(&candidates, policy.max_pairs_per_task))
 }
 
+fn is_looping(rollout: &Rollout) -> bool {
+    rollout.labels.iter().any(|label| label == Label::MechanicalLoop.as_str())
+}
+
 /// A rollout that may stand in a pair: measured, with turns, and not looping unless the policy keeps loops.
 #[derive(Clone, Copy)]
 struct Side<'a> {
@@ -157,8 +163,10 @@ impl<'a> Side<'a> {
     fn of(rollout: &'a Rollout, policy: &PairPolicy) -> Option<Self> {
         let reward = policy.reward.of(rollout.rewards.as_ref()?);
         let turns = rollout.record.turns.len();
-        let kept = !rollout.looping || policy.looping == Looping::Keep;
-        (kept && turns > 0).then_some(Self { rollout, reward, turns })
+        let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
+        // What an adversary says is no example, and an empty message fits no template.
+        let usable = turns > 0 && !rollout.record.is_adversarial() && !has_empty_message(rollout);
+        (kept && usable).then_some(Self { rollout, reward, turns })
     }
 
     fn id(&self) -> &'a str {
@@ -247,7 +255,9 @@ mod tests {
     fn rollouts(played: &[Played]) -> Vec<Rollout> {
         let make = |(attempt, &(commands, passed, special)): (usize, &Played)| {
             let mut rollout = fixture::rollout("games", 1, attempt as u32, commands, passed);
-            rollout.looping = special == Loops;
+            if special == Loops {
+                rollout.labels.push(Label::MechanicalLoop.as_str().to_owned());
+            }
             if special == Unmeasured { fixture::unmeasured(rollout) } else { rollout }
         };
         played.iter().enumerate().map(make).collect()
@@ -368,7 +378,7 @@ mod tests {
                 prop_assert_eq!(reward(rejected), pair.rejected_reward);
                 prop_assert!(pair.chosen_reward > pair.rejected_reward);
                 prop_assert!(pair.margin() >= margin);
-                prop_assert!(!chosen.looping && !rejected.looping);
+                prop_assert!(!is_looping(chosen) && !is_looping(rejected));
                 let (long, short) = (chosen.record.turns.len(), rejected.record.turns.len());
                 prop_assert!(long.max(short) <= 2 * long.min(short));
                 let again = found[..at].contains(pair);

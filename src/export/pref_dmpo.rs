@@ -6,7 +6,7 @@
 use arrow::datatypes::DataType;
 use serde::Serialize;
 
-use super::messages::{MessageError, TEACHER, conversation};
+use super::messages::{MessageError, conversation};
 use super::pairs::{Pair, PairPolicy};
 use super::phi::{Gamma, weights};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, text, weight_of};
@@ -36,7 +36,9 @@ pub struct Row {
     pub task_digest: String,
     pub environment_digest: String,
     pub domain: String,
-    pub teacher: &'static str,
+    pub shared_turns: usize,
+    pub chosen_teacher: String,
+    pub rejected_teacher: String,
     pub license: &'static str,
     pub tool_version: &'static str,
 }
@@ -75,12 +77,24 @@ impl Row {
             task_id: chosen.record.task.0.clone(),
             task_digest: chosen.record.task_digest.clone(),
             environment_digest: chosen.record.environment_digest.clone(),
-            domain: chosen.blueprint.domain.0.clone(),
-            teacher: TEACHER,
+            domain: chosen.facts.domain.clone(),
+            shared_turns: shared_turns(chosen, rejected),
+            chosen_teacher: chosen.record.actor.teacher().to_owned(),
+            rejected_teacher: rejected.record.actor.teacher().to_owned(),
             license: super::DATA_LICENCE,
             tool_version: env!("CARGO_PKG_VERSION"),
         })
     }
+}
+
+/// Turns at the beginning that both sides have in common: those before a fork, or messages that happen to be equal.
+fn shared_turns(one: &Rollout, other: &Rollout) -> usize {
+    let turns = one.record.turns.iter().zip(&other.record.turns);
+    let shown = one.shown.iter().zip(&other.shown);
+    let same = turns.zip(shown).take_while(|((one, other), (seen, also))| {
+        (&one.content, &one.tool_calls) == (&other.content, &other.tool_calls) && seen == also
+    });
+    same.count()
 }
 
 impl Side {
@@ -96,7 +110,7 @@ impl Side {
 
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_dmpo";
-    const SCHEMA_VERSION: u32 = 1;
+    const SCHEMA_VERSION: u32 = 2;
 
     fn columns() -> Vec<Column> {
         vec![
@@ -128,7 +142,9 @@ impl RowOf for Row {
             text("task_digest", "SHA-256 of the task's files; the same for both sides"),
             text("environment_digest", "BLAKE3 of the environment's definition; the same for both sides"),
             text("domain", "domain spec that the task was planned from"),
-            text("teacher", "who acted; `scripted` is a recipe's script, not a model"),
+            column("shared_turns", DataType::Int32, "turns at the beginning that both sides have in common"),
+            text("chosen_teacher", "who acted in it; `scripted` is a recipe's script, not a model"),
+            text("rejected_teacher", "who acted in it"),
             text("license", "licence of the row (SPDX)"),
             text("tool_version", "version of termsmith that wrote it"),
         ]

@@ -59,6 +59,11 @@ pub(super) fn measured(name: &str, about: &'static str) -> Column {
     Column { field: Field::new(name, DataType::Float64, true), about }
 }
 
+/// A column that is null where nothing is known.
+pub(super) fn optional(name: &str, data_type: DataType, about: &'static str) -> Column {
+    Column { field: Field::new(name, data_type, true), about }
+}
+
 /// A list without nulls. Parquet's specification names its items `element`; Arrow's own default is `item`.
 pub(super) fn list(name: &str, item: DataType, about: &'static str) -> Column {
     column(name, DataType::List(Arc::new(Field::new("element", item, false))), about)

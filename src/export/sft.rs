@@ -7,11 +7,11 @@ use arrow::datatypes::DataType;
 use serde::Serialize;
 
 use super::DATA_LICENCE;
-use super::messages::{MessageError, TEACHER, conversation};
-use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, text, weight_of};
-use crate::agent::SCAFFOLD;
-use crate::judge::{self, Label};
-use crate::model::{Difficulty, EngineeringKind, Message, Outcome, Rollout};
+use super::messages::{MessageError, conversation};
+use super::row::{
+    Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
+};
+use crate::model::{Difficulty, EngineeringKind, FailureKind, Message, Outcome, Rollout};
 
 /// Which trajectories become rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,31 +22,6 @@ pub enum Filter {
     Passing,
     /// Every one in which something was said.
     All,
-}
-
-/// What kept a trajectory from passing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// Nothing: it passed.
-    None,
-    /// What the solver did or left undone, running out of time included.
-    Policy,
-    /// The engine failed, so nothing is known about the solver.
-    Sandbox,
-    /// The verifier broke.
-    Verifier,
-}
-
-impl From<Outcome> for FailureKind {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Pass => Self::None,
-            Outcome::Fail | Outcome::Timeout => Self::Policy,
-            Outcome::Infra => Self::Sandbox,
-            Outcome::VerifierError => Self::Verifier,
-        }
-    }
 }
 
 /// A row of `sft`.
@@ -60,24 +35,30 @@ pub struct Row {
     pub domain: String,
     pub skills: Vec<String>,
     pub operations: Vec<String>,
-    pub kind: EngineeringKind,
-    pub difficulty: Difficulty,
-    pub language: String,
-    pub persona: String,
-    pub recipe: String,
-    pub scaffold: &'static str,
-    pub teacher: &'static str,
-    pub seed: u64,
+    pub kind: Option<EngineeringKind>,
+    pub difficulty: Option<Difficulty>,
+    pub language: Option<String>,
+    pub persona: Option<String>,
+    pub recipe: Option<String>,
+    pub scaffold: String,
+    pub teacher: String,
+    pub arm: &'static str,
+    pub seed: Option<u64>,
     pub attempt: u32,
+    pub end: &'static str,
     pub outcome: Outcome,
+    pub cause: String,
     pub failure_kind: FailureKind,
+    pub mask_sample: bool,
     pub success: bool,
     pub reward: Option<f64>,
     pub pass_ratio: Option<f64>,
     pub f2p: Option<f64>,
     pub p2p: Option<f64>,
     pub n_turns: usize,
-    pub judge_labels: Vec<Label>,
+    pub n_tokens: Option<u64>,
+    pub judge_labels: Vec<String>,
+    pub judge: String,
     pub license: &'static str,
     pub tool_version: &'static str,
 }
@@ -85,44 +66,56 @@ pub struct Row {
 impl Row {
     /// The row of `rollout`, whether or not a filter would keep it.
     pub fn new(rollout: &Rollout) -> Result<Self, MessageError> {
-        let (record, blueprint) = (&rollout.record, &rollout.blueprint);
+        let (record, facts) = (&rollout.record, rollout.facts.clone());
         let rewards = rollout.rewards;
+        let failure_kind = record.failure_kind();
         Ok(Self {
             messages: conversation(rollout)?.into_messages(),
             trajectory_id: rollout.id.clone(),
             task_id: record.task.0.clone(),
             task_digest: record.task_digest.clone(),
             environment_digest: record.environment_digest.clone(),
-            domain: blueprint.domain.0.clone(),
-            skills: blueprint.skills.clone(),
-            operations: blueprint.operations.clone(),
-            kind: blueprint.kind,
-            difficulty: blueprint.difficulty,
-            language: blueprint.language.clone(),
-            persona: blueprint.persona.clone(),
-            recipe: blueprint.recipe.0.clone(),
-            scaffold: SCAFFOLD,
-            teacher: TEACHER,
-            seed: blueprint.seed.0,
+            domain: facts.domain,
+            skills: facts.skills,
+            operations: facts.operations,
+            kind: facts.kind,
+            difficulty: facts.difficulty,
+            language: facts.language,
+            persona: facts.persona,
+            recipe: facts.recipe,
+            scaffold: record.scaffold.clone(),
+            teacher: record.actor.teacher().to_owned(),
+            arm: record.actor.arm().as_str(),
+            seed: facts.seed,
             attempt: record.attempt,
+            end: record.end.as_str(),
             outcome: record.verdict.outcome,
-            failure_kind: record.verdict.outcome.into(),
-            success: record.verdict.passed(),
+            cause: record.verdict.cause.clone(),
+            failure_kind,
+            mask_sample: failure_kind.masks(),
+            success: record.succeeded(),
             reward: rewards.map(|rewards| rewards.binary),
             pass_ratio: rewards.map(|rewards| rewards.pass_ratio),
             f2p: rewards.map(|rewards| rewards.f2p),
             p2p: rewards.map(|rewards| rewards.p2p),
             n_turns: record.turns.len(),
-            judge_labels: judge::labels(rollout),
+            n_tokens: tokens(rollout),
+            judge_labels: rollout.labels.clone(),
+            judge: rollout.judge.clone(),
             license: DATA_LICENCE,
             tool_version: env!("CARGO_PKG_VERSION"),
         })
     }
 }
 
+/// Tokens that the model wrote, where every message was counted.
+fn tokens(rollout: &Rollout) -> Option<u64> {
+    rollout.record.turns.iter().map(|turn| turn.usage.map(|usage| usage.completion)).sum()
+}
+
 impl RowOf for Row {
     const CONFIG: &'static str = "sft";
-    const SCHEMA_VERSION: u32 = 1;
+    const SCHEMA_VERSION: u32 = 2;
 
     fn columns() -> Vec<Column> {
         vec![
@@ -134,28 +127,29 @@ impl RowOf for Row {
             text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),
             text("task_digest", "SHA-256 of the task's files, as Harbor computes it"),
             text("environment_digest", "BLAKE3 of Dockerfile, build context and base definition"),
-            text("domain", "domain spec that the task was planned from"),
+            text("domain", "domain spec that the task was planned from, or the category that a task of others names"),
             list("skills", DataType::Utf8, "skills of the domain spec that the task exercises"),
             list(
                 "operations",
                 DataType::Utf8,
                 "operations that those skills exercise (TerminalWorld's sixteen)",
             ),
-            text("kind", "engineering kind: `from-scratch`, `feature-addition`, `bug-fix` or `refactor`"),
-            text("difficulty", "`easy`, `medium` or `hard`"),
-            text("language", "language that the task asks for or that its program has"),
-            text("persona", "who asks"),
-            text("recipe", "recipe that authored the task"),
+            optional("kind", DataType::Utf8, "engineering kind: `from-scratch`, `feature-addition`, `bug-fix` or `refactor`"),
+            optional("difficulty", DataType::Utf8, "`easy`, `medium` or `hard`"),
+            optional("language", DataType::Utf8, "language that the task asks for or that its program has"),
+            optional("persona", DataType::Utf8, "who asks"),
+            optional("recipe", DataType::Utf8, "recipe that authored the task"),
             text("scaffold", "protocol that the agent spoke"),
-            text("teacher", "who acted; `scripted` is a recipe's script, not a model"),
-            column("seed", DataType::Int64, "seed that the task derives from"),
+            text("teacher", "who acted: a model's name; `scripted` is a recipe's script, not a model"),
+            text("arm", "what the agent was given beside the task (`base`, `plan`, …)"),
+            optional("seed", DataType::Int64, "seed that the task derives from"),
             column("attempt", DataType::Int32, "which attempt at the task, from 0"),
+            text("end", "why the episode stopped (`submitted`, `step_limit`, `timed_out`, …)"),
             text("outcome", "`pass`, `fail`, `timeout`, `infra` or `verifier_error`"),
-            text(
-                "failure_kind",
-                "`none`, `policy`, `sandbox` or `verifier`; only `none` and `policy` carry rewards",
-            ),
-            column("success", DataType::Boolean, "whether every check passed"),
+            text("cause", "one sentence where checks do not say it; else empty"),
+            text("failure_kind", "`none`, `policy`, `exploit`, `sandbox`, `model_api` or `verifier`"),
+            column("mask_sample", DataType::Boolean, "whether the reward says nothing about the policy"),
+            column("success", DataType::Boolean, "whether every check passed, and no exploit was found"),
             measured("reward", "1 when every check passed, else 0; null where nothing was measured"),
             measured("pass_ratio", "share of checks that passed"),
             measured(
@@ -167,11 +161,13 @@ impl RowOf for Row {
                 "weighted share of passed checks among those that pass on the untouched environment",
             ),
             column("n_turns", DataType::Int32, "assistant turns"),
+            optional("n_tokens", DataType::Int64, "tokens that the model wrote; null where it was not counted"),
             list(
                 "judge_labels",
                 DataType::Utf8,
-                "`mechanical_loop`, `ignoring_feedback`; labels never change a reward",
+                "what went wrong (LiteCoder's taxonomy); labels never change a reward",
             ),
+            text("judge", "version of the rules, and model, that gave the labels"),
             text("license", "licence of the row (SPDX)"),
             text("tool_version", "version of termsmith that wrote it"),
         ]
@@ -185,6 +181,7 @@ impl RowOf for Row {
 #[cfg(test)]
 mod tests {
     use crate::export::fixture;
+    use crate::model::Exploit;
 
     use super::*;
 
@@ -201,6 +198,12 @@ mod tests {
         check(Outcome::Timeout, (FailureKind::Policy, false));
         check(Outcome::Infra, (FailureKind::Sandbox, false));
         check(Outcome::VerifierError, (FailureKind::Verifier, false));
+
+        let mut cheated = fixture::rollout("games", 0, 0, 2, 8);
+        let message = "looks for tests".to_owned();
+        cheated.record.exploits = vec![Exploit { turn: 0, attack: "D-12".to_owned(), message }];
+        let row = Row::new(&cheated).unwrap();
+        assert_eq!((row.failure_kind, row.success, row.mask_sample), (FailureKind::Exploit, false, false));
 
         let rewards = |row: &Row| (row.reward, row.pass_ratio, row.f2p, row.p2p);
         let failed = fixture::rollout("games", 0, 0, 2, 6);

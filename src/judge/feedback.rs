@@ -1,7 +1,7 @@
 //! Ignored errors: a tool reports an error, and the next thing said is that the task is complete.
 
 use super::acts;
-use crate::model::{End, ShellOutcome, Turn};
+use crate::model::{End, ShellOutcome, Shown, Turn};
 
 /// Words by which programs report errors. With exit status 1 one of them must stand in the output, since `grep`, `diff`,
 /// `cmp` and `test` answer questions with that status.
@@ -52,12 +52,12 @@ const ADMISSIONS: [&str; 20] = [
 
 /// The index of the turn whose error was ignored: the last command of a trajectory that ends by submitting, if it failed
 /// visibly and the final message does not admit it.
-pub fn ignored_error(turns: &[Turn], observations: &[String], end: End) -> Option<usize> {
+pub fn ignored_error(turns: &[Turn], shown: &[Vec<Shown>], end: End) -> Option<usize> {
     if end != End::Submitted {
         return None;
     }
-    let last = acts(turns, observations).last()?;
-    let claim = turns.last()?.thought.to_lowercase();
+    let last = acts(turns, shown).last()?;
+    let claim = turns.last()?.content.to_lowercase();
     let visible = visibly_failed(last.outcome, last.observation);
     (visible && !mentions(&claim, &ADMISSIONS)).then_some(last.turn)
 }

@@ -9,7 +9,10 @@ mod repetition;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Rollout, ShellOutcome, Turn};
+use crate::model::{self, ShellOutcome, Shown, TrajectoryRecord, Turn};
+
+/// Version of the rules, as rows carry it. Raise it whenever the same trajectory would get other labels.
+pub const RULES: &str = "rules-2";
 
 pub use feedback::ignored_error;
 pub use repetition::{LOOP_LENGTH, Repetition, mechanical_loop};
@@ -34,11 +37,10 @@ impl Label {
     }
 }
 
-/// Every label that holds for `rollout`, in the order of [`Label`].
-pub fn labels(rollout: &Rollout) -> Vec<Label> {
-    let (turns, observations) = (&rollout.record.turns, &rollout.observations);
-    let looping = mechanical_loop(turns, observations).map(|_| Label::MechanicalLoop);
-    let ignoring = ignored_error(turns, observations, rollout.record.end).map(|_| Label::IgnoringFeedback);
+/// Every label that holds for a trajectory, in the order of [`Label`]. `shown` is what followed each turn.
+pub fn labels(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Label> {
+    let looping = mechanical_loop(&record.turns, shown).map(|_| Label::MechanicalLoop);
+    let ignoring = ignored_error(&record.turns, shown, record.end).map(|_| Label::IgnoringFeedback);
     looping.into_iter().chain(ignoring).collect()
 }
 
@@ -52,16 +54,21 @@ struct Act<'a> {
 }
 
 /// The commands of a trajectory in order; one without an observation (the sandbox died under it) is left out.
-fn acts<'a>(turns: &'a [Turn], observations: &'a [String]) -> impl Iterator<Item = Act<'a>> {
-    let commands = turns.iter().enumerate().filter_map(|(turn, said)| {
-        let command = said.command.as_deref()?;
-        Some((turn, command, said.outcome?))
-    });
-    commands.zip(observations).map(|((turn, command, outcome), observation)| Act {
-        turn,
-        command: command.trim(),
-        outcome,
-        observation,
+fn acts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> impl Iterator<Item = Act<'a>> {
+    turns.iter().zip(shown).enumerate().flat_map(|(turn, (said, shown))| {
+        said.acts.iter().enumerate().filter_map(move |(at, act)| {
+            // Calls of functions have a result each; else all acts of a turn are shown together.
+            let observation = shown.get(at).or_else(|| shown.first())?;
+            match act {
+                model::Act::Command { command, outcome } => Some(Act {
+                    turn,
+                    command: command.trim(),
+                    outcome: (*outcome)?,
+                    observation: &observation.content,
+                }),
+                model::Act::Keys { .. } => None,
+            }
+        })
     })
 }
 
@@ -76,21 +83,22 @@ fn failed(outcome: ShellOutcome) -> bool {
 mod script {
     //! Turns written as a table: `command => outcome: observation`.
 
-    use crate::model::{ShellOutcome, Turn};
+    use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 
     pub(super) type Played<'a> = (&'a str, ShellOutcome, &'a str);
 
     /// Turns that run `commands`, then one that submits with the words `done`.
-    pub(super) fn play(commands: &[Played<'_>], done: &str) -> (Vec<Turn>, Vec<String>) {
+    pub(super) fn play(commands: &[Played<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<Shown>>) {
         let mut turns: Vec<_> = commands
             .iter()
             .map(|(command, outcome, _)| Turn {
-                thought: "Next.".to_owned(),
-                command: Some((*command).to_owned()),
-                outcome: Some(*outcome),
+                content: "Next.".to_owned(),
+                acts: vec![Act::Command { command: (*command).to_owned(), outcome: Some(*outcome) }],
+                ..Turn::default()
             })
             .collect();
-        turns.push(Turn { thought: done.to_owned(), command: None, outcome: None });
-        (turns, commands.iter().map(|(_, _, text)| (*text).to_owned()).collect())
+        turns.push(Turn { content: done.to_owned(), kind: TurnKind::Submitted, ..Turn::default() });
+        let shown = commands.iter().map(|(_, _, text)| vec![Shown::text(*text)]).chain([Vec::new()]);
+        (turns, shown.collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Mechanical loops: "exact same command repeated after an error", LiteCoder's lowest level of failure.
 
 use super::{Act, acts, failed};
-use crate::model::Turn;
+use crate::model::{Shown, Turn};
 
 /// Runs of the same failing command that count as a loop. Twice is a retry, which flaky commands deserve.
 pub const LOOP_LENGTH: usize = 3;
@@ -16,8 +16,8 @@ pub struct Repetition {
 }
 
 /// The first run of [`LOOP_LENGTH`] or more equal commands that failed with equal output.
-pub fn mechanical_loop(turns: &[Turn], observations: &[String]) -> Option<Repetition> {
-    let acts: Vec<_> = acts(turns, observations).collect();
+pub fn mechanical_loop(turns: &[Turn], shown: &[Vec<Shown>]) -> Option<Repetition> {
+    let acts: Vec<_> = acts(turns, shown).collect();
     let same = |one: &Act<'_>, next: &Act<'_>| {
         failed(one.outcome)
             && one.outcome == next.outcome
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_command_without_observation_does_not_count() {
         let (turns, mut observations) = play(&[("make", Exited(2), "no rule"); 3], "Done.");
-        observations.pop();
+        observations[2].clear();
         assert_eq!(mechanical_loop(&turns, &observations), None);
     }
 }

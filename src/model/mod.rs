@@ -27,6 +27,9 @@ pub use task::{
     Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,
 };
 pub use timings::{RowTiming, Timings};
-pub use trajectory::{Actor, End, Message, Role, Rollout, ShellOutcome, TrajectoryRecord, Turn};
+pub use trajectory::{
+    Act, Actor, Arm, End, Exploit, Facts, FailureKind, ForkPoint, Message, ModelActor, Origin, Role, Rollout,
+    Round, ShellOutcome, Shown, Sight, Tokens, ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind,
+};
 pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blueprint, FailureMode, Rewards, TaskName, Verdict};
+use super::{
+    Blueprint, Check, Difficulty, EngineeringKind, FailureMode, Key, Outcome, Rewards, TaskName, Verdict,
+};
 
 /// Who acts in a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +16,107 @@ pub enum Actor {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         failure: Option<FailureMode>,
     },
+    /// The task's own solution. Nothing is said.
+    Oracle,
+    /// Nobody. Nothing is said or done.
+    Nop,
+    /// A language model.
+    Model(ModelActor),
+    /// Played elsewhere, and taken over.
+    Imported(Origin),
+}
+
+/// A language model that acts, and what it is told or given beside the task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelActor {
+    /// As the settings call it.
+    pub model: String,
+    /// Name of the endpoint in the settings.
+    pub endpoint: String,
+    pub arm: Arm,
+    /// Set where the model is told to pass without doing the work.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub adversary: Option<Sight>,
+}
+
+/// What an agent is given beside the task (LongCLI-Bench §4.4 and §4.5; `fork` is ours).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// Nothing.
+    Base,
+    /// After a failure, the names and messages of failed checks, and another round.
+    SelfCorrection,
+    /// Key steps without code, written by a planner, before it begins.
+    Plan,
+    /// A mentor, who can be asked a few times and gives no code.
+    Interactive,
+    /// Both of these.
+    PlanInteractive,
+    /// A new start from the very state that another rollout had at some turn.
+    Fork,
+}
+
+impl Arm {
+    /// The id used in rows and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::SelfCorrection => "self_correction",
+            Self::Plan => "plan",
+            Self::Interactive => "interactive",
+            Self::PlanInteractive => "plan_interactive",
+            Self::Fork => "fork",
+        }
+    }
+}
+
+/// What an adversary is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sight {
+    /// The task alone.
+    Blind,
+    /// The tests too.
+    Tests,
+}
+
+/// Where a rollout that was taken over comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Who acted, as the source calls it.
+    pub agent: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
+    /// Format of the source (`ATIF-v1.6`, `terminus`).
+    pub format: String,
+    /// BLAKE3 of the file that it was read from.
+    pub source: String,
+}
+
+impl Actor {
+    /// Who speaks, as the column `teacher` of exported rows says it: a model's name, or `scripted`, `oracle`, `nop`.
+    pub fn teacher(&self) -> &str {
+        match self {
+            Self::Scripted { .. } => "scripted",
+            Self::Oracle => "oracle",
+            Self::Nop => "nop",
+            Self::Model(actor) => &actor.model,
+            Self::Imported(origin) => origin.model.as_deref().unwrap_or(&origin.agent),
+        }
+    }
+
+    /// The arm that it was played in. Whoever is no model of ours was given nothing.
+    pub fn arm(&self) -> Arm {
+        match self {
+            Self::Model(actor) => actor.arm,
+            _ => Arm::Base,
+        }
+    }
 }
 
 /// The committed record of one rollout (`store/rollout/…`). What commands printed lies under `observed/` by the same key.
@@ -25,25 +128,220 @@ pub struct TrajectoryRecord {
     pub environment_digest: String,
     pub attempt: u32,
     pub actor: Actor,
-    /// The system prompt, verbatim.
+    /// The protocol that was spoken.
+    pub scaffold: String,
+    /// The system prompt, verbatim; empty where there is none.
     pub system: String,
     /// The first user message, verbatim.
     pub prompt: String,
+    /// Functions that the agent could call.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tools: Vec<ToolDefinition>,
     pub turns: Vec<Turn>,
     pub end: End,
     pub verdict: Verdict,
+    /// Verdicts after which the agent was given another round.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub rounds: Vec<Round>,
+    /// Where it parted from another rollout.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fork: Option<ForkPoint>,
+    /// What deterministic forensics found in its commands.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub exploits: Vec<Exploit>,
 }
 
-/// One assistant turn and the status of what it ran.
+/// What kept a rollout from passing, as trainers tell it apart: only a policy's failures may carry a reward of 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// Nothing: it passed.
+    None,
+    /// What the agent did or left undone, running out of time, turns or context included.
+    Policy,
+    /// It tried to pass without doing the work, whether that succeeded or not.
+    Exploit,
+    /// The engine failed, so nothing is known about the agent.
+    Sandbox,
+    /// The model's server withheld its words.
+    ModelApi,
+    /// The verifier broke.
+    Verifier,
+}
+
+impl FailureKind {
+    /// The id used in rows and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Policy => "policy",
+            Self::Exploit => "exploit",
+            Self::Sandbox => "sandbox",
+            Self::ModelApi => "model_api",
+            Self::Verifier => "verifier",
+        }
+    }
+
+    /// Whether a trainer should leave the sample out: its reward says nothing about the policy.
+    pub fn masks(self) -> bool {
+        matches!(self, Self::Sandbox | Self::ModelApi | Self::Verifier)
+    }
+}
+
+impl TrajectoryRecord {
+    /// What kept it from passing.
+    pub fn failure_kind(&self) -> FailureKind {
+        match self.verdict.outcome {
+            Outcome::Infra if self.end == End::ContentFiltered => FailureKind::ModelApi,
+            Outcome::Infra => FailureKind::Sandbox,
+            Outcome::VerifierError => FailureKind::Verifier,
+            _ if !self.exploits.is_empty() => FailureKind::Exploit,
+            Outcome::Pass => FailureKind::None,
+            Outcome::Fail | Outcome::Timeout => FailureKind::Policy,
+        }
+    }
+
+    /// Whether every check passed, by honest means as far as forensics can tell.
+    pub fn succeeded(&self) -> bool {
+        self.failure_kind() == FailureKind::None
+    }
+
+    /// Its rewards for checks of these classes. What tried to pass without doing the work has earned nothing.
+    pub fn rewards(&self, classes: &[Check]) -> Option<Rewards> {
+        let rewards = self.verdict.rewards(classes)?;
+        Some(if self.exploits.is_empty() { rewards } else { Rewards::NOTHING })
+    }
+
+    /// The model was told to cheat: what it says is no example of anything.
+    pub fn is_adversarial(&self) -> bool {
+        matches!(&self.actor, Actor::Model(ModelActor { adversary: Some(_), .. }))
+    }
+}
+
+/// A function that an agent can call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: serde_json::Value,
+}
+
+/// A verdict in the midst of a rollout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Round {
+    /// Turns that had been said.
+    pub turns: usize,
+    pub verdict: Verdict,
+}
+
+/// Where a rollout begins that shares its first turns with another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForkPoint {
+    /// Id of the other rollout.
+    pub parent: String,
+    /// Turns that both share.
+    pub turns: usize,
+}
+
+/// A turn that tries to pass without doing the work, or looks like it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exploit {
+    /// Turn, from 0.
+    pub turn: usize,
+    /// Id of the attack whose pattern fits (`D-12`).
+    pub attack: String,
+    pub message: String,
+}
+
+/// One message of the agent, and what was done for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// Reasoning before the action.
-    pub thought: String,
-    /// The command, or `None` on the turn that submits.
-    pub command: Option<String>,
-    /// How the command ended; `None` on the turn that submits.
-    pub outcome: Option<ShellOutcome>,
+    /// The message, byte for byte.
+    pub content: String,
+    /// What a reasoning model thought before it, where its server keeps the two apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reasoning: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tool_calls: Vec<ToolCall>,
+    pub kind: TurnKind,
+    /// What was done, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub acts: Vec<Act>,
+    /// The model call that brought the message; token ids and log-probabilities stand in its committed response.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub call: Option<Key>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub usage: Option<Tokens>,
+    /// The message was cut off at the most tokens that it could have.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub cut_off: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// What a scaffold made of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnKind {
+    /// It was carried out.
+    #[default]
+    Acted,
+    /// It says that the work is done, and ends the episode or the round.
+    Submitted,
+    /// It says that the work is done, and the scaffold asks whether that is so.
+    Claimed,
+    /// It does not follow the protocol; nothing was done.
+    Malformed,
+    /// It asks the mentor.
+    Asked,
+}
+
+/// A call of a function by an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// What the agent wrote, usually a JSON object; it may be malformed.
+    pub arguments: String,
+}
+
+/// One thing that was done in the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Act {
+    /// A command of the long-lived shell. `outcome` is `None` if the sandbox was lost under it.
+    Command { command: String, outcome: Option<ShellOutcome> },
+    /// Keys were typed into a terminal, which knows no exit status.
+    Keys { keys: String },
+}
+
+impl Act {
+    /// What was run or typed.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Command { command, .. } => command,
+            Self::Keys { keys } => keys,
+        }
+    }
+}
+
+/// Tokens that a model read and wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokens {
+    pub prompt: u64,
+    /// Reasoning included.
+    pub completion: u64,
 }
 
 /// How one shell command ended. A failing command is data.
@@ -57,13 +355,43 @@ pub enum ShellOutcome {
 }
 
 /// Why a rollout stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     Submitted,
     StepLimit,
     TimedOut,
     SandboxLost,
+    /// The terminal's shell has ended, so that nothing more can be typed.
+    ShellEnded,
+    /// The tokens of one rollout were used up.
+    TokenLimit,
+    /// The conversation is longer than the model's context. Nothing is summarised.
+    ContextFull,
+    /// The server withheld a reply, or refused the conversation.
+    ContentFiltered,
+    /// The recorded beginning, done again after an interruption, ended otherwise.
+    ResumeDiverged,
+    /// It was taken over from elsewhere, where it ended in some way.
+    Imported,
+}
+
+impl End {
+    /// The id used in rows and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::StepLimit => "step_limit",
+            Self::TimedOut => "timed_out",
+            Self::SandboxLost => "sandbox_lost",
+            Self::ShellEnded => "shell_ended",
+            Self::TokenLimit => "token_limit",
+            Self::ContextFull => "context_full",
+            Self::ContentFiltered => "content_filtered",
+            Self::ResumeDiverged => "resume_diverged",
+            Self::Imported => "imported",
+        }
+    }
 }
 
 /// A rollout with its observations: what export, `show` and ATIF read.
@@ -72,13 +400,63 @@ pub struct Rollout {
     /// Stable id: the first 16 hexadecimal digits of the record's key.
     pub id: String,
     pub record: TrajectoryRecord,
-    pub blueprint: Blueprint,
-    /// The text shown to the actor after each command; one for each turn with a command.
-    pub observations: Vec<String>,
+    pub facts: Facts,
+    /// What was shown after each turn; nothing after the last one, unless a limit ended the rollout there.
+    pub shown: Vec<Vec<Shown>>,
     /// `None` where the verdict carries no reward.
     pub rewards: Option<Rewards>,
-    /// Mechanical loop: the same command failed three times or more in a row with the same output.
-    pub looping: bool,
+    /// What detectors and the judge say of it, in a fixed order.
+    pub labels: Vec<String>,
+    /// Who gave the labels (`rules-2`, `rules-2+MODEL`).
+    pub judge: String,
+}
+
+/// What is known of a rollout's task. What the makers of others' tasks do not say is not invented.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// The domain spec, or the category that the task names.
+    pub domain: String,
+    pub skills: Vec<String>,
+    pub operations: Vec<String>,
+    pub kind: Option<EngineeringKind>,
+    pub difficulty: Option<Difficulty>,
+    pub language: Option<String>,
+    pub persona: Option<String>,
+    pub recipe: Option<String>,
+    pub seed: Option<u64>,
+}
+
+impl From<&Blueprint> for Facts {
+    fn from(blueprint: &Blueprint) -> Self {
+        Self {
+            domain: blueprint.domain.0.clone(),
+            skills: blueprint.skills.clone(),
+            operations: blueprint.operations.clone(),
+            kind: Some(blueprint.kind),
+            difficulty: Some(blueprint.difficulty),
+            language: Some(blueprint.language.clone()),
+            persona: Some(blueprint.persona.clone()),
+            recipe: Some(blueprint.recipe.0.clone()),
+            seed: Some(blueprint.seed.0),
+        }
+    }
+}
+
+/// One message to the agent, as it read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    /// The call that it answers, where functions are called.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_call: Option<String>,
+    pub content: String,
+}
+
+impl Shown {
+    /// A user's message.
+    pub fn text(content: impl Into<String>) -> Self {
+        Self { tool_call: None, content: content.into() }
+    }
 }
 
 /// Who wrote a chat message.

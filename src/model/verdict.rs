@@ -75,6 +75,11 @@ pub struct Rewards {
     pub p2p: f64,
 }
 
+impl Rewards {
+    /// What an exploit earns.
+    pub const NOTHING: Self = Self { binary: 0.0, pass_ratio: 0.0, f2p: 0.0, p2p: 0.0 };
+}
+
 impl Verdict {
     /// A verdict from complete per-check results.
     pub fn from_checks(checks: Vec<CheckResult>) -> Self {

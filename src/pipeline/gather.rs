@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::unit::{DRAFT, UNIT, UnitRecord};
-use crate::model::{Certificate, Draft, File, Key, Rollout};
+use crate::model::{Certificate, Draft, Facts, File, Key, Rollout};
 use crate::rollout::{RolloutLog, read_rollout};
 use crate::screen::SCREEN;
 use crate::store::{Store, StoreError};
@@ -43,8 +43,9 @@ pub(super) fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, St
     let Some(draft) = store.get::<Draft>(DRAFT, &record.draft)? else { return Ok(None) };
     let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { return Ok(None) };
     let mut rollouts = Vec::with_capacity(record.rollouts.len());
+    let facts = Facts::from(&draft.task.blueprint);
     for key in &record.rollouts {
-        rollouts.extend(read_rollout(store, key, &draft, &certificate)?);
+        rollouts.extend(read_rollout(store, key, &facts, &certificate.checks)?);
     }
     Ok(Some(Gathered { record, draft, certificate, rollouts }))
 }

@@ -34,14 +34,7 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
 
 /// A rollout as ATIF, with the times that were observed.
 pub fn trajectory_json(rollout: &Rollout, log: &RolloutLog) -> Result<Trajectory, AtifError> {
-    let mut at = log.started_ms;
-    let mut turns = Vec::with_capacity(rollout.record.turns.len());
-    let mut took = log.turns.iter().map(|turn| turn.milliseconds);
-    for _ in &rollout.record.turns {
-        turns.push(iso8601(at));
-        // Commands take far less than 2^52 milliseconds, and never a negative number of them.
-        at += took.next().map_or(0, |milliseconds| milliseconds.round() as u64);
-    }
+    let turns = log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect();
     trajectory(rollout, Some(&Stamps { started: iso8601(log.started_ms), turns }))
 }
 

@@ -8,11 +8,11 @@ use super::error::Fault;
 use super::event::Event;
 use super::unit::{FiledDraft, certify, file_draft};
 use super::workshop::Workshop;
-use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals};
+use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
-use crate::model::{Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome};
-use crate::rollout::{Judged, RolloutError, RolloutLog, episode};
-use crate::verify::{Filed, Lab, LabError};
+use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome};
+use crate::rollout::{Played, RolloutError, episode};
+use crate::verify::{Filed, Lab};
 
 /// What a rehearsal showed.
 #[derive(Debug)]
@@ -96,25 +96,22 @@ async fn play_one(
     // Wordings do not matter here; any seed will do.
     let mut rng = ChaCha20Rng::seed_from_u64(task.blueprint.seed.0);
     let agent = ScriptedAgent::playing(&filed_draft.draft.expert, variation, &mut rng, &workshop.prompts);
-    let (judged, log) = match episode(lab, &workshop.prompts, filed, agent).await {
+    let played = match episode(lab, &workshop.prompts, filed, agent).await {
         Ok(played) => played,
-        Err(AgentError::Engine(error)) => return Err(LabError::Engine(error).into()),
-        Err(AgentError::Script(error)) => {
+        Err(RolloutError::Agent(AgentError::Script(error))) => {
             return Ok(Play { name, ok: false, turns: None, note: error.to_string() });
         }
-        Err(other) => return Err(Fault::Rollout(RolloutError::Agent(other))),
+        Err(other) => return Err(other.into()),
     };
-    let prompt = workshop
-        .prompts
-        .task(&task.instruction, task.subject.workdir())
-        .map_err(|error| Fault::Rollout(RolloutError::Prompts(error)))?;
+    let talk = &played.talk;
     let script = workshop.recipes.get(&task.blueprint.recipe).map(written_by_the_author).unwrap_or_default();
     let tools =
         workshop.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
-    let shown: Vec<_> = log.turns.iter().map(|turn| turn.message.as_str()).collect();
-    let leaks = unseen_literals(&task.environment, &script, tools, &prompt, &judged.turns, &shown);
-    let note = complaint(variation, &judged, &log, &leaks);
-    Ok(Play { name, ok: note.is_empty(), turns: Some(judged.turns.len()), note })
+    let shown: Vec<_> = talk.seen.iter().map(|seen| seen.shown.clone()).collect();
+    let prompt = &talk.opening.prompt;
+    let leaks = unseen_literals(&task.environment, &script, tools, prompt, &talk.turns, &shown);
+    let note = complaint(variation, &played, &leaks);
+    Ok(Play { name, ok: note.is_empty(), turns: Some(talk.turns.len()), note })
 }
 
 /// Everything that the recipe's author wrote and that is no fixture: an expert's script may include any of it.
@@ -124,7 +121,8 @@ fn written_by_the_author(recipe: &Recipe) -> String {
 }
 
 /// What is wrong with a playing; empty if nothing is.
-fn complaint(variation: Variation<'_>, judged: &Judged, log: &RolloutLog, leaks: &[Leak]) -> String {
+fn complaint(variation: Variation<'_>, played: &Played, leaks: &[Leak]) -> String {
+    let verdict = &played.hosted.verdict;
     if let Some(leak) = leaks.first() {
         return format!("turn {} uses `{}`, which nothing has shown it", leak.turn + 1, leak.literal);
     }
@@ -133,22 +131,23 @@ fn complaint(variation: Variation<'_>, judged: &Judged, log: &RolloutLog, leaks:
         Variation::StopsAt(slip, _) => Some(slip),
         Variation::Flawed(_) => None,
     };
-    for turn in &judged.turns {
-        let failed = !matches!(turn.outcome, None | Some(ShellOutcome::Exited(0)));
-        let is_slip = slipped.is_some_and(|slip| turn.thought == slip.say);
+    for turn in &played.talk.turns {
+        let [Act::Command { command, outcome }] = turn.acts.as_slice() else { continue };
+        let failed = !matches!(outcome, None | Some(ShellOutcome::Exited(0)));
+        let is_slip = slipped.is_some_and(|slip| turn.content == write_block(&slip.say, Some(command)));
         if is_slip && !failed {
-            return format!("the slip's command succeeds: {}", turn.command.as_deref().unwrap_or_default());
+            return format!("the slip's command succeeds: {command}");
         }
         if failed && !is_slip && matches!(variation, Variation::Expert(_)) {
-            return format!("a step's command fails: {}", turn.command.as_deref().unwrap_or_default());
+            return format!("a step's command fails: {command}");
         }
     }
     let failed: Vec<_> =
-        judged.verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
-    match (variation, judged.verdict.passed()) {
+        verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
+    match (variation, verdict.passed()) {
         (Variation::Expert(_), false) => {
-            let why = log.verifier.messages.values().next().map_or("", String::as_str);
-            format!("does not pass: {} {} {why}", judged.verdict.cause, failed.join(", "))
+            let why = played.hosted.log.messages.values().next().map_or("", String::as_str);
+            format!("does not pass: {} {} {why}", verdict.cause, failed.join(", "))
         }
         (Variation::Flawed(_) | Variation::StopsAt(..), true) => "passes, though it should not".to_owned(),
         _ => String::new(),

@@ -1,7 +1,17 @@
 //! Rollouts: trials whose actor is an agent.
 
 mod casting;
+mod forensics;
+mod old;
+mod played;
 mod record;
+mod scripted;
+mod steps;
+mod venue;
 
 pub use casting::cast;
-pub use record::{Judged, ROLLOUT, RolloutError, RolloutLog, TurnLog, episode, read_rollout, rollout};
+pub use forensics::Forensics;
+pub use played::{Casting, Fork, Posed, ScaffoldKind, Texts, attempt, fork};
+pub use record::{ROLLOUT, RolloutError, RolloutLog, read_rollout, rollout_id};
+pub use scripted::{Played, episode, rollout};
+pub use venue::{Afterwards, Hosted, Venue};

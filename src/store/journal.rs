@@ -49,6 +49,11 @@ struct RecordIn<T> {
     value: T,
 }
 
+#[derive(Deserialize)]
+struct VersionIn {
+    version: u32,
+}
+
 impl Store {
     /// Records in `dir`.
     pub fn new(dir: RunDir) -> Self {
@@ -64,6 +69,12 @@ impl Store {
     pub fn get<T: DeserializeOwned>(&self, stage: Stage, key: &Key) -> Result<Option<T>, StoreError> {
         let path = self.dir.root().join(record_path("store", Some(stage.name), key));
         Ok(read::<RecordIn<T>>(&path)?.map(|record| record.value))
+    }
+
+    /// The stage's version that wrote the result at `key`, if there is one.
+    pub fn version(&self, stage: Stage, key: &Key) -> Result<Option<u32>, StoreError> {
+        let path = self.dir.root().join(record_path("store", Some(stage.name), key));
+        Ok(read::<VersionIn>(&path)?.map(|record| record.version))
     }
 
     /// Commits a result.

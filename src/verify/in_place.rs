@@ -51,15 +51,7 @@ pub async fn run_in_place(
     let limits = condition.limits(&task.limits);
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let network = if condition == Condition::Offline { Network::None } else { task.network.clone() };
-    let spec = LaunchSpec {
-        image: &images.solver,
-        limits: &limits,
-        profile: task.profile,
-        network,
-        workdir: &workdir,
-        purpose: "solver",
-        preload: Vec::new(),
-    };
+    let spec = LaunchSpec { limits: &limits, network, ..solver(images, task, &workdir) };
     let mut sandbox = engine.launch(&spec).await?;
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
     let place = Place { engine, images, task, config: &config, spec: &spec, condition };
@@ -78,21 +70,12 @@ pub async fn run_in_place(
         log.output.push_str(&acted.output);
         log.outline = changed(&sandbox).await?;
         log.state = Some(state_of(&log.outline));
-        let judged = match &task.mode {
-            Mode::Shared => place.judge_here(step, &sandbox).await,
-            Mode::Separate { artifacts, own_image } => {
-                let stopped = sandbox.stop().await?;
-                let judged = place.judge_apart(step, &stopped, artifacts, *own_image).await;
-                // A task of several steps goes on in the same container.
-                sandbox = stopped.restart(&workdir).await?;
-                judged
-            }
-        };
+        let (judged, same) = place.judge(step, sandbox).await?;
         let reported = match judged {
             Ok(reported) => reported,
-            Err(SandboxError::Engine(error)) => return Err(error),
             Err(lost) => return Ok(Trial::lost(&lost, log, started)),
         };
+        sandbox = same;
         log.verifier.output.push_str(&reported.output);
         let score = reported.rewards.as_ref().ok().map(mean);
         verdicts.push(reported);
@@ -109,6 +92,78 @@ pub async fn run_in_place(
     }
     log.seconds = started.elapsed().as_secs_f64();
     Ok(Trial { verdict, exit, ended, log })
+}
+
+/// A solver that has worked on a task as it declares, and what was judged of it.
+#[derive(Debug)]
+pub struct SolvedInPlace<R> {
+    /// What the solver says of its own work.
+    pub solver: R,
+    /// `None` if the sandbox was lost, or was not to be judged.
+    pub verdict: Option<Verdict>,
+    pub log: VerifierLog,
+}
+
+/// Whether what a solver left is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judging {
+    Judge,
+    /// There is nothing left of it to judge.
+    Skip,
+}
+
+/// Lets `solve` work on the first step of a task, and judges it as the task declares. `solve` is given the sandbox and the image's
+/// environment.
+pub async fn solve_in_place<R, E: From<EngineError>>(
+    engine: &Engine,
+    images: &ForeignImages,
+    task: &Foreign,
+    solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<(R, Judging), E>,
+) -> Result<SolvedInPlace<R>, E> {
+    let config = engine.image_config(&images.solver).await?;
+    let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
+    let spec = solver(images, task, &workdir);
+    let place =
+        Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    let sandbox = engine.launch(&spec).await?;
+    let mut log = VerifierLog::default();
+    let Some(step) = task.steps.first() else {
+        let (solver, _) = solve(&sandbox, &config.env).await?;
+        return Ok(SolvedInPlace { solver, verdict: None, log });
+    };
+    if let Err(SandboxError::Engine(error)) = place.prepare(step, 0, &sandbox).await {
+        return Err(error.into());
+    }
+    let (solver, judging) = solve(&sandbox, &config.env).await?;
+    if judging == Judging::Skip {
+        return Ok(SolvedInPlace { solver, verdict: None, log });
+    }
+    let (judged, sandbox) = place.judge(step, sandbox).await?;
+    sandbox.destroy().await;
+    let verdict = match judged {
+        Ok(reported) => {
+            log.output.clone_from(&reported.output);
+            Some(combine(task, &[reported], &mut log))
+        }
+        Err(lost) => {
+            log.output = lost.to_string();
+            None
+        }
+    };
+    Ok(SolvedInPlace { solver, verdict, log })
+}
+
+/// The container that a solver of `task` works in.
+fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) -> LaunchSpec<'a> {
+    LaunchSpec {
+        image: &images.solver,
+        limits: &task.limits,
+        profile: task.profile,
+        network: task.network.clone(),
+        workdir,
+        purpose: "solver",
+        preload: Vec::new(),
+    }
 }
 
 /// What one run of the tests left.
@@ -138,14 +193,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// What comes before an actor, and the actor.
-    async fn act(
-        &self,
-        step: &ForeignStep,
-        number: usize,
-        act: Act<'_>,
-        sandbox: &Sandbox,
-    ) -> Result<Acted, SandboxError> {
+    /// What comes before an actor.
+    async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), SandboxError> {
         self.harness(
             "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts",
             sandbox,
@@ -158,6 +207,18 @@ impl Place<'_> {
         if step.workdir.get("setup.sh").is_some() {
             self.harness(&format!("cd {} && bash ./setup.sh", quoted(self.spec.workdir)), sandbox).await?;
         }
+        Ok(())
+    }
+
+    /// What comes before an actor, and the actor.
+    async fn act(
+        &self,
+        step: &ForeignStep,
+        number: usize,
+        act: Act<'_>,
+        sandbox: &Sandbox,
+    ) -> Result<Acted, SandboxError> {
+        self.prepare(step, number, sandbox).await?;
         let mut env = self.task.environment_env.clone();
         env.push(("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()));
         env.extend(self.task.solution_env.iter().cloned());
@@ -174,6 +235,28 @@ impl Place<'_> {
             act => act,
         };
         perform(act, sandbox, &stage).await
+    }
+
+    /// As the task declares. The error inside is the sandbox's end.
+    async fn judge(
+        &self,
+        step: &ForeignStep,
+        mut sandbox: Sandbox,
+    ) -> Result<(Result<Reported, SandboxError>, Sandbox), EngineError> {
+        let judged = match &self.task.mode {
+            Mode::Shared => self.judge_here(step, &sandbox).await,
+            Mode::Separate { artifacts, own_image } => {
+                let stopped = sandbox.stop().await?;
+                let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
+                // A task of several steps goes on in the same container.
+                sandbox = stopped.restart(self.spec.workdir).await?;
+                judged
+            }
+        };
+        match judged {
+            Err(SandboxError::Engine(error)) => Err(error),
+            judged => Ok((judged, sandbox)),
+        }
     }
 
     /// In the solver's container, with whatever still runs there.

@@ -69,6 +69,22 @@ pub async fn judge(
     judge_under(engine, image, task, sandbox, Condition::Ordinary).await
 }
 
+/// [`judge`], and an image of what was judged, from which the solver can go on.
+pub async fn judge_and_keep(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    sandbox: Sandbox,
+) -> Result<(Judged, Image), EngineError> {
+    let started = Instant::now();
+    let mounted = engine_files(task, &sandbox).await?;
+    let stopped = sandbox.stop().await?;
+    let kept = stopped.commit().await?;
+    let mut judged = judge_stopped(engine, image, task, stopped, mounted, Condition::Ordinary).await?;
+    judged.log.seconds = started.elapsed().as_secs_f64();
+    Ok((judged, kept))
+}
+
 /// [`judge`], with the verifier under `condition` too.
 pub(super) async fn judge_under(
     engine: &Engine,

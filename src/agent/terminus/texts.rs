@@ -12,6 +12,13 @@ const FOLDER: &str = "templates/prompts/terminus";
 #[error("`{FOLDER}/{0}` is missing\nhint: an overriding templates folder must be complete")]
 pub struct TextsError(&'static str);
 
+impl TextsError {
+    /// The text's file name.
+    pub fn name(&self) -> &'static str {
+        self.0
+    }
+}
+
 /// All texts of one format.
 #[derive(Clone, Debug)]
 pub struct Texts {

@@ -1,0 +1,299 @@
+//! What an agent is given beside the task: a plan, a mentor, what failed, or another aim (LongCLI-Bench §4.4 and §4.5).
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use minijinja::context;
+use regex::Regex;
+
+use super::play::{AgentError, Talk};
+use super::prompts::{PromptSet, PromptsError};
+use super::scaffold::Said;
+use crate::assets::Assets;
+use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
+use crate::model::Sight;
+
+/// Folder of the texts.
+const FOLDER: &str = "arms";
+/// How a message asks: LongCLI's agents decide by themselves when to ask.
+const ASKS: &str = "MENTOR:";
+/// Questions that are answered in one rollout (LongCLI-Bench §4.5).
+pub const QUESTIONS: u32 = 3;
+/// Of the conversation, what a mentor reads: the end, since the question is about that. In bytes.
+const CONTEXT_BYTES: usize = 16_000;
+
+/// The texts of all arms, from `templates/prompts/arms/`.
+#[derive(Clone, Debug)]
+pub struct ArmTexts {
+    set: PromptSet,
+    refused: Vec<Regex>,
+}
+
+impl ArmTexts {
+    /// Reads them.
+    pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
+        let needed = [
+            "plan-system.md",
+            "plan-task.md.j2",
+            "with-plan.md.j2",
+            "mentor-system.md",
+            "mentor-question.md.j2",
+            "mentor-answer.md.j2",
+            "with-mentor.md.j2",
+            "feedback.md.j2",
+            "adversary-blind.md.j2",
+            "adversary-tests.md.j2",
+        ];
+        let set = PromptSet::load(assets, FOLDER, &needed)?;
+        // A pattern that does not compile refuses nothing; a test compiles them all.
+        let refused =
+            set.lines("asks-for-code.txt")?.iter().filter_map(|line| Regex::new(line).ok()).collect();
+        Ok(Self { set, refused })
+    }
+
+    /// Hash over all texts.
+    pub fn digest(&self) -> String {
+        self.set.digest()
+    }
+
+    /// The instruction with a plan behind it.
+    pub fn with_plan(&self, instruction: &str, plan: &str) -> Result<String, PromptsError> {
+        self.set.render("with-plan.md.j2", context! { instruction, plan })
+    }
+
+    /// The instruction, and how to ask.
+    pub fn with_mentor(&self, instruction: &str) -> Result<String, PromptsError> {
+        self.set.render("with-mentor.md.j2", context! { instruction, asks => ASKS, questions => QUESTIONS })
+    }
+
+    /// The task of an adversary. `tests` is what it is shown of them.
+    pub fn adversary(&self, sight: Sight, instruction: &str, tests: &str) -> Result<String, PromptsError> {
+        match sight {
+            Sight::Blind => self.set.render("adversary-blind.md.j2", context! { instruction }),
+            Sight::Tests => self.set.render("adversary-tests.md.j2", context! { instruction, tests }),
+        }
+    }
+
+    /// What an agent reads after a failed round: names of checks, and messages without what it has not seen.
+    pub fn feedback(
+        &self,
+        failed: &[(String, String)],
+        passed: usize,
+        talk: &Talk,
+    ) -> Result<String, PromptsError> {
+        let known = known_to(talk);
+        let failed: Vec<_> = failed
+            .iter()
+            .map(|(name, message)| context! { name, message => redacted(message, &known) })
+            .collect();
+        self.set.render("feedback.md.j2", context! { failed, passed })
+    }
+
+    /// Key steps for a task, without code.
+    pub async fn plan(&self, models: &Models, unit: &str, instruction: &str) -> Result<String, AgentError> {
+        let request = ChatRequest::of(vec![
+            ChatMessage::system(self.set.text("plan-system.md")?),
+            ChatMessage::user(self.set.render("plan-task.md.j2", context! { instruction })?),
+        ]);
+        let site = CallSite {
+            role: ModelRole::Planner,
+            unit: unit.to_owned(),
+            stage: "plan".to_owned(),
+            round: 0,
+            step: 0,
+            sample: 0,
+        };
+        let reply = models.call(&site, &request).await?;
+        Ok(without_code(&reply.message.content))
+    }
+}
+
+/// Who can be asked.
+#[derive(Debug)]
+pub struct Mentor<'a> {
+    pub models: &'a Models,
+    pub texts: &'a ArmTexts,
+    pub unit: &'a str,
+    pub instruction: &'a str,
+}
+
+impl Mentor<'_> {
+    /// What a message asks, if it asks.
+    pub fn question(said: &Said) -> Option<&str> {
+        let text = said.content.trim().strip_prefix(ASKS)?.trim();
+        (said.tool_calls.is_empty() && !text.is_empty()).then_some(text)
+    }
+
+    /// The answer, as the agent reads it. Who wants code gets none; nor do they who have asked too often.
+    pub(super) async fn answer(&mut self, question: &str, talk: &Talk) -> Result<String, AgentError> {
+        let asked = talk.turns.iter().filter(|turn| turn.kind == crate::model::TurnKind::Asked).count();
+        let asked = u32::try_from(asked).unwrap_or(u32::MAX);
+        let left = QUESTIONS.saturating_sub(asked);
+        let code = self.texts.refused.iter().any(|pattern| pattern.is_match(question));
+        let answer = if left == 0 || code {
+            String::new()
+        } else {
+            without_code(&self.ask(question, talk, asked).await?)
+        };
+        let left_after = left.saturating_sub(1);
+        let exhausted = left == 0;
+        let refused = code && !exhausted;
+        Ok(self.texts.set.render(
+            "mentor-answer.md.j2",
+            context! { answer, refused, exhausted, left => left_after },
+        )?)
+    }
+
+    async fn ask(&self, question: &str, talk: &Talk, asked: u32) -> Result<String, CallError> {
+        let instruction = self.instruction;
+        let history = history(talk);
+        let set = &self.texts.set;
+        let rendered = set.render("mentor-question.md.j2", context! { instruction, history, question });
+        let user = rendered.unwrap_or_else(|_| question.to_owned());
+        let system = set.text("mentor-system.md").unwrap_or_default();
+        let request = ChatRequest::of(vec![ChatMessage::system(system), ChatMessage::user(user)]);
+        let site = CallSite {
+            role: ModelRole::Mentor,
+            unit: self.unit.to_owned(),
+            stage: "guide".to_owned(),
+            round: 0,
+            step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
+            sample: asked,
+        };
+        Ok(self.models.call(&site, &request).await?.message.content)
+    }
+}
+
+/// The end of a conversation, as text.
+fn history(talk: &Talk) -> String {
+    let mut text = String::new();
+    for (turn, seen) in talk.turns.iter().zip(&talk.seen) {
+        text.push_str("AGENT: ");
+        text.push_str(&turn.content);
+        for call in &turn.tool_calls {
+            text.push_str(&call.arguments);
+        }
+        text.push('\n');
+        for shown in &seen.shown {
+            text.push_str("TERMINAL: ");
+            text.push_str(&shown.content);
+            text.push('\n');
+        }
+    }
+    let from = text.len().saturating_sub(CONTEXT_BYTES);
+    let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(from);
+    text.split_off(from)
+}
+
+/// Fenced blocks are what a mentor must not give; a model that gives one all the same is not shown to the agent with it.
+fn without_code(text: &str) -> String {
+    let mut kept = String::new();
+    for (number, part) in text.split("```").enumerate() {
+        if number.is_multiple_of(2) {
+            kept.push_str(part);
+        } else {
+            kept.push_str("[code left out]");
+        }
+    }
+    kept.trim().to_owned()
+}
+
+/// Everything that the agent has read or said.
+fn known_to(talk: &Talk) -> String {
+    let shown = talk.seen.iter().flat_map(|seen| &seen.shown).map(|shown| shown.content.as_str());
+    let said = talk.turns.iter().map(|turn| turn.content.as_str());
+    let calls = talk.turns.iter().flat_map(|turn| &turn.tool_calls).map(|call| call.arguments.as_str());
+    [talk.opening.system.as_str(), &talk.opening.prompt].into_iter().chain(shown).chain(said).chain(calls).fold(
+        String::new(),
+        |mut all, part| {
+            all.push_str(part);
+            all.push('\n');
+            all
+        },
+    )
+}
+
+/// A message without the values that the agent has not seen: what a test expects is not for it to know. Numbers and quoted texts are
+/// values; words are not.
+fn redacted(message: &str, known: &str) -> String {
+    /// Compiled once; the pattern is fixed, so it compiles.
+    static VALUE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]*[0-9][A-Za-z0-9_.+-]*"#).ok());
+    let Some(value) = VALUE.as_ref() else { return String::new() };
+    let tokens: BTreeSet<&str> = known.split(|c: char| !is_of_value(c)).filter(|word| !word.is_empty()).collect();
+    value
+        .replace_all(message, |found: &regex::Captures<'_>| {
+            let text = found.get(0).map_or("", |found| found.as_str());
+            let bare = text.trim_matches(['\'', '"']).trim_end_matches('.');
+            let seen = if bare.len() == text.trim_end_matches('.').len() {
+                tokens.contains(bare)
+            } else {
+                bare.is_empty() || known.contains(bare)
+            };
+            if seen { text.to_owned() } else { "…".to_owned() }
+        })
+        .into_owned()
+}
+
+fn is_of_value(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_.+-".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_seen_is_left_out() {
+        let check = |message: &str, known: &str, expect: &str| {
+            assert_eq!(redacted(message, known), expect, "{message}");
+        };
+        check("the total is wrong", "", "the total is wrong");
+        check("assert 17 == 42", "I wrote 17 there", "assert 17 == …");
+        check("assert 17 == 42", "", "assert … == …");
+        // Part of a number is another number.
+        check("expected 4", "there are 42 of them", "expected …");
+        check("assert 'north' == 'south'", "rows of north", "assert 'north' == …");
+        check("/app/out2.csv is missing", "write out2.csv", "/app/out2.csv is missing");
+        check(r#"missing "k9""#, "", "missing …");
+        check("sum is 3.5.", "saw 3.5", "sum is 3.5.");
+    }
+
+    #[test]
+    fn code_is_left_out() {
+        let check = |text: &str, expect: &str| assert_eq!(without_code(text), expect);
+        check("Look at the log.", "Look at the log.");
+        check("Do this:\n```bash\nls\n```\nthen that", "Do this:\n[code left out]\nthen that");
+        check("Do ```ls", "Do [code left out]");
+    }
+
+    #[test]
+    fn questions() {
+        let check = |content: &str, expect: Option<&str>| {
+            let said = Said { content: content.to_owned(), ..Said::default() };
+            assert_eq!(Mentor::question(&said), expect, "{content}");
+        };
+        check("MENTOR: which file first?", Some("which file first?"));
+        check("\nMENTOR:\nhow?\n", Some("how?"));
+        check("I could ask. MENTOR: how?", None);
+        check("MENTOR:", None);
+    }
+
+    #[test]
+    fn who_wants_code_is_refused() {
+        let texts = ArmTexts::load(&Assets::embedded()).unwrap();
+        let lines = texts.set.lines("asks-for-code.txt").unwrap();
+        assert_eq!(lines.len(), texts.refused.len(), "every pattern compiles");
+        for (question, refused) in [
+            ("Please write the script for me.", true),
+            ("Can you give me the exact command?", true),
+            ("Show me the code.", true),
+            ("What should I look at next?", false),
+            ("Is the script in /app meant to be edited?", false),
+            ("Which command line tools matter here?", false),
+        ] {
+            let found = texts.refused.iter().any(|pattern| pattern.is_match(question));
+            assert_eq!(found, refused, "{question}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Who speaks: a script, or a model.
+
+use super::play::{AgentError, Mind, Talk};
+use super::protocol::write_block;
+use super::scaffold::Said;
+use super::scripted::{Move, ScriptedAgent};
+use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
+use crate::model::{Act, Tokens, ToolCall};
+
+impl Mind for ScriptedAgent {
+    async fn next(&mut self, talk: &Talk) -> Result<Said, AgentError> {
+        let ran = talk.turns.last().is_some_and(|turn| matches!(turn.acts.as_slice(), [Act::Command { .. }]));
+        let shown = talk.seen.last().and_then(|seen| seen.shown.first()).filter(|_| ran);
+        let content = match self.next_move(shown.map(|shown| shown.content.as_str()))? {
+            Move::Run { thought, command } => write_block(&thought, Some(&command)),
+            Move::Submit { thought } => write_block(&thought, None),
+        };
+        Ok(Said { content, ..Said::default() })
+    }
+}
+
+/// A model.
+#[derive(Debug)]
+pub struct ModelMind<'a> {
+    pub models: &'a Models,
+    pub role: ModelRole,
+    /// The rollout.
+    pub unit: &'a str,
+    /// Round of self-correction, from 0.
+    pub round: u32,
+    /// Texts before which it has to stop.
+    pub stop: Vec<String>,
+    /// Ask for the log-probabilities of tokens.
+    pub logprobs: Logprobs,
+}
+
+/// Whether the log-probabilities of tokens are asked for. Servers that have none refuse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Logprobs {
+    #[default]
+    No,
+    Ask,
+}
+
+impl Mind for ModelMind<'_> {
+    async fn next(&mut self, talk: &Talk) -> Result<Said, AgentError> {
+        let tools = talk.opening.tools.iter().map(|tool| Tool {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        });
+        let request = ChatRequest {
+            tools: tools.collect(),
+            stop: self.stop.clone(),
+            logprobs: self.logprobs == Logprobs::Ask,
+            ..ChatRequest::of(talk.messages())
+        };
+        let site = CallSite {
+            role: self.role,
+            unit: self.unit.to_owned(),
+            stage: "step".to_owned(),
+            round: self.round,
+            step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
+            sample: 0,
+        };
+        let reply = self.models.call(&site, &request).await?;
+        if reply.finish == Finish::ContentFilter {
+            return Err(AgentError::Call(CallError::ContentFilter {
+                endpoint: String::new(),
+                message: "the reply was withheld".to_owned(),
+            }));
+        }
+        let calls = reply.message.tool_calls.into_iter();
+        Ok(Said {
+            content: reply.message.content,
+            reasoning: reply.message.reasoning,
+            tool_calls: calls
+                .map(|call| ToolCall { id: call.id, name: call.name, arguments: call.arguments })
+                .collect(),
+            call: Some(reply.key),
+            usage: reply
+                .usage
+                .map(|usage| Tokens { prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
+            cut_off: reply.finish == Finish::Length,
+            milliseconds: reply.latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e3),
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! The turns of a rollout that is under way, written down one by one: what was paid for and seen is never lost.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::agent::{Notebook, Opening, Talk, TurnSeen};
+use crate::model::{Key, Round, Shown, Turn};
+use crate::store::{Stage, Store, StoreError, key};
+use crate::verify::VerifierLog;
+
+/// The first messages of a rollout.
+const OPENING: Stage = Stage { name: "opening", version: 1 };
+/// One turn of it.
+const STEP: Stage = Stage { name: "step", version: 1 };
+/// The end of one of its rounds.
+const ROUND: Stage = Stage { name: "round", version: 1 };
+
+/// What a round's end showed. Goes to `observed/`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RoundSeen {
+    /// What the agent reads in the next round.
+    pub(super) feedback: String,
+    pub(super) verifier: VerifierLog,
+}
+
+/// The notebook of one rollout.
+#[derive(Clone, Debug)]
+pub(super) struct Steps {
+    store: Store,
+    rollout: Key,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Begun {
+    at_ms: u64,
+    /// The terminal's first screen is in it.
+    opening: Opening,
+}
+
+impl Steps {
+    pub(super) fn new(store: &Store, rollout: &Key) -> Self {
+        Self { store: store.clone(), rollout: rollout.clone() }
+    }
+
+    /// What was written down: the conversation, the rounds that have ended, and when it began.
+    pub(super) fn load(&self) -> Result<(Talk, Vec<Round>, Option<u64>), StoreError> {
+        let mut talk = Talk::default();
+        let opened = self.key(OPENING, 0)?;
+        let Some(begun) = self.store.observed::<Begun>(&opened)? else { return Ok((talk, Vec::new(), None)) };
+        talk.opening = begun.opening;
+        loop {
+            let key = self.key(STEP, talk.turns.len())?;
+            let Some(turn) = self.store.get::<Turn>(STEP, &key)? else { break };
+            let Some(seen) = self.store.observed::<TurnSeen>(&key)? else { break };
+            talk.turns.push(turn);
+            talk.seen.push(seen);
+        }
+        let mut rounds = Vec::new();
+        loop {
+            let key = self.key(ROUND, rounds.len())?;
+            let Some(round) = self.store.get::<Round>(ROUND, &key)? else { break };
+            let Some(seen) = self.store.observed::<RoundSeen>(&key)? else { break };
+            if let Some(last) = round.turns.checked_sub(1).and_then(|at| talk.seen.get_mut(at)) {
+                last.shown = vec![Shown::text(seen.feedback)];
+            }
+            rounds.push(round);
+        }
+        Ok((talk, rounds, Some(begun.at_ms)))
+    }
+
+    /// Writes down the end of round `number`.
+    pub(super) async fn round_ended(
+        &self,
+        number: usize,
+        round: &Round,
+        seen: &RoundSeen,
+    ) -> Result<(), StoreError> {
+        self.write(ROUND, number, round, seen).await
+    }
+
+    fn key(&self, stage: Stage, number: usize) -> Result<Key, StoreError> {
+        key(stage, &json!({ "rollout": self.rollout, "number": number }))
+    }
+
+    /// Waits for the disk on another thread, so that other rollouts go on.
+    async fn write<R, L>(&self, stage: Stage, number: usize, record: &R, seen: &L) -> Result<(), StoreError>
+    where
+        R: Serialize + Clone + Send + 'static,
+        L: Serialize + Clone + Send + 'static,
+    {
+        let key = self.key(stage, number)?;
+        let (store, record, seen) = (self.store.clone(), record.clone(), seen.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            store.observe(&key, &seen)?;
+            store.put(stage, &key, &record)
+        });
+        joined(written.await)
+    }
+}
+
+/// A panic goes on here. Only a program that ends cancels such work: then the next start does it again.
+fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
+    match ended {
+        Ok(written) => written,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Ok(()),
+    }
+}
+
+impl Notebook for Steps {
+    async fn opened(&mut self, opening: &Opening) -> Result<(), StoreError> {
+        let begun = Begun { at_ms: super::scripted::now_ms(), opening: opening.clone() };
+        let key = self.key(OPENING, 0)?;
+        let store = self.store.clone();
+        let written = tokio::task::spawn_blocking(move || store.observe(&key, &begun));
+        joined(written.await)
+    }
+
+    async fn turned(&mut self, number: usize, turn: &Turn, seen: &TurnSeen) -> Result<(), StoreError> {
+        self.write(STEP, number, turn, seen).await
+    }
+}

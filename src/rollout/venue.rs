@@ -1,0 +1,138 @@
+//! Where a rollout takes place, and who judges what it leaves.
+
+use crate::agent::{AgentError, Ended};
+use crate::model::{End, Outcome, Verdict};
+use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox};
+use crate::verify::{
+    Filed, Foreign, ForeignImages, Judging, Lab, LabError, SANDBOX_LOST, VerifierLog, judge, judge_and_keep,
+    solve_in_place, solver_container,
+};
+
+use super::record::RolloutError;
+
+/// A task, as its solver finds it.
+#[derive(Clone, Copy, Debug)]
+pub enum Venue<'a> {
+    /// Ours: judged in the clean room.
+    CleanRoom(&'a Filed<'a>),
+    /// Of another maker: judged as it declares.
+    InPlace { task: &'a Foreign, images: &'a ForeignImages },
+}
+
+/// What becomes of the solver's container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It goes.
+    Nothing,
+    /// An image of it is kept, to go on from.
+    Keep,
+}
+
+/// A finished episode and its verdict.
+#[derive(Debug)]
+pub struct Hosted {
+    pub ended: Ended,
+    pub verdict: Verdict,
+    pub log: VerifierLog,
+    /// The state that was judged, where it was to be kept.
+    pub kept: Option<Image>,
+    pub engine: &'static str,
+}
+
+impl Venue<'_> {
+    /// Has `solve` work in a fresh container (of `state`, where that is given), and judges what it leaves. `solve` is given the
+    /// sandbox and the image's environment.
+    pub async fn host(
+        &self,
+        lab: &Lab<'_>,
+        state: Option<&Image>,
+        afterwards: Afterwards,
+        solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
+    ) -> Result<Hosted, RolloutError> {
+        let engine = lab.engine.get().await.map_err(LabError::Engine)?;
+        match self {
+            Self::CleanRoom(filed) => {
+                let image = lab.image(filed).await.map_err(LabError::Engine)?;
+                let config = engine.image_config(&image).await.map_err(LabError::Engine)?;
+                let spec = solver_container(state.unwrap_or(&image), filed.task);
+                let sandbox = engine.launch(&LaunchSpec { ..spec }).await.map_err(LabError::Engine)?;
+                // An error drops the sandbox, which removes it.
+                let ended = solve(&sandbox, &config.env).await?;
+                if let Some(verdict) = without_judging(&ended) {
+                    sandbox.destroy().await;
+                    return Ok(Hosted::unjudged(ended, verdict, engine.name()));
+                }
+                let (judged, kept) = match afterwards {
+                    Afterwards::Nothing => (judge(engine, &image, filed.task, sandbox).await, None),
+                    Afterwards::Keep => match judge_and_keep(engine, &image, filed.task, sandbox).await {
+                        Ok((judged, kept)) => (Ok(judged), Some(kept)),
+                        Err(error) => (Err(error), None),
+                    },
+                };
+                let judged = judged.map_err(LabError::Engine)?;
+                let verdict = at_the_end_of(&ended, judged.verdict);
+                Ok(Hosted { ended, verdict, log: judged.log, kept, engine: engine.name() })
+            }
+            Self::InPlace { task, images } => {
+                let solved = solve_in_place(engine, images, task, async |sandbox, env| {
+                    let ended = solve(sandbox, env).await?;
+                    let judging =
+                        if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
+                    Ok::<_, AgentError>((ended, judging))
+                });
+                let solved = solved.await?;
+                let ended = solved.solver;
+                let verdict = match (without_judging(&ended), solved.verdict) {
+                    (Some(verdict), _) => verdict,
+                    (None, Some(verdict)) => at_the_end_of(&ended, verdict),
+                    (None, None) => Verdict::without_checks(Outcome::Fail, SANDBOX_LOST),
+                };
+                Ok(Hosted { ended, verdict, log: solved.log, kept: None, engine: engine.name() })
+            }
+        }
+    }
+}
+
+impl Hosted {
+    fn unjudged(ended: Ended, verdict: Verdict, engine: &'static str) -> Self {
+        let log = VerifierLog { output: ended.cause.clone(), ..VerifierLog::default() };
+        Self { ended, verdict, log, kept: None, engine }
+    }
+}
+
+/// The verdict of an ending after which there is nothing to judge, or nothing that the agent could be judged by.
+fn without_judging(ended: &Ended) -> Option<Verdict> {
+    match ended.end {
+        End::SandboxLost => Some(Verdict::without_checks(Outcome::Fail, SANDBOX_LOST)),
+        End::ContentFiltered | End::ResumeDiverged => {
+            Some(Verdict::without_checks(Outcome::Infra, ended.end.as_str()))
+        }
+        _ => None,
+    }
+}
+
+/// A verdict with what the ending says of it.
+fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
+    match (ended.end, verdict.outcome) {
+        (End::TimedOut, Outcome::Pass | Outcome::Fail) => {
+            verdict.outcome = Outcome::Timeout;
+            "the solver ran out of time".clone_into(&mut verdict.cause);
+        }
+        (End::StepLimit | End::TokenLimit | End::ContextFull | End::ShellEnded, Outcome::Fail)
+            if verdict.cause.is_empty() =>
+        {
+            ended.end.as_str().clone_into(&mut verdict.cause);
+        }
+        _ => {}
+    }
+    verdict
+}
+
+/// What is tried again when the engine fails under it.
+pub(super) fn is_transient(error: &RolloutError) -> bool {
+    let engine = match error {
+        RolloutError::Lab(LabError::Engine(error)) | RolloutError::Agent(AgentError::Engine(error)) => error,
+        _ => return false,
+    };
+    EngineError::is_transient(engine)
+}
