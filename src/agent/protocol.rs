@@ -130,7 +130,13 @@ impl Scaffold for BashBlock<'_> {
             return Ok(Step::submitted());
         }
         let (act, seen, text) = run(command, scene.limits.command, &self.prompts.set, scene).await?;
-        Ok(Step { kind: TurnKind::Acted, acts: vec![act], seen: vec![seen], shown: vec![Shown::text(text)], ..Step::default() })
+        Ok(Step {
+            kind: TurnKind::Acted,
+            acts: vec![act],
+            seen: vec![seen],
+            shown: vec![Shown::text(text)],
+            ..Step::default()
+        })
     }
 }
 
@@ -244,7 +250,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(command in "[a-z`\n ]{0,40}[a-z]") {
-            prop_assert_eq!(read_block(&write_block("So.", Some(&command))), Ok(command.as_str()));
+            let message = write_block("So.", Some(&command));
+            prop_assert_eq!(read_block(&message), Ok(command.as_str()));
         }
 
         #[test]
