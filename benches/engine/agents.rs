@@ -54,8 +54,8 @@ pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
     let endpoint = Endpoint::start().await?;
     let mut section = Section::new("agents", "a turn of an agent whose model answers at once and whose command is `:`");
     section.groups.push(actions(ground, &endpoint).await?);
-    section.groups.push(turns(ground, &endpoint, &mut section.notes).await?);
     section.groups.push(fleet(&endpoint).await?);
+    section.groups.push(turns(ground, &endpoint, &mut section.notes).await?);
     section.notes.push(format!(
         "a turn is the difference between episodes of {LONG} and {SHORT} turns; `:` with a wait of 0.1 s for terminus, which Harbor \
          takes in full"

@@ -11,7 +11,7 @@ use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, St
 use super::scripted::ScriptError;
 use crate::llm::{CallError, ChatMessage, ToolCall};
 use crate::model::{End, Shown, Turn, TurnKind};
-use crate::sandbox::EngineError;
+use crate::sandbox::{EngineError, ExecLimit};
 use crate::store::StoreError;
 
 /// Who speaks.
@@ -243,15 +243,27 @@ async fn do_again<S: Scaffold>(
                 format!("turn {}: {:?} was recorded, {:?} came of it now", number + 1, turn.acts, step.acts);
             return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
         }
-        // A submission that was answered is not the end: what failed was told, and a new round began.
-        if step.kind == TurnKind::Submitted && seen.shown.is_empty() {
-            return Ok(Some(Ended::by(End::Submitted)));
+        if step.kind == TurnKind::Submitted {
+            if seen.shown.is_empty() {
+                return Ok(Some(Ended::by(End::Submitted)));
+            }
+            // It was answered: what failed was told, and a new round began in a new shell.
+            if let Err(error) = new_round(scaffold, scene).await {
+                return lost(error).map(|(ended, _)| Some(ended));
+            }
         }
         if step.shell_ended {
             return Ok(Some(Ended::by(End::ShellEnded)));
         }
     }
     Ok(None)
+}
+
+/// Begins anew as a restarted machine would: another shell, another terminal.
+async fn new_round<S: Scaffold>(scaffold: &mut S, scene: &Scene<'_>) -> Result<(), ScaffoldError> {
+    let ended = scene.sandbox.shell("exit 0", &ExecLimit::default()).await;
+    ended.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
+    scaffold.open(scene, "").await.map(drop)
 }
 
 fn limit_reached(talk: &Talk, scene: &Scene<'_>) -> Option<End> {

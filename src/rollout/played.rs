@@ -164,16 +164,10 @@ pub async fn attempt(
     let unit = unit(posed, casting, attempt);
     let clock = Instant::now();
     let mut steps = Steps::new(lab.store, &key);
-    let (mut talk, mut ended_rounds, begun) = steps.load()?;
+    let (mut talk, mut ended_rounds, begun) = steps.load(casting.fork.as_ref().map(|fork| &fork.talk))?;
     let started_ms = begun.unwrap_or_else(now_ms);
-    let mut state = None;
-    if let Some(fork) = &casting.fork {
-        state = Some(fork.state.clone());
-        if talk.turns.is_empty() {
-            talk = fork.talk.clone();
-        }
-        talk.done = fork.point.turns;
-    }
+    // What a fork shares with its parent is in its state already.
+    let mut state = casting.fork.as_ref().map(|fork| fork.state.clone());
     let instruction = arm_instruction(models, texts, posed, &casting.actor, &unit).await?;
     let stage = Stage { lab, models, texts, posed, casting, unit: &unit, instruction: &instruction };
     let hosted = loop {

@@ -44,12 +44,15 @@ impl Steps {
         Self { store: store.clone(), rollout: rollout.clone() }
     }
 
-    /// What was written down: the conversation, the rounds that have ended, and when it began.
-    pub(super) fn load(&self) -> Result<(Talk, Vec<Round>, Option<u64>), StoreError> {
-        let mut talk = Talk::default();
-        let opened = self.key(OPENING, 0)?;
-        let Some(begun) = self.store.observed::<Begun>(&opened)? else { return Ok((talk, Vec::new(), None)) };
-        talk.opening = begun.opening;
+    /// What was written down: the conversation, the rounds that have ended, and when it began. `parent` is what a fork begins with.
+    pub(super) fn load(&self, parent: Option<&Talk>) -> Result<(Talk, Vec<Round>, Option<u64>), StoreError> {
+        let begun = self.store.observed::<Begun>(&self.key(OPENING, 0)?)?;
+        let at_ms = begun.as_ref().map(|begun| begun.at_ms);
+        let mut talk = match (parent, begun) {
+            (Some(parent), _) => parent.clone(),
+            (None, Some(begun)) => Talk { opening: begun.opening, ..Talk::default() },
+            (None, None) => return Ok((Talk::default(), Vec::new(), None)),
+        };
         loop {
             let key = self.key(STEP, talk.turns.len())?;
             let Some(turn) = self.store.get::<Turn>(STEP, &key)? else { break };
@@ -67,7 +70,7 @@ impl Steps {
             }
             rounds.push(round);
         }
-        Ok((talk, rounds, Some(begun.at_ms)))
+        Ok((talk, rounds, at_ms))
     }
 
     /// Writes down the end of round `number`.

@@ -9,6 +9,7 @@ mod clock;
 mod common;
 #[path = "../llm/endpoint.rs"]
 mod endpoint;
+mod endings;
 mod faults;
 mod kills;
 mod player;

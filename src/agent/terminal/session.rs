@@ -16,8 +16,13 @@ use crate::sandbox::{
 pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
 /// How long tmux waits for the end of a title or another string before it takes what follows for text again.
 const STRING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between two looks at the shell: short beside the shortest wait that models ask for, 0.1 s.
-const LOOK: Duration = Duration::from_millis(20);
+/// Time between two looks at the shell at first: most commands are done within it, and three looks are still a fraction of the
+/// shortest wait that models ask for, 0.1 s.
+const LOOK: Duration = Duration::from_millis(4);
+/// Looks of that kind. What takes longer is looked at less often, since every look reads the process table.
+const QUICK_LOOKS: u32 = 12;
+/// Time between two later looks.
+const LATER_LOOK: Duration = Duration::from_millis(20);
 /// The shell must stand at its prompt in so many looks on end, with no output between: bytes can still be on their way through
 /// the kernel at the first one.
 const LOOKS: u32 = 3;
@@ -164,7 +169,7 @@ impl Terminal {
     /// Waits until the shell is back at its prompt.
     async fn done(&mut self) -> Waited {
         let (mut calm, mut outputs) = (0, u64::MAX);
-        loop {
+        for number in 0_u32.. {
             let look = self.look().await;
             let progress = self.progress.borrow().clone();
             if let Some(end) = progress.end {
@@ -176,8 +181,10 @@ impl Terminal {
                 return Waited::Early;
             }
             outputs = progress.outputs;
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(if number < QUICK_LOOKS { LOOK } else { LATER_LOOK }).await;
         }
+        // Not before four thousand million looks.
+        Waited::Elapsed
     }
 
     /// What the shell is doing now; nothing, if it has ended.

@@ -1,0 +1,169 @@
+//! How rollouts end: limits, refusals, nonsense, attempts to cheat; each with its cause, and what is told apart for trainers.
+
+use serde_json::{Value, json};
+
+use super::common::Bench;
+use super::endpoint::{Answer, Server};
+use super::player::task_dir;
+
+/// What a model says, given how often it has spoken and the request.
+type Says = fn(usize) -> String;
+
+fn block(command: &str) -> String {
+    format!("So.\n\n```bash\n{command}\n```")
+}
+
+const SOLVED: &str = "chmod 755 /srv/keys; chmod 600 /srv/keys/host.key; chmod 644 /srv/keys/host.pub; chown -R 0:0 /srv/keys";
+
+struct Row {
+    name: &'static str,
+    says: Says,
+    args: &'static [&'static str],
+    /// `end`, `outcome`, `failure_kind`, `mask_sample`, `reward`.
+    expect: Value,
+}
+
+fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            name: "solves",
+            says: |said| block(if said == 0 { SOLVED } else { "submit" }),
+            args: &[],
+            expect: json!(["submitted", "pass", "none", false, 1.0]),
+        },
+        Row {
+            name: "gives up",
+            says: |_| block("submit"),
+            args: &[],
+            expect: json!(["submitted", "fail", "policy", false, 0.0]),
+        },
+        Row {
+            name: "goes on for ever",
+            says: |_| block("true"),
+            args: &["--max-steps", "3"],
+            expect: json!(["step_limit", "fail", "policy", false, 0.0]),
+        },
+        Row {
+            name: "says nothing that is understood",
+            says: |_| "I am a teapot.".to_owned(),
+            args: &["--max-steps", "3"],
+            expect: json!(["step_limit", "fail", "policy", false, 0.0]),
+        },
+        Row {
+            name: "uses its tokens up",
+            says: |_| block("true"),
+            args: &["--trial-tokens", "2000"],
+            expect: json!(["token_limit", "fail", "policy", false, 0.0]),
+        },
+        Row {
+            name: "does not come to an end in time",
+            says: |_| block("sleep 100"),
+            args: &["--trial-seconds", "3"],
+            expect: json!(["timed_out", "timeout", "policy", false, 0.0]),
+        },
+        Row {
+            name: "takes its machine down",
+            says: |_| block("head -c 3G /dev/zero | tail | wc -c; while :; do fork=$fork$(head -c 10M /dev/zero | tr '\\0' x); done"),
+            args: &["--max-steps", "1"],
+            expect: json!(["step_limit", "fail", "policy", false, 0.0]),
+        },
+        Row {
+            name: "solves, and looks for the tests",
+            says: |said| match said {
+                0 => block("find / -name 'test_outputs*' -o -name 'solve.sh'"),
+                1 => block(SOLVED),
+                _ => block("submit"),
+            },
+            args: &[],
+            expect: json!(["submitted", "pass", "exploit", false, 0.0]),
+        },
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_ending_has_its_cause() {
+    for row in rows() {
+        let says = row.says;
+        let server = Server::start(move |body, _| {
+            let messages = body["messages"].as_array().unwrap();
+            Answer::Text(says(messages.iter().filter(|message| message["role"] == "assistant").count()))
+        })
+        .await;
+        let (found, _) = tokio::task::block_in_place(|| play(&server, row.args));
+        assert_eq!(found, row.expect, "{}", row.name);
+    }
+}
+
+/// Plays `sound-modes`; returns what the rollout's row is expected to say, and the document.
+fn play(server: &Server, args: &[&str]) -> (Value, Value) {
+    let bench = Bench::new();
+    let task = task_dir("sound-modes").display().to_string();
+    let base_url = server.base_url();
+    let mut all = vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--base-url", &base_url];
+    all.extend(["--model", "m", "--reply-tokens", "64", "--sft", "all", "--out", "out"]);
+    all.extend(args);
+    let report: Value = serde_json::from_str(&bench.run(&all).ok().out).unwrap();
+    let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
+    let shown = bench.run(&["--json", "show", &id, "--out", "out"]).ok();
+    let document: Value = serde_json::from_str(&shown.out).unwrap();
+    let extra = &document["extra"];
+    let names = ["end", "outcome", "failure_kind", "mask_sample", "reward"];
+    (Value::Array(names.iter().map(|name| extra[name].clone()).collect()), document)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_withholds_is_nobodys_failure() {
+    let server = Server::start(|_, _| Answer::Raw {
+        status: 200,
+        headers: vec![("content-type", "application/json".to_owned())],
+        body: json!({
+            "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{ "index": 0, "finish_reason": "content_filter",
+                "message": { "role": "assistant", "content": "I" } }],
+        })
+        .to_string(),
+    })
+    .await;
+    let (found, document) = tokio::task::block_in_place(|| play(&server, &[]));
+    assert_eq!(found, json!(["content_filtered", "infra", "model_api", true, null]));
+    assert_eq!(document["extra"]["cause"], "content_filtered");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_adversary_that_passes_revokes_the_certificate() {
+    let server = Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let told = messages[1]["content"].as_str().unwrap();
+        assert!(told.contains("the task was NOT done"), "{told}");
+        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+        // A task whose test asks only whether the output exists.
+        Answer::Text(block(if said == 0 { "touch /app/errors.txt" } else { "submit" }))
+    })
+    .await;
+    let bench = Bench::new();
+    let weak = task_dir("weak-existence");
+    copy(&weak, &bench.path("task"));
+    bench.write("task/certificate.json", "{}");
+    let base_url = server.base_url();
+    let args = ["rollout", "task", "--scaffold", "bash-block", "--base-url", &base_url, "--model", "m"];
+    let ran = tokio::task::block_in_place(|| {
+        bench.run(&[&args[..], &["--adversary", "tests", "--out", "out"]].concat()).ends(1)
+    });
+    ran.says("revoked: rollout");
+    let revoked: Value =
+        serde_json::from_str(&std::fs::read_to_string(bench.path("task/revoked.json")).unwrap()).unwrap();
+    assert_eq!(revoked["version"], 1);
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}
