@@ -7,10 +7,10 @@ use anyhow::{Context as _, ensure};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use termsmith::agent::terminal::Wake;
+use termsmith::agent::{BashBlock, BashTool, React, Terminus, terminus::Format, terminus_texts};
 use termsmith::agent::{
     Company, Logprobs, ModelMind, NoNotebook, Prompts, Scaffold, Scene, StepLimits, Talk, play,
 };
-use termsmith::agent::{BashBlock, BashTool, React, Terminus, terminus::Format, terminus_texts};
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
@@ -52,7 +52,8 @@ const SCAFFOLDS: [(ScaffoldKind, Wake, &str, Option<(&str, f64)>); 5] = [
 
 pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
     let endpoint = Endpoint::start().await?;
-    let mut section = Section::new("agents", "a turn of an agent whose model answers at once and whose command is `:`");
+    let mut section =
+        Section::new("agents", "a turn of an agent whose model answers at once and whose command is `:`");
     section.groups.push(actions(ground, &endpoint).await?);
     section.groups.push(fleet(&endpoint).await?);
     section.groups.push(turns(ground, &endpoint, &mut section.notes).await?);
@@ -97,18 +98,18 @@ async fn actions(ground: &Ground, endpoint: &Endpoint) -> anyhow::Result<Vec<Lin
                 one(BashBlock::new(&Prompts::load(&assets)?), &models, &unit, &scene).await?
             }
             ScaffoldKind::React => one(React::load(&assets)?, &models, &unit, &scene).await?,
-            ScaffoldKind::TerminusJson | ScaffoldKind::TerminusXml => {
-                one(Terminus::new(texts, wake), &models, &unit, &scene).await?
-            }
+            // The rest of the table is terminus.
+            _ => one(Terminus::new(texts, wake), &models, &unit, &scene).await?,
         };
         for pair in talk.seen.windows(2) {
             // From one message to the next, without the time that the model took for it.
             let gap = pair[1].at_ms as f64 - pair[0].at_ms as f64 - pair[1].think_ms;
             sample.push(gap.max(0.0));
         }
-        let line = Line::new(Who::Termsmith, format!("{name}: the action alone"), Unit::Milliseconds, &sample);
-        let terminus_aim = (kind == ScaffoldKind::TerminusJson && wake == Wake::WhenDone)
-            .then_some(("≤ 30 ms", 30.0));
+        let line =
+            Line::new(Who::Termsmith, format!("{name}: the action alone"), Unit::Milliseconds, &sample);
+        let terminus_aim =
+            (kind == ScaffoldKind::TerminusJson && wake == Wake::WhenDone).then_some(("≤ 30 ms", 30.0));
         lines.push(match aim.or(terminus_aim) {
             Some((text, most)) => line.aim(text, move |p50| p50 <= most),
             None => line,
@@ -118,7 +119,12 @@ async fn actions(ground: &Ground, endpoint: &Endpoint) -> anyhow::Result<Vec<Lin
     Ok(lines)
 }
 
-async fn one<S: Scaffold>(mut scaffold: S, models: &Models, unit: &str, scene: &Scene<'_>) -> anyhow::Result<Talk> {
+async fn one<S: Scaffold>(
+    mut scaffold: S,
+    models: &Models,
+    unit: &str,
+    scene: &Scene<'_>,
+) -> anyhow::Result<Talk> {
     let mut mind = ModelMind {
         models,
         role: ModelRole::Expert,
@@ -216,6 +222,7 @@ async fn episode(
         limits: limits(),
         rounds: 0,
         logprobs: Logprobs::No,
+        command: None,
         fork: None,
     };
     let key = attempt(&lab, &models, &workshop.texts, &posed, &casting, 0).await?;
@@ -256,13 +263,18 @@ async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     ensure!(status.success(), "the fleet ended with {status}");
     let mut text = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut out, &mut text).await?;
-    let fleet: Fleet = serde_json::from_str(text.trim()).with_context(|| format!("the fleet said `{text}`"))?;
+    let fleet: Fleet =
+        serde_json::from_str(text.trim()).with_context(|| format!("the fleet said `{text}`"))?;
     let one = |what: String, unit, value| Line::single(Who::Termsmith, what, unit, value);
     let peak = peak.context("its memory was not seen")?;
     Ok(vec![
         one(format!("{FLEET} rollouts at once: peak memory"), Unit::Mebibytes, peak)
             .aim("≤ 300 MiB", |mib| mib <= 300.0),
-        one(format!("{FLEET} rollouts at once: turns"), Unit::PerHour, fleet.turns as f64 * 3600.0 / fleet.seconds),
+        one(
+            format!("{FLEET} rollouts at once: turns"),
+            Unit::PerHour,
+            fleet.turns as f64 * 3600.0 / fleet.seconds,
+        ),
         one("the slowest rollout, from its first turn".to_owned(), Unit::Milliseconds, fleet.slowest * 1e3),
         one("the fastest".to_owned(), Unit::Milliseconds, fleet.fastest * 1e3),
     ])
@@ -281,7 +293,8 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
     let started = Instant::now();
     let gate = tokio::sync::Barrier::new(FLEET);
     let rollouts = stream::iter(0..FLEET).map(|number| {
-        let (engine, prompts, models, image, task_limits, gate) = (&engine, &prompts, &models, &image, &task_limits, &gate);
+        let (engine, prompts, models, image, task_limits, gate) =
+            (&engine, &prompts, &models, &image, &task_limits, &gate);
         async move {
             let spec = LaunchSpec {
                 image,
@@ -297,7 +310,8 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
             gate.wait().await;
             let began = Instant::now();
             let limits = limits();
-            let scene = Scene { sandbox: &sandbox, env: &[], limits: &limits, deadline: began + limits.total };
+            let scene =
+                Scene { sandbox: &sandbox, env: &[], limits: &limits, deadline: began + limits.total };
             let unit = format!("fleet-{number}");
             let talk = one(BashBlock::new(prompts), models, &unit, &scene).await?;
             Ok::<_, anyhow::Error>((talk.turns.len(), began.elapsed().as_secs_f64()))

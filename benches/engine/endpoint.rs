@@ -75,6 +75,8 @@ fn reply(first: &str, tools: bool, more: bool, said: usize) -> Value {
     } else {
         let commands =
             if more { json!([{ "keystrokes": format!("{COMMAND}\n"), "duration": 0.1 }]) } else { json!([]) };
-        text(json!({ "analysis": "a", "plan": "p", "commands": commands, "task_complete": !more }).to_string())
+        text(
+            json!({ "analysis": "a", "plan": "p", "commands": commands, "task_complete": !more }).to_string(),
+        )
     }
 }

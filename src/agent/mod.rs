@@ -2,6 +2,7 @@
 
 mod bash;
 mod honesty;
+mod installed;
 mod mentor;
 mod minds;
 mod play;
@@ -16,6 +17,7 @@ mod terminus_scaffold;
 
 pub use bash::{BASH, BashTool};
 pub use honesty::{Leak, unseen_literals};
+pub use installed::{COMMAND, Installed, PORT, run_installed};
 pub use mentor::{ArmTexts, Mentor, QUESTIONS};
 pub use minds::{Logprobs, ModelMind};
 pub use play::{AgentError, Company, Ended, Mind, NoNotebook, Notebook, Talk, TurnSeen, play};

@@ -285,6 +285,9 @@ pub(super) struct RolloutArgs {
     /// The protocol that the agent speaks
     #[arg(long, value_enum, default_value_t = ScaffoldArg::Terminus)]
     pub(super) scaffold: ScaffoldArg,
+    /// With the scaffold command: what bash runs; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
+    #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
+    pub(super) agent_command: Option<String>,
     /// What the agent is given beside the task
     #[arg(long, value_enum, default_value_t = ArmArg::Base)]
     pub(super) arm: ArmArg,
@@ -389,6 +392,8 @@ pub(super) enum ScaffoldArg {
     BashBlock,
     /// Thought and Action in plain text, for small models
     React,
+    /// A program in the sandbox, --agent-command, that reaches the model at its own loopback address
+    Command,
     /// No agent: the task's own solution
     Oracle,
     /// No agent: nothing is done

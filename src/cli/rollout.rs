@@ -159,6 +159,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         ScaffoldArg::Bash => ScaffoldKind::Bash,
         ScaffoldArg::BashBlock => ScaffoldKind::BashBlock,
         ScaffoldArg::React => ScaffoldKind::React,
+        ScaffoldArg::Command => ScaffoldKind::Command,
     };
     let models = models::models(&args.model, store, lab.drain)?;
     let role = if args.adversary.is_some() { ModelRole::Adversary } else { ModelRole::Expert };
@@ -201,6 +202,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         limits,
         rounds: args.rounds,
         logprobs: if args.model.logprobs { Logprobs::Ask } else { Logprobs::No },
+        command: args.agent_command.clone(),
         fork: None,
     };
     Ok((Some(models), Player::Model(Box::new(casting))))

@@ -6,7 +6,7 @@
 use super::codec::{Take, put};
 
 /// Bumped whenever a frame changes. Host and guest come from one build, so a mismatch means a foreign guest.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Longest frame after its length field: a [`MAX_COMMAND`] with its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
 /// Longest shell command, and longest argument vector and environment together.
@@ -16,6 +16,9 @@ pub const MAX_COMMAND: usize = 1024 * 1024;
 pub const CHUNK: usize = 64 * 1024;
 /// Most bytes of standard input of one program and of one relay request or reply, which the guest holds in memory.
 pub const MAX_INPUT: usize = 16 * 1024 * 1024;
+
+/// Begins the path of a listen that is no path but a port of the loopback address, in decimal.
+pub const PORT_PREFIX: &[u8] = b"port:";
 
 /// Names an operation; chosen by the host.
 pub type Id = u32;
@@ -64,6 +67,7 @@ pub enum ToGuest {
         max: u64,
         path: Vec<u8>,
     },
+    /// Opens a socket whose calls go to the host. A path that begins with [`PORT_PREFIX`] is a loopback port.
     Listen {
         id: Id,
         path: Vec<u8>,

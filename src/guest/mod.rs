@@ -15,6 +15,7 @@ pub mod head_tail;
 mod codec;
 mod event_loop;
 mod files;
+mod http;
 mod names;
 mod program;
 mod relay;

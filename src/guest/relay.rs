@@ -1,14 +1,19 @@
 //! Sockets in the sandbox whose other end is the host: one request, one reply, closed.
+//!
+//! Of a Unix socket, a request is all that its caller writes before closing its side. Of a loopback port, it is one HTTP/1.1
+//! message: programs that speak to a model's endpoint reach it there, in a sandbox without any network.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::net::Shutdown;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use super::frame::{CHUNK, Id, MAX_INPUT, ToHost};
+use super::frame::{CHUNK, Id, MAX_INPUT, PORT_PREFIX, ToHost};
+use super::http::{self, Message};
 use super::sys;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
@@ -20,17 +25,31 @@ const PRIVATE: u32 = 0o177;
 /// Listeners and their calls.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
-    listeners: Vec<(Id, UnixListener)>,
+    listeners: Vec<(Id, Listener)>,
     calls: Vec<Call>,
     next_call: u32,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Unix(UnixListener),
+    Port(TcpListener),
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixStream),
+    Port(TcpStream),
 }
 
 #[derive(Debug)]
 struct Call {
     listener: Id,
     number: u32,
-    socket: UnixStream,
+    socket: Socket,
     stage: Stage,
+    /// It was told to go on with its body.
+    continued: bool,
 }
 
 #[derive(Debug)]
@@ -46,15 +65,23 @@ enum Stage {
 }
 
 impl Relay {
-    /// Listens at `path`, for the guest's user alone.
+    /// Listens at `path`, for the guest's user alone; or, at a path such as `port:8080`, on that loopback port.
     pub(super) fn listen(&mut self, id: Id, path: &[u8]) -> io::Result<()> {
+        if let Some(port) = path.strip_prefix(PORT_PREFIX) {
+            let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());
+            let port: u16 = port.ok_or(io::ErrorKind::InvalidInput)?;
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+            listener.set_nonblocking(true)?;
+            self.listeners.push((id, Listener::Port(listener)));
+            return Ok(());
+        }
         let path = Path::new(OsStr::from_bytes(path));
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
         let listener = sys::with_umask(PRIVATE, || UnixListener::bind(path))?;
         listener.set_nonblocking(true)?;
-        self.listeners.push((id, listener));
+        self.listeners.push((id, Listener::Unix(listener)));
         Ok(())
     }
 
@@ -85,26 +112,25 @@ impl Relay {
     /// Adds what it waits for.
     pub(super) fn interest(&self, interest: &mut Interest, out: &Outbound) {
         if self.calls.len() < MAX_CALLS {
-            self.listeners.iter().for_each(|(_, listener)| interest.read(listener));
+            self.listeners.iter().for_each(|(_, listener)| listener.interest(interest));
         }
         for call in &self.calls {
             match call.stage {
-                Stage::Request(_) if out.has_room() => interest.read(&call.socket),
+                Stage::Request(_) if out.has_room() => call.socket.waits_for_reading(interest),
                 Stage::Request(_) | Stage::Waiting(_) => {}
-                Stage::Reply { .. } => interest.write(&call.socket),
+                Stage::Reply { .. } => call.socket.waits_for_writing(interest),
             }
         }
     }
 
     /// Does what can be done now.
     pub(super) fn turn(&mut self, out: &mut Outbound) {
-        for (listener, socket) in &self.listeners {
+        for (id, listener) in &self.listeners {
             while self.calls.len() < MAX_CALLS
-                && let Ok((socket, _)) = socket.accept()
-                && socket.set_nonblocking(true).is_ok()
+                && let Ok(socket) = listener.accept()
             {
-                let stage = Stage::Request(Vec::new());
-                self.calls.push(Call { listener: *listener, number: self.next_call, socket, stage });
+                let (stage, number) = (Stage::Request(Vec::new()), self.next_call);
+                self.calls.push(Call { listener: *id, number, socket, stage, continued: false });
                 self.next_call = self.next_call.wrapping_add(1);
             }
         }
@@ -113,6 +139,72 @@ impl Relay {
 
     fn find(&mut self, listener: Id, number: u32) -> Option<&mut Call> {
         self.calls.iter_mut().find(|call| call.listener == listener && call.number == number)
+    }
+}
+
+impl Listener {
+    fn interest(&self, interest: &mut Interest) {
+        match self {
+            Self::Unix(listener) => interest.read(listener),
+            Self::Port(listener) => interest.read(listener),
+        }
+    }
+
+    fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Unix(listener) => {
+                let (socket, _) = listener.accept()?;
+                socket.set_nonblocking(true)?;
+                Ok(Socket::Unix(socket))
+            }
+            Self::Port(listener) => {
+                let (socket, _) = listener.accept()?;
+                socket.set_nonblocking(true)?;
+                Ok(Socket::Port(socket))
+            }
+        }
+    }
+}
+
+/// Either kind, where it makes no difference which.
+macro_rules! either {
+    ($socket:expr, $inner:ident => $do:expr) => {
+        match $socket {
+            Socket::Unix($inner) => $do,
+            Socket::Port($inner) => $do,
+        }
+    };
+}
+
+impl Socket {
+    fn waits_for_reading(&self, interest: &mut Interest) {
+        either!(self, socket => interest.read(socket));
+    }
+
+    fn waits_for_writing(&self, interest: &mut Interest) {
+        either!(self, socket => interest.write(socket));
+    }
+
+    /// Closed on this side only means that all is said; the other side may still read.
+    fn close(&self) {
+        // It has nothing more to say, and neither have we.
+        let _ = either!(self, socket => socket.shutdown(Shutdown::Both));
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        either!(self, socket => socket.read(bytes))
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        either!(self, socket => socket.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        either!(self, socket => socket.flush())
     }
 }
 
@@ -128,7 +220,24 @@ impl Call {
                 if request.len() > MAX_INPUT {
                     return false;
                 }
-                if !open {
+                let complete = match &mut self.socket {
+                    Socket::Unix(_) => !open,
+                    Socket::Port(socket) => match http::look(request) {
+                        Message::Complete => true,
+                        // Whoever goes away in the midst of a message has asked nothing.
+                        Message::Partial { .. } if !open => return false,
+                        Message::Partial { expects_continue } => {
+                            if expects_continue && !self.continued {
+                                self.continued = true;
+                                // A caller that does not hear it sends its body all the same.
+                                let _ = socket.write(http::CONTINUE);
+                            }
+                            false
+                        }
+                        Message::Malformed => return false,
+                    },
+                };
+                if complete {
                     for piece in request.chunks(CHUNK) {
                         let (id, call) = (self.listener, self.number);
                         out.send(&ToHost::Call { id, call, bytes: piece.to_vec() });
@@ -144,8 +253,7 @@ impl Call {
                 if open && *sent < bytes.len() {
                     return true;
                 }
-                // The caller reads to the end of the stream; it has nothing more to say, and neither have we.
-                let _ = self.socket.shutdown(Shutdown::Both);
+                self.socket.close();
                 false
             }
         }

@@ -38,7 +38,13 @@ impl Forensics {
         let acts: Vec<(usize, &str)> = turns
             .iter()
             .enumerate()
-            .flat_map(|(turn, said)| said.acts.iter().map(move |act| (turn, act.text())))
+            .flat_map(|(turn, said)| {
+                let acts = said.acts.iter().map(|act| act.text());
+                // What an agent with a loop of its own runs is seen in its calls alone.
+                let calls = said.tool_calls.iter().map(|call| call.arguments.as_str());
+                let unseen = calls.filter(|_| said.acts.is_empty());
+                acts.chain(unseen).map(move |text| (turn, text))
+            })
             .collect();
         let found = trace_findings(&self.attacks, acts.iter().map(|(_, text)| *text));
         found

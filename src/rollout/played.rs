@@ -12,9 +12,9 @@ use super::venue::{Afterwards, Hosted, Venue, is_transient};
 use crate::agent::terminal::Wake;
 use crate::agent::terminus::{self, Format};
 use crate::agent::{
-    AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, Company, Ended, Logprobs, Mentor, ModelMind,
-    Prompts, PromptsError, REACT, React, STOP, Scaffold, Scene, StepLimits, TERMINUS_JSON, TERMINUS_XML,
-    Talk, Terminus, play, terminus_texts,
+    AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, COMMAND, Company, Ended, Installed,
+    Logprobs, Mentor, ModelMind, Prompts, PromptsError, REACT, React, STOP, Scaffold, Scene, StepLimits,
+    TERMINUS_JSON, TERMINUS_XML, Talk, Terminus, play, run_installed, terminus_texts,
 };
 use crate::assets::Assets;
 use crate::llm::{ModelRole, Models};
@@ -37,6 +37,8 @@ pub enum ScaffoldKind {
     React,
     TerminusJson,
     TerminusXml,
+    /// A program of its own in the sandbox.
+    Command,
 }
 
 impl ScaffoldKind {
@@ -48,6 +50,7 @@ impl ScaffoldKind {
             Self::React => REACT,
             Self::TerminusJson => TERMINUS_JSON,
             Self::TerminusXml => TERMINUS_XML,
+            Self::Command => COMMAND,
         }
     }
 }
@@ -85,6 +88,8 @@ impl Texts {
             ScaffoldKind::React => self.react.digest(),
             ScaffoldKind::TerminusJson => self.terminus_json.digest(),
             ScaffoldKind::TerminusXml => self.terminus_xml.digest(),
+            // What such an agent is told it tells itself.
+            ScaffoldKind::Command => String::new(),
         }
     }
 }
@@ -114,6 +119,8 @@ pub struct Casting {
     /// Further rounds after a failure, in the arm that has them.
     pub rounds: u32,
     pub logprobs: Logprobs,
+    /// What bash runs, where the scaffold is a program of its own.
+    pub command: Option<String>,
     /// Where it begins, in the arm that begins elsewhere.
     pub fork: Option<Fork>,
 }
@@ -141,6 +148,11 @@ pub async fn attempt(
             "self-correction needs the clean room, which judges a copy, and this task is judged in place";
         return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
     }
+    let outside_our_loop = [Arm::SelfCorrection, Arm::Interactive, Arm::PlanInteractive, Arm::Fork];
+    if casting.scaffold == ScaffoldKind::Command && outside_our_loop.contains(&casting.actor.arm) {
+        let why = "an agent with a loop of its own plays the arms base and plan alone";
+        return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
+    }
     let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
     let input = json!({
         "task": posed.identity,
@@ -148,6 +160,7 @@ pub async fn attempt(
         "scaffold": casting.scaffold.as_str(),
         "texts": texts.digest(casting.scaffold),
         "arms": texts.arms.digest(),
+        "command": casting.command,
         "early_wake": casting.wake == Wake::WhenDone,
         "actor": casting.actor,
         "settings": settings,
@@ -363,6 +376,11 @@ impl Stage<'_> {
                 let mut scaffold = Terminus::new(texts.terminus_xml.clone(), casting.wake);
                 play(&mut scaffold, &mut mind, talk, instruction, &scene, company).await
             }
+            ScaffoldKind::Command => {
+                let command = casting.command.as_deref().unwrap_or_default();
+                let installed = Installed { command, models, role: casting.role, unit };
+                run_installed(&installed, instruction, talk, &scene).await
+            }
         }
     }
 
@@ -408,6 +426,8 @@ async fn redo(
         ScaffoldKind::TerminusXml => {
             with(Terminus::new(texts.terminus_xml.clone(), casting.wake), talk, instruction, scene).await
         }
+        // Its turns are not ours to repeat; nothing that has them is ever forked.
+        ScaffoldKind::Command => Ok(Ended { end: End::ResumeDiverged, cause: String::new() }),
     }
 }
 

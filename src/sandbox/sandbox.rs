@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::guest::frame::{CHUNK, How, MAX_COMMAND, MAX_INPUT, Program, Stream, ToGuest, ToHost};
+use crate::guest::frame::{
+    CHUNK, How, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Program, Stream, ToGuest, ToHost,
+};
 use crate::model::{FileTree, ShellOutcome};
 
 use super::connection::{Closed, Connection, Operation};
@@ -178,8 +180,18 @@ impl Sandbox {
     /// [`RelayCall`]; the reply is written back and the connection closed. Dropping the receiver closes the socket.
     pub async fn serve_relay(&self, socket_path: &str) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
         no_nul("the path", socket_path.as_bytes())?;
-        let request = |id| ToGuest::Listen { id, path: socket_path.as_bytes().to_vec() };
-        let mut operation = self.begin(request).await?;
+        self.listen(socket_path.as_bytes().to_vec()).await
+    }
+
+    /// Has the guest listen on a port of the sandbox's loopback address. Each HTTP/1.1 request becomes one [`RelayCall`], head and body
+    /// as they came; the reply is written back as it is, and the connection closed.
+    pub async fn serve_port(&self, port: u16) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
+        let path = [PORT_PREFIX, port.to_string().as_bytes()].concat();
+        self.listen(path).await
+    }
+
+    async fn listen(&self, path: Vec<u8>) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
+        let mut operation = self.begin(|id| ToGuest::Listen { id, path }).await?;
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(relay::serve(operation)),
             ToHost::Failed { message, .. } => Err(failed(&message)),

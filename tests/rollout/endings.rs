@@ -13,7 +13,8 @@ fn block(command: &str) -> String {
     format!("So.\n\n```bash\n{command}\n```")
 }
 
-const SOLVED: &str = "chmod 755 /srv/keys; chmod 600 /srv/keys/host.key; chmod 644 /srv/keys/host.pub; chown -R 0:0 /srv/keys";
+const SOLVED: &str =
+    "chmod 755 /srv/keys; chmod 600 /srv/keys/host.key; chmod 644 /srv/keys/host.pub; chown -R 0:0 /srv/keys";
 
 struct Row {
     name: &'static str,
@@ -63,7 +64,11 @@ fn rows() -> Vec<Row> {
         },
         Row {
             name: "takes its machine down",
-            says: |_| block("head -c 3G /dev/zero | tail | wc -c; while :; do fork=$fork$(head -c 10M /dev/zero | tr '\\0' x); done"),
+            says: |_| {
+                block(
+                    "head -c 3G /dev/zero | tail | wc -c; while :; do fork=$fork$(head -c 10M /dev/zero | tr '\\0' x); done",
+                )
+            },
             args: &["--max-steps", "1"],
             expect: json!(["step_limit", "fail", "policy", false, 0.0]),
         },
@@ -166,4 +171,69 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
             std::fs::copy(&path, &target).unwrap();
         }
     }
+}
+
+/// A client in a few lines, as agents have it: looks, runs what it is told, ends.
+const AGENT: &str = r#"python3 - <<'PY'
+import json, os, subprocess, urllib.request
+url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+messages = [{"role": "system", "content": "You are a program."},
+            {"role": "user", "content": open(os.environ["INSTRUCTION_FILE"]).read()}]
+tools = [{"type": "function", "function": {"name": "sh", "description": "run", "parameters": {"type": "object"}}}]
+for _ in range(9):
+    body = json.dumps({"model": os.environ["MODEL"], "messages": messages, "tools": tools}).encode()
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})
+    message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+    messages.append(message)
+    if not message.get("tool_calls"):
+        break
+    for call in message["tool_calls"]:
+        command = json.loads(call["function"]["arguments"])["command"]
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": done.stdout + done.stderr + "."})
+PY"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_installed_agent_reaches_the_model_without_a_network() {
+    let server = Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let command = "mkdir -p /app/report; ls /sys/class/net; ls /app/readings";
+        let function = json!({ "name": "sh", "arguments": json!({ "command": command }).to_string() });
+        let call = json!([{ "id": format!("c{said}"), "type": "function", "function": function }]);
+        let message = if said < 2 {
+            json!({ "role": "assistant", "content": "On.", "tool_calls": call })
+        } else {
+            json!({ "role": "assistant", "content": "That is all." })
+        };
+        let reply = json!({
+            "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [{ "index": 0, "finish_reason": "stop", "message": message }],
+            "usage": { "prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10 },
+        });
+        let headers = vec![("content-type", "application/json".to_owned())];
+        Answer::Raw { status: 200, headers, body: reply.to_string() }
+    })
+    .await;
+    let bench = Bench::new();
+    let task = task_dir("room-files").display().to_string();
+    let base_url = server.base_url();
+    let mut args = vec!["--json", "rollout", &task, "--scaffold", "command", "--agent-command", AGENT];
+    args.extend(["--base-url", &base_url, "--model", "m", "--sft", "all", "--out", "out"]);
+    let (document, repeated) = tokio::task::block_in_place(|| {
+        let report: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+        let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
+        let shown = bench.run(&["--json", "show", &id, "--out", "out"]).ok();
+        (serde_json::from_str::<Value>(&shown.out).unwrap(), bench.run(&args).ok())
+    });
+    assert_eq!(document["extra"]["end"], "submitted", "{document}");
+    assert_eq!(document["extra"]["outcome"], "fail");
+    let steps = document["steps"].as_array().unwrap();
+    let sources: Vec<_> = steps.iter().map(|step| step["source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["system", "user", "agent", "agent", "agent"]);
+    let observed = steps[3]["observation"]["results"][0]["content"].as_str().unwrap();
+    // Nothing but the loopback device, and the task's own files.
+    assert!(observed.starts_with("lo\n") && observed.contains("north.csv"), "{observed}");
+    assert_eq!(steps[4]["message"], "That is all.");
+    assert_eq!(server.requests(), 3, "{}", repeated.err);
 }

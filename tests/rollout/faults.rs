@@ -62,6 +62,7 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
         },
         rounds: 0,
         logprobs: Logprobs::No,
+        command: None,
         fork: None,
     };
     let options = CampaignOptions {

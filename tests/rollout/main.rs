@@ -1,15 +1,19 @@
 //! Models at work: recorded ones played again, and made-up ones behind endpoints that fail, in real containers.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
-#![allow(missing_debug_implementations, dead_code, reason = "tests print what they compare; each uses a part of the harness")]
+#![allow(
+    missing_debug_implementations,
+    dead_code,
+    reason = "tests print what they compare; each uses a part of the harness"
+)]
 
 #[path = "../llm/clock.rs"]
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
+mod endings;
 #[path = "../llm/endpoint.rs"]
 mod endpoint;
-mod endings;
 mod faults;
 mod kills;
 mod player;

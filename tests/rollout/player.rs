@@ -25,7 +25,8 @@ impl Player {
         let read = |name: &str, file: &str| std::fs::read_to_string(task_dir(name).join(file)).unwrap();
         let solutions = TASKS.iter().map(|name| {
             let instruction = read(name, "instruction.md");
-            let opening = instruction.lines().find(|line| line.len() > 20 && !line.starts_with("<!--")).unwrap();
+            let opening =
+                instruction.lines().find(|line| line.len() > 20 && !line.starts_with("<!--")).unwrap();
             (opening.to_owned(), read(name, "solution/solve.sh"))
         });
         Self { solutions: solutions.collect(), serial: AtomicU64::new(0) }

@@ -38,8 +38,18 @@ const ROWS: [Row; 8] = [
         &["pass"],
     ),
     ("bash-base", "room-database", &["--scaffold", "bash"], &["pass"]),
-    ("bash-plan-interactive", "room-package", &["--scaffold", "bash", "--arm", "plan-interactive"], &["pass"]),
-    ("bash-fork", "room-files", &["--scaffold", "bash", "--arm", "fork", "-k", "2"], &["pass", "pass", "pass"]),
+    (
+        "bash-plan-interactive",
+        "room-package",
+        &["--scaffold", "bash", "--arm", "plan-interactive"],
+        &["pass"],
+    ),
+    (
+        "bash-fork",
+        "room-files",
+        &["--scaffold", "bash", "--arm", "fork", "-k", "2"],
+        &["pass", "pass", "pass"],
+    ),
     ("react-plan", "room-service", &["--scaffold", "react", "--arm", "plan"], &["fail"]),
     ("react-interactive", "room-compiled", &["--scaffold", "react", "--arm", "interactive"], &["pass"]),
     ("block-base", "sound-logrotate", &["--scaffold", "bash-block"], &["pass"]),
@@ -47,16 +57,19 @@ const ROWS: [Row; 8] = [
 
 fn play(row: &Row) -> Value {
     let (name, task, how, outcomes) = row;
-    let cassette = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/cassettes/{name}.jsonl"));
+    let cassette =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/cassettes/{name}.jsonl"));
     let replies = std::fs::read_to_string(&cassette).unwrap().lines().count();
     let bench = Bench::new();
     bench.write("termsmith.toml", SETTINGS);
     let (cassette, task) = (cassette.display().to_string(), task_dir(task).display().to_string());
-    let mut args = vec!["--json", "rollout", &task, "--cassette", &cassette, "--trial-seconds", "7000", "--out", "out"];
+    let mut args =
+        vec!["--json", "rollout", &task, "--cassette", &cassette, "--trial-seconds", "7000", "--out", "out"];
     args.extend(*how);
     let ran = bench.run(&args).ok().says(&format!("models: {replies} replies"));
     let report: Value = serde_json::from_str(&ran.out).unwrap();
-    let found: Vec<_> = report["rollouts"].as_array().unwrap().iter().map(|rollout| &rollout["outcome"]).collect();
+    let found: Vec<_> =
+        report["rollouts"].as_array().unwrap().iter().map(|rollout| &rollout["outcome"]).collect();
     assert_eq!(found, *outcomes, "{name}\n{}", ran.err);
     let id = report["rollouts"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     let shown = bench.run(&["--json", "show", &id, "--out", "out"]).ok();
