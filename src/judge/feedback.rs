@@ -2,9 +2,9 @@
 
 use super::attempt::Attempt;
 use super::repetition::brief;
-use super::words::{ADMISSIONS, EXPECTED, says};
+use super::words::{ADMISSIONS, EXPECTED, SURRENDERS, says};
 use super::{Finding, Label};
-use crate::model::{End, TrajectoryRecord};
+use crate::model::{End, TrajectoryRecord, Turn};
 
 /// The last attempt of a trajectory that ends by submitting, if it failed visibly and nothing that was said about it admits that, or
 /// says that it had to fail.
@@ -16,7 +16,7 @@ pub(super) fn ignoring_feedback(record: &TrajectoryRecord, attempts: &[Attempt<'
     let after = record.turns.get(last.turn + 1..).filter(|after| !after.is_empty())?;
     // What was done blindly afterwards may have mended it.
     let acted = after.iter().any(|turn| turn.acts.iter().any(|act| !act.text().trim().is_empty()));
-    if acted || !last.visibly_failed() || after.iter().any(|turn| says(&ADMISSIONS, &turn.content)) {
+    if acted || !last.visibly_failed() || after.iter().any(admits) {
         return None;
     }
     let about = record.turns.get(last.turn..).unwrap_or_default();
@@ -28,4 +28,8 @@ pub(super) fn ignoring_feedback(record: &TrajectoryRecord, attempts: &[Attempt<'
         turns: (last.turn..record.turns.len()).collect(),
         note: format!("`{}` failed, and the work was submitted as done", brief(&last.command)),
     })
+}
+
+fn admits(turn: &Turn) -> bool {
+    says(&ADMISSIONS, &turn.content) || says(&SURRENDERS, &turn.content)
 }

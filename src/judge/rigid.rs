@@ -17,11 +17,14 @@ pub const RIGID_COMMANDS: usize = 3;
 /// argument exchanged, and not another command.
 pub const SMALL_EDIT: f64 = 0.4;
 
-/// Share of an output's words that may be new before it counts as news.
+/// Digits of a number that tells something. Longer ones are times, addresses and process ids.
+const MOST_DIGITS: usize = 4;
+
+/// Share of an output's words that may be new before it counts as news. A new number always does.
 pub const NEW_WORDS: f64 = 0.25;
 
-/// The first run of commands that fails so. Another program is another strategy, another way to fail is news, and so is an error at
-/// another place.
+/// The first run of commands that fails so. Another program is another strategy, another way to fail is news, and so is another
+/// number.
 pub(super) fn rigid_strategy(attempts: &[Attempt<'_>]) -> Option<Finding> {
     let run = attempts.chunk_by(is_small_edit).find_map(without_news)?;
     let first = run.first()?;
@@ -61,7 +64,7 @@ fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
 #[derive(Default)]
 struct Known {
     words: BTreeSet<String>,
-    places: BTreeSet<String>,
+    numbers: BTreeSet<String>,
     begun: bool,
 }
 
@@ -71,19 +74,19 @@ impl Known {
         // What the command itself says comes back in messages about it.
         let own: BTreeSet<String> = words(&attempt.command).collect();
         let said: BTreeSet<String> = words(&attempt.output).filter(|word| !own.contains(word)).collect();
-        let places: BTreeSet<String> = places(&attempt.output).collect();
+        let own: BTreeSet<String> = numbers(&attempt.command).collect();
+        let numbers: BTreeSet<String> =
+            numbers(&attempt.output).filter(|number| !own.contains(number)).collect();
         let new = said.difference(&self.words).count();
-        let news = new as f64 > NEW_WORDS * said.len() as f64 || !places.is_subset(&self.places);
+        let news = new as f64 > NEW_WORDS * said.len() as f64 || !numbers.is_subset(&self.numbers);
         self.words.extend(said);
-        self.places.extend(places);
+        self.numbers.extend(numbers);
         !news || !std::mem::replace(&mut self.begun, true)
     }
 }
 
-/// The words of a text. Numbers of many digits (times, addresses, process ids) are all the same.
+/// The words of a text. Numbers of many digits and fractions are all the same.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    /// Longer ones are no count, status or line.
-    const MOST_DIGITS: usize = 4;
     text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).filter_map(|word| {
         let word = word.trim_matches('.').to_lowercase();
         let digits = word.chars().filter(char::is_ascii_digit).count();
@@ -94,22 +97,28 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Where in a file an output says that something is: `main.c:10`, `line 3`. The shell's own count of lines goes up by itself.
-fn places(text: &str) -> impl Iterator<Item = String> {
-    let lines = text.lines().filter(|line| !line.contains("bash: line ") && !line.contains("sh: line "));
+/// Numbers that an output gives: counts, lines, measurements. Not those that tell where in the command something is wrong, how long
+/// it took, or which of many ports and processes it was.
+fn numbers(text: &str) -> impl Iterator<Item = String> {
+    const ASIDE: [&str; 6] = ["char", "column", "col", "position", "port", "pid"];
+    const UNITS: [&str; 5] = ["ms", "s", "sec", "secs", "seconds"];
+    // The shell counts its lines up by itself, and a program on the command line is the command.
+    const OWN: [&str; 4] = ["bash: line ", "sh: line ", "\"<string>\"", "\"<stdin>\""];
+    let lines = text.lines().filter(|line| !OWN.iter().any(|own| line.contains(own)));
     lines.flat_map(|line| {
-        let words: Vec<&str> = line.split([':', ' ', ',', '(', ')']).collect();
-        let is_line =
-            |word: &str| !word.is_empty() && word.len() <= 6 && word.chars().all(|c| c.is_ascii_digit());
-        words
-            .windows(2)
-            .filter_map(|pair| match pair {
-                [before, line] if is_line(line) && (*before == "line" || before.contains('.')) => {
-                    Some(format!("{before}:{line}"))
-                }
-                _ => None,
-            })
-            .collect::<Vec<_>>()
+        let words: Vec<&str> =
+            line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let telling = |place: usize, word: &str| {
+            let before =
+                place.checked_sub(1).and_then(|before| words.get(before)).copied().unwrap_or_default();
+            let after = words.get(place + 1).copied().unwrap_or_default();
+            word.len() <= MOST_DIGITS
+                && word.chars().all(|c| c.is_ascii_digit())
+                && !ASIDE.contains(&before)
+                && !UNITS.contains(&after)
+        };
+        let numbers = words.iter().enumerate().filter(|(place, word)| telling(*place, word));
+        numbers.map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>()
     })
 }
 
@@ -161,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_at_another_place_is_news() {
+    fn an_error_at_another_line_is_news() {
         let at = |command, error| (command, Exited(1), error);
         check(
             &[
@@ -182,6 +191,18 @@ mod tests {
             ],
             &[0, 1, 2, 3],
         );
+    }
+
+    #[test]
+    fn numbers_that_tell_something() {
+        let check =
+            |text: &str, expect: &[&str]| assert_eq!(numbers(text).collect::<Vec<_>>(), expect, "{text}");
+        check("a.c:31:9: error", &["31", "9"]);
+        check("9 failed, 1 passed in 3 s", &["9", "1"]);
+        check("sed: -e expression #1, char 7: unknown", &["1"]);
+        check("port 5432 of pid 77, 48211 tries", &[]);
+        check("bash: line 3: x", &[]);
+        check("File \"<string>\", line 1", &[]);
     }
 
     #[test]

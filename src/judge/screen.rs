@@ -1,6 +1,6 @@
 //! What a terminal shows of a command: read as a person reads it, from the echo of what was typed to the next prompt.
 
-use super::words::{READERS, SCREEN_ERRORS, any_line, says};
+use super::words::{NOISE, READERS, SCREEN_ERRORS, any_line, says};
 
 /// Lines of a screen that one typed line can fill: it wraps.
 const MOST_WRAPPED: usize = 12;
@@ -64,13 +64,16 @@ fn name(prompt: &str) -> &str {
     prompt.split([':', ' ']).next().unwrap_or_default()
 }
 
-/// Whether `output` reports an error of `program`, the one that printed it. Of programs that print files, only their own count.
+/// Whether `output` reports an error of `program`, the one that printed it. Of programs that print files only what they say in their
+/// own name counts, which is never anything else than an error.
 pub(super) fn shows_error(output: &str, program: &str) -> bool {
-    if !says(&READERS, program) {
-        return any_line(&SCREEN_ERRORS, output);
+    let mut lines = output.lines().filter(|line| !says(&NOISE, line));
+    if says(&READERS, program) {
+        let own = format!("{program}: ");
+        lines.any(|line| line.starts_with(&own) || line.starts_with("bash: "))
+    } else {
+        lines.any(|line| any_line(&SCREEN_ERRORS, line))
     }
-    let own = |line: &&str| line.starts_with(&format!("{program}: ")) || line.starts_with("bash: ");
-    any_line(&SCREEN_ERRORS, &output.lines().filter(own).collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -114,6 +117,10 @@ mod tests {
         check("=== 1 failed, 2 passed in 0.1s ===", "pytest", true);
         check("=== 3 passed in 0.1s ===", "pytest", false);
         check("ERROR: disk full\nTraceback (most recent call last):", "cat", false);
+        check("awk: cmd. line:1: {\nawk: cmd. line:1: ^ syntax error", "awk", true);
+        check("find: '/root': Permission denied\n./a", "find", false);
+        check("gcc: warning: -l: linker input unused", "gcc", false);
+        check("make: Nothing to be done for 'all'.", "make", false);
         check("0 errors, 0 failures", "check", false);
         check("error_rate 0.1", "python", false);
         check("", "make", false);

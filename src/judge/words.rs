@@ -27,6 +27,8 @@ lists! {
     ERRORS = "errors.txt";
     /// Lines of errors on a terminal.
     SCREEN_ERRORS = "screen-errors.txt";
+    /// Lines that look like errors and are none.
+    NOISE = "noise.txt";
     /// Programs that print what stands in files.
     READERS = "readers.txt";
     /// Programs whose status 1 is an answer.
