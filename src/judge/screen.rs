@@ -1,6 +1,6 @@
 //! What a terminal shows of a command: read as a person reads it, from the echo of what was typed to the next prompt.
 
-use super::words::{NOISE, READERS, SCREEN_ERRORS, any_line, says};
+use super::words::{ERRORS, NOISE, READERS, SCREEN_ERRORS, any_line, says};
 
 /// Lines of a screen that one typed line can fill: it wraps.
 const MOST_WRAPPED: usize = 12;
@@ -64,15 +64,15 @@ fn name(prompt: &str) -> &str {
     prompt.split([':', ' ']).next().unwrap_or_default()
 }
 
-/// Whether `output` reports an error of `program`, the one that printed it. Of programs that print files only what they say in their
-/// own name counts, which is never anything else than an error.
+/// Whether `output` reports an error of `program`, the one that printed it. What programs that print files say in their own name is
+/// always an error, and nothing else they print is theirs; what others say in their own name may be a log.
 pub(super) fn shows_error(output: &str, program: &str) -> bool {
     let mut lines = output.lines().filter(|line| !says(&NOISE, line));
+    let own = format!("{program}: ");
     if says(&READERS, program) {
-        let own = format!("{program}: ");
         lines.any(|line| line.starts_with(&own) || line.starts_with("bash: "))
     } else {
-        lines.any(|line| any_line(&SCREEN_ERRORS, line))
+        lines.any(|line| any_line(&SCREEN_ERRORS, line) || line.starts_with(&own) && says(&ERRORS, line))
     }
 }
 
@@ -121,6 +121,9 @@ mod tests {
         check("find: '/root': Permission denied\n./a", "find", false);
         check("gcc: warning: -l: linker input unused", "gcc", false);
         check("make: Nothing to be done for 'all'.", "make", false);
+        check("nginx: configuration file x test failed", "nginx", true);
+        check("server: listening", "server", false);
+        check("server: 0 errors so far", "server", false);
         check("0 errors, 0 failures", "check", false);
         check("error_rate 0.1", "python", false);
         check("", "make", false);

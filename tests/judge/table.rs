@@ -16,13 +16,14 @@ use termsmith::model::{
     Verdict,
 };
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("clean.toml", include_str!("clean.toml")),
     ("feedback.toml", include_str!("feedback.toml")),
     ("loops.toml", include_str!("loops.toml")),
     ("refusal.toml", include_str!("refusal.toml")),
     ("rigid.toml", include_str!("rigid.toml")),
     ("surrender.toml", include_str!("surrender.toml")),
+    ("unseen.toml", include_str!("unseen.toml")),
 ];
 
 /// What every deterministic label has to reach, in precision and in recall.
