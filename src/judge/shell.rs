@@ -32,7 +32,6 @@ pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
             _ if skip => skip = false,
             (None | Some(b'"'), b'\\') => skip = true,
             (Some(open), close) if open == close => quote = None,
-            (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),
             // `2>&1` and `&>` are redirections.
             (None, b'&') if next == Some(b'>') || at > 0 && bytes.get(at - 1) == Some(&b'>') => {}
@@ -46,7 +45,7 @@ pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
                 width = if next == Some(byte) && byte != b'\n' { 2 } else { 1 };
                 from = at + width;
             }
-            (None, _) => {}
+            _ => {}
         }
         at += width;
     }

@@ -16,9 +16,10 @@ use termsmith::model::{
     Verdict,
 };
 
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("clean.toml", include_str!("clean.toml")),
     ("feedback.toml", include_str!("feedback.toml")),
+    ("later.toml", include_str!("later.toml")),
     ("loops.toml", include_str!("loops.toml")),
     ("refusal.toml", include_str!("refusal.toml")),
     ("rigid.toml", include_str!("rigid.toml")),
