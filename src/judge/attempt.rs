@@ -3,7 +3,7 @@
 use super::screen;
 use super::shell::{last_program, source_program};
 use super::words::{ANSWERERS, ERRORS, FINDERS, LIMITATIONS, READERS, any_line, says};
-use crate::model::{Act, ShellOutcome, Shown, Turn};
+use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 
 /// Exit status of a program that was ended because nobody read on (128 + SIGPIPE), as in `yes | head`.
 const BROKEN_PIPE: i32 = 141;
@@ -43,7 +43,8 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
         match attempts.last_mut() {
             // A mere wait shows what the attempt before it has come to.
             Some(last) if typed.is_empty() && last.ended == Ended::Unseen => {
-                last.output = screen::output(&first.content, screen::last_line(&last.command));
+                last.output =
+                    screen::continued(&last.output, &first.content, screen::last_line(&last.command));
                 last.shown = &first.content;
             }
             _ if typed.is_empty() => {}
@@ -57,6 +58,22 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
         }
     }
     attempts
+}
+
+/// Every turn that submits, with what was tried since the submission before it: after a failed round an agent may go on.
+pub(super) fn submissions<'r, 'a>(
+    turns: &[Turn],
+    attempts: &'r [Attempt<'a>],
+) -> Vec<(usize, &'r [Attempt<'a>])> {
+    let mut rest = attempts;
+    let submits = turns.iter().enumerate().filter(|(_, turn)| turn.kind == TurnKind::Submitted);
+    submits
+        .map(|(submission, _)| {
+            let (before, after) = rest.split_at(rest.partition_point(|attempt| attempt.turn < submission));
+            rest = after;
+            (submission, before)
+        })
+        .collect()
 }
 
 fn keys_of(act: &Act) -> Option<&str> {
@@ -143,7 +160,7 @@ impl Attempt<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ToolCall, TurnKind};
+    use crate::model::ToolCall;
 
     #[test]
     fn results_belong_to_their_calls() {

@@ -108,8 +108,8 @@ pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding>
     [
         repetition::mechanical_loop(&record.turns, &attempts),
         rigid::rigid_strategy(&attempts),
-        feedback::ignoring_feedback(record, &attempts),
-        surrender::premature_surrender(record, &attempts),
+        feedback::ignoring_feedback(&record.turns, &attempts),
+        surrender::premature_surrender(&record.turns, &attempts),
         refusal::explicit_refusal(&record.turns, &attempts),
     ]
     .into_iter()

@@ -8,6 +8,9 @@ const MOST_WRAPPED: usize = 12;
 /// With what Harbor's confirmation begins, behind what the terminal shows.
 const CONFIRMATION: &str = "\n\nAre you sure you want to mark the task as complete?";
 
+/// With what terminus-2 begins its observations.
+const HEADERS: [&str; 3] = ["New Terminal Output:", "Current Terminal Screen:", "Current terminal state:"];
+
 /// The last line of `keys` that is not blank.
 pub(super) fn last_line(keys: &str) -> &str {
     keys.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
@@ -15,24 +18,40 @@ pub(super) fn last_line(keys: &str) -> &str {
 
 /// What was printed after the last echo of `typed`, without the prompt at its end. All that is shown, where there is no echo.
 pub(super) fn output(shown: &str, typed: &str) -> String {
+    let lines = lines(shown);
+    match echo(&lines, typed) {
+        Some((line, prompt)) => printed(lines.get(line + 1..).unwrap_or_default(), Some(&prompt)),
+        None => printed(&lines, None),
+    }
+}
+
+/// What a command had printed, with what a later look shows: the screen with its echo, or only what is new.
+pub(super) fn continued(before: &str, shown: &str, typed: &str) -> String {
+    let lines = lines(shown);
+    match echo(&lines, typed) {
+        Some((line, prompt)) => printed(lines.get(line + 1..).unwrap_or_default(), Some(&prompt)),
+        None => format!("{before}\n{}", printed(&lines, None)),
+    }
+}
+
+/// What a terminal shows, without what the scaffold puts around it.
+fn lines(shown: &str) -> Vec<&str> {
     let shown = shown.split_once(CONFIRMATION).map_or(shown, |(before, _)| before);
-    let lines: Vec<&str> = shown.lines().collect();
-    let (from, prompt) = match echo(&lines, typed) {
-        Some((line, prompt)) => (line + 1, Some(prompt)),
-        None => (0, None),
-    };
-    let mut output = lines.get(from..).unwrap_or_default();
-    while let [rest @ .., last] = output
+    shown.lines().filter(|line| !HEADERS.contains(&line.trim_end())).collect()
+}
+
+fn printed(mut lines: &[&str], prompt: Option<&str>) -> String {
+    while let [rest @ .., last] = lines
         && last.trim().is_empty()
     {
-        output = rest;
+        lines = rest;
     }
-    if let ([rest @ .., last], Some(prompt)) = (output, &prompt)
+    if let ([rest @ .., last], Some(prompt)) = (lines, prompt)
         && is_prompt(last, prompt)
     {
-        output = rest;
+        lines = rest;
     }
-    output.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 /// The line in which the last echo of `typed` ends, and what stands before it: the prompt.
@@ -102,6 +121,15 @@ mod tests {
         check("$ make\nx\n$ \n\nAre you sure you want to mark the task as complete? This", "make\n", "x");
         check("", "ls\n", "");
         check("$ ", "", "$");
+    }
+
+    #[test]
+    fn later_looks_go_on() {
+        let check =
+            |shown: &str, expect: &str| assert_eq!(continued("one", shown, "make"), expect, "{shown:?}");
+        // The whole screen, or only what is new.
+        check("Current Terminal Screen:\n$ make\none\ntwo\n$ ", "one\ntwo");
+        check("New Terminal Output:\ntwo\nthree", "one\ntwo\nthree");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Premature surrender: the environment lacks something, and the task is given up with next to nothing else tried.
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, submissions};
 use super::repetition::brief;
 use super::rigid::SMALL_EDIT;
 use super::shell::{difference, source_program};
 use super::words::{SURRENDERS, WORKAROUNDS, says};
 use super::{Finding, Label};
-use crate::model::{End, TrajectoryRecord};
+use crate::model::Turn;
 
 /// Alternatives after which giving up is no longer premature. One is a reflex; two show that somebody looked for a way.
 pub const ALTERNATIVES: usize = 2;
@@ -14,36 +14,33 @@ pub const ALTERNATIVES: usize = 2;
 /// Attempts at the end among which the limitation must be: what stopped an agent long before did not stop it.
 pub const RECENT: usize = 6;
 
-/// The limitation that a trajectory ended at, if it ends by submitting words of surrender, and fewer than [`ALTERNATIVES`] different
-/// commands were tried after it. Looking for something else to use counts as an alternative; the same program called a little
-/// otherwise does not.
-pub(super) fn premature_surrender(record: &TrajectoryRecord, attempts: &[Attempt<'_>]) -> Option<Finding> {
-    if record.end != End::Submitted {
-        return None;
-    }
-    let recent = attempts.get(attempts.len().saturating_sub(RECENT)..).unwrap_or_default();
-    let met = recent.iter().position(Attempt::met_limitation)?;
-    let limitation = recent.get(met)?;
-    let last = recent.last()?;
-    let after = record.turns.get(last.turn + 1..).unwrap_or_default();
-    let gives_up = after.iter().any(|turn| says(&SURRENDERS, &turn.content));
-    if !gives_up || after.iter().any(|turn| says(&WORKAROUNDS, &turn.content)) {
-        return None;
-    }
-    let mut tried = vec![limitation];
-    for attempt in recent.get(met + 1..).unwrap_or_default() {
-        if !tried.iter().any(|before| is_same_idea(before, attempt)) {
-            tried.push(attempt);
+/// The limitation that a submission with words of surrender came after, if fewer than [`ALTERNATIVES`] different commands were tried
+/// since. Looking for something else to use counts as an alternative; the same program called a little otherwise does not.
+pub(super) fn premature_surrender(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
+    submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
+        let recent = attempts.get(attempts.len().saturating_sub(RECENT)..)?;
+        let met = recent.iter().position(Attempt::met_limitation)?;
+        let (limitation, last) = (recent.get(met)?, recent.last()?);
+        let after = turns.get(last.turn + 1..=submission)?;
+        let gives_up = after.iter().any(|turn| says(&SURRENDERS, &turn.content));
+        if !gives_up || after.iter().any(|turn| says(&WORKAROUNDS, &turn.content)) {
+            return None;
         }
-    }
-    let alternatives = tried.len() - 1;
-    (alternatives < ALTERNATIVES).then(|| Finding {
-        label: Label::PrematureSurrender,
-        turns: (limitation.turn..record.turns.len()).collect(),
-        note: format!(
-            "given up after `{}` with {alternatives} alternatives tried",
-            brief(&limitation.command)
-        ),
+        let mut tried = vec![limitation];
+        for attempt in recent.get(met + 1..)? {
+            if !tried.iter().any(|before| is_same_idea(before, attempt)) {
+                tried.push(attempt);
+            }
+        }
+        let alternatives = tried.len() - 1;
+        (alternatives < ALTERNATIVES).then(|| Finding {
+            label: Label::PrematureSurrender,
+            turns: (limitation.turn..=submission).collect(),
+            note: format!(
+                "given up after `{}` with {alternatives} alternatives tried",
+                brief(&limitation.command)
+            ),
+        })
     })
 }
 
