@@ -29,9 +29,9 @@ use termsmith::export::pairs::pairs;
 use termsmith::export::parquet::Bounds;
 use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::{
-    ConfigSummary, ExportError, ExportOptions, ExportSummary, atif, export, pref_dmpo, sft,
+    ConfigSummary, ExportError, ExportOptions, ExportSummary, LeftOut, atif, export, pref_dmpo, sft,
 };
-use termsmith::model::{self, ShellOutcome};
+use termsmith::model::{self, Actor, Arm, Exploit, Facts, ModelActor, Shown, Sight, ToolCall};
 
 #[path = "../src/export/fixture.rs"]
 mod fixture;
@@ -59,10 +59,15 @@ fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
     let task = |index: u32| {
         let domain = DOMAINS[index as usize % DOMAINS.len()];
         let mut awkward = rollout(domain, index, 1, 4, CHECKS);
-        awkward.observations[0] = AWKWARD.to_owned();
-        awkward.record.turns[1].command = Some(format!("cat > /app/a <<'E'\n{AWKWARD}\nE"));
-        let mut failing = rollout(domain, index, 2, 6, CHECKS - 1);
-        failing.record.turns[5].outcome = Some(ShellOutcome::Exited(2));
+        awkward.shown[0] = vec![Shown::text(AWKWARD)];
+        awkward.record.turns[1].content = format!("cat > /app/a <<'E'\n{AWKWARD}\nE");
+        awkward.record.turns[2].reasoning = Some(AWKWARD.to_owned());
+        awkward.record.turns[2].tool_calls =
+            vec![ToolCall { id: "c".to_owned(), name: "bash".to_owned(), arguments: AWKWARD.to_owned() }];
+        awkward.shown[2] = vec![Shown { tool_call: Some("c".to_owned()), content: AWKWARD.to_owned() }];
+        // What others' tasks do not say is null in the rows.
+        awkward.facts = Facts { domain: domain.to_owned(), ..Facts::default() };
+        let failing = rollout(domain, index, 2, 6, CHECKS - 1);
         vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing]
     };
     (0..tasks).map(task).collect()
@@ -206,7 +211,8 @@ fn shards_and_row_groups_are_bounded() {
             let expect = format!("{name}/train-{number:05}-of-{:05}.parquet", files.len());
             assert_eq!(file.strip_prefix(dir.path()).unwrap(), Path::new(&expect));
             let metadata = metadata(file);
-            assert!(metadata.num_row_groups() > 1);
+            // The last shard holds what is left.
+            assert!(number + 1 == files.len() || metadata.num_row_groups() > 1);
             let sizes: Vec<_> = metadata.row_groups().iter().map(RowGroupMetaData::total_byte_size).collect();
             // What a row weighs is an estimate on the high side, and a group ends with the batch that fills it.
             assert!(sizes.iter().all(|&size| size <= (bounds.row_group + bounds.batch) as i64), "{sizes:?}");
@@ -263,7 +269,7 @@ fn a_failed_export_changes_nothing() {
     assert_eq!(tree(dir.path()), before);
 
     let mut damaged = groups(1);
-    damaged[0][0].observations.clear();
+    damaged[0][0].shown.clear();
     let damaged = damaged.into_iter().map(Ok::<_, Infallible>);
     let error = export(dir.path(), damaged, &ExportOptions::default()).unwrap_err();
     assert!(matches!(error, ExportError::Conversation(_)), "{error:?}");
@@ -282,17 +288,39 @@ fn filters_and_counts() {
     let mut groups = groups(2);
     let mut silent = rollout("ai_ml", 0, 3, 0, 0);
     silent.record.turns.clear();
+    silent.shown.clear();
     groups[0].push(silent);
+    let mut empty = rollout("ai_ml", 0, 4, 2, CHECKS);
+    empty.record.turns[1].content.clear();
+    groups[0].push(empty);
+    let mut cheat = rollout("ai_ml", 0, 5, 2, CHECKS);
+    cheat.record.actor = Actor::Model(ModelActor {
+        model: "m".to_owned(),
+        endpoint: "e".to_owned(),
+        arm: Arm::Base,
+        adversary: Some(Sight::Blind),
+    });
+    groups[0].push(cheat);
+    let mut caught = rollout("ai_ml", 0, 6, 2, CHECKS);
+    caught.record.exploits =
+        vec![Exploit { turn: 0, attack: "D-12".to_owned(), message: "looks for tests".to_owned() }];
+    groups[0].push(caught);
     groups.push(Vec::new());
-    let check = |options: &ExportOptions, sft: u64, left_out: (u64, u64)| {
+    let check = |options: &ExportOptions, sft: u64, left_out: LeftOut| {
         let summary = run(dir.path(), &groups, options);
         assert_eq!(config(&summary, "sft").rows, sft);
-        assert_eq!((summary.left_out.not_passing, summary.left_out.without_turns), left_out);
+        assert_eq!(summary.left_out, left_out);
         let total: u64 = summary.domains.values().map(|counts| counts.rollouts).sum();
-        assert_eq!((total, summary.domains.len()), (7, 2));
+        assert_eq!((total, summary.domains.len()), (10, 2));
     };
-    check(&ExportOptions::default(), 4, (3, 0));
-    check(&everything(), 6, (0, 1));
+    let left_out = |not_passing, without_turns| LeftOut {
+        not_passing,
+        without_turns,
+        with_empty_message: 1,
+        adversarial: 1,
+    };
+    check(&ExportOptions::default(), 4, left_out(4, 0));
+    check(&everything(), 7, left_out(0, 1));
 }
 
 #[test]

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// The recipe whose task is tried; its tests should run no programs of the solver's
     #[arg(long, value_name = "DOMAIN/NAME", default_value = RECIPE)]
     pub(crate) recipe: String,
+    /// A part of the section agents, by itself
+    #[arg(long, hide = true, value_name = "URL")]
+    pub(crate) fleet: Option<String>,
     /// Given by `cargo bench`
     #[arg(long, hide = true)]
     pub(crate) bench: bool,
@@ -41,6 +44,8 @@ pub(crate) enum SectionName {
     Trials,
     /// Screening: trials a second, a whole standard gauntlet, oracle and nop beside Harbor
     Gauntlet,
+    /// What a scaffold adds to an action, beside Harbor's terminus-2; 500 rollouts at once
+    Agents,
     /// Sandboxes held at once
     Held,
     /// Peak memory of termsmith itself
@@ -62,6 +67,7 @@ impl fmt::Display for SectionName {
             Self::Launch => "launch",
             Self::Trials => "trials",
             Self::Gauntlet => "gauntlet",
+            Self::Agents => "agents",
             Self::Held => "held",
             Self::Memory => "memory",
         })

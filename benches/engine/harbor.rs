@@ -59,11 +59,18 @@ struct TrialResult {
     started_at: String,
     finished_at: String,
     verifier: Option<Stage>,
+    agent_execution: Option<Span>,
     verifier_result: Option<VerifierResult>,
 }
 
 #[derive(Deserialize)]
 struct Stage {
+    finished_at: String,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    started_at: String,
     finished_at: String,
 }
 
@@ -116,6 +123,28 @@ impl Prepared {
         let results = results(jobs.path())?;
         ensure!(results.len() == trials, "harbor finished {} of {trials} trials:\n{}", results.len(), said());
         summary(agent, &results)
+    }
+}
+
+impl Prepared {
+    /// Seconds that terminus-2 works when `model` at `base_url` speaks.
+    pub(crate) async fn agent_seconds(&self, model: &str, base_url: &str) -> anyhow::Result<f64> {
+        let jobs = tempfile::tempdir_in(self.folder.path())?;
+        let log = jobs.path().join("log.txt");
+        let out = std::fs::File::create(&log)?;
+        let mut command = Command::new(&self.command);
+        command.arg("run").arg("-p").arg(self.folder.path().join("task"));
+        command.args(["-a", "terminus-2", "-m", &format!("openai/{model}"), "-n", "1", "-k", "1"]);
+        command.args(["--ak", &format!("api_base={base_url}")]);
+        command.arg("-o").arg(jobs.path()).env("OPENAI_API_KEY", "none");
+        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
+        let status = command.kill_on_drop(true).status().await?;
+        let said = || std::fs::read_to_string(&log).unwrap_or_default();
+        ensure!(status.success(), "harbor ended with {status}:\n{}", said());
+        let results = results(jobs.path())?;
+        let span = results.first().and_then(|result| result.agent_execution.as_ref());
+        let span = span.with_context(|| format!("harbor's agent did not run:\n{}", said()))?;
+        Ok(seconds(&span.finished_at)? - seconds(&span.started_at)?)
     }
 }
 

@@ -3,8 +3,10 @@
 //! `make bench`, or `cargo bench --bench engine -- [SECTION…] [--json]`. Nothing here asserts a time: it prints what it measured,
 //! how often, and whether an aim was met. What is compared is interleaved, because a machine's load changes by the second.
 
+mod agents;
 mod args;
 mod bare;
+mod endpoint;
 mod fixture;
 mod gauntlet;
 mod harbor;
@@ -45,13 +47,25 @@ fn main() -> ExitCode {
         note("nothing measured; `cargo bench` measures");
         return ExitCode::SUCCESS;
     }
-    match measured(&args) {
+    let done = match &args.fleet {
+        Some(base_url) => fleet(base_url),
+        None => measured(&args),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             note(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Part of the section `agents`, which is a process of its own because its memory is measured.
+#[expect(clippy::print_stdout, reason = "its parent reads it")]
+fn fleet(base_url: &str) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    println!("{}", runtime.block_on(agents::run_fleet(base_url))?);
+    Ok(())
 }
 
 fn measured(args: &Args) -> anyhow::Result<()> {
@@ -95,6 +109,7 @@ async fn section(name: SectionName, args: &Args, ground: &Ground) -> anyhow::Res
         SectionName::Launch => Box::pin(launch::measure(ground)).await,
         SectionName::Trials => Box::pin(trials::measure(ground)).await,
         SectionName::Gauntlet => Box::pin(gauntlet::measure(ground)).await,
+        SectionName::Agents => Box::pin(agents::measure(ground)).await,
         SectionName::Held => Box::pin(held::measure(ground, args.most)).await,
         SectionName::Memory => Box::pin(memory::measure(ground)).await,
     }

@@ -192,8 +192,11 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
             }
             Ok(said) => said?,
         };
-        let mut seen =
-            TurnSeen { at_ms: now_ms(), think_ms: asked.elapsed().as_secs_f64() * 1e3, ..TurnSeen::default() };
+        let mut seen = TurnSeen {
+            at_ms: now_ms(),
+            think_ms: asked.elapsed().as_secs_f64() * 1e3,
+            ..TurnSeen::default()
+        };
         let (step, ended) = match turn(scaffold, &said, talk, scene, &mut company).await {
             Ok(step) => (step, None),
             Err(TurnError::Agent(error)) => return Err(error),
@@ -220,13 +223,14 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
     }
 }
 
-/// Does the recorded turns again.
+/// Does the recorded turns again. Where the last of them ended the episode, it ends again.
 async fn do_again<S: Scaffold>(
     scaffold: &mut S,
     talk: &Talk,
     scene: &Scene<'_>,
 ) -> Result<Option<Ended>, AgentError> {
-    for (number, turn) in talk.turns.iter().enumerate().skip(talk.done) {
+    let recorded = talk.turns.iter().zip(&talk.seen).enumerate().skip(talk.done);
+    for (number, (turn, seen)) in recorded {
         if turn.kind == TurnKind::Asked {
             continue;
         }
@@ -235,8 +239,16 @@ async fn do_again<S: Scaffold>(
             Err(error) => return lost(error).map(|(ended, _)| Some(ended)),
         };
         if step.kind != turn.kind || step.acts != turn.acts {
-            let cause = format!("turn {}: {:?} was recorded, {:?} came of it now", number + 1, turn.acts, step.acts);
+            let cause =
+                format!("turn {}: {:?} was recorded, {:?} came of it now", number + 1, turn.acts, step.acts);
             return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
+        }
+        // A submission that was answered is not the end: what failed was told, and a new round began.
+        if step.kind == TurnKind::Submitted && seen.shown.is_empty() {
+            return Ok(Some(Ended::by(End::Submitted)));
+        }
+        if step.shell_ended {
+            return Ok(Some(Ended::by(End::ShellEnded)));
         }
     }
     Ok(None)

@@ -88,6 +88,9 @@ pub fn read_action(message: &str) -> Option<&str> {
 }
 
 fn unfenced(text: &str) -> &str {
+    if text.trim_matches('`').is_empty() {
+        return "";
+    }
     let Some(inner) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {
         return text.strip_prefix('`').and_then(|text| text.strip_suffix('`')).unwrap_or(text).trim();
     };
@@ -101,7 +104,8 @@ mod tests {
 
     #[test]
     fn actions_are_read() {
-        let check = |message: &str, expect: Option<&str>| assert_eq!(read_action(message), expect, "{message}");
+        let check =
+            |message: &str, expect: Option<&str>| assert_eq!(read_action(message), expect, "{message}");
         check("Thought: look\nAction: ls", Some("ls"));
         check("Thought: look\nAction: ls\nObservation: a b\nThought: so\nAction: rm a", Some("ls"));
         check("Action: cat <<'E' > a\n1\nE\n", Some("cat <<'E' > a\n1\nE"));
@@ -112,7 +116,7 @@ mod tests {
         check("Thought: what Action: would", None);
         check("Action:", None);
         check("Action:   \nThought: x", None);
-        check("Action: ```", Some("```"));
+        check("Action: ```", None);
         check("", None);
     }
 }

@@ -9,7 +9,8 @@ use super::failure::{Failure, Outcome};
 use super::say;
 use crate::audit::table;
 use crate::model::{Actor, Rollout};
-use crate::pipeline::{Gathered, audit_store, export_store, gather};
+use crate::pipeline::{Gathered, audit_store, export_store, gather, gather_groups};
+use crate::rollout::RolloutLog;
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
     let store = existing_run(&args.out)?;
@@ -47,11 +48,15 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
         if let Some((rollout, log)) =
             unit.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
         {
-            match config.format {
-                Format::Json => say::json(&crate::pipeline::trajectory_json(rollout, log)?)?,
-                Format::Text => say::text(&transcript(rollout))?,
-            }
-            return Ok(Status::Ok);
+            return show_rollout(config, rollout, log);
+        }
+    }
+    for group in gather_groups(&store)? {
+        let group = group?;
+        if let Some((rollout, log)) =
+            group.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
+        {
+            return show_rollout(config, rollout, log);
         }
     }
     Err(Failure::usage(format!(
@@ -59,6 +64,14 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
         args.id,
         args.out.display()
     )))
+}
+
+fn show_rollout(config: &Config, rollout: &Rollout, log: &RolloutLog) -> Outcome {
+    match config.format {
+        Format::Json => say::json(&crate::pipeline::trajectory_json(rollout, log)?)?,
+        Format::Text => say::text(&transcript(rollout))?,
+    }
+    Ok(Status::Ok)
 }
 
 fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {

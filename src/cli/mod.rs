@@ -8,10 +8,12 @@ mod failure;
 mod inspect;
 mod interrupt;
 mod lint;
+mod models;
 mod new;
 mod plan;
 mod progress;
 mod recipe;
+mod rollout;
 mod run;
 mod sandboxes;
 mod say;
@@ -60,6 +62,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Export(args) => inspect::export(config, &args),
         Command::Audit(args) => inspect::audit(config, &args),
         Command::Screen(args) => screen::screen(config, &args),
+        Command::Rollout(args) => rollout::rollout(config, &args),
         Command::VerifyCertificate(args) => screen::verify_certificate(config, &args),
         Command::Lint(args) => lint::lint(config, &args),
         Command::Show(args) => inspect::show(config, &args),

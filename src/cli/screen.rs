@@ -393,6 +393,8 @@ fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
         Err("edited since it was certified: the files are not those of the certificate".to_owned())
     } else if !certificate.certified {
         Err("screened and rejected".to_owned())
+    } else if let Some(why) = super::rollout::revocation(dir) {
+        Err(why)
     } else {
         Ok(certificate)
     })

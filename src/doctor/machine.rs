@@ -60,12 +60,24 @@ pub(super) fn look_at_memory(context: &Context<'_>) -> Finding {
     judge_memory(&meminfo)
 }
 
-fn judge_memory(meminfo: &str) -> Finding {
-    let available = meminfo.lines().find_map(|line| {
+/// MiB of memory that is available now; what a small machine has, if that is unknown.
+pub fn memory_mb() -> u64 {
+    /// In MiB.
+    const SMALL: u64 = 2048;
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    available(&meminfo).map_or(SMALL, |bytes| bytes >> 20)
+}
+
+/// Bytes that `/proc/meminfo` says are available.
+fn available(meminfo: &str) -> Option<u64> {
+    meminfo.lines().find_map(|line| {
         let kib = line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim();
         kib.parse::<u64>().ok()?.checked_mul(1024)
-    });
-    match available {
+    })
+}
+
+fn judge_memory(meminfo: &str) -> Finding {
+    match available(meminfo) {
         None => Finding::warn("available memory is unknown"),
         Some(bytes) if bytes < MIN_MEMORY_BYTES => Finding::warn(format!("{} available", gib(bytes))).hint(
             format!("tasks may be killed; {} hold one sandbox with default limits", gib(MIN_MEMORY_BYTES)),

@@ -25,6 +25,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use machine::memory_mb;
 pub use system::System;
 
 use error::FixError;

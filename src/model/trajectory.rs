@@ -412,7 +412,8 @@ pub struct Rollout {
 }
 
 /// What is known of a rollout's task. What the makers of others' tasks do not say is not invented.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Facts {
     /// The domain spec, or the category that the task names.
     pub domain: String,

@@ -1,9 +1,13 @@
 //! Reading a run back from its store, one unit at a time, so that memory does not grow with the run.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
+use super::campaign::{MEMBER, MemberRecord};
+use super::posed::{POSED, PosedRecord};
 use super::unit::{DRAFT, UNIT, UnitRecord};
-use crate::model::{Certificate, Draft, Facts, File, Key, Rollout};
+use crate::model::{Arm, Certificate, Draft, Facts, File, Key, Rollout};
 use crate::rollout::{RolloutLog, read_rollout};
 use crate::screen::SCREEN;
 use crate::store::{Store, StoreError};
@@ -35,6 +39,50 @@ pub fn gather(store: &Store) -> Result<impl Iterator<Item = Result<Gathered, Sto
         None => in_plan_order(store)?,
     };
     Ok(keys.into_iter().filter_map(move |key| read_unit(store, &key).transpose()))
+}
+
+/// The rollouts of one task that were played apart from any unit.
+#[derive(Debug)]
+pub struct Group {
+    pub posed: PosedRecord,
+    /// In order of who acted, and of attempts.
+    pub rollouts: Vec<(Rollout, RolloutLog)>,
+}
+
+/// The groups of a run folder, in order of their tasks' names.
+pub fn gather_groups(
+    store: &Store,
+) -> Result<impl Iterator<Item = Result<Group, StoreError>> + '_, StoreError> {
+    let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
+    for key in store.keys(MEMBER)? {
+        if let Some(member) = store.get::<MemberRecord>(MEMBER, &key)? {
+            members.entry(member.posed).or_default().insert(member.rollout);
+        }
+    }
+    let mut named = Vec::with_capacity(members.len());
+    for (key, rollouts) in members {
+        if let Some(posed) = store.get::<PosedRecord>(POSED, &key)? {
+            named.push((posed.task.0.clone(), key, rollouts));
+        }
+    }
+    named.sort();
+    Ok(named.into_iter().filter_map(move |(_, key, rollouts)| read_group(store, &key, &rollouts).transpose()))
+}
+
+fn read_group(store: &Store, key: &Key, keys: &BTreeSet<Key>) -> Result<Option<Group>, StoreError> {
+    let Some(posed) = store.get::<PosedRecord>(POSED, key)? else { return Ok(None) };
+    let mut rollouts = Vec::with_capacity(keys.len());
+    for key in keys {
+        rollouts.extend(read_rollout(store, key, &posed.facts, &posed.checks)?);
+    }
+    rollouts.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
+    Ok(Some(Group { posed, rollouts }))
+}
+
+/// Who, in which scaffold and arm, which attempt; ids make it total.
+fn order(rollout: &Rollout) -> (&str, &str, Arm, u32, &str) {
+    let record = &rollout.record;
+    (record.actor.teacher(), &record.scaffold, record.actor.arm(), record.attempt, &rollout.id)
 }
 
 /// Reads one unit, or `None` if the store lacks part of it.

@@ -2,11 +2,14 @@
 //!
 //! Nothing here prints. What happens is told as [`Event`]s, which are never read for correctness.
 
+mod campaign;
 mod clock;
 mod error;
 mod event;
 mod examine;
 mod gather;
+mod places;
+mod posed;
 mod publish;
 mod read;
 mod rehearse;
@@ -14,11 +17,14 @@ mod run;
 mod unit;
 mod workshop;
 
+pub use campaign::{CampaignOptions, CampaignReport, Ground, MEMBER, Member, MemberRecord, Player, campaign};
 pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
 pub use examine::{ExamineError, Examined, Ring, examine, task_directories};
-pub use gather::{Gathered, gather};
-pub use publish::{publish, trajectory_json};
+pub use gather::{Gathered, Group, gather, gather_groups};
+pub use places::Places;
+pub use posed::{POSED, PoseError, PosedRecord, Ready, pose};
+pub use publish::{publish, publish_group, trajectory_json};
 pub use read::{audit_store, export_store, publish_audit};
 pub use rehearse::{Play, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::clock::iso8601;
 use super::error::PublishError;
-use super::gather::Gathered;
+use super::gather::{Gathered, Group};
 use super::unit::task_directory;
 use crate::export::atif::{AtifError, Stamps, Trajectory, trajectory};
 use crate::model::{Certificate, File, FileTree, RelPath, Rollout, Screened};
@@ -26,6 +26,15 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
     store.dir().remove(&format!("{there}/{name}"))?;
     store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
     for (rollout, log) in &unit.rollouts {
+        let text = trajectory_json(rollout, log)?.to_json();
+        store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
+    }
+    Ok(())
+}
+
+/// Writes `trajectories/<id>.json` of rollouts that belong to no unit.
+pub fn publish_group(store: &Store, group: &Group) -> Result<(), PublishError> {
+    for (rollout, log) in &group.rollouts {
         let text = trajectory_json(rollout, log)?.to_json();
         store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
     }

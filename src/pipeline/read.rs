@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 
 use super::error::PipelineError;
-use super::gather::gather;
+use super::gather::{gather, gather_groups};
 use super::run::BLUEPRINT;
 use super::workshop::Workshop;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
 use crate::export::{ExportOptions, ExportSummary, export};
-use crate::model::{Blueprint, DomainId, File};
+use crate::model::{Blueprint, DomainId, File, Rollout};
+use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
-    let groups = gather(store)?.map(|unit| {
-        unit.map(|unit| unit.rollouts.into_iter().map(|(rollout, _)| rollout).collect::<Vec<_>>())
-    });
+    let only = |rollouts: Vec<(Rollout, RolloutLog)>| -> Vec<Rollout> {
+        rollouts.into_iter().map(|(rollout, _)| rollout).collect()
+    };
+    let units = gather(store)?.map(|unit| unit.map(|unit| only(unit.rollouts)));
+    let groups = units.chain(gather_groups(store)?.map(|group| group.map(|group| only(group.rollouts))));
     Ok(export(&store.dir().root().join("data"), groups, options)?)
 }
 

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
 use super::gather::{read_unit, write_index};
@@ -16,9 +17,10 @@ use super::unit::{Ended, UnitOptions, unit};
 use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
-use crate::model::Blueprint;
+use crate::model::{Blueprint, Key};
+use crate::rollout::rollout_id;
 use crate::sandbox::EngineError;
-use crate::store::{Stage, Store, key};
+use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{EngineOnDemand, Lab};
 
 /// The plan's points, committed so that an audit knows what was asked for.
@@ -155,11 +157,21 @@ fn finish(
         .ended
         .iter()
         .flat_map(|ended| &ended.record.rollouts)
-        .filter_map(|key| key.as_str().get(..16).map(str::to_owned))
+        .chain(&members(store)?)
+        .map(rollout_id)
         .collect();
     prune(store, &tasks, &trajectories)?;
     events(Event::Stage { name: "export" });
     export_store(store, &options.export)
+}
+
+/// Rollouts of the folder that belong to no unit.
+fn members(store: &Store) -> Result<Vec<Key>, StoreError> {
+    let mut rollouts = Vec::new();
+    for key in store.keys(MEMBER)? {
+        rollouts.extend(store.get::<MemberRecord>(MEMBER, &key)?.map(|member| member.rollout));
+    }
+    Ok(rollouts)
 }
 
 /// Notices when the engine is gone, so that a run does not retry its way through a thousand tasks.

@@ -10,6 +10,7 @@ use crate::lint::attack::{Attack, AttackError, Kind, attacks};
 use crate::lint::{LintError, Rules};
 use crate::model::{DomainId, RecipeId};
 use crate::mutate::{VariantError, variants};
+use crate::rollout::{Forensics, Texts};
 use crate::screen::{Exploit, Gear, Watch, WatchPlace};
 
 /// Loaded and checked assets.
@@ -21,6 +22,8 @@ pub struct Workshop {
     pub rules: Rules,
     pub gear: Gear,
     pub prompts: Prompts,
+    /// What models are told, in every scaffold and arm.
+    pub texts: Texts,
 }
 
 /// Assets that cannot be used.
@@ -57,6 +60,7 @@ impl Workshop {
                 variants: variants(assets)?,
             },
             prompts: Prompts::load(assets)?,
+            texts: Texts::load(assets, Forensics::new(&known))?,
         })
     }
 }

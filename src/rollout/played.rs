@@ -13,17 +13,18 @@ use crate::agent::terminal::Wake;
 use crate::agent::terminus::{self, Format};
 use crate::agent::{
     AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, Company, Ended, Logprobs, Mentor, ModelMind,
-    Prompts, PromptsError, REACT, React, STOP, Scaffold, Scene, StepLimits, TERMINUS_JSON,
-    TERMINUS_XML, Talk, Terminus, play, terminus_texts,
+    Prompts, PromptsError, REACT, React, STOP, Scaffold, Scene, StepLimits, TERMINUS_JSON, TERMINUS_XML,
+    Talk, Terminus, play, terminus_texts,
 };
 use crate::assets::Assets;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, Arm, End, FileTree, ForkPoint, Key, ModelActor, Outcome, Round, Shown, TaskName, TrajectoryRecord,
+    Actor, Arm, End, FileTree, ForkPoint, Key, ModelActor, Outcome, Round, Shown, Sight, TaskName,
+    TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
-use crate::verify::Lab;
+use crate::verify::{Act, Condition, Lab};
 
 /// How often an attempt is tried again when the engine fails under it.
 const RETRIES: u32 = 3;
@@ -136,7 +137,8 @@ pub async fn attempt(
 ) -> Result<Key, RolloutError> {
     let rounds = if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 };
     if rounds > 0 && matches!(posed.venue, Venue::InPlace { .. }) {
-        let why = "self-correction needs the clean room, which judges a copy, and this task is judged in place";
+        let why =
+            "self-correction needs the clean room, which judges a copy, and this task is judged in place";
         return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
     }
     let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
@@ -159,7 +161,7 @@ pub async fn attempt(
     if read_record(lab.store, &key)?.is_some() {
         return Ok(key);
     }
-    let unit = rollout_id(&key);
+    let unit = unit(posed, casting, attempt);
     let clock = Instant::now();
     let mut steps = Steps::new(lab.store, &key);
     let (mut talk, mut ended_rounds, begun) = steps.load()?;
@@ -178,7 +180,8 @@ pub async fn attempt(
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Afterwards::Keep } else { Afterwards::Nothing };
         let hosted = stage.round(round, state.as_ref(), keep, &mut talk, &mut steps).await?;
-        let again = round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
+        let again =
+            round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
         let (true, Some(kept)) = (again, &hosted.kept) else { break hosted };
         let feedback = stage.feedback(&hosted, &talk)?;
         let ended = Round { turns: talk.turns.len(), verdict: hosted.verdict.clone() };
@@ -220,6 +223,17 @@ pub async fn attempt(
     Ok(key)
 }
 
+/// Where the calls of an attempt stand. It has no hash in it, so that a recording can be played after a prompt was changed.
+fn unit(posed: &Posed<'_>, casting: &Casting, attempt: u32) -> String {
+    let ModelActor { arm, adversary, .. } = &casting.actor;
+    let arm = match adversary {
+        None => arm.as_str(),
+        Some(Sight::Blind) => "adversary_blind",
+        Some(Sight::Tests) => "adversary_tests",
+    };
+    format!("{}/{}/{arm}/{attempt}", posed.name, casting.scaffold.as_str())
+}
+
 /// The state that a rollout had after its first `turns` turns, made by doing them again: every attempt that begins there begins at
 /// exactly the same files.
 pub async fn fork(
@@ -254,7 +268,12 @@ pub async fn fork(
     // No further turn: the recorded ones are done again, and the limit of turns is reached.
     let limits = StepLimits { turns: 0, ..casting.limits };
     let ended = {
-        let scene = Scene { sandbox: &sandbox, env: &config.env, limits: &limits, deadline: Instant::now() + limits.total };
+        let scene = Scene {
+            sandbox: &sandbox,
+            env: &config.env,
+            limits: &limits,
+            deadline: Instant::now() + limits.total,
+        };
         redo(texts, casting, &mut talk, posed.instruction, &scene).await?
     };
     if ended.end != End::StepLimit {
@@ -323,8 +342,12 @@ impl Stage<'_> {
         };
         let mut mind =
             ModelMind { models, role: casting.role, unit, round, stop, logprobs: casting.logprobs };
-        let mentor = matches!(casting.actor.arm, Arm::Interactive | Arm::PlanInteractive)
-            .then_some(Mentor { models, texts: &texts.arms, unit, instruction: self.posed.instruction });
+        let mentor = matches!(casting.actor.arm, Arm::Interactive | Arm::PlanInteractive).then_some(Mentor {
+            models,
+            texts: &texts.arms,
+            unit,
+            instruction: self.posed.instruction,
+        });
         let company = Company { notebook: steps, mentor };
         let instruction = self.instruction;
         match casting.scaffold {
@@ -332,7 +355,8 @@ impl Stage<'_> {
                 play(&mut texts.bash.clone(), &mut mind, talk, instruction, &scene, company).await
             }
             ScaffoldKind::BashBlock => {
-                play(&mut BashBlock::new(&texts.bash_block), &mut mind, talk, instruction, &scene, company).await
+                play(&mut BashBlock::new(&texts.bash_block), &mut mind, talk, instruction, &scene, company)
+                    .await
             }
             ScaffoldKind::React => {
                 play(&mut texts.react.clone(), &mut mind, talk, instruction, &scene, company).await
@@ -438,3 +462,59 @@ fn as_text(files: &FileTree) -> String {
     text
 }
 
+/// A rollout of the task's own solution, or of nobody: what an agent's are measured by.
+pub async fn reference(
+    lab: &Lab<'_>,
+    posed: &Posed<'_>,
+    actor: &Actor,
+    attempt: u32,
+) -> Result<Key, RolloutError> {
+    let input = json!({
+        "task": posed.identity,
+        "environment": posed.environment_digest,
+        "actor": actor,
+        "attempt": attempt,
+    });
+    let key = key(ROLLOUT, &input)?;
+    if read_record(lab.store, &key)?.is_some() {
+        return Ok(key);
+    }
+    let started_ms = now_ms();
+    let act = |solution| if *actor == Actor::Oracle { Act::Solve(solution) } else { Act::Nothing };
+    let (trial, seen) = match posed.venue {
+        Venue::CleanRoom(filed) => {
+            lab.trial(filed, act(&filed.task.solution), Condition::Ordinary, attempt).await?
+        }
+        Venue::InPlace { task, images } => {
+            let none = FileTree::default();
+            let solution = task.solution().unwrap_or(&none);
+            lab.trial_in_place(task, images, act(solution), Condition::Ordinary, attempt).await?
+        }
+    };
+    let record = TrajectoryRecord {
+        task: posed.name.clone(),
+        task_digest: posed.task_digest.clone(),
+        environment_digest: posed.environment_digest.clone(),
+        attempt,
+        actor: actor.clone(),
+        scaffold: actor.teacher().to_owned(),
+        system: String::new(),
+        prompt: posed.instruction.to_owned(),
+        tools: Vec::new(),
+        turns: Vec::new(),
+        end: if trial.verdict.outcome == Outcome::Timeout { End::TimedOut } else { End::Submitted },
+        verdict: trial.verdict,
+        rounds: Vec::new(),
+        fork: None,
+        exploits: Vec::new(),
+    };
+    let log = RolloutLog {
+        started_ms,
+        turns: Vec::new(),
+        verifier: seen.verifier,
+        engine: seen.engine,
+        seconds: seen.seconds,
+    };
+    lab.commit(ROLLOUT, &key, &record, &log)?;
+    Ok(key)
+}

@@ -147,7 +147,7 @@ impl Server {
 
     /// A server on which 30 % of calls meet one to three faults in a row before they are answered.
     pub(crate) async fn faulty(seed: u64) -> Self {
-        Self::start(move |body, attempt| Answer::Do(faults(seed, body).nth(attempt))).await
+        Self::start(move |body, attempt| Answer::Do(fault(seed, body, attempt))).await
     }
 
     pub(crate) fn base_url(&self) -> String {
@@ -195,6 +195,11 @@ impl Server {
 /// Waits until `count` requests have arrived.
 pub(crate) async fn until(mut arrivals: watch::Receiver<usize>, count: usize) {
     arrivals.wait_for(|arrived| *arrived >= count).await.unwrap();
+}
+
+/// What becomes of the `attempt`-th sending of a request where 30 % of calls meet one to three faults in a row.
+pub(crate) fn fault(seed: u64, body: &Value, attempt: u32) -> Kind {
+    faults(seed, body).nth(attempt)
 }
 
 /// The faults that a request meets before its reply.

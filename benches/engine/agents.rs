@@ -1,0 +1,316 @@
+//! What a scaffold adds to each action, beside Harbor's terminus-2; and hundreds of rollouts in one process.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use futures_util::{StreamExt as _, stream};
+use serde::{Deserialize, Serialize};
+use termsmith::agent::terminal::Wake;
+use termsmith::agent::{
+    Company, Logprobs, ModelMind, NoNotebook, Prompts, Scaffold, Scene, StepLimits, Talk, play,
+};
+use termsmith::agent::{BashBlock, BashTool, React, Terminus, terminus::Format, terminus_texts};
+use termsmith::assets::Assets;
+use termsmith::llm::{ModelRole, Models, Options, Settings};
+use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
+use termsmith::pipeline::Workshop;
+use termsmith::rollout::{Casting, Posed, ScaffoldKind, Venue, attempt};
+use termsmith::sandbox::{Engine, Image, LaunchSpec, Network};
+use termsmith::store::{RunDir, Store};
+use termsmith::verify::{EngineOnDemand, Filed, Lab};
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::endpoint::{Endpoint, model};
+use crate::harbor::Harbor;
+use crate::machine::peak_memory;
+use crate::report::{Line, Section, Unit, Who};
+use crate::sample::Sample;
+use crate::{Ground, fixture};
+
+/// Turns of a long and a short episode: what a turn costs is their difference, so that starting and judging do not count.
+const LONG: usize = 22;
+const SHORT: usize = 2;
+const ROUNDS: usize = 3;
+/// Harbor's trials take many seconds each.
+const PEER_ROUNDS: usize = 2;
+/// Rollouts at once in one process.
+const FLEET: usize = 500;
+/// Turns of each of them.
+const FLEET_TURNS: usize = 6;
+
+/// The scaffolds, and what their overhead is aimed at, in milliseconds.
+const SCAFFOLDS: [(ScaffoldKind, Wake, &str, Option<(&str, f64)>); 5] = [
+    (ScaffoldKind::Bash, Wake::Never, "bash", Some(("≤ 3 ms", 3.0))),
+    (ScaffoldKind::BashBlock, Wake::Never, "bash-block", Some(("≤ 3 ms", 3.0))),
+    (ScaffoldKind::React, Wake::Never, "react", Some(("≤ 3 ms", 3.0))),
+    (ScaffoldKind::TerminusJson, Wake::WhenDone, "terminus, early wake", None),
+    (ScaffoldKind::TerminusJson, Wake::Never, "terminus, Harbor's waits", None),
+];
+
+pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+    let endpoint = Endpoint::start().await?;
+    let mut section = Section::new("agents", "a turn of an agent whose model answers at once and whose command is `:`");
+    section.groups.push(actions(ground, &endpoint).await?);
+    section.groups.push(turns(ground, &endpoint, &mut section.notes).await?);
+    section.groups.push(fleet(&endpoint).await?);
+    section.notes.push(format!(
+        "a turn is the difference between episodes of {LONG} and {SHORT} turns; `:` with a wait of 0.1 s for terminus, which Harbor \
+         takes in full"
+    ));
+    Ok(section)
+}
+
+fn settings(endpoint: &str, steps: usize) -> anyhow::Result<Settings> {
+    let text = format!(
+        "version = 1\n[endpoints.instant]\nbase_url = \"{endpoint}\"\nconcurrency = 1000\n\
+         [roles.expert]\nendpoint = \"instant\"\nmodel = \"{}\"\nmax_tokens = 64\n",
+        model(steps)
+    );
+    Ok(Settings::parse("termsmith.toml", &text)?)
+}
+
+fn limits() -> StepLimits {
+    StepLimits { turns: 100, ..StepLimits::scripted(Duration::from_secs(600)) }
+}
+
+/// The action alone: from message to observation, with neither client nor journal.
+async fn actions(ground: &Ground, endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
+    let assets = Assets::embedded();
+    let sandbox = fixture::launch(&ground.engine, &Image::named(fixture::BASE)).await?;
+    let dir = tempfile::tempdir()?;
+    let store = Store::new(RunDir::open(dir.path())?);
+    let models = Models::new(settings(&endpoint.base_url, LONG)?, |_| None, &store, Options::default())?;
+    let mut lines = Vec::new();
+    for (number, (kind, wake, name, aim)) in SCAFFOLDS.into_iter().enumerate() {
+        let mut sample = Sample::default();
+        let texts = terminus_texts(&assets, Format::Json)?;
+        let limits = limits();
+        let scene =
+            Scene { sandbox: &sandbox, env: &[], limits: &limits, deadline: Instant::now() + limits.total };
+        let unit = format!("actions-{number}");
+        let talk = match kind {
+            ScaffoldKind::Bash => one(BashTool::load(&assets)?, &models, &unit, &scene).await?,
+            ScaffoldKind::BashBlock => {
+                one(BashBlock::new(&Prompts::load(&assets)?), &models, &unit, &scene).await?
+            }
+            ScaffoldKind::React => one(React::load(&assets)?, &models, &unit, &scene).await?,
+            ScaffoldKind::TerminusJson | ScaffoldKind::TerminusXml => {
+                one(Terminus::new(texts, wake), &models, &unit, &scene).await?
+            }
+        };
+        for pair in talk.seen.windows(2) {
+            // From one message to the next, without the time that the model took for it.
+            let gap = pair[1].at_ms as f64 - pair[0].at_ms as f64 - pair[1].think_ms;
+            sample.push(gap.max(0.0));
+        }
+        let line = Line::new(Who::Termsmith, format!("{name}: the action alone"), Unit::Milliseconds, &sample);
+        let terminus_aim = (kind == ScaffoldKind::TerminusJson && wake == Wake::WhenDone)
+            .then_some(("≤ 30 ms", 30.0));
+        lines.push(match aim.or(terminus_aim) {
+            Some((text, most)) => line.aim(text, move |p50| p50 <= most),
+            None => line,
+        });
+    }
+    sandbox.destroy().await;
+    Ok(lines)
+}
+
+async fn one<S: Scaffold>(mut scaffold: S, models: &Models, unit: &str, scene: &Scene<'_>) -> anyhow::Result<Talk> {
+    let mut mind = ModelMind {
+        models,
+        role: ModelRole::Expert,
+        unit,
+        round: 0,
+        stop: Vec::new(),
+        logprobs: Logprobs::No,
+    };
+    let mut talk = Talk::default();
+    let company = Company { notebook: &mut NoNotebook, mentor: None };
+    let ended = play(&mut scaffold, &mut mind, &mut talk, "Do nothing.", scene, company).await?;
+    ensure!(ended.end == End::Submitted, "an episode ended with {ended:?}");
+    Ok(talk)
+}
+
+/// A whole turn: client, journal on the disk, action. Harbor's terminus-2 beside it, on the same task and endpoint.
+async fn turns(ground: &Ground, endpoint: &Endpoint, notes: &mut Vec<String>) -> anyhow::Result<Vec<Line>> {
+    let workshop = Workshop::load(&Assets::embedded())?;
+    let task = &ground.fixture.draft.task;
+    let filed = Filed::new(task, ground.fixture.environment_digest.clone())?;
+    let engine = EngineOnDemand::default();
+    let mut lines = Vec::new();
+    for (kind, wake, name, _) in SCAFFOLDS {
+        let mut sample = Sample::default();
+        for round in 0..ROUNDS {
+            let mut took = [0.0; 2];
+            for (place, steps) in took.iter_mut().zip([SHORT, LONG]) {
+                *place = episode(&engine, &workshop, &filed, endpoint, kind, wake, steps, round).await?;
+            }
+            sample.push((took[1] - took[0]) / (LONG - SHORT) as f64);
+        }
+        lines.push(Line::new(
+            Who::Termsmith,
+            format!("{name}: a turn, with client and journal"),
+            Unit::Milliseconds,
+            &sample,
+        ));
+    }
+    engine.get().await?.close().await;
+    match Harbor::from_env() {
+        Some(harbor) => {
+            let prepared = harbor.prepare(&ground.fixture.directory).await?;
+            let mut sample = Sample::default();
+            for _ in 0..PEER_ROUNDS {
+                let short = prepared.agent_seconds(&model(SHORT), &endpoint.base_url).await?;
+                let long = prepared.agent_seconds(&model(LONG), &endpoint.base_url).await?;
+                sample.push((long - short) * 1e3 / (LONG - SHORT) as f64);
+            }
+            let line = Line::new(Who::Harbor, "terminus-2: a turn".to_owned(), Unit::Milliseconds, &sample);
+            // Beside terminus with early wake, which says and does the same.
+            let ours = lines.get(3).context("the terminus line is missing")?;
+            lines.push(line.times_lower(ours).aim("≥ 20 ×", |ratio| ratio >= 20.0));
+        }
+        None => notes.push("harbor was not measured: PEER_HARBOR names no command".to_owned()),
+    }
+    Ok(lines)
+}
+
+/// Milliseconds that an episode of so many steps took from its first message to its last.
+#[expect(clippy::too_many_arguments, reason = "a bench's plain list of what varies")]
+async fn episode(
+    engine: &EngineOnDemand,
+    workshop: &Workshop,
+    filed: &Filed<'_>,
+    endpoint: &Endpoint,
+    kind: ScaffoldKind,
+    wake: Wake,
+    steps: usize,
+    round: usize,
+) -> anyhow::Result<f64> {
+    let dir = tempfile::tempdir()?;
+    let store = Store::new(RunDir::open(dir.path())?);
+    let (drain, slots) = (CancellationToken::new(), Semaphore::new(1));
+    let lab = Lab { engine, store: &store, slots: &slots, drain: &drain };
+    let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
+    let posed = Posed {
+        name: TaskName(format!("bench-{round}")),
+        instruction: "Do nothing.",
+        task_digest: String::new(),
+        environment_digest: filed.environment_digest.clone(),
+        identity: filed.identity.clone(),
+        venue: Venue::CleanRoom(filed),
+        tests: &FileTree::default(),
+    };
+    let casting = Casting {
+        scaffold: kind,
+        wake,
+        role: ModelRole::Expert,
+        actor: ModelActor {
+            model: model(steps),
+            endpoint: "instant".to_owned(),
+            arm: Arm::Base,
+            adversary: None,
+        },
+        limits: limits(),
+        rounds: 0,
+        logprobs: Logprobs::No,
+        fork: None,
+    };
+    let key = attempt(&lab, &models, &workshop.texts, &posed, &casting, 0).await?;
+    let read = termsmith::rollout::read_rollout(&store, &key, &termsmith::model::Facts::default(), &[])?;
+    let (_, log) = read.context("the rollout was not kept")?;
+    let (first, last) = (log.turns.first().context("no turn")?, log.turns.last().context("no turn")?);
+    Ok(last.at_ms as f64 - first.at_ms as f64)
+}
+
+/// What the process of the fleet says of itself.
+#[derive(Serialize, Deserialize)]
+struct Fleet {
+    turns: usize,
+    seconds: f64,
+    /// Seconds of the slowest rollout, and of the fastest.
+    slowest: f64,
+    fastest: f64,
+}
+
+/// Five hundred rollouts at once, in a process of their own, on sandboxes that are mere processes.
+async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["--bench", "--fleet", &endpoint.base_url])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let pid = child.id().context("it ended at once")?;
+    let mut out = child.stdout.take().context("no output")?;
+    let mut peak = None;
+    let status = loop {
+        peak = peak_memory(pid).or(peak);
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    };
+    ensure!(status.success(), "the fleet ended with {status}");
+    let mut text = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut out, &mut text).await?;
+    let fleet: Fleet = serde_json::from_str(text.trim()).with_context(|| format!("the fleet said `{text}`"))?;
+    let one = |what: String, unit, value| Line::single(Who::Termsmith, what, unit, value);
+    let peak = peak.context("its memory was not seen")?;
+    Ok(vec![
+        one(format!("{FLEET} rollouts at once: peak memory"), Unit::Mebibytes, peak)
+            .aim("≤ 300 MiB", |mib| mib <= 300.0),
+        one(format!("{FLEET} rollouts at once: turns"), Unit::PerHour, fleet.turns as f64 * 3600.0 / fleet.seconds),
+        one("the slowest rollout, from its first turn".to_owned(), Unit::Milliseconds, fleet.slowest * 1e3),
+        one("the fastest".to_owned(), Unit::Milliseconds, fleet.fastest * 1e3),
+    ])
+}
+
+/// The fleet itself: called in a process of its own.
+pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
+    let engine = Engine::process();
+    let assets = Assets::embedded();
+    let prompts = Prompts::load(&assets)?;
+    let dir = tempfile::tempdir()?;
+    let store = Store::new(RunDir::open(dir.path())?);
+    let models = Models::new(settings(base_url, FLEET_TURNS)?, |_| None, &store, Options::default())?;
+    let image = Image::named("none");
+    let task_limits = Limits::default();
+    let started = Instant::now();
+    let gate = tokio::sync::Barrier::new(FLEET);
+    let rollouts = stream::iter(0..FLEET).map(|number| {
+        let (engine, prompts, models, image, task_limits, gate) = (&engine, &prompts, &models, &image, &task_limits, &gate);
+        async move {
+            let spec = LaunchSpec {
+                image,
+                limits: task_limits,
+                profile: Profile::Plain,
+                network: Network::None,
+                workdir: "/",
+                purpose: "solver",
+                preload: Vec::new(),
+            };
+            let sandbox = engine.launch(&spec).await?;
+            // All of them stand ready before any begins, so that all are there at once.
+            gate.wait().await;
+            let began = Instant::now();
+            let limits = limits();
+            let scene = Scene { sandbox: &sandbox, env: &[], limits: &limits, deadline: began + limits.total };
+            let unit = format!("fleet-{number}");
+            let talk = one(BashBlock::new(prompts), models, &unit, &scene).await?;
+            Ok::<_, anyhow::Error>((talk.turns.len(), began.elapsed().as_secs_f64()))
+        }
+    });
+    let ended: Vec<_> = rollouts.buffer_unordered(FLEET).collect().await;
+    let ended: Vec<(usize, f64)> = ended.into_iter().collect::<anyhow::Result<_>>()?;
+    let seconds = ended.iter().map(|(_, seconds)| *seconds);
+    let fleet = Fleet {
+        turns: ended.iter().map(|(turns, _)| turns).sum(),
+        seconds: started.elapsed().as_secs_f64(),
+        slowest: seconds.clone().fold(0.0, f64::max),
+        fastest: seconds.fold(f64::INFINITY, f64::min),
+    };
+    Ok(serde_json::to_string(&fleet)?)
+}

@@ -1,0 +1,126 @@
+//! Model endpoints from the command line: settings, caps, recordings, and what was spent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::ModelArgs;
+use super::exit::Status;
+use super::failure::Failure;
+use super::say;
+use crate::llm::{
+    Budget, Cassette, EndpointSettings, ModelRole, Models, Options, Recorder, RoleSettings, Settings,
+};
+use crate::store::Store;
+
+/// Name of the endpoint that `--base-url` gives.
+const ENDPOINT: &str = "base-url";
+
+/// The models that a command may call. Calls are committed in `store`.
+pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken) -> Result<Models, Failure> {
+    let cassette = args.cassette.as_deref().map(Cassette::open).transpose();
+    let cassette = cassette.map_err(|error| Failure::new(Status::BadInput, error))?;
+    let recorder = args.record.as_deref().map(Recorder::open).transpose();
+    let recorder = recorder.map_err(|error| Failure::new(Status::Io, error))?;
+    let budget = Budget {
+        max_usd: args.max_usd,
+        max_tokens: args.max_tokens,
+        max_wall: args.max_wall.map(Duration::from_secs),
+    };
+    let options = Options {
+        budget,
+        cassette,
+        recorder: recorder.map(Arc::new),
+        drain: drain.clone(),
+        ..Options::default()
+    };
+    // The variables that hold keys have names of their users' own, so they are read here by name.
+    let env = |name: &str| std::env::var(name).ok();
+    Ok(Models::new(settings(args)?, env, store, options)?)
+}
+
+fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
+    if let (Some(base_url), Some(model)) = (&args.base_url, &args.model) {
+        return from_flags(base_url, model, args);
+    }
+    if !args.settings.exists() {
+        return Err(Failure::usage(format!(
+            "no model is named: there is no `{}`\nhint: name a server with --base-url and --model, or write a settings file \
+             (`termsmith schema settings` describes it):\n\n{EXAMPLE}",
+            args.settings.display()
+        )));
+    }
+    let mut settings =
+        Settings::load(&args.settings).map_err(|error| Failure::new(Status::BadInput, error))?;
+    if let (Some(model), Some(expert)) = (&args.model, settings.roles.get_mut(&ModelRole::Expert)) {
+        expert.model.clone_from(model);
+    }
+    Ok(settings)
+}
+
+const EXAMPLE: &str = "\
+version = 1
+
+[endpoints.mine]
+base_url = \"https://models.example/v1\"
+api_key_env = \"MY_KEY\"
+
+[roles.expert]
+endpoint = \"mine\"
+model = \"some-model\"
+max_tokens = 4096
+";
+
+fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings, Failure> {
+    let mut endpoint = toml::Table::new();
+    endpoint.insert("base_url".to_owned(), base_url.into());
+    if let Some(variable) = &args.api_key_env {
+        endpoint.insert("api_key_env".to_owned(), variable.as_str().into());
+    }
+    let endpoint: EndpointSettings = endpoint.try_into().map_err(Failure::usage)?;
+    let role = RoleSettings {
+        endpoint: ENDPOINT.to_owned(),
+        model: model.to_owned(),
+        temperature: None,
+        top_p: None,
+        max_tokens: args.reply_tokens,
+        seed: None,
+        usd_per_million_input: None,
+        usd_per_million_output: None,
+        extra: serde_json::Map::new(),
+    };
+    let roles =
+        [ModelRole::Expert, ModelRole::Judge, ModelRole::Planner, ModelRole::Mentor, ModelRole::Adversary];
+    Ok(Settings {
+        version: Settings::VERSION,
+        endpoints: BTreeMap::from([(ENDPOINT.to_owned(), endpoint)]),
+        roles: roles.into_iter().map(|name| (name, role.clone())).collect(),
+    })
+}
+
+/// What the calls came to, on one line each.
+pub(super) fn report(models: &Models) {
+    let tally = models.tally();
+    let mut text = format!(
+        "models: {} replies ({} from the journal), {} requests, {} tokens",
+        tally.replies, tally.committed, tally.sent, tally.spent.tokens
+    );
+    if tally.spent.usd() > 0.0 {
+        text.push_str(&format!(", ${:.4}", tally.spent.usd()));
+    }
+    if tally.repeated > 0 {
+        text.push_str(&format!(
+            ", {} calls repeated that were in flight when an earlier run ended",
+            tally.repeated
+        ));
+    }
+    say::note(text);
+    if tally.drifted > 0 {
+        say::note(format!("{} requests differ from the recorded ones; the first:", tally.drifted));
+        if let Some((site, drift)) = tally.drifts.first() {
+            say::note(format!("{site}\n{drift}"));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `rollout`: agents at work on tasks, whoever made them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::args::{ArmArg, RolloutArgs, ScaffoldArg, SightArg};
+use super::config::{Config, Format, export_options, jobs, runtime};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::interrupt::Interrupts;
+use super::progress::Progress;
+use super::{models, say};
+use crate::agent::terminal::Wake;
+use crate::agent::{Logprobs, StepLimits};
+use crate::llm::{ModelRole, Models};
+use crate::model::{Actor, Arm, File, ModelActor, Sight};
+use crate::pipeline::{
+    CampaignOptions, CampaignReport, Event, Fault, Ground, Places, Player, Workshop, campaign, export_store,
+    gather_groups, publish_group, task_directories,
+};
+use crate::rollout::{Casting, ScaffoldKind, rollout_id};
+use crate::store::{RunDir, Store, publish_file};
+use crate::verify::{EngineOnDemand, Lab};
+
+/// File beside a task by which `verify-certificate` knows that its certificate does not hold any more.
+pub(super) const REVOKED: &str = "revoked.json";
+
+pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
+    let started = Instant::now();
+    let workshop = config.workshop()?;
+    let places = if args.tasks.is_empty() { vec![args.out.join("tasks")] } else { args.tasks.clone() };
+    let dirs = task_directories(&places)?;
+    if dirs.is_empty() {
+        return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
+    }
+    let store = Store::new(RunDir::open(&args.out)?);
+    let report = runtime()?.block_on(drive(config, &workshop, &store, &dirs, args))?;
+    for group in gather_groups(&store)? {
+        publish_group(&store, &group?).map_err(Fault::from)?;
+    }
+    revoke(&store, &report)?;
+    let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
+    let passed = report.members.iter().filter(|member| member.outcome == crate::model::Outcome::Pass).count();
+    match config.format {
+        Format::Json => say::json(&json!({
+            "rollouts": report.members.iter().map(|member| json!({
+                "task": member.task, "id": rollout_id(&member.key), "outcome": member.outcome,
+            })).collect::<Vec<_>>(),
+            "faults": report.faults.iter().map(|(place, fault)| json!({
+                "place": place, "message": fault.to_string(),
+            })).collect::<Vec<_>>(),
+            "out_of_budget": report.out_of_budget,
+            "interrupted": report.interrupted,
+            "export": summary,
+            "seconds": started.elapsed().as_secs_f64(),
+        }))?,
+        Format::Text => {
+            for member in &report.members {
+                say::line(format!(
+                    "{}  {:<12} {}",
+                    rollout_id(&member.key),
+                    outcome(member.outcome),
+                    member.task
+                ))?;
+            }
+            for (dir, key) in &report.revoked {
+                let id = rollout_id(key);
+                say::line(format!(
+                    "revoked: rollout {id} passes `{}` without doing the work",
+                    dir.display()
+                ))?;
+            }
+            say::line(format!(
+                "{} rollouts of {} tasks in {:.1} s: {passed} passed; {} without a result",
+                report.members.len(),
+                dirs.len(),
+                started.elapsed().as_secs_f64(),
+                report.faults.len()
+            ))?;
+        }
+    }
+    for (place, fault) in &report.faults {
+        say::note(format!("no result: {place}: {fault}"));
+    }
+    Ok(status(&report))
+}
+
+fn outcome(outcome: crate::model::Outcome) -> String {
+    serde_json::to_value(outcome).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn status(report: &CampaignReport) -> Status {
+    if report.interrupted && !report.out_of_budget {
+        Status::Interrupted
+    } else if report.out_of_budget {
+        say::note("the budget is reached; with a higher one the same command continues");
+        Status::TryAgain
+    } else if !report.faults.is_empty() {
+        Status::TryAgain
+    } else if report.revoked.is_empty() {
+        Status::Ok
+    } else {
+        Status::Failed
+    }
+}
+
+async fn drive(
+    config: &Config,
+    workshop: &Workshop,
+    store: &Store,
+    dirs: &[PathBuf],
+    args: &RolloutArgs,
+) -> Result<CampaignReport, Failure> {
+    let interrupts = Interrupts::listen()?;
+    let engine = EngineOnDemand::default();
+    let slots = Semaphore::new(jobs(None) as usize);
+    let lab = Lab { engine: &engine, store, slots: &slots, drain: &interrupts.drain };
+    let (models, player) = player(args, store, &lab)?;
+    let trial = args.limits.trial_seconds.map(Duration::from_secs);
+    let options = CampaignOptions { player, attempts: args.attempts, fork_at: args.fork_at, trial };
+    let cpus =
+        std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
+    let places = Places::new(jobs(args.concurrency), crate::doctor::memory_mb(), cpus);
+    if let Ok(engine) = engine.get().await {
+        engine.sweep().await.unwrap_or_default();
+    }
+    let progress = Progress::new(dirs.len() * args.attempts as usize);
+    let quiet = config.format == Format::Json;
+    let show = |event: Event| {
+        if !quiet {
+            progress.show(&event)
+        }
+    };
+    let ground = Ground { lab: &lab, workshop, models: models.as_ref(), places: &places };
+    let report = tokio::select! {
+        report = campaign(ground, dirs, &options, &show) => Some(report),
+        () = interrupts.kill.cancelled() => None,
+    };
+    progress.finish();
+    if let Some(models) = &models {
+        models::report(models);
+    }
+    if let Some(engine) = engine.connected() {
+        engine.close().await;
+    }
+    report.ok_or_else(|| Failure::new(Status::Interrupted, Fault::Drained))
+}
+
+/// Who acts, and the models that it takes.
+fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Models>, Player), Failure> {
+    let scaffold = match args.scaffold {
+        ScaffoldArg::Oracle => return Ok((None, Player::Reference(Actor::Oracle))),
+        ScaffoldArg::Nop => return Ok((None, Player::Reference(Actor::Nop))),
+        ScaffoldArg::Terminus => ScaffoldKind::TerminusJson,
+        ScaffoldArg::TerminusXml => ScaffoldKind::TerminusXml,
+        ScaffoldArg::Bash => ScaffoldKind::Bash,
+        ScaffoldArg::BashBlock => ScaffoldKind::BashBlock,
+        ScaffoldArg::React => ScaffoldKind::React,
+    };
+    let models = models::models(&args.model, store, lab.drain)?;
+    let role = if args.adversary.is_some() { ModelRole::Adversary } else { ModelRole::Expert };
+    let arm = arm(args.arm);
+    let mut roles = vec![role];
+    if matches!(arm, Arm::Plan | Arm::PlanInteractive) {
+        roles.push(ModelRole::Planner);
+    }
+    if matches!(arm, Arm::Interactive | Arm::PlanInteractive) {
+        roles.push(ModelRole::Mentor);
+    }
+    // Asked before any work begins, rather than found out in its midst.
+    for role in roles {
+        models.ready(role)?;
+    }
+    let (settings, endpoint) = models.settings(role)?;
+    let actor = ModelActor {
+        model: settings.model.clone(),
+        endpoint: settings.endpoint.clone(),
+        arm,
+        adversary: args.adversary.map(|sight| match sight {
+            SightArg::Blind => Sight::Blind,
+            SightArg::Tests => Sight::Tests,
+        }),
+    };
+    let limits = StepLimits {
+        turns: args.limits.max_steps,
+        command: Duration::from_secs(args.limits.command_seconds),
+        // Each task's own, unless the command line says otherwise.
+        total: Duration::ZERO,
+        output_bytes: args.limits.output_bytes,
+        tokens: args.limits.trial_tokens,
+        context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
+    };
+    let casting = Casting {
+        scaffold,
+        wake: if args.early_wake { Wake::WhenDone } else { Wake::Never },
+        role,
+        actor,
+        limits,
+        rounds: args.rounds,
+        logprobs: if args.model.logprobs { Logprobs::Ask } else { Logprobs::No },
+        fork: None,
+    };
+    Ok((Some(models), Player::Model(Box::new(casting))))
+}
+
+fn arm(arm: ArmArg) -> Arm {
+    match arm {
+        ArmArg::Base => Arm::Base,
+        ArmArg::SelfCorrection => Arm::SelfCorrection,
+        ArmArg::Plan => Arm::Plan,
+        ArmArg::Interactive => Arm::Interactive,
+        ArmArg::PlanInteractive => Arm::PlanInteractive,
+        ArmArg::Fork => Arm::Fork,
+    }
+}
+
+/// Says beside each task whose grader was deceived that its certificate does not hold.
+fn revoke(store: &Store, report: &CampaignReport) -> Result<(), Failure> {
+    for (dir, key) in &report.revoked {
+        if !dir.join("certificate.json").exists() {
+            continue;
+        }
+        let text = json!({ "version": 1, "rollout": rollout_id(key), "why": "an adversary passed" });
+        let file = File::text(serde_json::to_string_pretty(&text)? + "\n");
+        publish_file(&store.dir().scratch(), &dir.join(REVOKED), &file)?;
+    }
+    Ok(())
+}
+
+/// Why the certificate in `dir` does not hold any more, if it does not.
+pub(super) fn revocation(dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(dir.join(REVOKED)).ok()?;
+    let rollout = serde_json::from_str::<serde_json::Value>(&text).ok();
+    let id = rollout.as_ref().and_then(|text| text.get("rollout")?.as_str()).unwrap_or("unknown");
+    Some(format!("revoked: rollout {id} passes without doing the work"))
+}

@@ -1,0 +1,195 @@
+//! Task directories, made ready for agents: read, built, and with classes of checks.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Fault;
+use super::workshop::Workshop;
+use crate::harbor::{HarborTask, ReadError, read_task};
+use crate::model::{
+    Certificate, Check, CheckClass, Difficulty, Facts, FileTree, Key, Limits, Task, TaskName, Verdict,
+    environment_digest,
+};
+use crate::rollout::{Posed, Venue};
+use crate::store::{Stage, Store, StoreError, key};
+use crate::verify::{Act, Condition, Filed, Foreign, ForeignImages, Lab, tests_of};
+
+/// Bump when the same directory would be made ready otherwise.
+pub const POSED: Stage = Stage { name: "posed", version: 1 };
+
+/// A task that agents have worked on, as its rollouts are read back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PosedRecord {
+    pub task: TaskName,
+    pub task_digest: String,
+    pub environment_digest: String,
+    pub facts: Facts,
+    /// Classes from the task's certificate, or from an untouched trial.
+    pub checks: Vec<Check>,
+}
+
+/// A task that is ready.
+#[derive(Debug)]
+pub struct Ready {
+    pub dir: PathBuf,
+    pub key: Key,
+    pub record: PosedRecord,
+    pub instruction: String,
+    pub limits: Limits,
+    /// Where it has a certificate of ours beside it.
+    pub certified: Option<Certificate>,
+    kind: Kind,
+    tests: FileTree,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Ours { task: Box<Task>, environment_digest: String },
+    Foreign { task: Box<Foreign>, images: ForeignImages },
+}
+
+/// Why a directory is not ready.
+#[derive(Debug, thiserror::Error)]
+pub enum PoseError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    #[error("`{task}` cannot be played: {why}")]
+    Unplayable { task: String, why: String },
+}
+
+/// Makes the task in `dir` ready. Its image is built here, once for all attempts.
+pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Ready, PoseError> {
+    let directory = read_task(dir)?;
+    let unplayable = |why: String| PoseError::Unplayable { task: directory.name.clone(), why };
+    let task_digest = directory.digest();
+    let certified = certificate(dir).filter(|certificate| certificate.task_digest == task_digest);
+    let instruction =
+        directory.instruction().ok_or_else(|| unplayable("it has no instruction.md".to_owned()))?.to_owned();
+    let known =
+        certified.as_ref().map(|certificate| certificate.checks.clone()).filter(|checks| !checks.is_empty());
+    let (kind, checks, facts, name, limits, environment, tests) = match directory.clone().into_task() {
+        Ok(task) => {
+            let base = workshop.kit.base(&task.base).unwrap_or_default();
+            let environment = environment_digest(&task.environment, base);
+            let filed = Filed::new(&task, environment.clone()).map_err(Fault::from)?;
+            if let Err(log) = lab.build(&filed).await.map_err(Fault::from)? {
+                return Err(unplayable(format!("its image does not build: {log}")));
+            }
+            let checks = match known {
+                Some(checks) => checks,
+                None => {
+                    let trial = lab.trial(&filed, Act::Nothing, Condition::Ordinary, 0).await;
+                    classes(&trial.map_err(Fault::from)?.0.verdict, |id| {
+                        task.weights.get(id).copied().unwrap_or(1.0)
+                    })
+                }
+            };
+            let (facts, name, limits) =
+                (Facts::from(&task.blueprint), task.name.clone(), task.limits.clone());
+            let tests = task.tests.clone();
+            let kind = Kind::Ours { task: Box::new(task), environment_digest: environment.clone() };
+            (kind, checks, facts, name, limits, environment, tests)
+        }
+        Err(_) => {
+            let task = Foreign::new(&directory).map_err(|error| unplayable(error.to_string()))?;
+            if task.steps.len() > 1 {
+                return Err(unplayable(
+                    "it has several steps, each with an instruction of its own".to_owned(),
+                ));
+            }
+            let tests = tests_of(&task);
+            let images = lab.foreign_images(&task, &tests).await.map_err(Fault::from)?;
+            let images = images.map_err(|log| unplayable(format!("its image does not build: {log}")))?;
+            let checks = match known {
+                Some(checks) => checks,
+                None => {
+                    let trial =
+                        lab.trial_in_place(&task, &images, Act::Nothing, Condition::Ordinary, 0).await;
+                    classes(&trial.map_err(Fault::from)?.0.verdict, |_| 1.0)
+                }
+            };
+            let facts = facts_of(&directory);
+            let (name, limits) = (TaskName(task.name.clone()), task.limits.clone());
+            let environment = task.environment_digest.clone();
+            (Kind::Foreign { task: Box::new(task), images }, checks, facts, name, limits, environment, tests)
+        }
+    };
+    let record = PosedRecord { task: name, task_digest, environment_digest: environment, facts, checks };
+    let key = key(POSED, &record).map_err(Fault::from)?;
+    commit(lab.store, &key, &record).map_err(Fault::from)?;
+    Ok(Ready { dir: dir.to_owned(), key, record, instruction, limits, certified, kind, tests })
+}
+
+impl Ready {
+    /// The task for rollouts, while `filed` (see [`Ready::filed`]) lives.
+    pub fn posed<'a>(&'a self, filed: Option<&'a Filed<'a>>) -> Option<Posed<'a>> {
+        let (venue, identity) = match (&self.kind, filed) {
+            (Kind::Ours { .. }, Some(filed)) => (Venue::CleanRoom(filed), filed.identity.clone()),
+            (Kind::Foreign { task, images }, _) => (Venue::InPlace { task, images }, task.digest.clone()),
+            (Kind::Ours { .. }, None) => return None,
+        };
+        Some(Posed {
+            name: self.record.task.clone(),
+            instruction: &self.instruction,
+            task_digest: self.record.task_digest.clone(),
+            environment_digest: self.record.environment_digest.clone(),
+            identity,
+            venue,
+            tests: &self.tests,
+        })
+    }
+
+    /// The task with its digests, if it is ours.
+    pub fn filed(&self) -> Result<Option<Filed<'_>>, StoreError> {
+        match &self.kind {
+            Kind::Ours { task, environment_digest } => Filed::new(task, environment_digest.clone()).map(Some),
+            Kind::Foreign { .. } => Ok(None),
+        }
+    }
+}
+
+fn commit(store: &Store, key: &Key, record: &PosedRecord) -> Result<(), StoreError> {
+    match store.get::<PosedRecord>(POSED, key)? {
+        Some(_) => Ok(()),
+        None => store.put(POSED, key, record),
+    }
+}
+
+/// The certificate beside a task, if it can be read.
+fn certificate(dir: &Path) -> Option<Certificate> {
+    serde_json::from_slice(&std::fs::read(dir.join("certificate.json")).ok()?).ok()
+}
+
+/// What fails on the untouched environment is to be brought about; what passes is to be kept.
+fn classes(untouched: &Verdict, weight: impl Fn(&crate::model::CheckId) -> f64) -> Vec<Check> {
+    let class = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
+    let checks = untouched.checks.iter();
+    checks
+        .map(|check| Check { id: check.id.clone(), class: class(check.passed), weight: weight(&check.id) })
+        .collect()
+}
+
+/// What the maker of a task says of it.
+fn facts_of(directory: &HarborTask) -> Facts {
+    let metadata = directory.manifest.metadata.clone().unwrap_or_default();
+    let text = |key: &str| metadata.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+    let words = |key: &str| {
+        let words = metadata.get(key).and_then(toml::Value::as_array).into_iter().flatten();
+        words.filter_map(toml::Value::as_str).map(str::to_owned).collect()
+    };
+    Facts {
+        domain: text("category").unwrap_or_else(|| "unknown".to_owned()),
+        skills: words("tags"),
+        difficulty: match text("difficulty").as_deref() {
+            Some("easy") => Some(Difficulty::Easy),
+            Some("medium") => Some(Difficulty::Medium),
+            Some("hard") => Some(Difficulty::Hard),
+            _ => None,
+        },
+        ..Facts::default()
+    }
+}

@@ -1,0 +1,134 @@
+//! Faults on the way to replies change no verdict, and no cap is passed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use termsmith::agent::terminal::Wake;
+use termsmith::agent::{Logprobs, StepLimits};
+use termsmith::assets::Assets;
+use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
+use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
+use termsmith::pipeline::{
+    CampaignOptions, CampaignReport, Ground, Places, Player as Plays, Workshop, campaign, gather_groups,
+};
+use termsmith::rollout::{Casting, ScaffoldKind};
+use termsmith::store::{RunDir, Store};
+use termsmith::verify::{EngineOnDemand, Lab};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::TestClock;
+use super::endpoint::{Answer, Kind, Server, fault};
+use super::player::{Numbered, Player, SEED, TASKS, task_dir};
+
+const ATTEMPTS: u32 = 3;
+const AT_ONCE: u32 = 32;
+
+fn settings(server: &Server) -> Settings {
+    let base = server.base_url();
+    // A stalled socket is given up after a second; everything else is answered sooner even on a busy machine.
+    let text = format!(
+        "version = 1\n[endpoints.test]\nbase_url = \"{base}\"\ntimeout_sec = 1.0\nconcurrency = {AT_ONCE}\n\
+         [roles.expert]\nendpoint = \"test\"\nmodel = \"made-up\"\nmax_tokens = 64\nseed = {SEED}\n"
+    );
+    Settings::parse("termsmith.toml", &text).unwrap()
+}
+
+/// Plays all tasks in the folder `store`.
+async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
+    let workshop = Workshop::load(&Assets::embedded()).unwrap();
+    let drain = CancellationToken::new();
+    let engine = EngineOnDemand::default();
+    let slots = Semaphore::new(4);
+    let lab = Lab { engine: &engine, store, slots: &slots, drain: &drain };
+    let options = Options { budget, clock: TestClock::jumping(), drain: drain.clone(), ..Options::default() };
+    let models = Models::new(settings(server), |_| None, store, options).unwrap();
+    let casting = Casting {
+        scaffold: ScaffoldKind::BashBlock,
+        wake: Wake::Never,
+        role: ModelRole::Expert,
+        actor: ModelActor {
+            model: "made-up".to_owned(),
+            endpoint: "test".to_owned(),
+            arm: Arm::Base,
+            adversary: None,
+        },
+        limits: StepLimits {
+            turns: 8,
+            tokens: None,
+            context: None,
+            ..StepLimits::scripted(Duration::from_secs(600))
+        },
+        rounds: 0,
+        logprobs: Logprobs::No,
+        fork: None,
+    };
+    let options = CampaignOptions {
+        player: Plays::Model(Box::new(casting)),
+        attempts: ATTEMPTS,
+        fork_at: 0,
+        trial: Some(Duration::from_secs(600)),
+    };
+    let places = Places::new(AT_ONCE, 1 << 20, 1 << 10);
+    let ground = Ground { lab: &lab, workshop: &workshop, models: Some(&models), places: &places };
+    let dirs: Vec<PathBuf> = TASKS.iter().map(|name| task_dir(name)).collect();
+    let report = campaign(ground, &dirs, &options, &|_| {}).await;
+    engine.get().await.unwrap().close().await;
+    (report, models.tally().spent.tokens)
+}
+
+/// What must not depend on faults: all but when things happened.
+fn essence(store: &Store) -> Vec<(String, u32, Outcome, Vec<String>)> {
+    let rollouts = gather_groups(store).unwrap().flat_map(|group| group.unwrap().rollouts);
+    let essence = |rollout: Rollout| {
+        let record = rollout.record;
+        let said = record.turns.iter().map(|turn| turn.content.clone()).collect();
+        (record.task.0, record.attempt, record.verdict.outcome, said)
+    };
+    rollouts.map(|(rollout, _)| essence(rollout)).collect()
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(RunDir::open(dir.path()).unwrap());
+    (dir, store)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_change_no_verdict_and_no_cap_is_passed() {
+    let player = Arc::new(Player::new());
+    let answer = |player: &Arc<Player>| {
+        let player = Arc::clone(player);
+        move |body: &serde_json::Value| Answer::Text(player.reply(body, Numbered::No))
+    };
+    let good = answer(&player);
+    let calm = Server::start(move |body, _| good(body)).await;
+    let good = answer(&player);
+    let rough = Server::start(move |body, attempt| match fault(3, body, attempt) {
+        Kind::Reply => good(body),
+        kind => Answer::Do(kind),
+    })
+    .await;
+
+    let (_dir, faultless) = store();
+    let (report, _) = play(&faultless, &calm, Budget::default()).await;
+    assert_eq!(report.members.len(), TASKS.len() * ATTEMPTS as usize, "{:?}", report.faults);
+    let expect = essence(&faultless);
+    let passed = expect.iter().filter(|(_, _, outcome, _)| *outcome == Outcome::Pass).count();
+    assert!(passed > 0 && passed < expect.len(), "{passed} of {} pass", expect.len());
+
+    let (_dir, faulty) = store();
+    // What a quarter of the run costs: it ends early, and cleanly.
+    let cap = calm.billed() * 2;
+    let budget = Budget { max_tokens: Some(cap), ..Budget::default() };
+    let (report, spent) = play(&faulty, &rough, budget).await;
+    assert!(report.out_of_budget && report.members.len() < expect.len(), "{report:?}");
+    assert!(rough.billed() <= spent && spent <= cap, "{} ≤ {spent} ≤ {cap}", rough.billed());
+
+    let (report, _) = play(&faulty, &rough, Budget::default()).await;
+    assert_eq!(report.members.len(), expect.len(), "{:?}", report.faults);
+    assert_eq!(essence(&faulty), expect);
+    let kinds: std::collections::BTreeSet<_> = rough.seen().iter().map(|seen| seen.kind).collect();
+    assert!(kinds.len() > 4, "only {kinds:?} were met");
+}

@@ -1,0 +1,73 @@
+//! Killed anywhere, a command goes on where it was, and pays for nothing twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::common::{Bench, files};
+use super::endpoint::{Answer, Server};
+use super::player::{Numbered, Player, SEED, TASKS, task_dir};
+
+const ATTEMPTS: &str = "2";
+/// Requests after which the command is killed, one after the other.
+const KILLS: [usize; 4] = [2, 7, 11, 16];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_command_pays_for_nothing_twice() {
+    let player = Arc::new(Player::new());
+    let server = Server::start(move |body, _| Answer::Text(player.reply(body, Numbered::Yes))).await;
+    let bench = Bench::new();
+    bench.write(
+        "termsmith.toml",
+        &format!(
+            "version = 1\n[endpoints.test]\nbase_url = \"{}\"\n\
+             [roles.expert]\nendpoint = \"test\"\nmodel = \"made-up\"\nmax_tokens = 64\nseed = {SEED}\n",
+            server.base_url()
+        ),
+    );
+    let dirs: Vec<String> = TASKS.iter().map(|name| task_dir(name).display().to_string()).collect();
+    let mut args = vec!["rollout", "--scaffold", "bash-block", "-k", ATTEMPTS, "--out", "out"];
+    args.extend(dirs.iter().map(String::as_str));
+    let mut in_flight = 0;
+    for kill_at in KILLS {
+        let mut running = bench.spawn(&args);
+        tokio::time::timeout(Duration::from_secs(300), server.until(kill_at)).await.unwrap();
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let committed = committed(&bench);
+        // What was sent and is not committed was in flight at this kill or an earlier one.
+        in_flight = server.requests() - committed.len().min(server.requests());
+    }
+    let done = bench.run(&args).ok();
+    assert!(done.out.contains("8 rollouts of 4 tasks"), "{}", done.out);
+
+    let kept = committed(&bench);
+    let mut by_body: BTreeMap<String, usize> = BTreeMap::new();
+    for seen in server.seen() {
+        *by_body.entry(seen.body.to_string()).or_default() += 1;
+    }
+    let repeated: usize = by_body.values().map(|sent| sent - 1).sum();
+    assert_eq!(by_body.len(), kept.len(), "every request that was ever sent has its one reply in the end");
+    assert!(repeated <= in_flight, "{repeated} calls were repeated, and {in_flight} were in flight");
+    // Nothing was asked that a resumed rollout had been told already: each conversation is a line.
+    let turns = kept.len();
+    assert_eq!(server.requests(), turns + repeated);
+
+    let again = server.requests();
+    bench.run(&args).ok();
+    assert_eq!(server.requests(), again, "what is done is not done again");
+}
+
+/// The numbers of all replies that the store holds.
+fn committed(bench: &Bench) -> BTreeSet<String> {
+    let calls = files(&bench.path("out/store/call"));
+    let content = |bytes: &Vec<u8>| {
+        let record: Value = serde_json::from_slice(bytes).ok()?;
+        let text = record["value"].to_string();
+        let from = text.find("I go on (")? + "I go on (".len();
+        Some(text[from..].split(')').next()?.to_owned())
+    };
+    calls.values().filter_map(content).collect()
+}

@@ -1,0 +1,15 @@
+//! Models at work: recorded ones played again, and made-up ones behind endpoints that fail, in real containers.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(missing_debug_implementations, dead_code, reason = "tests print what they compare; each uses a part of the harness")]
+
+#[path = "../llm/clock.rs"]
+mod clock;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../llm/endpoint.rs"]
+mod endpoint;
+mod faults;
+mod kills;
+mod player;
+mod recorded;

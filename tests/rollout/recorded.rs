@@ -1,0 +1,91 @@
+//! Conversations that were once held with somebody who saw nothing but the requests, played again in new containers.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::common::Bench;
+use super::player::task_dir;
+
+/// Where the endpoints of recordings were. Nobody listens there.
+const SETTINGS: &str = r#"
+version = 1
+[endpoints.hand]
+base_url = "http://127.0.0.1:9/v1"
+[roles.expert]
+endpoint = "hand"
+model = "hand-written"
+max_tokens = 8192
+[roles.planner]
+endpoint = "hand"
+model = "hand-written"
+max_tokens = 2048
+[roles.mentor]
+endpoint = "hand"
+model = "hand-written"
+max_tokens = 2048
+"#;
+
+/// A recording, its task, how it is played, and the outcomes that its rollouts had.
+type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+
+const ROWS: [Row; 8] = [
+    ("terminus-base", "room-users", &["--scaffold", "terminus", "--early-wake"], &["pass"]),
+    (
+        "terminus-self-correction",
+        "room-files",
+        &["--scaffold", "terminus", "--early-wake", "--arm", "self-correction"],
+        &["pass"],
+    ),
+    ("bash-base", "room-database", &["--scaffold", "bash"], &["pass"]),
+    ("bash-plan-interactive", "room-package", &["--scaffold", "bash", "--arm", "plan-interactive"], &["pass"]),
+    ("bash-fork", "room-files", &["--scaffold", "bash", "--arm", "fork", "-k", "2"], &["pass", "pass", "pass"]),
+    ("react-plan", "room-service", &["--scaffold", "react", "--arm", "plan"], &["fail"]),
+    ("react-interactive", "room-compiled", &["--scaffold", "react", "--arm", "interactive"], &["pass"]),
+    ("block-base", "sound-logrotate", &["--scaffold", "bash-block"], &["pass"]),
+];
+
+fn play(row: &Row) -> Value {
+    let (name, task, how, outcomes) = row;
+    let cassette = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/cassettes/{name}.jsonl"));
+    let replies = std::fs::read_to_string(&cassette).unwrap().lines().count();
+    let bench = Bench::new();
+    bench.write("termsmith.toml", SETTINGS);
+    let (cassette, task) = (cassette.display().to_string(), task_dir(task).display().to_string());
+    let mut args = vec!["--json", "rollout", &task, "--cassette", &cassette, "--trial-seconds", "7000", "--out", "out"];
+    args.extend(*how);
+    let ran = bench.run(&args).ok().says(&format!("models: {replies} replies"));
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let found: Vec<_> = report["rollouts"].as_array().unwrap().iter().map(|rollout| &rollout["outcome"]).collect();
+    assert_eq!(found, *outcomes, "{name}\n{}", ran.err);
+    let id = report["rollouts"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let shown = bench.run(&["--json", "show", &id, "--out", "out"]).ok();
+    serde_json::from_str(&shown.out).unwrap()
+}
+
+#[test]
+fn recorded_conversations_end_as_they_did() {
+    let documents: Vec<Value> = std::thread::scope(|scope| {
+        // Two at once: most of the time is the terminal's.
+        let halves: Vec<_> = ROWS
+            .chunks(ROWS.len() / 2)
+            .map(|rows| scope.spawn(move || rows.iter().map(play).collect::<Vec<_>>()))
+            .collect();
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    let document = |name: &str| {
+        let at = ROWS.iter().position(|(row, ..)| *row == name).unwrap();
+        &documents[at]
+    };
+    // A round failed, the feedback named the check and no value that was not seen, and the next round mended it.
+    let corrected = document("terminus-self-correction");
+    assert_eq!(corrected["extra"]["rounds"].as_array().unwrap().len(), 1);
+    let text = corrected.to_string();
+    assert!(text.contains("checks failed") && text.contains("test_usage"), "{text}");
+    // The plan came before the first message, and a question was answered.
+    let guided = document("bash-plan-interactive").to_string();
+    assert!(guided.contains("suggests this plan") && guided.contains("The mentor says"));
+    assert!(document("react-plan").to_string().contains("suggests this plan"));
+    // The attempts of a fork begin with the first one's turns.
+    assert_eq!(document("bash-fork")["extra"]["fork"]["turns"], 2);
+}
