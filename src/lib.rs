@@ -3,7 +3,7 @@
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
 //! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
 //! `verify` →
-//! `llm` · `sandbox` · `harbor` → `domain` · `store` → `assets` → `folder` · `guest` → `model`.
+//! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `folder` · `guest` → `model`.
 
 pub mod agent;
 pub mod assets;
@@ -22,6 +22,7 @@ pub mod llm;
 pub mod model;
 pub mod mutate;
 pub mod pipeline;
+pub mod prompts;
 pub mod rollout;
 pub mod sandbox;
 pub mod screen;

@@ -10,7 +10,7 @@ const LEVELS: &[&[&str]] = &[
     &["model"],
     &["folder", "guest"],
     &["assets"],
-    &["store", "domain"],
+    &["store", "domain", "prompts"],
     &["llm", "sandbox", "harbor"],
     &["judge", "lint", "mutate", "verify"],
     &["agent"],

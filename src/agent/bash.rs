@@ -6,11 +6,11 @@ use minijinja::context;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::prompts::{PromptSet, PromptsError};
 use super::protocol::run;
 use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use crate::assets::Assets;
 use crate::model::{Shown, ToolCall, ToolDefinition, TurnKind};
+use crate::prompts::{PromptSet, PromptsError};
 
 /// Name of the scaffold in every record and row.
 pub const BASH: &str = "bash";

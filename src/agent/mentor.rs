@@ -7,11 +7,11 @@ use minijinja::context;
 use regex::Regex;
 
 use super::play::{AgentError, Talk};
-use super::prompts::{PromptSet, PromptsError};
 use super::scaffold::Said;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
 use crate::model::Sight;
+use crate::prompts::{PromptSet, PromptsError};
 
 /// Folder of the texts.
 const FOLDER: &str = "arms";

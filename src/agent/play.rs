@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::mentor::Mentor;
-use super::prompts::PromptsError;
 use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use super::scripted::ScriptError;
 use crate::llm::{CallError, ChatMessage, ToolCall};
 use crate::model::{End, Shown, Turn, TurnKind};
+use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, ExecLimit};
 use crate::store::StoreError;
 

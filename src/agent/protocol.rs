@@ -2,10 +2,10 @@
 
 use minijinja::context;
 
-use super::prompts::{PromptSet, PromptsError};
 use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use crate::assets::Assets;
 use crate::model::{Act, ShellOutcome, Shown, TurnKind};
+use crate::prompts::{PromptSet, PromptsError};
 use crate::sandbox::ExecLimit;
 
 /// Name of the scaffold in every record and row.

@@ -4,11 +4,11 @@
 
 use minijinja::context;
 
-use super::prompts::{PromptSet, PromptsError};
 use super::protocol::run;
 use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use crate::assets::Assets;
 use crate::model::{Shown, TurnKind};
+use crate::prompts::{PromptSet, PromptsError};
 
 /// Name of the scaffold in every record and row.
 pub const REACT: &str = "react";

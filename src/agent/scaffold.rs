@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::prompts::PromptsError;
 use crate::model::{Act, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
+use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
 /// A protocol that agents speak.

@@ -1,10 +1,10 @@
 //! The `terminus` scaffold: Harbor's terminus-2 on an emulated pane, with no tmux in the image.
 
-use super::prompts::PromptsError;
 use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use super::terminal::{SIZE, Terminal, Waited, Wake};
 use super::terminus::{Format, Next, Pane, Parsed, Reading, Texts, Turns, to_bytes};
 use crate::model::{Act, Shown, TurnKind};
+use crate::prompts::PromptsError;
 
 /// Names of the scaffold in every record and row.
 pub const TERMINUS_JSON: &str = "terminus-json";

@@ -1,104 +1,148 @@
-//! Labels for trajectories, from deterministic detectors over turns and observations.
+//! Labels for trajectories: from deterministic detectors over turns and observations, and from a model that reads them.
 //!
 //! The names follow LiteCoder's taxonomy of trajectory failures (Adaptability, Groundedness, Persistence, Refusal).
 //! A label never changes a reward and never keeps a trajectory from being stored: export policies filter over labels.
-//! Detectors prefer silence to a wrong label, since a reader takes a label for a fact.
+//! Detectors prefer silence to a wrong label, since a reader takes a label for a fact. What they can say they say of every
+//! trajectory; the model judge ([`judge`]) is asked only where somebody wants it, and bears the cost.
 
+mod attempt;
 mod feedback;
+mod model;
+mod record;
+mod refusal;
+mod render;
 mod repetition;
+mod rigid;
+mod screen;
+#[cfg(test)]
+mod script;
+mod shell;
+mod surrender;
+mod words;
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{self, ShellOutcome, Shown, TrajectoryRecord, Turn};
+use crate::model::{Shown, TrajectoryRecord};
+use attempt::attempts;
+
+pub use model::{JudgeError, judge, judge_texts};
+pub use record::{
+    Evidence, JUDGEMENT, JudgeId, Judgement, Judgements, commit_judgement, find_judgement, judge_id,
+    judge_once, read_judgement,
+};
+pub use render::{MESSAGE_BYTES, OBSERVATION_BYTES, TASK_BYTES, WHOLE_BYTES};
+pub use repetition::LOOP_LENGTH;
+pub use rigid::{NEW_WORDS, RIGID_COMMANDS, RIGID_LENGTH, SMALL_EDIT};
+pub use surrender::{ALTERNATIVES, RECENT};
 
 /// Version of the rules, as rows carry it. Raise it whenever the same trajectory would get other labels.
-pub const RULES: &str = "rules-2";
+pub const RULES: &str = "rules-3";
 
-pub use feedback::ignored_error;
-pub use repetition::{LOOP_LENGTH, Repetition, mechanical_loop};
-
-/// What a detector can say of a trajectory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// What can be said of a trajectory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// The same command failed the same way [`LOOP_LENGTH`] times or more in a row.
+    /// The same command failed the same way [`LOOP_LENGTH`] times or more in a row, or the same message was refused as often.
     MechanicalLoop,
+    /// [`RIGID_LENGTH`] commands or more in a row failed the same way, each a small edit of the one before.
+    RigidStrategy,
     /// The last command failed visibly and success was claimed all the same.
     IgnoringFeedback,
+    /// It was taken for granted that something exists or has been reached. Only a model can tell.
+    HallucinatedSuccess,
+    /// It was forgotten that something had been tried and had failed. Only a model can tell.
+    ContextDrift,
+    /// The task was given up at the first thing that the environment lacks, with fewer than [`ALTERNATIVES`] alternatives tried.
+    PrematureSurrender,
+    /// The agent said that it will not do what is asked, or cannot, and did nothing.
+    ExplicitRefusal,
 }
 
 impl Label {
+    /// Every label, in the order in which rows have them.
+    pub const ALL: [Self; 7] = [
+        Self::MechanicalLoop,
+        Self::RigidStrategy,
+        Self::IgnoringFeedback,
+        Self::HallucinatedSuccess,
+        Self::ContextDrift,
+        Self::PrematureSurrender,
+        Self::ExplicitRefusal,
+    ];
+
     /// The id used in exported rows.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MechanicalLoop => "mechanical_loop",
+            Self::RigidStrategy => "rigid_strategy",
             Self::IgnoringFeedback => "ignoring_feedback",
+            Self::HallucinatedSuccess => "hallucinated_success",
+            Self::ContextDrift => "context_drift",
+            Self::PrematureSurrender => "premature_surrender",
+            Self::ExplicitRefusal => "explicit_refusal",
         }
     }
-}
 
-/// Every label that holds for a trajectory, in the order of [`Label`]. `shown` is what followed each turn.
-pub fn labels(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Label> {
-    let looping = mechanical_loop(&record.turns, shown).map(|_| Label::MechanicalLoop);
-    let ignoring = ignored_error(&record.turns, shown, record.end).map(|_| Label::IgnoringFeedback);
-    looping.into_iter().chain(ignoring).collect()
-}
-
-/// A command with how it ended and what was shown of it.
-struct Act<'a> {
-    /// Index of its turn.
-    turn: usize,
-    command: &'a str,
-    outcome: ShellOutcome,
-    observation: &'a str,
-}
-
-/// The commands of a trajectory in order; one without an observation (the sandbox died under it) is left out.
-fn acts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> impl Iterator<Item = Act<'a>> {
-    turns.iter().zip(shown).enumerate().flat_map(|(turn, (said, shown))| {
-        said.acts.iter().enumerate().filter_map(move |(at, act)| {
-            // Calls of functions have a result each; else all acts of a turn are shown together.
-            let observation = shown.get(at).or_else(|| shown.first())?;
-            match act {
-                model::Act::Command { command, outcome } => Some(Act {
-                    turn,
-                    command: command.trim(),
-                    outcome: (*outcome)?,
-                    observation: &observation.content,
-                }),
-                model::Act::Keys { .. } => None,
-            }
-        })
-    })
-}
-
-fn failed(outcome: ShellOutcome) -> bool {
-    match outcome {
-        ShellOutcome::Exited(status) => status != 0,
-        ShellOutcome::TimedOut | ShellOutcome::ShellDied(_) => true,
+    /// Whether detectors look for it. The others come from the model judge alone.
+    pub fn is_deterministic(self) -> bool {
+        !matches!(self, Self::HallucinatedSuccess | Self::ContextDrift)
     }
+}
+
+/// A label, and what it was given for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub label: Label,
+    /// Turns that show it, from 0, in order; never empty.
+    pub turns: Vec<usize>,
+    /// What was found there, for people.
+    pub note: String,
+}
+
+/// What the detectors find in a trajectory, each label at most once, in the order of [`Label`]. `shown` is what followed each turn.
+pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding> {
+    let attempts = attempts(&record.turns, shown);
+    [
+        repetition::mechanical_loop(&record.turns, &attempts),
+        rigid::rigid_strategy(&attempts),
+        feedback::ignoring_feedback(&record.turns, &attempts),
+        surrender::premature_surrender(&record.turns, &attempts),
+        refusal::explicit_refusal(&record.turns, &attempts),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The labels of [`findings`].
+pub fn labels(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Label> {
+    findings(record, shown).into_iter().map(|finding| finding.label).collect()
+}
+
+/// The labels that a row carries, in the order of [`Label`], and who gave them: the rules of this build, and the model judge if it
+/// was asked.
+pub fn merged(rules: &[Label], judgement: Option<&Judgement>) -> (Vec<String>, String) {
+    let mut labels: BTreeSet<Label> = rules.iter().copied().collect();
+    labels.extend(judgement.iter().flat_map(|judgement| judgement.labels()));
+    let judge = match judgement {
+        Some(judgement) => format!("{RULES}+{}", judgement.judge),
+        None => RULES.to_owned(),
+    };
+    (labels.into_iter().map(|label| label.as_str().to_owned()).collect(), judge)
 }
 
 #[cfg(test)]
-mod script {
-    //! Turns written as a table: `command => outcome: observation`.
+mod tests {
+    use super::*;
 
-    use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
-
-    pub(super) type Played<'a> = (&'a str, ShellOutcome, &'a str);
-
-    /// Turns that run `commands`, then one that submits with the words `done`.
-    pub(super) fn play(commands: &[Played<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<Shown>>) {
-        let mut turns: Vec<_> = commands
-            .iter()
-            .map(|(command, outcome, _)| Turn {
-                content: "Next.".to_owned(),
-                acts: vec![Act::Command { command: (*command).to_owned(), outcome: Some(*outcome) }],
-                ..Turn::default()
-            })
-            .collect();
-        turns.push(Turn { content: done.to_owned(), kind: TurnKind::Submitted, ..Turn::default() });
-        let shown = commands.iter().map(|(_, _, text)| vec![Shown::text(*text)]).chain([Vec::new()]);
-        (turns, shown.collect())
+    #[test]
+    fn ids_are_what_serde_writes() {
+        for label in Label::ALL {
+            assert_eq!(serde_json::to_value(label).unwrap(), label.as_str());
+        }
+        assert!(Label::ALL.is_sorted());
     }
 }

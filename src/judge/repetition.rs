@@ -1,45 +1,81 @@
 //! Mechanical loops: "exact same command repeated after an error", LiteCoder's lowest level of failure.
 
-use super::{Act, acts, failed};
-use crate::model::{Shown, Turn};
+use super::attempt::{Attempt, Ended};
+use super::{Finding, Label};
+use crate::model::{ShellOutcome, Turn, TurnKind};
 
 /// Runs of the same failing command that count as a loop. Twice is a retry, which flaky commands deserve.
 pub const LOOP_LENGTH: usize = 3;
 
-/// A run of equal commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repetition {
-    /// Index of the turn that ran it first.
-    pub first_turn: usize,
-    /// How often it was run.
-    pub times: usize,
+/// The first run of [`LOOP_LENGTH`] or more equal commands that failed with equal output, or else of equal messages that could not
+/// be carried out.
+pub(super) fn mechanical_loop(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
+    let commands = attempts.chunk_by(is_repeated).find(|run| run.len() >= LOOP_LENGTH);
+    if let Some(run @ [first, ..]) = commands {
+        return Some(Finding {
+            label: Label::MechanicalLoop,
+            turns: run.iter().map(|attempt| attempt.turn).collect(),
+            note: format!("`{}` failed {} times in a row in the same way", brief(&first.command), run.len()),
+        });
+    }
+    let said: Vec<(usize, &Turn)> = turns.iter().enumerate().collect();
+    let mut runs = said.chunk_by(|(_, one), (_, next)| is_said_again(one, next));
+    let run = runs.find(|run| run.len() >= LOOP_LENGTH)?;
+    Some(Finding {
+        label: Label::MechanicalLoop,
+        turns: run.iter().map(|(turn, _)| *turn).collect(),
+        note: format!(
+            "the same message, which could not be carried out, was sent {} times in a row",
+            run.len()
+        ),
+    })
 }
 
-/// The first run of [`LOOP_LENGTH`] or more equal commands that failed with equal output.
-pub fn mechanical_loop(turns: &[Turn], shown: &[Vec<Shown>]) -> Option<Repetition> {
-    let acts: Vec<_> = acts(turns, shown).collect();
-    let same = |one: &Act<'_>, next: &Act<'_>| {
-        failed(one.outcome)
-            && one.outcome == next.outcome
-            && one.command == next.command
-            && one.observation == next.observation
+fn is_repeated(one: &Attempt<'_>, next: &Attempt<'_>) -> bool {
+    one.failed()
+        && !is_poll(one)
+        && one.ended == next.ended
+        && one.command == next.command
+        && one.output == next.output
+}
+
+/// Waiting and looking again is what the same command is repeated for. One that never came back has not looked.
+fn is_poll(attempt: &Attempt<'_>) -> bool {
+    let waits = attempt.command.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "sleep");
+    waits && matches!(attempt.ended, Ended::Status(ShellOutcome::Exited(_)) | Ended::Unseen)
+}
+
+/// Empty messages repeat nothing: a server or a limit of tokens may have swallowed what was said.
+fn is_said_again(one: &Turn, next: &Turn) -> bool {
+    let calls = |turn: &Turn| -> Vec<(String, String)> {
+        turn.tool_calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect()
     };
-    acts.chunk_by(same)
-        .find(|run| run.len() >= LOOP_LENGTH)
-        .and_then(|run| Some(Repetition { first_turn: run.first()?.turn, times: run.len() }))
+    let says_nothing = one.content.trim().is_empty() && one.tool_calls.is_empty();
+    one.kind == TurnKind::Malformed
+        && next.kind == TurnKind::Malformed
+        && !says_nothing
+        && one.content == next.content
+        && calls(one) == calls(next)
+}
+
+/// As much of a command as a note needs.
+pub(super) fn brief(command: &str) -> String {
+    /// Of its first line.
+    const MOST: usize = 80;
+    let line = command.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MOST).collect();
+    if cut.len() < command.len() { format!("{cut} …") } else { cut }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::judge::script::{Played, play};
+    use super::*;
+    use crate::judge::script::{Played, play, with};
     use crate::model::ShellOutcome::{Exited, ShellDied, TimedOut};
 
-    use super::*;
-
     #[track_caller]
-    fn check(commands: &[Played<'_>], expect: Option<(usize, usize)>) {
-        let (turns, observations) = play(commands, "Done.");
-        let found = mechanical_loop(&turns, &observations).map(|found| (found.first_turn, found.times));
+    fn check(commands: &[Played<'_>], expect: &[usize]) {
+        let found = with(commands, mechanical_loop).map(|found| found.turns).unwrap_or_default();
         assert_eq!(found, expect, "{commands:?}");
     }
 
@@ -47,32 +83,52 @@ mod tests {
     fn loops() {
         let bad = ("make", Exited(2), "no rule");
         let good = ("ls", Exited(0), "a");
-        check(&[], None);
-        check(&[bad, bad], None);
-        check(&[bad, bad, bad], Some((0, 3)));
-        check(&[good, bad, bad, bad, bad, good], Some((1, 4)));
+        check(&[], &[]);
+        check(&[bad, bad], &[]);
+        check(&[bad, bad, bad], &[0, 1, 2]);
+        check(&[good, bad, bad, bad, bad, good], &[1, 2, 3, 4]);
         // An act in between breaks the run.
-        check(&[bad, bad, good, bad], None);
+        check(&[bad, bad, good, bad], &[]);
         // Success repeated is no loop: polling, or looking again.
-        check(&[good, good, good], None);
+        check(&[good, good, good], &[]);
+        check(&[("sleep 5; curl -s localhost:80", Exited(7), ""); 3], &[]);
         // Another output or another status means that something changed.
-        check(&[bad, bad, ("make", Exited(2), "other")], None);
-        check(&[bad, bad, ("make", Exited(1), "no rule")], None);
-        check(&[("sleep 99", TimedOut, ""); 3], Some((0, 3)));
-        check(&[("exit 9", ShellDied(9), ""); 3], Some((0, 3)));
+        check(&[bad, bad, ("make", Exited(2), "other")], &[]);
+        check(&[bad, bad, ("make", Exited(1), "no rule")], &[]);
+        check(&[("sleep 99", TimedOut, ""); 3], &[0, 1, 2]);
+        check(&[("exit 9", ShellDied(9), ""); 3], &[0, 1, 2]);
         // Blanks around a command do not hide a loop.
-        check(&[bad, ("make\n", Exited(2), "no rule"), (" make", Exited(2), "no rule")], Some((0, 3)));
+        check(&[bad, ("make\n", Exited(2), "no rule"), (" make", Exited(2), "no rule")], &[0, 1, 2]);
         // The first of two loops is named.
-        check(
-            &[bad, bad, bad, good, ("x", Exited(1), ""), ("x", Exited(1), ""), ("x", Exited(1), "")],
-            Some((0, 3)),
-        );
+        let other = ("x", Exited(1), "");
+        check(&[bad, bad, bad, good, other, other, other], &[0, 1, 2]);
     }
 
     #[test]
     fn a_command_without_observation_does_not_count() {
-        let (turns, mut observations) = play(&[("make", Exited(2), "no rule"); 3], "Done.");
-        observations[2].clear();
-        assert_eq!(mechanical_loop(&turns, &observations), None);
+        let (turns, mut shown) = play(&[("make", Exited(2), "no rule"); 3], "Done.");
+        shown[2].clear();
+        assert_eq!(mechanical_loop(&turns, &crate::judge::attempt::attempts(&turns, &shown)), None);
+    }
+
+    #[test]
+    fn messages_that_could_not_be_carried_out() {
+        let turn = |content: &str, kind| Turn { content: content.to_owned(), kind, ..Turn::default() };
+        let check = |turns: &[Turn], expect: bool| {
+            assert_eq!(mechanical_loop(turns, &[]).is_some(), expect, "{turns:?}");
+        };
+        let bad = turn("Let me look.", TurnKind::Malformed);
+        check(&[bad.clone(), bad.clone()], false);
+        check(&[bad.clone(), bad.clone(), bad.clone()], true);
+        check(&[bad.clone(), bad.clone(), turn("Let me see.", TurnKind::Malformed)], false);
+        check(&vec![turn("Let me look.", TurnKind::Acted); 3], false);
+        check(&vec![turn("", TurnKind::Malformed); 3], false);
+    }
+
+    #[test]
+    fn notes_are_brief() {
+        assert_eq!(brief("ls"), "ls");
+        assert_eq!(brief("ls\npwd"), "ls …");
+        assert_eq!(brief(&"ä".repeat(100)).chars().count(), 82);
     }
 }

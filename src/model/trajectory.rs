@@ -407,7 +407,7 @@ pub struct Rollout {
     pub rewards: Option<Rewards>,
     /// What detectors and the judge say of it, in a fixed order.
     pub labels: Vec<String>,
-    /// Who gave the labels (`rules-2`, `rules-2+MODEL`).
+    /// Who gave the labels (`rules-3`, `rules-3+MODEL@PROMPTS`).
     pub judge: String,
 }
 

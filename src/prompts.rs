@@ -1,4 +1,4 @@
-//! Texts of a scaffold or an arm: a folder below `templates/prompts/`.
+//! Texts for models: of a scaffold, an arm, the judge. Each set is a folder below `templates/prompts/`.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl PromptSet {
         env.render_named_str(name, source, context).map(|text| text.trim_end().to_owned()).map_err(failed)
     }
 
-    /// Hash over all texts, for the address of a rollout.
+    /// Hash over all texts, for the address of what was made with them.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for part in self.texts.iter().flat_map(|(name, text)| [name, text]) {

@@ -1,0 +1,217 @@
+//! Rigid strategy: the error stays, the command changes a little, and the way to solve the problem does not.
+
+use std::collections::BTreeSet;
+
+use super::attempt::Attempt;
+use super::repetition::brief;
+use super::shell::{difference, source_program};
+use super::{Finding, Label};
+
+/// Failing commands in a row that count: one more than a mechanical loop, since a change may be an idea.
+pub const RIGID_LENGTH: usize = 4;
+
+/// Different commands among them, at least. Fewer are a loop.
+pub const RIGID_COMMANDS: usize = 3;
+
+/// Share of its characters that may differ in a small edit (see `difference` of `shell`): an option added to a short command, or an
+/// argument exchanged, and not another command.
+pub const SMALL_EDIT: f64 = 0.4;
+
+/// Digits of a number that tells something. Longer ones are times, addresses and process ids.
+const MOST_DIGITS: usize = 4;
+
+/// Share of an output's words that may be new before it counts as news. A new number always does.
+pub const NEW_WORDS: f64 = 0.25;
+
+/// The first run of commands that fails so. Another program is another strategy, another way to fail is news, and so is another
+/// number.
+pub(super) fn rigid_strategy(attempts: &[Attempt<'_>]) -> Option<Finding> {
+    let run = attempts.chunk_by(is_small_edit).find_map(without_news)?;
+    let first = run.first()?;
+    Some(Finding {
+        label: Label::RigidStrategy,
+        turns: run.iter().map(|attempt| attempt.turn).collect(),
+        note: format!("{} small edits of `{}` failed in the same way", run.len(), brief(&first.command)),
+    })
+}
+
+fn is_small_edit(one: &Attempt<'_>, next: &Attempt<'_>) -> bool {
+    one.visibly_failed()
+        && next.visibly_failed()
+        && one.ended == next.ended
+        && source_program(&one.last_typed()) == source_program(&next.last_typed())
+        && difference(&one.command, &next.command) <= SMALL_EDIT
+}
+
+/// The longest first part of `run`, or of one of its ends, in which no output says anything new.
+fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
+    let mut from = 0;
+    while run.len() - from >= RIGID_LENGTH {
+        let rest = run.get(from..).unwrap_or_default();
+        let mut known = Known::default();
+        let length = rest.iter().take_while(|attempt| known.learn(attempt)).count();
+        let stale = rest.get(..length).unwrap_or_default();
+        let commands: BTreeSet<&str> = stale.iter().map(|attempt| attempt.command.as_str()).collect();
+        if length >= RIGID_LENGTH && commands.len() >= RIGID_COMMANDS {
+            return Some(stale);
+        }
+        from += 1;
+    }
+    None
+}
+
+/// What outputs have said so far.
+#[derive(Default)]
+struct Known {
+    words: BTreeSet<String>,
+    numbers: BTreeSet<String>,
+    begun: bool,
+}
+
+impl Known {
+    /// Takes in an output. `false` if it says something new, which the first one never does.
+    fn learn(&mut self, attempt: &Attempt<'_>) -> bool {
+        // What the command itself says comes back in messages about it.
+        let own: BTreeSet<String> = words(&attempt.command).collect();
+        let said: BTreeSet<String> = words(&attempt.output).filter(|word| !own.contains(word)).collect();
+        let own: BTreeSet<String> = numbers(&attempt.command).collect();
+        let numbers: BTreeSet<String> =
+            numbers(&attempt.output).filter(|number| !own.contains(number)).collect();
+        let new = said.difference(&self.words).count();
+        let news = new as f64 > NEW_WORDS * said.len() as f64 || !numbers.is_subset(&self.numbers);
+        self.words.extend(said);
+        self.numbers.extend(numbers);
+        !news || !std::mem::replace(&mut self.begun, true)
+    }
+}
+
+/// The words of a text. Numbers of many digits and fractions are all the same.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).filter_map(|word| {
+        let word = word.trim_matches('.').to_lowercase();
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        let number =
+            digits > 0 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '.' || c == 'x' || c == 's');
+        let fleeting = number && (digits > MOST_DIGITS || word.contains(['.', 's']));
+        (!word.is_empty()).then(|| if fleeting { "#".to_owned() } else { word })
+    })
+}
+
+/// Numbers that an output gives: counts, lines, measurements. Not those that tell where in the command something is wrong, how long
+/// it took, or which of many ports and processes it was.
+fn numbers(text: &str) -> impl Iterator<Item = String> {
+    const ASIDE: [&str; 6] = ["char", "column", "col", "position", "port", "pid"];
+    const UNITS: [&str; 5] = ["ms", "s", "sec", "secs", "seconds"];
+    // The shell counts its lines up by itself, and a program on the command line is the command.
+    const OWN: [&str; 4] = ["bash: line ", "sh: line ", "\"<string>\"", "\"<stdin>\""];
+    let lines = text.lines().filter(|line| !OWN.iter().any(|own| line.contains(own)));
+    lines.flat_map(|line| {
+        let words: Vec<&str> =
+            line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let telling = |place: usize, word: &str| {
+            let before =
+                place.checked_sub(1).and_then(|before| words.get(before)).copied().unwrap_or_default();
+            let after = words.get(place + 1).copied().unwrap_or_default();
+            word.len() <= MOST_DIGITS
+                && word.chars().all(|c| c.is_ascii_digit())
+                && !ASIDE.contains(&before)
+                && !UNITS.contains(&after)
+        };
+        let numbers = words.iter().enumerate().filter(|(place, word)| telling(*place, word));
+        numbers.map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::script::{Played, with};
+    use crate::model::ShellOutcome::{Exited, TimedOut};
+
+    #[track_caller]
+    fn check(commands: &[Played<'_>], expect: &[usize]) {
+        let found = with(commands, |_, attempts| rigid_strategy(attempts));
+        assert_eq!(found.map(|found| found.turns).unwrap_or_default(), expect, "{commands:?}");
+    }
+
+    #[test]
+    fn small_edits() {
+        let error = "ld: cannot find -lpq: No such file\ncollect2: error: ld returned 1 exit status";
+        let bad = |command| (command, Exited(1), error);
+        let edits = [
+            bad("gcc a.c -lpq"),
+            bad("gcc a.c -L. -lpq"),
+            bad("gcc a.c -L/lib -lpq"),
+            bad("gcc -O2 a.c -L/lib -lpq"),
+        ];
+        check(&edits, &[0, 1, 2, 3]);
+        check(&edits[..3], &[]);
+        // Equal ones in between still belong to it, but three different ones are wanted.
+        check(&[edits[0], edits[1], edits[1], edits[2]], &[0, 1, 2, 3]);
+        check(&[edits[0], edits[1], edits[0], edits[1]], &[]);
+        // A success, another program, another status, another error.
+        check(&[edits[0], edits[1], ("ls", Exited(0), ""), edits[2], edits[3]], &[]);
+        check(&[edits[0], bad("cc a.c -lpq"), bad("tcc a.c -lpq"), bad("clang a.c -lpq")], &[]);
+        check(&[edits[0], edits[1], ("gcc a.c -L/l -lpq", TimedOut, error), edits[2]], &[]);
+        let news = ("gcc a.c -Lx -lpq", Exited(1), "a.c: In function main: undefined reference to pq_open");
+        check(&[edits[0], edits[1], news, edits[2], edits[3]], &[]);
+        // What comes before the run may be news.
+        check(&[news, edits[0], edits[1], edits[2], edits[3]], &[1, 2, 3, 4]);
+        // Status 1 without words is an answer.
+        check(
+            &[
+                ("grep -q alpha x", Exited(1), ""),
+                ("grep -q beta x", Exited(1), ""),
+                ("grep -q gamma x", Exited(1), ""),
+                ("grep -q delta x", Exited(1), ""),
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn an_error_at_another_line_is_news() {
+        let at = |command, error| (command, Exited(1), error);
+        check(
+            &[
+                at("sed -i '10s/$/;/' a.c && make", "a.c:31: error: expected ';' before return"),
+                at("sed -i '31s/$/;/' a.c && make", "a.c:44: error: expected ';' before return"),
+                at("sed -i '44s/$/;/' a.c && make", "a.c:52: error: expected ';' before return"),
+                at("sed -i '52s/$/;/' a.c && make", "a.c:60: error: expected ';' before return"),
+            ],
+            &[],
+        );
+        // The shell's own lines are not.
+        check(
+            &[
+                at("frob -a", "bash: line 3: error in frob"),
+                at("frob -b", "bash: line 4: error in frob"),
+                at("frob -c", "bash: line 5: error in frob"),
+                at("frob -d", "bash: line 6: error in frob"),
+            ],
+            &[0, 1, 2, 3],
+        );
+    }
+
+    #[test]
+    fn numbers_that_tell_something() {
+        let check =
+            |text: &str, expect: &[&str]| assert_eq!(numbers(text).collect::<Vec<_>>(), expect, "{text}");
+        check("a.c:31:9: error", &["31", "9"]);
+        check("9 failed, 1 passed in 3 s", &["9", "1"]);
+        check("sed: -e expression #1, char 7: unknown", &["1"]);
+        check("port 5432 of pid 77, 48211 tries", &[]);
+        check("bash: line 3: x", &[]);
+        check("File \"<string>\", line 1", &[]);
+    }
+
+    #[test]
+    fn fleeting_numbers_are_one_word() {
+        let check =
+            |text: &str, expect: &[&str]| assert_eq!(words(text).collect::<Vec<_>>(), expect, "{text}");
+        check("took 0.31s", &["took", "#"]);
+        check("pid 48211, at 0x7ffd1200", &["pid", "#", "at", "#"]);
+        check("status 2", &["status", "2"]);
+        check("a.c: 'x_y'.", &["a.c", "x_y"]);
+    }
+}

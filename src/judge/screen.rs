@@ -1,0 +1,159 @@
+//! What a terminal shows of a command: read as a person reads it, from the echo of what was typed to the next prompt.
+
+use super::words::{ERRORS, NOISE, READERS, SCREEN_ERRORS, any_line, says};
+
+/// Lines of a screen that one typed line can fill: it wraps.
+const MOST_WRAPPED: usize = 12;
+
+/// With what Harbor's confirmation begins, behind what the terminal shows.
+const CONFIRMATION: &str = "\n\nAre you sure you want to mark the task as complete?";
+
+/// With what terminus-2 begins its observations.
+const HEADERS: [&str; 3] = ["New Terminal Output:", "Current Terminal Screen:", "Current terminal state:"];
+
+/// The last line of `keys` that is not blank.
+pub(super) fn last_line(keys: &str) -> &str {
+    keys.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+}
+
+/// What was printed after the last echo of `typed`, without the prompt at its end. All that is shown, where there is no echo.
+pub(super) fn output(shown: &str, typed: &str) -> String {
+    let lines = lines(shown);
+    match echo(&lines, typed) {
+        Some((line, prompt)) => printed(lines.get(line + 1..).unwrap_or_default(), Some(&prompt)),
+        None => printed(&lines, None),
+    }
+}
+
+/// What a command had printed, with what a later look shows: the screen with its echo, or only what is new.
+pub(super) fn continued(before: &str, shown: &str, typed: &str) -> String {
+    let lines = lines(shown);
+    match echo(&lines, typed) {
+        Some((line, prompt)) => printed(lines.get(line + 1..).unwrap_or_default(), Some(&prompt)),
+        None => format!("{before}\n{}", printed(&lines, None)),
+    }
+}
+
+/// What a terminal shows, without what the scaffold puts around it.
+fn lines(shown: &str) -> Vec<&str> {
+    let shown = shown.split_once(CONFIRMATION).map_or(shown, |(before, _)| before);
+    shown.lines().filter(|line| !HEADERS.contains(&line.trim_end())).collect()
+}
+
+fn printed(mut lines: &[&str], prompt: Option<&str>) -> String {
+    while let [rest @ .., last] = lines
+        && last.trim().is_empty()
+    {
+        lines = rest;
+    }
+    if let ([rest @ .., last], Some(prompt)) = (lines, prompt)
+        && is_prompt(last, prompt)
+    {
+        lines = rest;
+    }
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+/// The line in which the last echo of `typed` ends, and what stands before it: the prompt.
+fn echo(lines: &[&str], typed: &str) -> Option<(usize, String)> {
+    if typed.is_empty() {
+        return None;
+    }
+    (0..lines.len()).rev().find_map(|first| {
+        let mut joined = String::new();
+        lines.iter().enumerate().skip(first).take(MOST_WRAPPED).find_map(|(line, text)| {
+            joined.push_str(text);
+            let prompt = joined.trim_end().strip_suffix(typed)?;
+            Some((line, prompt.to_owned()))
+        })
+    })
+}
+
+/// The prompt that stood before the command, or one that looks like it: it ends the same way, and a prompt that names the folder
+/// changes with it.
+fn is_prompt(line: &str, before: &str) -> bool {
+    let (line, before) = (line.trim_end(), before.trim_end());
+    let end = |text: &str| text.chars().next_back();
+    let mark = end(line).filter(|mark| "$#%>".contains(*mark));
+    line == before || mark.is_some() && mark == end(before) && name(line) == name(before)
+}
+
+/// What a prompt begins with (`root@box`), before the folder.
+fn name(prompt: &str) -> &str {
+    prompt.split([':', ' ']).next().unwrap_or_default()
+}
+
+/// Whether `output` reports an error of `program`, the one that printed it. What programs that print files say in their own name is
+/// always an error, and nothing else they print is theirs; what others say in their own name may be a log.
+pub(super) fn shows_error(output: &str, program: &str) -> bool {
+    let mut lines = output.lines().filter(|line| !says(&NOISE, line));
+    let own = format!("{program}: ");
+    if says(&READERS, program) {
+        lines.any(|line| line.starts_with(&own) || line.starts_with("bash: "))
+    } else {
+        lines.any(|line| any_line(&SCREEN_ERRORS, line) || line.starts_with(&own) && says(&ERRORS, line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_found() {
+        let check = |shown: &str, keys: &str, expect: &str| {
+            assert_eq!(output(shown, last_line(keys)), expect, "{shown:?} {keys:?}");
+        };
+        let shown = "New Terminal Output:\nroot@box:/app# make\nmake: *** No rule\nroot@box:/app# ";
+        check(shown, "make\n", "make: *** No rule");
+        // The folder in the prompt changes.
+        check("root@box:/app# cd x\nroot@box:/app/x#", "cd x\n", "");
+        // Of several commands, the last.
+        check("$ a\nA\n$ b\nB\n$ ", "a\nb\n", "B");
+        // Output is no prompt because it ends like one.
+        check("root@box:/app# cat x\nprice in $", "cat x\n", "price in $");
+        // Blank lines fill a screen.
+        check("Current Terminal Screen:\n$ ls\nx\n$\n\n\n\n", "ls\n", "x");
+        // A long line wraps.
+        check("$ echo aaaaaaaaaa\nbbbbb\nout\n$ ", "echo aaaaaaaaaabbbbb\n", "out");
+        // No echo: everything.
+        check("Password:", "hunter2\n", "Password:");
+        check("$ make\nx\n$ \n\nAre you sure you want to mark the task as complete? This", "make\n", "x");
+        check("", "ls\n", "");
+        check("$ ", "", "$");
+    }
+
+    #[test]
+    fn later_looks_go_on() {
+        let check =
+            |shown: &str, expect: &str| assert_eq!(continued("one", shown, "make"), expect, "{shown:?}");
+        // The whole screen, or only what is new.
+        check("Current Terminal Screen:\n$ make\none\ntwo\n$ ", "one\ntwo");
+        check("New Terminal Output:\ntwo\nthree", "one\ntwo\nthree");
+    }
+
+    #[test]
+    fn errors_are_told_from_data() {
+        let check = |output: &str, program: &str, expect: bool| {
+            assert_eq!(shows_error(output, program), expect, "{program}: {output}");
+        };
+        check("bash: frobnicate: command not found", "frobnicate", true);
+        check("Traceback (most recent call last):\n  File \"x\"\nValueError: no", "python", true);
+        check("main.c:3:1: error: expected ';'", "gcc", true);
+        check("cat: x: No such file or directory", "cat", true);
+        check("ls: cannot access 'x': No such file or directory", "ls", true);
+        check("=== 1 failed, 2 passed in 0.1s ===", "pytest", true);
+        check("=== 3 passed in 0.1s ===", "pytest", false);
+        check("ERROR: disk full\nTraceback (most recent call last):", "cat", false);
+        check("awk: cmd. line:1: {\nawk: cmd. line:1: ^ syntax error", "awk", true);
+        check("find: '/root': Permission denied\n./a", "find", false);
+        check("gcc: warning: -l: linker input unused", "gcc", false);
+        check("make: Nothing to be done for 'all'.", "make", false);
+        check("nginx: configuration file x test failed", "nginx", true);
+        check("server: listening", "server", false);
+        check("server: 0 errors so far", "server", false);
+        check("0 errors, 0 failures", "check", false);
+        check("error_rate 0.1", "python", false);
+        check("", "make", false);
+    }
+}

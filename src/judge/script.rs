@@ -1,0 +1,27 @@
+//! Turns written as a table: `command => outcome: observation`.
+
+use super::attempt::{Attempt, attempts};
+use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
+
+pub(super) type Played<'a> = (&'a str, ShellOutcome, &'a str);
+
+/// Turns that run `commands`, then one that submits with the words `done`.
+pub(super) fn play(commands: &[Played<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<Shown>>) {
+    let mut turns: Vec<_> = commands
+        .iter()
+        .map(|(command, outcome, _)| Turn {
+            content: "Next.".to_owned(),
+            acts: vec![Act::Command { command: (*command).to_owned(), outcome: Some(*outcome) }],
+            ..Turn::default()
+        })
+        .collect();
+    turns.push(Turn { content: done.to_owned(), kind: TurnKind::Submitted, ..Turn::default() });
+    let shown = commands.iter().map(|(_, _, text)| vec![Shown::text(*text)]).chain([Vec::new()]);
+    (turns, shown.collect())
+}
+
+/// What `detect` makes of `commands`.
+pub(super) fn with<T>(commands: &[Played<'_>], detect: impl FnOnce(&[Turn], &[Attempt<'_>]) -> T) -> T {
+    let (turns, shown) = play(commands, "Done.");
+    detect(&turns, &attempts(&turns, &shown))
+}

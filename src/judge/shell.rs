@@ -1,0 +1,202 @@
+//! As much of the shell's grammar as detectors need: which programs a command runs, and how much one differs from another.
+
+/// Longest text, in characters and without what both have in common at either end, whose distance is computed: the work grows with
+/// its square. What differs by more is no small edit.
+const MOST_COMPARED: usize = 2_000;
+
+/// Words before a program's name that are not it.
+const PREFIXES: [&str; 9] = ["sudo", "env", "time", "nohup", "exec", "!", "then", "do", "stdbuf"];
+
+/// The pipelines of a command in order, each as its simple commands. Separators inside quotes are text.
+///
+/// Bodies of here-documents are taken for commands; callers only ask for what a command ends with, or compare.
+pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
+    let mut pipelines = vec![Vec::new()];
+    let mut quote = None;
+    let (mut from, mut skip) = (0, false);
+    let bytes = command.as_bytes();
+    let cut = |from: usize, to: usize, ends: bool, pipelines: &mut Vec<Vec<_>>| {
+        let part = command.get(from..to).unwrap_or_default().trim();
+        if let Some(last) = pipelines.last_mut().filter(|_| !part.is_empty()) {
+            last.push(part);
+        }
+        if ends && pipelines.last().is_some_and(|last| !last.is_empty()) {
+            pipelines.push(Vec::new());
+        }
+    };
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let next = bytes.get(at + 1).copied();
+        let mut width = 1;
+        match (quote, byte) {
+            _ if skip => skip = false,
+            (None | Some(b'"'), b'\\') => skip = true,
+            (Some(open), close) if open == close => quote = None,
+            (None, b'"' | b'\'') => quote = Some(byte),
+            // `2>&1` and `&>` are redirections.
+            (None, b'&') if next == Some(b'>') || at > 0 && bytes.get(at - 1) == Some(&b'>') => {}
+            (None, b'|') if next != Some(b'|') => {
+                cut(from, at, false, &mut pipelines);
+                width = if next == Some(b'&') { 2 } else { 1 };
+                from = at + width;
+            }
+            (None, b'|' | b'&' | b';' | b'\n') => {
+                cut(from, at, true, &mut pipelines);
+                width = if next == Some(byte) && byte != b'\n' { 2 } else { 1 };
+                from = at + width;
+            }
+            _ => {}
+        }
+        at += width;
+    }
+    cut(from, command.len(), false, &mut pipelines);
+    pipelines.retain(|pipeline| !pipeline.is_empty());
+    pipelines
+}
+
+/// The name of the program that a simple command runs: no folder, no version (`/usr/bin/python3.11 -V` is `python`).
+pub(super) fn program(simple: &str) -> &str {
+    let is_assignment = |word: &&str| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        })
+    };
+    let mut words =
+        simple.split_whitespace().skip_while(|word| is_assignment(word) || PREFIXES.contains(word));
+    let mut word = words.next().unwrap_or_default();
+    if word == "timeout" {
+        word = words
+            .find(|word| !word.starts_with('-') && !word.starts_with(|c: char| c.is_ascii_digit()))
+            .unwrap_or_default();
+    }
+    let name = word.trim_start_matches(['(', '{', '"', '\'']).trim_end_matches(['"', '\'', ')']);
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if bare.is_empty() { name } else { bare }
+}
+
+/// The program whose exit status a command has: that of the last pipeline's last command.
+pub(super) fn last_program(command: &str) -> &str {
+    pipelines(command).last().and_then(|pipeline| pipeline.last().copied()).map_or("", program)
+}
+
+/// The program whose output a command shows, filtered or not: that of the last pipeline's first command.
+pub(super) fn source_program(command: &str) -> &str {
+    pipelines(command).last().and_then(|pipeline| pipeline.first().copied()).map_or("", program)
+}
+
+/// How much two commands differ: Levenshtein's distance of their characters over the longer one's length, from 0 to 1. Runs of
+/// blanks count as one.
+pub(super) fn difference(one: &str, other: &str) -> f64 {
+    let squeezed =
+        |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();
+    let (one, other) = (squeezed(one), squeezed(other));
+    let longer = one.len().max(other.len());
+    if longer == 0 {
+        return 0.0;
+    }
+    let common = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (one.get(common..).unwrap_or_default(), other.get(common..).unwrap_or_default());
+    let common = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (one, other) = (
+        one.get(..one.len() - common).unwrap_or_default(),
+        other.get(..other.len() - common).unwrap_or_default(),
+    );
+    if one.len().max(other.len()) > MOST_COMPARED {
+        return 1.0;
+    }
+    levenshtein(one, other) as f64 / longer as f64
+}
+
+fn levenshtein(one: &[char], other: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (deleted, a) in one.iter().enumerate() {
+        let mut diagonal = deleted;
+        let mut left = deleted + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, b) in row.iter_mut().skip(1).zip(other) {
+            let best = (diagonal + usize::from(a != b)).min(*cell + 1).min(left + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn commands_are_split() {
+        let check = |command: &str, expect: &[&[&str]]| assert_eq!(pipelines(command), expect, "{command}");
+        check("", &[]);
+        check("ls", &[&["ls"]]);
+        check("cd /app && make 2>&1 | tail -3", &[&["cd /app"], &["make 2>&1", "tail -3"]]);
+        check("a; b || c\nd &", &[&["a"], &["b"], &["c"], &["d"]]);
+        check("grep -E 'a|b;c' f | wc -l", &[&["grep -E 'a|b;c' f", "wc -l"]]);
+        check("echo \"x && \\\" y\" | cat", &[&["echo \"x && \\\" y\"", "cat"]]);
+        check("make &> log; tail log", &[&["make &> log"], &["tail log"]]);
+        check("make |& head", &[&["make", "head"]]);
+        check("echo a\\;b", &[&["echo a\\;b"]]);
+        check(";; ls ;", &[&["ls"]]);
+    }
+
+    #[test]
+    fn programs_are_named() {
+        let check = |simple: &str, expect: &str| assert_eq!(program(simple), expect, "{simple}");
+        check("ls -la", "ls");
+        check("/usr/bin/python3.11 x.py", "python");
+        check("LC_ALL=C sudo env A=b sort x", "sort");
+        check("timeout -k 5 10 make all", "make");
+        check("! grep -q x y", "grep");
+        check("(cd x", "cd");
+        check("[ -f x ]", "[");
+        check("./run.sh", "run.sh");
+        check("7z x a", "7z");
+        check("", "");
+        assert_eq!(last_program("cat x | grep y"), "grep");
+        assert_eq!(source_program("cd /app && cat x | grep y"), "cat");
+    }
+
+    #[test]
+    fn differences() {
+        let check = |one: &str, other: &str, expect: f64| {
+            assert!(
+                (difference(one, other) - expect).abs() < 1e-9,
+                "{one} {other} {}",
+                difference(one, other)
+            );
+        };
+        check("", "", 0.0);
+        check("ls", "ls", 0.0);
+        check("ls   -l ", "ls -l", 0.0);
+        check("abcd", "", 1.0);
+        check("kitten", "sitting", 3.0 / 7.0);
+        check("gcc a.c", "gcc b.c", 1.0 / 7.0);
+        check(&"a".repeat(3_000), &"b".repeat(3_000), 1.0);
+        check(&format!("{}x", "a".repeat(9_999)), &format!("{}y", "a".repeat(9_999)), 1e-4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_command_can_be_read(command in "[a-z|&;\"'\\\\ \n>é]{0,40}") {
+            for part in pipelines(&command).concat() {
+                prop_assert!(command.contains(part));
+            }
+        }
+
+        #[test]
+        fn a_difference_is_a_metric(one in "[ab]{0,6}", other in "[ab]{0,6}") {
+            let there = difference(&one, &other);
+            prop_assert!((0.0..=1.0).contains(&there));
+            prop_assert!((there - difference(&other, &one)).abs() < 1e-9);
+            prop_assert_eq!(there == 0.0, one == other);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Premature surrender: the environment lacks something, and the task is given up with next to nothing else tried.
+
+use super::attempt::{Attempt, submissions};
+use super::repetition::brief;
+use super::rigid::SMALL_EDIT;
+use super::shell::{difference, source_program};
+use super::words::{SURRENDERS, WORKAROUNDS, says};
+use super::{Finding, Label};
+use crate::model::Turn;
+
+/// Alternatives after which giving up is no longer premature. One is a reflex; two show that somebody looked for a way.
+pub const ALTERNATIVES: usize = 2;
+
+/// Attempts at the end among which the limitation must be: what stopped an agent long before did not stop it.
+pub const RECENT: usize = 6;
+
+/// The limitation that a submission with words of surrender came after, if fewer than [`ALTERNATIVES`] different commands were tried
+/// since. Looking for something else to use counts as an alternative; the same program called a little otherwise does not.
+pub(super) fn premature_surrender(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
+    submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
+        let recent = attempts.get(attempts.len().saturating_sub(RECENT)..)?;
+        let met = recent.iter().position(Attempt::met_limitation)?;
+        let (limitation, last) = (recent.get(met)?, recent.last()?);
+        let after = turns.get(last.turn + 1..=submission)?;
+        let gives_up = after.iter().any(|turn| says(&SURRENDERS, &turn.content));
+        if !gives_up || after.iter().any(|turn| says(&WORKAROUNDS, &turn.content)) {
+            return None;
+        }
+        let mut tried = vec![limitation];
+        for attempt in recent.get(met + 1..)? {
+            if !tried.iter().any(|before| is_same_idea(before, attempt)) {
+                tried.push(attempt);
+            }
+        }
+        let alternatives = tried.len() - 1;
+        (alternatives < ALTERNATIVES).then(|| Finding {
+            label: Label::PrematureSurrender,
+            turns: (limitation.turn..=submission).collect(),
+            note: format!(
+                "given up after `{}` with {alternatives} alternatives tried",
+                brief(&limitation.command)
+            ),
+        })
+    })
+}
+
+fn is_same_idea(before: &Attempt<'_>, attempt: &Attempt<'_>) -> bool {
+    let (one, other) = (before.last_typed(), attempt.last_typed());
+    source_program(&one) == source_program(&other) && difference(&one, &other) <= SMALL_EDIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scripted_surrenders_are_surrenders_and_admissions() {
+        let endings = include_str!("../../templates/prompts/bash-block/gives_up.txt");
+        assert!(endings.lines().count() > 1);
+        for ending in endings.lines() {
+            assert!(says(&SURRENDERS, ending), "{ending}");
+            assert!(says(&crate::judge::words::ADMISSIONS, ending), "{ending}");
+            assert!(!says(&WORKAROUNDS, ending), "{ending}");
+        }
+    }
+}

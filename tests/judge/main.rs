@@ -1,0 +1,13 @@
+//! Labels: the detectors against trajectories that were labelled by hand, and the model judge against an endpoint.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(missing_debug_implementations, reason = "tests print what they compare")]
+
+#[path = "../llm/clock.rs"]
+#[allow(dead_code, reason = "the client's tests use more of it")]
+mod clock;
+#[path = "../llm/endpoint.rs"]
+#[allow(dead_code, reason = "the client's tests use more of it")]
+mod endpoint;
+mod model;
+mod table;
