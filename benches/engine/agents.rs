@@ -226,7 +226,7 @@ async fn episode(
         fork: None,
     };
     let key = attempt(&lab, &models, &workshop.texts, &posed, &casting, 0).await?;
-    let read = termsmith::rollout::read_rollout(&store, &key, &termsmith::model::Facts::default(), &[])?;
+    let read = termsmith::rollout::read_record(&store, &key)?;
     let (_, log) = read.context("the rollout was not kept")?;
     let (first, last) = (log.turns.first().context("no turn")?, log.turns.last().context("no turn")?);
     Ok(last.at_ms as f64 - first.at_ms as f64)

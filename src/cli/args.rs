@@ -306,6 +306,9 @@ pub(super) struct RolloutArgs {
     /// Turns that the attempts of the arm fork share with the first rollout
     #[arg(long, value_name = "TURNS", default_value_t = 2)]
     pub(super) fork_at: usize,
+    /// Who labels what went wrong, beside the rules, which always do
+    #[arg(long, value_enum, default_value_t = JudgeArg::None)]
+    pub(super) judge: JudgeArg,
     /// End the waits of the terminal as soon as its commands are done, which Harbor does not
     #[arg(long)]
     pub(super) early_wake: bool,
@@ -414,6 +417,14 @@ pub(super) enum ArmArg {
     PlanInteractive,
     /// Several attempts from the very state that the first rollout had after --fork-at turns
     Fork,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum JudgeArg {
+    /// Nobody
+    None,
+    /// The role judge
+    Model,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::args::{ArmArg, RolloutArgs, ScaffoldArg, SightArg};
+use super::args::{ArmArg, JudgeArg, RolloutArgs, ScaffoldArg, SightArg};
 use super::config::{Config, Format, export_options, jobs, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -18,8 +18,8 @@ use crate::agent::{Logprobs, StepLimits};
 use crate::llm::{ModelRole, Models};
 use crate::model::{Actor, Arm, File, ModelActor, Sight};
 use crate::pipeline::{
-    CampaignOptions, CampaignReport, Event, Fault, Ground, Places, Player, Workshop, campaign, export_store,
-    gather_groups, publish_group, task_directories,
+    CampaignOptions, CampaignReport, Event, Fault, Ground, Judging, Places, Player, Workshop, campaign,
+    export_store, gather_groups, publish_group, task_directories,
 };
 use crate::rollout::{Casting, ScaffoldKind, rollout_id};
 use crate::store::{RunDir, Store, publish_file};
@@ -120,7 +120,11 @@ async fn drive(
     let lab = Lab { engine: &engine, store, slots: &slots, drain: &interrupts.drain };
     let (models, player) = player(args, store, &lab)?;
     let trial = args.limits.trial_seconds.map(Duration::from_secs);
-    let options = CampaignOptions { player, attempts: args.attempts, fork_at: args.fork_at, trial };
+    let judging = match args.judge {
+        JudgeArg::None => Judging::Rules,
+        JudgeArg::Model => Judging::Model,
+    };
+    let options = CampaignOptions { player, attempts: args.attempts, fork_at: args.fork_at, trial, judging };
     let cpus =
         std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
     let places = Places::new(jobs(args.concurrency), crate::doctor::memory_mb(), cpus);
@@ -170,6 +174,9 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
     }
     if matches!(arm, Arm::Interactive | Arm::PlanInteractive) {
         roles.push(ModelRole::Mentor);
+    }
+    if args.judge == JudgeArg::Model {
+        roles.push(ModelRole::Judge);
     }
     // Asked before any work begins, rather than found out in its midst.
     for role in roles {

@@ -14,9 +14,10 @@ use super::places::Places;
 use super::posed::{PoseError, Ready, pose};
 use super::workshop::Workshop;
 use crate::agent::AgentError;
+use crate::judge::judge_once;
 use crate::llm::{CallError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TrajectoryRecord};
-use crate::rollout::{Casting, ROLLOUT, RolloutError, attempt, fork, reference};
+use crate::rollout::{Casting, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout_id};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::Lab;
 
@@ -49,6 +50,16 @@ pub struct CampaignOptions {
     pub fork_at: usize,
     /// How long one rollout may take; by default as long as its task says.
     pub trial: Option<Duration>,
+    pub judging: Judging,
+}
+
+/// Who labels rollouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judging {
+    /// The rules alone.
+    Rules,
+    /// The rules, and the role `judge`.
+    Model,
 }
 
 /// What is shared by all rollouts of a campaign.
@@ -197,6 +208,11 @@ async fn one(
         }
         (Player::Model(_), None) => return Err(Fault::Drained.into()),
     }
+    if let (Judging::Model, Some(models)) = (options.judging, models) {
+        for key in &keys {
+            judged(ground, models, key).await?;
+        }
+    }
     let mut members = Vec::new();
     for key in keys {
         let outcome = member(lab.store, &ready.key, &key).map_err(Fault::from)?;
@@ -205,6 +221,15 @@ async fn one(
     }
     events(Event::Finished { task, seconds: began.elapsed().as_secs_f64() });
     Ok(members)
+}
+
+/// Has a model label a rollout, or remembers that it did.
+async fn judged(ground: Ground<'_>, models: &Models, key: &Key) -> Result<(), PoseError> {
+    let (store, texts) = (ground.lab.store, &ground.workshop.judge);
+    let Some((record, log)) = read_record(store, key).map_err(Fault::from)? else { return Ok(()) };
+    let shown: Vec<_> = log.turns.into_iter().map(|turn| turn.shown).collect();
+    judge_once(models, texts, store, key, &rollout_id(key), &record, &shown).await?;
+    Ok(())
 }
 
 /// A rollout, and as many that part from it after the same turn as attempts were asked for.

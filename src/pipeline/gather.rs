@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::campaign::{MEMBER, MemberRecord};
 use super::posed::{POSED, PosedRecord};
 use super::unit::{DRAFT, UNIT, UnitRecord};
+use crate::judge::Judgements;
 use crate::model::{Arm, Certificate, Draft, Facts, File, Key, Rollout};
 use crate::rollout::{RolloutLog, read_rollout};
 use crate::screen::SCREEN;
@@ -38,7 +39,8 @@ pub fn gather(store: &Store) -> Result<impl Iterator<Item = Result<Gathered, Sto
         Some(keys) => keys,
         None => in_plan_order(store)?,
     };
-    Ok(keys.into_iter().filter_map(move |key| read_unit(store, &key).transpose()))
+    let judgements = Judgements::read(store)?;
+    Ok(keys.into_iter().filter_map(move |key| read_unit(store, &key, &judgements).transpose()))
 }
 
 /// The rollouts of one task that were played apart from any unit.
@@ -66,14 +68,21 @@ pub fn gather_groups(
         }
     }
     named.sort();
-    Ok(named.into_iter().filter_map(move |(_, key, rollouts)| read_group(store, &key, &rollouts).transpose()))
+    let judgements = Judgements::read(store)?;
+    let read = move |(_, key, rollouts)| read_group(store, &key, &rollouts, &judgements).transpose();
+    Ok(named.into_iter().filter_map(read))
 }
 
-fn read_group(store: &Store, key: &Key, keys: &BTreeSet<Key>) -> Result<Option<Group>, StoreError> {
+fn read_group(
+    store: &Store,
+    key: &Key,
+    keys: &BTreeSet<Key>,
+    judgements: &Judgements,
+) -> Result<Option<Group>, StoreError> {
     let Some(posed) = store.get::<PosedRecord>(POSED, key)? else { return Ok(None) };
     let mut rollouts = Vec::with_capacity(keys.len());
     for key in keys {
-        rollouts.extend(read_rollout(store, key, &posed.facts, &posed.checks)?);
+        rollouts.extend(read_rollout(store, key, &posed.facts, &posed.checks, judgements)?);
     }
     rollouts.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
     Ok(Some(Group { posed, rollouts }))
@@ -86,14 +95,18 @@ fn order(rollout: &Rollout) -> (&str, &str, Arm, u32, &str) {
 }
 
 /// Reads one unit, or `None` if the store lacks part of it.
-pub(super) fn read_unit(store: &Store, key: &Key) -> Result<Option<Gathered>, StoreError> {
+pub(super) fn read_unit(
+    store: &Store,
+    key: &Key,
+    judgements: &Judgements,
+) -> Result<Option<Gathered>, StoreError> {
     let Some(record) = store.get::<UnitRecord>(UNIT, key)? else { return Ok(None) };
     let Some(draft) = store.get::<Draft>(DRAFT, &record.draft)? else { return Ok(None) };
     let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { return Ok(None) };
     let mut rollouts = Vec::with_capacity(record.rollouts.len());
     let facts = Facts::from(&draft.task.blueprint);
     for key in &record.rollouts {
-        rollouts.extend(read_rollout(store, key, &facts, &certificate.checks)?);
+        rollouts.extend(read_rollout(store, key, &facts, &certificate.checks, judgements)?);
     }
     Ok(Some(Gathered { record, draft, certificate, rollouts }))
 }

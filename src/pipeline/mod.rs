@@ -17,7 +17,9 @@ mod run;
 mod unit;
 mod workshop;
 
-pub use campaign::{CampaignOptions, CampaignReport, Ground, MEMBER, Member, MemberRecord, Player, campaign};
+pub use campaign::{
+    CampaignOptions, CampaignReport, Ground, Judging, MEMBER, Member, MemberRecord, Player, campaign,
+};
 pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
 pub use examine::{ExamineError, Examined, Ring, examine, task_directories};

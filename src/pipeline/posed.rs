@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Fault;
 use super::workshop::Workshop;
 use crate::harbor::{HarborTask, ReadError, read_task};
+use crate::judge::JudgeError;
 use crate::model::{
     Certificate, Check, CheckClass, Difficulty, Facts, FileTree, Key, Limits, Task, TaskName, Verdict,
     environment_digest,
@@ -57,6 +58,9 @@ pub enum PoseError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// The rollout is kept; it has the labels of the rules alone.
+    #[error(transparent)]
+    Judge(#[from] JudgeError),
     #[error("`{task}` cannot be played: {why}")]
     Unplayable { task: String, why: String },
 }

@@ -17,6 +17,7 @@ use super::unit::{Ended, UnitOptions, unit};
 use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
+use crate::judge::Judgements;
 use crate::model::{Blueprint, Key};
 use crate::rollout::rollout_id;
 use crate::sandbox::EngineError;
@@ -139,7 +140,7 @@ async fn one<'a>(
 }
 
 fn publish_unit(store: &Store, ended: &Ended, image_prefix: Option<&str>) -> Result<(), PublishError> {
-    match read_unit(store, &ended.key)? {
+    match read_unit(store, &ended.key, &Judgements::default())? {
         Some(gathered) => publish(store, &gathered, image_prefix),
         None => Ok(()),
     }

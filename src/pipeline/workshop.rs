@@ -6,10 +6,12 @@ use crate::agent::{Prompts, PromptsError};
 use crate::assets::Assets;
 use crate::author::{AuthorError, Kit, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
+use crate::judge::judge_texts;
 use crate::lint::attack::{Attack, AttackError, Kind, attacks};
 use crate::lint::{LintError, Rules};
 use crate::model::{DomainId, RecipeId};
 use crate::mutate::{VariantError, variants};
+use crate::prompts::PromptSet;
 use crate::rollout::{Forensics, Texts};
 use crate::screen::{Exploit, Gear, Watch, WatchPlace};
 
@@ -24,6 +26,8 @@ pub struct Workshop {
     pub prompts: Prompts,
     /// What models are told, in every scaffold and arm.
     pub texts: Texts,
+    /// What a model that judges is told.
+    pub judge: PromptSet,
 }
 
 /// Assets that cannot be used.
@@ -60,6 +64,7 @@ impl Workshop {
                 variants: variants(assets)?,
             },
             prompts: Prompts::load(assets)?,
+            judge: judge_texts(assets)?,
             texts: Texts::load(assets, Forensics::new(&known))?,
         })
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::old;
 use crate::agent::{AgentError, PromptsError, TurnSeen};
-use crate::judge;
+use crate::judge::{self, Judgements};
 use crate::model::{Check, Facts, Key, Rollout, Shown, TrajectoryRecord};
 use crate::store::{Stage, Store, StoreError};
 use crate::verify::{LabError, VerifierLog};
@@ -45,21 +45,23 @@ impl From<StoreError> for RolloutError {
 }
 
 /// A committed rollout with its observations, or `None` if the store does not hold both. `checks` are the task's, with their
-/// classes; `facts` is what is known of it.
+/// classes; `facts` is what is known of it, `judgements` what models say of rollouts.
 pub fn read_rollout(
     store: &Store,
     key: &Key,
     facts: &Facts,
     checks: &[Check],
+    judgements: &Judgements,
 ) -> Result<Option<(Rollout, RolloutLog)>, StoreError> {
     let Some((record, log)) = read_record(store, key)? else { return Ok(None) };
     let shown: Vec<Vec<Shown>> = log.turns.iter().map(|turn| turn.shown.clone()).collect();
+    let (labels, judge) = judge::merged(&judge::labels(&record, &shown), judgements.of(key));
     let rollout = Rollout {
         id: rollout_id(key),
         facts: facts.clone(),
         rewards: record.rewards(checks),
-        labels: judge::labels(&record, &shown).iter().map(|label| label.as_str().to_owned()).collect(),
-        judge: judge::RULES.to_owned(),
+        labels,
+        judge,
         shown,
         record,
     };
@@ -72,10 +74,7 @@ pub fn rollout_id(key: &Key) -> String {
 }
 
 /// A record of any version, as the present one.
-pub(super) fn read_record(
-    store: &Store,
-    key: &Key,
-) -> Result<Option<(TrajectoryRecord, RolloutLog)>, StoreError> {
+pub fn read_record(store: &Store, key: &Key) -> Result<Option<(TrajectoryRecord, RolloutLog)>, StoreError> {
     match store.version(ROLLOUT, key)? {
         None => Ok(None),
         Some(1) => old::read(store, key),

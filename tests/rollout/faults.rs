@@ -10,7 +10,8 @@ use termsmith::assets::Assets;
 use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
 use termsmith::pipeline::{
-    CampaignOptions, CampaignReport, Ground, Places, Player as Plays, Workshop, campaign, gather_groups,
+    CampaignOptions, CampaignReport, Ground, Judging, Places, Player as Plays, Workshop, campaign,
+    gather_groups,
 };
 use termsmith::rollout::{Casting, ScaffoldKind};
 use termsmith::store::{RunDir, Store};
@@ -70,6 +71,7 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
         attempts: ATTEMPTS,
         fork_at: 0,
         trial: Some(Duration::from_secs(600)),
+        judging: Judging::Rules,
     };
     let places = Places::new(AT_ONCE, 1 << 20, 1 << 10);
     let ground = Ground { lab: &lab, workshop: &workshop, models: Some(&models), places: &places };
