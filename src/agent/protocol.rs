@@ -244,7 +244,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(command in "[a-z`\n ]{0,40}[a-z]") {
-            prop_assert_eq!(read_block(&write_block("So.", Some(&command))), Ok(command.as_str()));
+            let message = write_block("So.", Some(&command));
+            prop_assert_eq!(read_block(&message), Ok(command.as_str()));
         }
 
         #[test]

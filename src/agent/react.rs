@@ -88,6 +88,9 @@ pub fn read_action(message: &str) -> Option<&str> {
 }
 
 fn unfenced(text: &str) -> &str {
+    if text.trim_matches('`').is_empty() {
+        return "";
+    }
     let Some(inner) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else {
         return text.strip_prefix('`').and_then(|text| text.strip_suffix('`')).unwrap_or(text).trim();
     };
@@ -112,7 +115,7 @@ mod tests {
         check("Thought: what Action: would", None);
         check("Action:", None);
         check("Action:   \nThought: x", None);
-        check("Action: ```", Some("```"));
+        check("Action: ```", None);
         check("", None);
     }
 }

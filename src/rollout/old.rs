@@ -114,6 +114,6 @@ mod tests {
         let record = serde_json::from_str(include_str!("old/rollout-1.json")).unwrap();
         let log = serde_json::from_str(include_str!("old/observed-1.json")).unwrap();
         let (record, log) = renewed(record, log);
-        insta::assert_json_snapshot!((record, log.turns));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&(record, log.turns)).unwrap());
     }
 }
