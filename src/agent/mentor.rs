@@ -138,10 +138,10 @@ impl Mentor<'_> {
         let left_after = left.saturating_sub(1);
         let exhausted = left == 0;
         let refused = code && !exhausted;
-        Ok(self.texts.set.render(
-            "mentor-answer.md.j2",
-            context! { answer, refused, exhausted, left => left_after },
-        )?)
+        Ok(self
+            .texts
+            .set
+            .render("mentor-answer.md.j2", context! { answer, refused, exhausted, left => left_after })?)
     }
 
     async fn ask(&self, question: &str, talk: &Talk, asked: u32) -> Result<String, CallError> {
@@ -203,24 +203,28 @@ fn known_to(talk: &Talk) -> String {
     let shown = talk.seen.iter().flat_map(|seen| &seen.shown).map(|shown| shown.content.as_str());
     let said = talk.turns.iter().map(|turn| turn.content.as_str());
     let calls = talk.turns.iter().flat_map(|turn| &turn.tool_calls).map(|call| call.arguments.as_str());
-    [talk.opening.system.as_str(), &talk.opening.prompt].into_iter().chain(shown).chain(said).chain(calls).fold(
-        String::new(),
-        |mut all, part| {
+    [talk.opening.system.as_str(), &talk.opening.prompt]
+        .into_iter()
+        .chain(shown)
+        .chain(said)
+        .chain(calls)
+        .fold(String::new(), |mut all, part| {
             all.push_str(part);
             all.push('\n');
             all
-        },
-    )
+        })
 }
 
 /// A message without the values that the agent has not seen: what a test expects is not for it to know. Numbers and quoted texts are
 /// values; words are not.
 fn redacted(message: &str, known: &str) -> String {
     /// Compiled once; the pattern is fixed, so it compiles.
-    static VALUE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#"'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]*[0-9][A-Za-z0-9_.+-]*"#).ok());
+    static VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]*[0-9][A-Za-z0-9_.+-]*"#).ok()
+    });
     let Some(value) = VALUE.as_ref() else { return String::new() };
-    let tokens: BTreeSet<&str> = known.split(|c: char| !is_of_value(c)).filter(|word| !word.is_empty()).collect();
+    let tokens: BTreeSet<&str> =
+        known.split(|c: char| !is_of_value(c)).filter(|word| !word.is_empty()).collect();
     value
         .replace_all(message, |found: &regex::Captures<'_>| {
             let text = found.get(0).map_or("", |found| found.as_str());

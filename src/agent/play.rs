@@ -192,8 +192,11 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
             }
             Ok(said) => said?,
         };
-        let mut seen =
-            TurnSeen { at_ms: now_ms(), think_ms: asked.elapsed().as_secs_f64() * 1e3, ..TurnSeen::default() };
+        let mut seen = TurnSeen {
+            at_ms: now_ms(),
+            think_ms: asked.elapsed().as_secs_f64() * 1e3,
+            ..TurnSeen::default()
+        };
         let (step, ended) = match turn(scaffold, &said, talk, scene, &mut company).await {
             Ok(step) => (step, None),
             Err(TurnError::Agent(error)) => return Err(error),
@@ -235,7 +238,8 @@ async fn do_again<S: Scaffold>(
             Err(error) => return lost(error).map(|(ended, _)| Some(ended)),
         };
         if step.kind != turn.kind || step.acts != turn.acts {
-            let cause = format!("turn {}: {:?} was recorded, {:?} came of it now", number + 1, turn.acts, step.acts);
+            let cause =
+                format!("turn {}: {:?} was recorded, {:?} came of it now", number + 1, turn.acts, step.acts);
             return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
         }
     }

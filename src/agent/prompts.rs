@@ -60,11 +60,8 @@ impl PromptSet {
     /// A template, rendered. A name that `context` lacks is an error.
     pub fn render(&self, name: &str, context: Value) -> Result<String, PromptsError> {
         let source = self.text(name)?;
-        let failed = |source| PromptsError::Template {
-            folder: self.folder.clone(),
-            name: name.to_owned(),
-            source,
-        };
+        let failed =
+            |source| PromptsError::Template { folder: self.folder.clone(), name: name.to_owned(), source };
         let mut env = Environment::new();
         env.set_syntax(
             SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?,

@@ -130,7 +130,13 @@ impl Scaffold for BashBlock<'_> {
             return Ok(Step::submitted());
         }
         let (act, seen, text) = run(command, scene.limits.command, &self.prompts.set, scene).await?;
-        Ok(Step { kind: TurnKind::Acted, acts: vec![act], seen: vec![seen], shown: vec![Shown::text(text)], ..Step::default() })
+        Ok(Step {
+            kind: TurnKind::Acted,
+            acts: vec![act],
+            seen: vec![seen],
+            shown: vec![Shown::text(text)],
+            ..Step::default()
+        })
     }
 }
 

@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn actions_are_read() {
-        let check = |message: &str, expect: Option<&str>| assert_eq!(read_action(message), expect, "{message}");
+        let check =
+            |message: &str, expect: Option<&str>| assert_eq!(read_action(message), expect, "{message}");
         check("Thought: look\nAction: ls", Some("ls"));
         check("Thought: look\nAction: ls\nObservation: a b\nThought: so\nAction: rm a", Some("ls"));
         check("Action: cat <<'E' > a\n1\nE\n", Some("cat <<'E' > a\n1\nE"));

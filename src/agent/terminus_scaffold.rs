@@ -88,9 +88,7 @@ impl Scaffold for Terminus {
         let output = self.show();
         (step.kind, step.shown) = match self.turns.observe(&parsed, &output) {
             Next::Done(_) => (TurnKind::Submitted, Vec::new()),
-            Next::Message(message) if parsed.task_complete => {
-                (TurnKind::Claimed, vec![Shown::text(message)])
-            }
+            Next::Message(message) if parsed.task_complete => (TurnKind::Claimed, vec![Shown::text(message)]),
             Next::Message(message) => (TurnKind::Acted, vec![Shown::text(message)]),
         };
         Ok(step)

@@ -236,7 +236,9 @@ fn tool_calls(turn: &Turn, number: usize) -> Vec<ToolCall> {
         });
         return own.collect();
     }
-    let id = |at: usize| if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) };
+    let id = |at: usize| {
+        if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) }
+    };
     if turn.kind == TurnKind::Submitted {
         let (tool_call_id, function_name) = (id(0), "submit".to_owned());
         return vec![ToolCall { tool_call_id, function_name, arguments: Map::new() }];

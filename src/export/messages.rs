@@ -94,9 +94,12 @@ pub fn user_text(shown: &[Shown]) -> String {
 
 /// Whether some message of `rollout` is empty, as models' sometimes are. No chat template takes it, so it is no row of any config.
 pub fn has_empty_message(rollout: &Rollout) -> bool {
-    matches!(build(rollout).and_then(|conversation| {
-        check_alternation(conversation.prompt.iter().chain(&conversation.answer))
-    }), Err(Problem::Empty(_)))
+    matches!(
+        build(rollout).and_then(|conversation| {
+            check_alternation(conversation.prompt.iter().chain(&conversation.answer))
+        }),
+        Err(Problem::Empty(_))
+    )
 }
 
 /// Enforces: system at most once and first, then user and assistant in turn, the assistant last, nothing empty.
@@ -220,8 +223,14 @@ mod tests {
 </tool_call>"#;
         check("", None, &[call(r#"{"command": "ls"}"#)], ls);
         check("Look.", None, &[call(r#"{"command": "ls"}"#)], &format!("Look.\n{ls}"));
-        check("", None, &[call("{bad")], "<tool_call>\n{\"arguments\":\"{bad\",\"name\":\"bash\"}\n</tool_call>");
-        let result = |call: Option<&str>| Shown { tool_call: call.map(str::to_owned), content: "a b".to_owned() };
+        check(
+            "",
+            None,
+            &[call("{bad")],
+            "<tool_call>\n{\"arguments\":\"{bad\",\"name\":\"bash\"}\n</tool_call>",
+        );
+        let result =
+            |call: Option<&str>| Shown { tool_call: call.map(str::to_owned), content: "a b".to_owned() };
         assert_eq!(user_text(&[result(None)]), "a b");
         assert_eq!(
             user_text(&[result(Some("c1")), result(Some("c2"))]),
@@ -263,10 +272,7 @@ mod tests {
         };
         check(|_| {}, None);
         check(|rollout| rollout.record.system.clear(), None);
-        check(
-            |rollout| drop(rollout.shown.pop()),
-            Some(Problem::Observations { turns: 3, observations: 2 }),
-        );
+        check(|rollout| drop(rollout.shown.pop()), Some(Problem::Observations { turns: 3, observations: 2 }));
         check(|rollout| rollout.shown[1][0].content.clear(), Some(Problem::Empty(5)));
         check(|rollout| rollout.record.turns[1].content.clear(), Some(Problem::Empty(4)));
         check(|rollout| rollout.record.prompt = "\n".to_owned(), Some(Problem::Empty(1)));

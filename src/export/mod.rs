@@ -15,6 +15,7 @@ pub mod parquet;
 pub mod phi;
 pub mod pref_dmpo;
 mod publish;
+pub mod report;
 mod row;
 pub mod sft;
 

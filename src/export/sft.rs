@@ -127,14 +127,21 @@ impl RowOf for Row {
             text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),
             text("task_digest", "SHA-256 of the task's files, as Harbor computes it"),
             text("environment_digest", "BLAKE3 of Dockerfile, build context and base definition"),
-            text("domain", "domain spec that the task was planned from, or the category that a task of others names"),
+            text(
+                "domain",
+                "domain spec that the task was planned from, or the category that a task of others names",
+            ),
             list("skills", DataType::Utf8, "skills of the domain spec that the task exercises"),
             list(
                 "operations",
                 DataType::Utf8,
                 "operations that those skills exercise (TerminalWorld's sixteen)",
             ),
-            optional("kind", DataType::Utf8, "engineering kind: `from-scratch`, `feature-addition`, `bug-fix` or `refactor`"),
+            optional(
+                "kind",
+                DataType::Utf8,
+                "engineering kind: `from-scratch`, `feature-addition`, `bug-fix` or `refactor`",
+            ),
             optional("difficulty", DataType::Utf8, "`easy`, `medium` or `hard`"),
             optional("language", DataType::Utf8, "language that the task asks for or that its program has"),
             optional("persona", DataType::Utf8, "who asks"),
@@ -161,7 +168,11 @@ impl RowOf for Row {
                 "weighted share of passed checks among those that pass on the untouched environment",
             ),
             column("n_turns", DataType::Int32, "assistant turns"),
-            optional("n_tokens", DataType::Int64, "tokens that the model wrote; null where it was not counted"),
+            optional(
+                "n_tokens",
+                DataType::Int64,
+                "tokens that the model wrote; null where it was not counted",
+            ),
             list(
                 "judge_labels",
                 DataType::Utf8,

@@ -67,7 +67,11 @@ mod tests {
             let turns = [Turn::default(), Turn { acts: vec![act], ..Turn::default() }];
             let found = forensics.examine(&turns);
             assert!(found.iter().all(|exploit| exploit.turn == 1));
-            assert_eq!(found.iter().map(|exploit| exploit.attack.as_str()).collect::<Vec<_>>(), expect, "{command}");
+            assert_eq!(
+                found.iter().map(|exploit| exploit.attack.as_str()).collect::<Vec<_>>(),
+                expect,
+                "{command}"
+            );
         };
         check("ls -la /app", &[]);
         check("cat /app/tests/test_api.py", &[]);

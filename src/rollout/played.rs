@@ -13,8 +13,8 @@ use crate::agent::terminal::Wake;
 use crate::agent::terminus::{self, Format};
 use crate::agent::{
     AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, Company, Ended, Logprobs, Mentor, ModelMind,
-    Prompts, PromptsError, REACT, React, STOP, Scaffold, Scene, StepLimits, TERMINUS_JSON,
-    TERMINUS_XML, Talk, Terminus, play, terminus_texts,
+    Prompts, PromptsError, REACT, React, STOP, Scaffold, Scene, StepLimits, TERMINUS_JSON, TERMINUS_XML,
+    Talk, Terminus, play, terminus_texts,
 };
 use crate::assets::Assets;
 use crate::llm::{ModelRole, Models};
@@ -136,7 +136,8 @@ pub async fn attempt(
 ) -> Result<Key, RolloutError> {
     let rounds = if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 };
     if rounds > 0 && matches!(posed.venue, Venue::InPlace { .. }) {
-        let why = "self-correction needs the clean room, which judges a copy, and this task is judged in place";
+        let why =
+            "self-correction needs the clean room, which judges a copy, and this task is judged in place";
         return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
     }
     let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
@@ -178,7 +179,8 @@ pub async fn attempt(
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Afterwards::Keep } else { Afterwards::Nothing };
         let hosted = stage.round(round, state.as_ref(), keep, &mut talk, &mut steps).await?;
-        let again = round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
+        let again =
+            round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
         let (true, Some(kept)) = (again, &hosted.kept) else { break hosted };
         let feedback = stage.feedback(&hosted, &talk)?;
         let ended = Round { turns: talk.turns.len(), verdict: hosted.verdict.clone() };
@@ -254,7 +256,12 @@ pub async fn fork(
     // No further turn: the recorded ones are done again, and the limit of turns is reached.
     let limits = StepLimits { turns: 0, ..casting.limits };
     let ended = {
-        let scene = Scene { sandbox: &sandbox, env: &config.env, limits: &limits, deadline: Instant::now() + limits.total };
+        let scene = Scene {
+            sandbox: &sandbox,
+            env: &config.env,
+            limits: &limits,
+            deadline: Instant::now() + limits.total,
+        };
         redo(texts, casting, &mut talk, posed.instruction, &scene).await?
     };
     if ended.end != End::StepLimit {
@@ -323,8 +330,12 @@ impl Stage<'_> {
         };
         let mut mind =
             ModelMind { models, role: casting.role, unit, round, stop, logprobs: casting.logprobs };
-        let mentor = matches!(casting.actor.arm, Arm::Interactive | Arm::PlanInteractive)
-            .then_some(Mentor { models, texts: &texts.arms, unit, instruction: self.posed.instruction });
+        let mentor = matches!(casting.actor.arm, Arm::Interactive | Arm::PlanInteractive).then_some(Mentor {
+            models,
+            texts: &texts.arms,
+            unit,
+            instruction: self.posed.instruction,
+        });
         let company = Company { notebook: steps, mentor };
         let instruction = self.instruction;
         match casting.scaffold {
@@ -332,7 +343,8 @@ impl Stage<'_> {
                 play(&mut texts.bash.clone(), &mut mind, talk, instruction, &scene, company).await
             }
             ScaffoldKind::BashBlock => {
-                play(&mut BashBlock::new(&texts.bash_block), &mut mind, talk, instruction, &scene, company).await
+                play(&mut BashBlock::new(&texts.bash_block), &mut mind, talk, instruction, &scene, company)
+                    .await
             }
             ScaffoldKind::React => {
                 play(&mut texts.react.clone(), &mut mind, talk, instruction, &scene, company).await
@@ -437,4 +449,3 @@ fn as_text(files: &FileTree) -> String {
     }
     text
 }
-

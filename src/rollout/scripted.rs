@@ -44,7 +44,8 @@ pub async fn rollout(
     let seed = task.blueprint.seed.derive(&["attempt", &attempt.to_string()]);
     let played = lab
         .retry(|| async {
-            let agent = ScriptedAgent::new(&draft.expert, failure, seed, prompts).map_err(AgentError::Script)?;
+            let agent =
+                ScriptedAgent::new(&draft.expert, failure, seed, prompts).map_err(AgentError::Script)?;
             episode(lab, prompts, filed, agent).await
         })
         .await?;
@@ -94,7 +95,8 @@ pub async fn episode(
         .host(lab, None, Afterwards::Nothing, async |sandbox, env| {
             let scene = Scene { sandbox, env, limits: &limits, deadline: Instant::now() + limits.total };
             let company = Company { notebook: &mut NoNotebook, mentor: None };
-            play(&mut BashBlock::new(prompts), &mut agent, &mut talk, &task.instruction, &scene, company).await
+            play(&mut BashBlock::new(prompts), &mut agent, &mut talk, &task.instruction, &scene, company)
+                .await
         })
         .await?;
     let log = RolloutLog {

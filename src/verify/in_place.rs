@@ -123,8 +123,7 @@ pub async fn solve_in_place<R, E: From<EngineError>>(
     let config = engine.image_config(&images.solver).await?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
-    let place =
-        Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
     let sandbox = engine.launch(&spec).await?;
     let mut log = VerifierLog::default();
     let Some(step) = task.steps.first() else {
@@ -194,7 +193,12 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// What comes before an actor.
-    async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), SandboxError> {
+    async fn prepare(
+        &self,
+        step: &ForeignStep,
+        number: usize,
+        sandbox: &Sandbox,
+    ) -> Result<(), SandboxError> {
         self.harness(
             "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts",
             sandbox,
