@@ -48,7 +48,7 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
             unit.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
         {
             match config.format {
-                Format::Json => say::json(&crate::pipeline::trajectory_json(rollout, log)?)?,
+                Format::Json => say::json(&crate::pipeline::trajectory_json(&store, rollout, log)?)?,
                 Format::Text => say::text(&transcript(rollout))?,
             }
             return Ok(Status::Ok);

@@ -18,6 +18,8 @@ mod publish;
 pub mod report;
 mod row;
 pub mod sft;
+#[cfg(test)]
+mod shapes;
 
 use std::collections::BTreeMap;
 use std::error::Error;

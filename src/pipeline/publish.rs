@@ -1,14 +1,15 @@
 //! What people and trainers open: task directories and trajectories, derived from the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use super::clock::iso8601;
 use super::error::PublishError;
 use super::gather::Gathered;
 use super::unit::task_directory;
-use crate::export::atif::{AtifError, Stamps, Trajectory, trajectory};
-use crate::model::{Certificate, File, FileTree, RelPath, Rollout, Screened};
+use crate::export::atif::{Calls, Stamps, Trajectory, trajectory};
+use crate::llm::call_detail;
+use crate::model::{CallDetail, Certificate, File, FileTree, Key, RelPath, Rollout, Screened};
 use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
 
@@ -26,16 +27,40 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
     store.dir().remove(&format!("{there}/{name}"))?;
     store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
     for (rollout, log) in &unit.rollouts {
-        let text = trajectory_json(rollout, log)?.to_json();
+        let text = trajectory_json(store, rollout, log)?.to_json();
         store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
     }
     Ok(())
 }
 
-/// A rollout as ATIF, with the times that were observed.
-pub fn trajectory_json(rollout: &Rollout, log: &RolloutLog) -> Result<Trajectory, AtifError> {
-    let turns = log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect();
-    trajectory(rollout, Some(&Stamps { started: iso8601(log.started_ms), turns }))
+/// A rollout as ATIF, with the times that were observed and what `store` knows of its model calls.
+pub fn trajectory_json(
+    store: &Store,
+    rollout: &Rollout,
+    log: &RolloutLog,
+) -> Result<Trajectory, PublishError> {
+    let details = call_details(store, rollout)?;
+    Ok(trajectory(rollout, Some(&stamps(log)), Calls::Parsed, |call| details.get(call).cloned())?)
+}
+
+/// When a rollout's turns were said.
+pub(super) fn stamps(log: &RolloutLog) -> Stamps {
+    Stamps {
+        started: iso8601(log.started_ms),
+        turns: log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect(),
+    }
+}
+
+/// What is known of the model calls that brought a rollout's messages.
+pub(super) fn call_details(
+    store: &Store,
+    rollout: &Rollout,
+) -> Result<BTreeMap<Key, CallDetail>, StoreError> {
+    let mut details = BTreeMap::new();
+    for key in rollout.record.turns.iter().filter_map(|turn| turn.call.as_ref()) {
+        details.extend(call_detail(store, key)?.map(|detail| (key.clone(), detail)));
+    }
+    Ok(details)
 }
 
 fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Result<FileTree, StoreError> {
