@@ -9,6 +9,7 @@ mod card;
 mod error;
 #[cfg(test)]
 mod fixture;
+pub mod jobs;
 pub mod messages;
 pub mod pairs;
 pub mod parquet;

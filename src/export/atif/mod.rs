@@ -81,7 +81,7 @@ pub fn trajectory(
 }
 
 /// Name and version of who acted, as ATIF's and Harbor's readers are told.
-pub(super) fn agent_name(rollout: &Rollout) -> (String, String) {
+pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     let record = &rollout.record;
     let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
     match &record.actor {
@@ -95,7 +95,7 @@ pub(super) fn agent_name(rollout: &Rollout) -> (String, String) {
 }
 
 /// The model that acted, or who played instead of one.
-pub(super) fn model_name(rollout: &Rollout) -> Option<String> {
+pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
     match &rollout.record.actor {
         Actor::Imported(origin) => origin.model.clone(),
         actor => Some(actor.teacher().to_owned()),
@@ -118,7 +118,7 @@ fn definition(tool: &ToolDefinition) -> Value {
 }
 
 /// Sum over all turns, where the server counted any.
-pub(super) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -> Option<u64> {
+pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -> Option<u64> {
     rollout
         .record
         .turns
