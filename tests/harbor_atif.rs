@@ -1,0 +1,96 @@
+//! ATIF documents and job folders, read by Harbor itself where the environment variable `TERMSMITH_HARBOR_PYTHON` names a Python that
+//! has it (0.24 or 0.25).
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test does")]
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use termsmith::export::atif::{Calls, Stamps, trajectory};
+use termsmith::export::jobs::{Trial, write_job};
+use termsmith::model::{self, Rollout};
+
+#[path = "../src/export/fixture.rs"]
+mod fixture;
+#[path = "../src/export/shapes.rs"]
+mod shapes;
+
+fn stamps(rollout: &Rollout) -> Stamps {
+    let turn = |number: usize| format!("2026-03-01T12:{:02}:{:02}.250Z", number / 60, number % 60);
+    Stamps {
+        started: "2026-03-01T12:00:00.000Z".to_owned(),
+        turns: (1..=rollout.record.turns.len()).map(turn).collect(),
+    }
+}
+
+fn trial(rollout: Rollout) -> Trial {
+    let calls = rollout.record.turns.iter().filter_map(|turn| turn.call.clone());
+    Trial {
+        stamps: stamps(&rollout),
+        finished: "2026-03-01T13:00:00.000Z".to_owned(),
+        details: calls
+            .filter_map(|call| Some((call.clone(), shapes::detail(&call)?)))
+            .collect::<BTreeMap<_, _>>(),
+        verifier_output: "collected 8 items\n".to_owned(),
+        rollout,
+    }
+}
+
+/// Writes the document of every shape in every way.
+fn write_documents(dir: &Path) -> Vec<PathBuf> {
+    let mut written = Vec::new();
+    for (name, rollout) in shapes::shapes() {
+        for (style, calls) in [("parsed", Calls::Parsed), ("spoken", Calls::Spoken)] {
+            let path = dir.join(format!("{name}-{style}.json"));
+            let document = trajectory(&rollout, Some(&stamps(&rollout)), calls, shapes::detail).unwrap();
+            fs::write(&path, document.to_json()).unwrap();
+            written.push(path);
+        }
+        let path = dir.join(format!("{name}-plain.json"));
+        fs::write(&path, trajectory(&rollout, None, Calls::Parsed, |_| None).unwrap().to_json()).unwrap();
+        written.push(path);
+    }
+    written
+}
+
+#[test]
+fn harbor_reads_what_is_written_for_it() {
+    // Left where it is, for Harbor's commands by hand: `harbor view`, `harbor traces export`.
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("harbor-sample");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    let documents = write_documents(&dir);
+    let jobs = dir.join("jobs");
+    // Several attempts at two tasks, so that there is a pass@k to compare.
+    let attempts = (0..12).map(|number| fixture::rollout("security", number % 2, number, 2, 8 - number % 3));
+    let groups = [
+        ("every-shape", shapes::shapes().into_iter().map(|(_, rollout)| rollout).collect()),
+        ("attempts", attempts.collect::<Vec<_>>()),
+    ];
+    for (name, rollouts) in groups {
+        let count = rollouts.len();
+        let job =
+            write_job(&jobs, name, rollouts.into_iter().map(|rollout| Ok::<_, Infallible>(trial(rollout))));
+        assert_eq!(job.unwrap().trials, count);
+    }
+    let Some(python) = std::env::var_os("TERMSMITH_HARBOR_PYTHON") else {
+        eprintln!("skipped: TERMSMITH_HARBOR_PYTHON names no Python with Harbor");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers/check_harbor_jobs.py");
+    let checked = Command::new(python)
+        .arg(script)
+        .arg(&jobs)
+        .args(&documents)
+        .env("HARBOR_TELEMETRY", "0")
+        .output()
+        .unwrap();
+    let (out, error) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
+    assert!(checked.status.success(), "{out}\n{error}");
+    let expected = format!("atif {}, jobs 2, trials {}", documents.len(), shapes::shapes().len() + 12);
+    assert!(out.contains(&expected), "{out}");
+    print!("{out}");
+}
