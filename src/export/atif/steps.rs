@@ -55,8 +55,7 @@ fn of_turn(turn: &Turn, number: usize, calls: Calls) -> Step {
     } else if !turn.acts.is_empty() {
         step.extra.insert("acts".to_owned(), json!(turn.acts));
     }
-    // What a step is can be read from it in the two usual cases, and only there.
-    if !matches!(turn.kind, TurnKind::Acted | TurnKind::Submitted) {
+    if turn.kind != TurnKind::Acted {
         step.extra.insert("kind".to_owned(), json!(turn.kind));
     }
     if turn.cut_off {
