@@ -11,7 +11,9 @@ use std::process::Command;
 
 use termsmith::export::atif::{Calls, Stamps, trajectory};
 use termsmith::export::jobs::{Trial, write_job};
-use termsmith::model::{self, Rollout};
+use termsmith::export::messages::conversation;
+use termsmith::model::{self, Actor, Rollout};
+use termsmith::rollout::import::read_imports;
 
 #[path = "../src/export/fixture.rs"]
 mod fixture;
@@ -93,4 +95,87 @@ fn harbor_reads_what_is_written_for_it() {
     let expected = format!("atif {}, jobs 2, trials {}", documents.len(), shapes::shapes().len() + 12);
     assert!(out.contains(&expected), "{out}");
     print!("{out}");
+}
+
+fn back(path: &Path) -> Vec<Rollout> {
+    let imports = read_imports(path).unwrap();
+    let mut rollouts = Vec::new();
+    for imported in imports.taken {
+        rollouts.push(Rollout {
+            id: imported.path.display().to_string(),
+            rewards: imported.record.rewards(&imported.checks),
+            record: imported.record,
+            facts: imported.facts,
+            shown: imported.shown,
+            labels: Vec::new(),
+            judge: String::new(),
+        });
+    }
+    // The rollout in which nothing was said, and nothing else.
+    assert!(imports.refused.iter().all(|refused| refused.to_string().contains("the agent says nothing")));
+    rollouts
+}
+
+/// Out and in again: the same messages, kinds, acts, usage and verdict.
+#[track_caller]
+fn check_return(name: &str, out: &Rollout, back: &Rollout) {
+    assert_eq!(
+        conversation(back).unwrap().into_messages(),
+        conversation(out).unwrap().into_messages(),
+        "{name}"
+    );
+    let (one, other) = (&out.record, &back.record);
+    assert_eq!(
+        (&one.system, &one.prompt, &one.tools),
+        (&other.system, &other.prompt, &other.tools),
+        "{name}"
+    );
+    assert_eq!((&one.verdict, &one.fork), (&other.verdict, &other.fork), "{name}");
+    assert_eq!((&one.task, one.attempt, &one.task_digest), (&other.task, other.attempt, &other.task_digest));
+    assert_eq!(out.facts.skills, back.facts.skills);
+    let scripted = matches!(one.actor, Actor::Scripted { .. });
+    for (said, read) in one.turns.iter().zip(&other.turns) {
+        assert_eq!(
+            (&said.content, said.kind, said.cut_off),
+            (&read.content, read.kind, read.cut_off),
+            "{name}"
+        );
+        assert!(scripted || (&said.reasoning, said.usage) == (&read.reasoning, read.usage), "{name}");
+        assert_eq!(said.tool_calls.len(), read.tool_calls.len(), "{name}");
+    }
+}
+
+#[test]
+fn what_goes_out_comes_in_again() {
+    for (name, rollout) in shapes::shapes() {
+        // Whoever acted elsewhere is not ours, nor is what we know of it.
+        if rollout.record.turns.is_empty() || matches!(rollout.record.actor, Actor::Imported(_)) {
+            continue;
+        }
+        // No chat template takes it, in or out.
+        let mut rollout = rollout;
+        rollout
+            .record
+            .turns
+            .iter_mut()
+            .filter(|turn| turn.content == " ")
+            .for_each(|turn| turn.content.push('.'));
+        let dir = tempfile::tempdir().unwrap();
+        for (style, calls) in [("parsed", Calls::Parsed), ("spoken", Calls::Spoken)] {
+            let path = dir.path().join(format!("{style}.json"));
+            fs::write(&path, trajectory(&rollout, None, calls, |_| None).unwrap().to_json()).unwrap();
+            let [found] = back(&path).try_into().unwrap();
+            check_return(name, &rollout, &found);
+            if calls == Calls::Spoken {
+                let acts = |rollout: &Rollout| -> Vec<_> {
+                    rollout.record.turns.iter().map(|turn| turn.acts.clone()).collect()
+                };
+                assert_eq!(acts(&found), acts(&rollout), "{name}");
+            }
+        }
+        let jobs = dir.path().join("jobs");
+        write_job(&jobs, "job", [Ok::<_, Infallible>(trial(rollout.clone()))]).unwrap();
+        let [found] = back(&jobs).try_into().unwrap();
+        check_return(name, &rollout, &found);
+    }
 }

@@ -1,15 +1,14 @@
 //! What people and trainers open: task directories and trajectories, derived from the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 
-use super::clock::iso8601;
 use super::error::PublishError;
 use super::gather::Gathered;
+use super::outputs::{call_details, stamps};
 use super::unit::task_directory;
-use crate::export::atif::{Calls, Stamps, Trajectory, trajectory};
-use crate::llm::call_detail;
-use crate::model::{CallDetail, Certificate, File, FileTree, Key, RelPath, Rollout, Screened};
+use crate::export::atif::{Calls, Trajectory, trajectory};
+use crate::model::{Certificate, File, FileTree, RelPath, Rollout, Screened};
 use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
 
@@ -41,26 +40,6 @@ pub fn trajectory_json(
 ) -> Result<Trajectory, PublishError> {
     let details = call_details(store, rollout)?;
     Ok(trajectory(rollout, Some(&stamps(log)), Calls::Parsed, |call| details.get(call).cloned())?)
-}
-
-/// When a rollout's turns were said.
-pub(super) fn stamps(log: &RolloutLog) -> Stamps {
-    Stamps {
-        started: iso8601(log.started_ms),
-        turns: log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect(),
-    }
-}
-
-/// What is known of the model calls that brought a rollout's messages.
-pub(super) fn call_details(
-    store: &Store,
-    rollout: &Rollout,
-) -> Result<BTreeMap<Key, CallDetail>, StoreError> {
-    let mut details = BTreeMap::new();
-    for key in rollout.record.turns.iter().filter_map(|turn| turn.call.as_ref()) {
-        details.extend(call_detail(store, key)?.map(|detail| (key.clone(), detail)));
-    }
-    Ok(details)
 }
 
 fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Result<FileTree, StoreError> {
