@@ -31,7 +31,7 @@ use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::{
     ConfigSummary, ExportError, ExportOptions, ExportSummary, atif, export, pref_dmpo, sft,
 };
-use termsmith::model::{self, ShellOutcome};
+use termsmith::model::{self, Act, ShellOutcome};
 
 #[path = "../src/export/fixture.rs"]
 mod fixture;
@@ -59,10 +59,12 @@ fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
     let task = |index: u32| {
         let domain = DOMAINS[index as usize % DOMAINS.len()];
         let mut awkward = rollout(domain, index, 1, 4, CHECKS);
-        awkward.observations[0] = AWKWARD.to_owned();
-        awkward.record.turns[1].command = Some(format!("cat > /app/a <<'E'\n{AWKWARD}\nE"));
+        awkward.shown[0][0].content = AWKWARD.to_owned();
+        let command = format!("cat > /app/a <<'E'\n{AWKWARD}\nE");
+        awkward.record.turns[1].acts = vec![Act::Command { command, outcome: Some(ShellOutcome::Exited(0)) }];
         let mut failing = rollout(domain, index, 2, 6, CHECKS - 1);
-        failing.record.turns[5].outcome = Some(ShellOutcome::Exited(2));
+        let command = "false".to_owned();
+        failing.record.turns[5].acts = vec![Act::Command { command, outcome: Some(ShellOutcome::Exited(2)) }];
         vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing]
     };
     (0..tasks).map(task).collect()
@@ -263,7 +265,7 @@ fn a_failed_export_changes_nothing() {
     assert_eq!(tree(dir.path()), before);
 
     let mut damaged = groups(1);
-    damaged[0][0].observations.clear();
+    damaged[0][0].shown.clear();
     let damaged = damaged.into_iter().map(Ok::<_, Infallible>);
     let error = export(dir.path(), damaged, &ExportOptions::default()).unwrap_err();
     assert!(matches!(error, ExportError::Conversation(_)), "{error:?}");
@@ -335,7 +337,7 @@ fn a_sample_for_other_readers() {
     let trajectories = run_folder.join("trajectories");
     fs::create_dir_all(&trajectories).unwrap();
     for rollout in groups.iter().flatten() {
-        let document = atif::trajectory(rollout, None).unwrap();
+        let document = atif::trajectory(rollout, None, atif::Calls::Parsed, |_| None).unwrap();
         fs::write(trajectories.join(format!("{}.json", rollout.id)), document.to_json()).unwrap();
     }
     let options = ExportOptions { bounds, ..ExportOptions::default() };

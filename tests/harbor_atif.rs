@@ -2,6 +2,7 @@
 //! has it (0.24 or 0.25).
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test does")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it tells whether Harbor was there")]
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

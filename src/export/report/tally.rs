@@ -9,9 +9,15 @@ use super::{
 };
 use crate::model::{Actor, End, FailureKind, ModelActor, Rollout, Sight};
 
-/// Attempts by player, task (name, digest) and id of the rollout. Little is kept of each, so that a run of any length fits.
+/// Attempts by player and task. Little is kept of each, so that a run of any length fits.
 #[derive(Debug, Default)]
-pub(super) struct Tally(BTreeMap<Player, BTreeMap<(String, String), BTreeMap<String, Kept>>>);
+pub(super) struct Tally(BTreeMap<Player, BTreeMap<Task, Attempts>>);
+
+/// A task's name and digest.
+type Task = (String, String);
+
+/// By id of the rollout.
+type Attempts = BTreeMap<String, Kept>;
 
 #[derive(Debug)]
 struct Kept {

@@ -8,6 +8,8 @@ use crate::model::{Act, Actor, Outcome, TurnKind};
 
 use super::*;
 
+/// A document with these steps.
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
 fn document(steps: Value) -> Value {
     json!({
         "schema_version": "ATIF-v1.6",
@@ -164,13 +166,13 @@ fn what_is_refused() {
     check(&with(|document| document["steps"][1]["message"] = json!(7)), "did not match any variant");
     check(
         &with(|document| {
-            document["steps"][1]["message"] = json!([{ "type": "image", "source": { "path": "a" } }])
+            document["steps"][1]["message"] = json!([{ "type": "image", "source": { "path": "a" } }]);
         }),
         "its step 2 holds images or audio",
     );
     check(
         &with(|document| {
-            document["steps"][1]["observation"]["results"][0]["content"] = json!([{ "type": "audio" }])
+            document["steps"][1]["observation"]["results"][0]["content"] = json!([{ "type": "audio" }]);
         }),
         "its step 2 holds images or audio",
     );
