@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::outcome::TrialResult;
+use super::outcome::{TestReport, TrialResult};
 use super::{ImportError, Imports, Problem, atif, logs, malformed, read_text, refused};
 use crate::folder::{Fault, WalkError};
 
@@ -103,7 +103,13 @@ fn trial(folder: &Path, imports: &mut Imports) {
 
 fn trial_result(folder: &Path) -> Result<Option<TrialResult>, ImportError> {
     let path = folder.join("result.json");
-    read_text(&path)?.map(|text| serde_json::from_str(&text).map_err(malformed(&path))).transpose()
+    let Some(text) = read_text(&path)? else { return Ok(None) };
+    let mut result: TrialResult = serde_json::from_str(&text).map_err(malformed(&path))?;
+    // The tests' own report is the solver's to spoil in shared mode, and no loss: the reward decides.
+    let report = read_text(&folder.join("verifier").join("ctrf.json")).ok().flatten();
+    let report: Option<TestReport> = report.and_then(|text| serde_json::from_str(&text).ok());
+    result.tests = report.map(|report| report.checks()).unwrap_or_default();
+    Ok(Some(result))
 }
 
 /// `trajectory.cont-1.json`: what Harbor writes after a summary with `linear_history`.

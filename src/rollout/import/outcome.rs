@@ -1,5 +1,7 @@
 //! What a trial of Harbor's came to.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,38 @@ pub(super) struct TrialResult {
     pub(super) started_at: Option<String>,
     #[serde(default)]
     pub(super) agent_info: Option<AgentInfo>,
+    /// Results by test, where the trial has a report of them.
+    #[serde(skip)]
+    pub(super) tests: Vec<CheckResult>,
+}
+
+/// `verifier/ctrf.json`, the Common Test Report Format, as far as it is needed.
+#[derive(Debug, Deserialize)]
+pub(super) struct TestReport {
+    results: TestResults,
+}
+
+#[derive(Debug, Deserialize)]
+struct TestResults {
+    tests: Vec<TestResult>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TestResult {
+    name: String,
+    status: String,
+}
+
+impl TestReport {
+    /// The tests that passed or failed; none if two have one name, because checks are told apart by it.
+    pub(super) fn checks(&self) -> Vec<CheckResult> {
+        let ran = self.results.tests.iter().filter(|test| test.status == "passed" || test.status == "failed");
+        let checks: Vec<_> = ran
+            .map(|test| CheckResult { id: CheckId(test.name.clone()), passed: test.status == "passed" })
+            .collect();
+        let names: BTreeSet<&CheckId> = checks.iter().map(|check| &check.id).collect();
+        if names.len() == checks.len() { checks } else { Vec::new() }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,14 +143,24 @@ impl TrialResult {
         };
         let blame = exception.map(|info| blame(&info.exception_type));
         match (blame, reward) {
-            (None | Some(Blame::Timeout | Blame::Agent), Some(reward)) if reward >= 1.0 => by_reward(reward),
+            (None | Some(Blame::Timeout | Blame::Agent), Some(reward)) if reward >= 1.0 => {
+                self.by_tests(reward)
+            }
             (Some(Blame::Timeout), _) => Verdict::without_checks(Outcome::Timeout, cause()),
             (Some(Blame::Agent), _) => Verdict { cause: cause(), ..by_reward(0.0) },
             (Some(Blame::Verifier), _) => Verdict::without_checks(Outcome::VerifierError, cause()),
             (Some(Blame::Infra), _) => Verdict::without_checks(Outcome::Infra, cause()),
-            (None, Some(reward)) => by_reward(reward),
+            (None, Some(reward)) => self.by_tests(reward),
             (None, None) => unknown(),
         }
+    }
+}
+
+impl TrialResult {
+    /// The verdict of a reward, by test where the tests agree with it.
+    fn by_tests(&self, reward: f64) -> Verdict {
+        let (all, told) = (Verdict::from_checks(self.tests.clone()), by_reward(reward));
+        if !self.tests.is_empty() && all.outcome == told.outcome { all } else { told }
     }
 }
 
@@ -135,6 +179,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn tests_that_agree_with_the_reward() {
+        let check = |tests: Value, reward: f64, expect: &[(&str, bool)]| {
+            let report: TestReport =
+                serde_json::from_value(json!({ "results": { "tests": tests } })).unwrap();
+            let result = json!({ "verifier_result": { "rewards": { "reward": reward } } });
+            let mut result: TrialResult = serde_json::from_value(result).unwrap();
+            result.tests = report.checks();
+            let verdict = result.verdict();
+            let found: Vec<_> =
+                verdict.checks.iter().map(|check| (check.id.as_str(), check.passed)).collect();
+            assert_eq!(found, expect);
+            assert_eq!(verdict.passed(), reward >= 1.0);
+        };
+        let test = |name: &str, status: &str| json!({ "name": name, "status": status, "duration": 1 });
+        check(json!([test("a", "passed"), test("b", "passed")]), 1.0, &[("a", true), ("b", true)]);
+        check(json!([test("a", "passed"), test("b", "failed")]), 0.0, &[("a", true), ("b", false)]);
+        check(json!([test("a", "passed"), test("b", "skipped")]), 1.0, &[("a", true)]);
+        check(json!([test("a", "passed"), test("b", "failed")]), 1.0, &[("reward", true)]);
+        check(json!([test("a", "passed")]), 0.5, &[("reward", false)]);
+        check(json!([test("a", "failed"), test("a", "passed")]), 0.0, &[("reward", false)]);
+        check(json!([]), 0.0, &[("reward", false)]);
+    }
 
     #[test]
     fn verdicts_of_trials() {
