@@ -13,7 +13,7 @@ use std::process::Command;
 use termsmith::export::atif::{Calls, Stamps, trajectory};
 use termsmith::export::jobs::{Trial, write_job};
 use termsmith::export::messages::conversation;
-use termsmith::model::{self, Actor, Rollout};
+use termsmith::model::{self, Act, Actor, Outcome, Rollout, TurnKind};
 use termsmith::rollout::import::read_imports;
 
 #[path = "../src/export/fixture.rs"]
@@ -178,5 +178,45 @@ fn what_goes_out_comes_in_again() {
         write_job(&jobs, "job", [Ok::<_, Infallible>(trial(rollout.clone()))]).unwrap();
         let [found] = back(&jobs).try_into().unwrap();
         check_return(name, &rollout, &found);
+    }
+}
+
+/// Trials as Harbor's own models write them.
+#[test]
+fn what_harbor_writes_comes_in() {
+    let Some(python) = std::env::var_os("TERMSMITH_HARBOR_PYTHON") else {
+        eprintln!("skipped: TERMSMITH_HARBOR_PYTHON names no Python with Harbor");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers/make_harbor_job.py");
+    let made =
+        Command::new(python).arg(script).arg(dir.path().join("job")).env("HARBOR_TELEMETRY", "0").output();
+    let made = made.unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+
+    let imports = read_imports(dir.path()).unwrap();
+    assert_eq!(imports.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
+    let outcomes: Vec<_> = imports.taken.iter().map(|imported| imported.record.verdict.outcome).collect();
+    let fates = [Outcome::Pass, Outcome::Fail, Outcome::Timeout, Outcome::VerifierError, Outcome::Infra];
+    assert_eq!(outcomes, fates.iter().cycle().take(9).copied().collect::<Vec<_>>());
+    for (minor, imported) in imports.taken.iter().enumerate() {
+        let record = &imported.record;
+        let scaffold = if minor % 2 == 0 { "terminus-json" } else { "terminus-2-rendered" };
+        assert_eq!((record.scaffold.as_str(), record.prompt.as_str()), (scaffold, "Task"));
+        let kinds: Vec<_> = record.turns.iter().map(|turn| turn.kind).collect();
+        assert_eq!(kinds, [TurnKind::Acted, TurnKind::Claimed, TurnKind::Submitted], "{minor}");
+        let keys = |turn: &model::Turn| turn.acts == [Act::Keys { keys: "ls\n".to_owned() }];
+        assert!(record.turns.iter().all(keys), "{minor}");
+        assert!(
+            record.turns.iter().all(|turn| turn.tool_calls.is_empty() && turn.usage.is_some()),
+            "{minor}"
+        );
+        let shown: Vec<Vec<&str>> = imported
+            .shown
+            .iter()
+            .map(|shown| shown.iter().map(|shown| shown.content.as_str()).collect())
+            .collect();
+        assert_eq!(shown, [vec!["src"], vec!["sure?"], vec![]], "{minor}");
     }
 }
