@@ -363,7 +363,7 @@ fn a_sample_for_other_readers() {
     let trajectories = run_folder.join("trajectories");
     fs::create_dir_all(&trajectories).unwrap();
     for rollout in groups.iter().flatten() {
-        let document = atif::trajectory(rollout, None).unwrap();
+        let document = atif::trajectory(rollout, None, atif::Calls::Parsed, |_| None).unwrap();
         fs::write(trajectories.join(format!("{}.json", rollout.id)), document.to_json()).unwrap();
     }
     let options = ExportOptions { bounds, ..ExportOptions::default() };

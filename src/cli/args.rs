@@ -51,6 +51,10 @@ pub(super) enum Command {
     Screen(ScreenArgs),
     /// Have agents work on tasks, whoever made them, and keep what they do as data
     Rollout(Box<RolloutArgs>),
+    /// Take over rollouts that were played elsewhere: Harbor job folders, trials, ATIF files
+    Import(ImportArgs),
+    /// Say how often who solved what: pass@k, step scores, causes of failure, tokens and dollars
+    Report(ReportArgs),
     /// Say whether certificates speak of the files that lie beside them
     VerifyCertificate(VerifyCertificateArgs),
     /// Open a task's sandbox, and judge what you did when you leave
@@ -209,6 +213,25 @@ pub(super) struct ExportArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// Harbor job folders, trial folders or ATIF files (v1.0 to v1.8)
+    #[arg(required = true)]
+    pub(super) places: Vec<PathBuf>,
+    /// Run folder that they are kept in
+    #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    /// Run folder
+    #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
+    pub(super) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AuditArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
@@ -319,6 +342,9 @@ pub(super) struct RolloutArgs {
     /// Run folder; made if it is missing, continued if it is there
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
+    /// Also write all rollouts of the run folder as a job that `harbor view` and `harbor traces export` read
+    #[arg(long, value_name = "DIR")]
+    pub(super) harbor_jobs: Option<PathBuf>,
     #[command(flatten)]
     pub(super) data: DataArgs,
 }
@@ -536,4 +562,6 @@ pub(super) enum SchemaFormat {
     Lint,
     /// report/audit.json
     Audit,
+    /// report/rollouts.json
+    Rollouts,
 }

@@ -6,12 +6,11 @@ use crate::assets::AssetError;
 use crate::author::AuthorError;
 use crate::domain::DomainError;
 use crate::export::ExportError;
-use crate::export::atif::AtifError;
 use crate::folder::WalkError;
 use crate::harbor::{IntoTaskError, ReadError, WriteError};
 use crate::lint::LintError;
 use crate::llm::CallError;
-use crate::pipeline::{Fault, PipelineError, WorkshopError};
+use crate::pipeline::{Fault, PipelineError, PublishError, TakeError, WorkshopError};
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
 use crate::verify::LabError;
@@ -61,7 +60,8 @@ ends_with! {
     ReadError => BadInput,
     IntoTaskError => BadInput,
     WriteError => BadInput,
-    AtifError => Io,
+    PublishError => Io,
+    TakeError => BadInput,
     serde_json::Error => Io,
 }
 

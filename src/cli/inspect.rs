@@ -2,15 +2,20 @@
 
 use std::fmt::Write as _;
 
-use super::args::{AuditArgs, ExportArgs, ShowArgs};
+use super::args::{AuditArgs, ExportArgs, ImportArgs, ReportArgs, ShowArgs};
 use super::config::{Config, Format, existing_run, export_options};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::say;
 use crate::audit::table;
+use crate::export::report::text as report_text;
 use crate::model::{Actor, Rollout};
-use crate::pipeline::{Gathered, audit_store, export_store, gather, gather_groups};
-use crate::rollout::RolloutLog;
+use crate::pipeline::{
+    Fault, Gathered, audit_store, export_store, gather, gather_groups, publish_group, publish_report,
+    report_store, take_over,
+};
+use crate::rollout::{RolloutLog, rollout_id};
+use crate::store::{RunDir, Store};
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
     let store = existing_run(&args.out)?;
@@ -25,6 +30,50 @@ pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
         }
     }
     Ok(Status::Ok)
+}
+
+pub(super) fn report(config: &Config, args: &ReportArgs) -> Outcome {
+    let store = existing_run(&args.out)?;
+    let report = report_store(&store)?;
+    publish_report(&store, &report)?;
+    match config.format {
+        Format::Json => say::json(&report)?,
+        Format::Text => say::text(&report_text(&report))?,
+    }
+    Ok(Status::Ok)
+}
+
+pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
+    let workshop = config.workshop()?;
+    let store = Store::new(RunDir::open(&args.out)?);
+    let mut refused = 0;
+    for place in &args.places {
+        let taken = take_over(&store, workshop.texts.forensics(), place)?;
+        refused += taken.refused.len();
+        for why in &taken.refused {
+            say::note(format!("not taken over: {why}"));
+        }
+        match config.format {
+            Format::Json => say::json(&serde_json::json!({
+                "place": place,
+                "rollouts": taken.rollouts.iter().map(rollout_id).collect::<Vec<_>>(),
+                "known": taken.known,
+                "refused": taken.refused.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            }))?,
+            Format::Text => say::line(format!(
+                "{}: {} rollouts taken over ({} known before), {} refused",
+                place.display(),
+                taken.rollouts.len(),
+                taken.known,
+                taken.refused.len()
+            ))?,
+        }
+    }
+    for group in gather_groups(&store)? {
+        publish_group(&store, &group?).map_err(Fault::from)?;
+    }
+    export_store(&store, &export_options(&args.data, &args.out)?)?;
+    Ok(if refused == 0 { Status::Ok } else { Status::Failed })
 }
 
 pub(super) fn audit(config: &Config, args: &AuditArgs) -> Outcome {
@@ -48,7 +97,7 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
         if let Some((rollout, log)) =
             unit.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
         {
-            return show_rollout(config, rollout, log);
+            return show_rollout(config, &store, rollout, log);
         }
     }
     for group in gather_groups(&store)? {
@@ -56,7 +105,7 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
         if let Some((rollout, log)) =
             group.rollouts.iter().find(|(rollout, _)| rollout.id.starts_with(&args.id))
         {
-            return show_rollout(config, rollout, log);
+            return show_rollout(config, &store, rollout, log);
         }
     }
     Err(Failure::usage(format!(
@@ -66,9 +115,9 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
     )))
 }
 
-fn show_rollout(config: &Config, rollout: &Rollout, log: &RolloutLog) -> Outcome {
+fn show_rollout(config: &Config, store: &Store, rollout: &Rollout, log: &RolloutLog) -> Outcome {
     match config.format {
-        Format::Json => say::json(&crate::pipeline::trajectory_json(rollout, log)?)?,
+        Format::Json => say::json(&crate::pipeline::trajectory_json(store, rollout, log)?)?,
         Format::Text => say::text(&transcript(rollout))?,
     }
     Ok(Status::Ok)

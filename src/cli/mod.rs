@@ -63,6 +63,8 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Audit(args) => inspect::audit(config, &args),
         Command::Screen(args) => screen::screen(config, &args),
         Command::Rollout(args) => rollout::rollout(config, &args),
+        Command::Import(args) => inspect::import(config, &args),
+        Command::Report(args) => inspect::report(config, &args),
         Command::VerifyCertificate(args) => screen::verify_certificate(config, &args),
         Command::Lint(args) => lint::lint(config, &args),
         Command::Show(args) => inspect::show(config, &args),

@@ -19,7 +19,8 @@ use crate::llm::{ModelRole, Models};
 use crate::model::{Actor, Arm, File, ModelActor, Sight};
 use crate::pipeline::{
     CampaignOptions, CampaignReport, Event, Fault, Ground, Judging, Places, Player, Workshop, campaign,
-    export_store, gather_groups, publish_group, task_directories,
+    export_harbor_job, export_store, gather_groups, publish_group, publish_report, report_store,
+    task_directories,
 };
 use crate::rollout::{Casting, ScaffoldKind, rollout_id};
 use crate::store::{RunDir, Store, publish_file};
@@ -42,6 +43,13 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
         publish_group(&store, &group?).map_err(Fault::from)?;
     }
     revoke(&store, &report)?;
+    let results = report_store(&store)?;
+    publish_report(&store, &results)?;
+    if let Some(jobs) = &args.harbor_jobs {
+        let name = args.out.file_name().unwrap_or(args.out.as_os_str()).to_string_lossy();
+        let job = export_harbor_job(&store, jobs, &name).map_err(|error| Failure::new(Status::Io, error))?;
+        say::note(format!("{} trials written to `{}`", job.trials, job.path.display()));
+    }
     let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
     let passed = report.members.iter().filter(|member| member.outcome == crate::model::Outcome::Pass).count();
     match config.format {

@@ -13,6 +13,7 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome {
         SchemaFormat::Timings => schemars::schema_for!(crate::model::Timings),
         SchemaFormat::Settings => crate::llm::settings_schema(),
         SchemaFormat::Lint => schemars::schema_for!(crate::lint::LintReport),
+        SchemaFormat::Rollouts => crate::export::report::report_schema(),
         SchemaFormat::Audit => schemars::schema_for!(crate::audit::Audit),
     };
     say::json(&schema)?;

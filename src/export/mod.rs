@@ -9,14 +9,18 @@ mod card;
 mod error;
 #[cfg(test)]
 mod fixture;
+pub mod jobs;
 pub mod messages;
 pub mod pairs;
 pub mod parquet;
 pub mod phi;
 pub mod pref_dmpo;
 mod publish;
+pub mod report;
 mod row;
 pub mod sft;
+#[cfg(test)]
+mod shapes;
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::response::Response;
 use super::{CallSite, Cost};
-use crate::model::Key;
+use crate::model::{CallDetail, Key};
 use crate::store::{Stage, Store, StoreError, key};
 
 /// Committed replies, `store/call/…`.
@@ -62,6 +63,29 @@ pub(super) fn call_key(endpoint: &str, site: &CallSite, body: &Value) -> Result<
     key(CALL, &Input { endpoint, site, request: body })
 }
 
+/// What is known of a committed call beyond its message; `None` where there is no such call.
+pub fn call_detail(store: &Store, key: &Key) -> Result<Option<CallDetail>, StoreError> {
+    let Some(record) = store.get::<CallRecord>(CALL, key)? else { return Ok(None) };
+    let seen = store.observed::<CallSeen>(key)?;
+    Ok(Some(CallDetail {
+        usd: seen.map(|seen| seen.charged.usd()).filter(|usd| *usd > 0.0),
+        ..told(&record.body)
+    }))
+}
+
+/// What the body of a response tells. Only replies that could be read are committed, so what cannot be read was not told.
+fn told(body: &str) -> CallDetail {
+    let Some(said) = serde_json::from_str::<Response>(body).ok().and_then(Response::said) else {
+        return CallDetail::default();
+    };
+    CallDetail {
+        prompt_token_ids: said.prompt_token_ids,
+        completion_token_ids: said.completion_token_ids,
+        logprobs: said.logprobs.map(|tokens| tokens.iter().map(|token| token.logprob).collect()),
+        usd: None,
+    }
+}
+
 /// Calls that were begun and are not committed. `None` where all that is known is that something was sent.
 pub(super) type Begun = BTreeMap<Key, Option<CallSeen>>;
 
@@ -86,4 +110,33 @@ pub(super) fn charged(store: &Store) -> Result<Cost, StoreError> {
         }
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bodies_tell() {
+        let check =
+            |body: &str, prompt: Option<&[u32]>, completion: Option<&[u32]>, logprobs: Option<&[f64]>| {
+                let told = told(body);
+                assert_eq!(told.prompt_token_ids.as_deref(), prompt, "{body}");
+                assert_eq!(told.completion_token_ids.as_deref(), completion, "{body}");
+                assert_eq!(told.logprobs.as_deref(), logprobs, "{body}");
+            };
+        let choice = |rest: &str| {
+            format!(r#"{{"choices":[{{"message":{{"content":"a"}}{rest}}}],"prompt_token_ids":[1,2]}}"#)
+        };
+        check(&choice(r#","token_ids":[3,4]"#), Some(&[1, 2]), Some(&[3, 4]), None);
+        let logprobs =
+            r#","logprobs":{"content":[{"token":"a","logprob":-0.5},{"token":"b","logprob":-1.25}]}"#;
+        check(&choice(logprobs), Some(&[1, 2]), None, Some(&[-0.5, -1.25]));
+        check(&choice(r#","token_ids":"many","logprobs":{"content":null}"#), Some(&[1, 2]), None, None);
+        let gym =
+            r#"{"choices":[{"message":{"content":"a","prompt_token_ids":[5],"generation_token_ids":[6]}}]}"#;
+        check(gym, Some(&[5]), Some(&[6]), None);
+        check(r#"{"choices":[]}"#, None, None, None);
+        check("<html>", None, None, None);
+    }
 }

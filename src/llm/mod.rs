@@ -37,7 +37,7 @@ pub use clock::{Clock, SystemClock};
 pub use drift::Drift;
 pub use error::CallError;
 pub use fault::Fault;
-pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen};
+pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen, call_detail};
 pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, ToolCall};
 pub use reply::{Finish, Reply, TokenLogprob, Usage};
 pub use retry::RetryPolicy;

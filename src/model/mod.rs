@@ -4,6 +4,7 @@
 //! bump the version of the stage that writes it (see `store::Stage`).
 
 mod blueprint;
+mod call_detail;
 mod certificate;
 mod digest;
 mod files;
@@ -16,6 +17,7 @@ mod variant;
 mod verdict;
 
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
+pub use call_detail::CallDetail;
 pub use certificate::{
     Certificate, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
 };

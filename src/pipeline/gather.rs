@@ -51,6 +51,14 @@ pub struct Group {
     pub rollouts: Vec<(Rollout, RolloutLog)>,
 }
 
+/// All rollouts of a run folder, one task's at a time: those of units, then those of groups.
+pub fn gather_rollouts(
+    store: &Store,
+) -> Result<impl Iterator<Item = Result<Vec<(Rollout, RolloutLog)>, StoreError>> + '_, StoreError> {
+    let units = gather(store)?.map(|unit| unit.map(|unit| unit.rollouts));
+    Ok(units.chain(gather_groups(store)?.map(|group| group.map(|group| group.rollouts))))
+}
+
 /// The groups of a run folder, in order of their tasks' names.
 pub fn gather_groups(
     store: &Store,

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::clock::iso8601;
 use super::error::PublishError;
 use super::gather::{Gathered, Group};
+use super::outputs::{call_details, stamps};
 use super::unit::task_directory;
-use crate::export::atif::{AtifError, Stamps, Trajectory, trajectory};
+use crate::export::atif::{Calls, Trajectory, trajectory};
 use crate::model::{Certificate, File, FileTree, RelPath, Rollout, Screened};
 use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
@@ -26,7 +26,7 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
     store.dir().remove(&format!("{there}/{name}"))?;
     store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
     for (rollout, log) in &unit.rollouts {
-        let text = trajectory_json(rollout, log)?.to_json();
+        let text = trajectory_json(store, rollout, log)?.to_json();
         store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
     }
     Ok(())
@@ -35,16 +35,20 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
 /// Writes `trajectories/<id>.json` of rollouts that belong to no unit.
 pub fn publish_group(store: &Store, group: &Group) -> Result<(), PublishError> {
     for (rollout, log) in &group.rollouts {
-        let text = trajectory_json(rollout, log)?.to_json();
+        let text = trajectory_json(store, rollout, log)?.to_json();
         store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
     }
     Ok(())
 }
 
-/// A rollout as ATIF, with the times that were observed.
-pub fn trajectory_json(rollout: &Rollout, log: &RolloutLog) -> Result<Trajectory, AtifError> {
-    let turns = log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect();
-    trajectory(rollout, Some(&Stamps { started: iso8601(log.started_ms), turns }))
+/// A rollout as ATIF, with the times that were observed and what `store` knows of its model calls.
+pub fn trajectory_json(
+    store: &Store,
+    rollout: &Rollout,
+    log: &RolloutLog,
+) -> Result<Trajectory, PublishError> {
+    let details = call_details(store, rollout)?;
+    Ok(trajectory(rollout, Some(&stamps(log)), Calls::Parsed, |call| details.get(call).cloned())?)
 }
 
 fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Result<FileTree, StoreError> {

@@ -3,23 +3,20 @@
 use std::collections::BTreeSet;
 
 use super::error::PipelineError;
-use super::gather::{gather, gather_groups};
+use super::gather::{gather, gather_rollouts};
 use super::run::BLUEPRINT;
 use super::workshop::Workshop;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
+use crate::export::report::{Report, text};
 use crate::export::{ExportOptions, ExportSummary, export};
-use crate::model::{Blueprint, DomainId, File, Rollout};
-use crate::rollout::RolloutLog;
+use crate::model::{Blueprint, DomainId, File};
 use crate::store::{Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
-    let only = |rollouts: Vec<(Rollout, RolloutLog)>| -> Vec<Rollout> {
-        rollouts.into_iter().map(|(rollout, _)| rollout).collect()
-    };
-    let units = gather(store)?.map(|unit| unit.map(|unit| only(unit.rollouts)));
-    let groups = units.chain(gather_groups(store)?.map(|group| group.map(|group| only(group.rollouts))));
+    let groups = gather_rollouts(store)?
+        .map(|rollouts| rollouts.map(|rollouts| rollouts.into_iter().map(|(rollout, _)| rollout).collect()));
     Ok(export(&store.dir().root().join("data"), groups, options)?)
 }
 
@@ -55,6 +52,14 @@ pub fn publish_audit(store: &Store, audit: &Audit) -> Result<(), StoreError> {
     let json = serde_json::to_string_pretty(audit).map_err(StoreError::Encode)? + "\n";
     store.dir().publish_file("report/audit.json", &File::text(json))?;
     store.dir().publish_file("report/audit.txt", &File::text(table(audit)))?;
+    Ok(())
+}
+
+/// Writes `report/rollouts.json` and `report/rollouts.txt`.
+pub fn publish_report(store: &Store, report: &Report) -> Result<(), StoreError> {
+    let json = serde_json::to_string_pretty(report).map_err(StoreError::Encode)? + "\n";
+    store.dir().publish_file("report/rollouts.json", &File::text(json))?;
+    store.dir().publish_file("report/rollouts.txt", &File::text(text(report)))?;
     Ok(())
 }
 

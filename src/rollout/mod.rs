@@ -2,6 +2,7 @@
 
 mod casting;
 mod forensics;
+pub mod import;
 mod old;
 mod played;
 mod record;

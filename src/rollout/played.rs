@@ -81,6 +81,11 @@ impl Texts {
         })
     }
 
+    /// The patterns by which commands are examined.
+    pub fn forensics(&self) -> &Forensics {
+        &self.forensics
+    }
+
     fn digest(&self, scaffold: ScaffoldKind) -> String {
         match scaffold {
             ScaffoldKind::Bash => self.bash.digest(),

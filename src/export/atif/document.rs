@@ -1,0 +1,108 @@
+//! The format's objects, as far as they are written here.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// An ATIF document.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trajectory {
+    pub(super) schema_version: &'static str,
+    pub(super) session_id: String,
+    pub(super) trajectory_id: String,
+    pub(super) agent: Agent,
+    pub(super) steps: Vec<Step>,
+    pub(super) final_metrics: FinalMetrics,
+    pub(super) extra: Map<String, Value>,
+}
+
+impl Trajectory {
+    /// The document as it stands in a file.
+    pub fn to_json(&self) -> String {
+        // Maps have text keys and numbers are finite, so there is always a JSON form.
+        serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Agent {
+    pub(super) name: String,
+    pub(super) version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model_name: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tool_definitions: Vec<Value>,
+    pub(super) extra: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Step {
+    pub(super) step_id: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) timestamp: Option<String>,
+    pub(super) source: &'static str,
+    pub(super) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tool_calls: Vec<ToolCall>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) observation: Option<Observation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics: Option<Metrics>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_copied_context: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) llm_call_count: Option<u32>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(super) extra: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Metrics {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_token_ids: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) completion_token_ids: Option<Vec<u32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logprobs: Option<Vec<f64>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ToolCall {
+    pub(super) tool_call_id: String,
+    pub(super) function_name: String,
+    pub(super) arguments: Map<String, Value>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(super) extra: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Observation {
+    pub(super) results: Vec<ObservationResult>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ObservationResult {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) source_call_id: Option<String>,
+    pub(super) content: String,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(super) extra: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct FinalMetrics {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_prompt_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_cost_usd: Option<f64>,
+    pub(super) total_steps: usize,
+}

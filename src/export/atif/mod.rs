@@ -1,0 +1,174 @@
+//! Rollouts as ATIF v1.7, the Agent Trajectory Interchange Format that Harbor, NeMo Gym and OpenEnv read.
+//!
+//! One flat document for each rollout. Version 1.7 is what most readers speak; Harbor takes 1.0 to 1.8. Its rules that
+//! matter here: steps are numbered from 1; tool calls stand on agent steps only; an observation names a tool call of
+//! its own step or none; steps without a model call carry no metrics; unknown keys are refused, so what is ours stands in `extra`.
+
+mod document;
+mod stamps;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value, json};
+
+pub use document::Trajectory;
+pub use stamps::Stamps;
+
+use self::document::{Agent, FinalMetrics};
+use super::messages::{MessageError, check_observations};
+use crate::model::{Actor, CallDetail, Key, Rollout, Tokens, ToolDefinition};
+
+/// What `schema_version` says.
+pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
+
+/// Which calls stand in a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// Those that the model made, and for each command that a scaffold read in a message one with `extra.parsed`.
+    #[default]
+    Parsed,
+    /// Those that the model made. Readers that write calls into the text, as Harbor's `traces export` does, then write what the model
+    /// said and no more (Harbor's `raw_content`). Commands stand in the step's `extra.acts`.
+    Spoken,
+}
+
+/// A rollout that has no ATIF form.
+#[derive(Debug, thiserror::Error)]
+pub enum AtifError {
+    #[error(transparent)]
+    Damaged(#[from] MessageError),
+    #[error(
+        "trajectory `{id}` has {turns} turns but {stamps} time stamps\nhint: observe one for each turn, or none"
+    )]
+    StampCount { id: String, turns: usize, stamps: usize },
+    #[error(
+        "time stamp `{stamp}` of trajectory `{id}` is not ISO 8601 with a zone\nhint: `2026-03-01T12:00:00Z` is"
+    )]
+    Stamp { id: String, stamp: String },
+}
+
+/// The ATIF document of `rollout`. `detail` says what is known of a model call; nothing is asked for turns without one.
+pub fn trajectory(
+    rollout: &Rollout,
+    stamps: Option<&Stamps>,
+    calls: Calls,
+    detail: impl Fn(&Key) -> Option<CallDetail>,
+) -> Result<Trajectory, AtifError> {
+    check_observations(rollout)?;
+    if let Some(stamps) = stamps {
+        stamps::check(rollout, stamps)?;
+    }
+    let record = &rollout.record;
+    let details: Vec<Option<CallDetail>> =
+        record.turns.iter().map(|turn| turn.call.as_ref().and_then(&detail)).collect();
+    let steps = steps::steps(rollout, stamps, calls, &details);
+    let prices = || details.iter().flatten().filter_map(|detail| detail.usd);
+    Ok(Trajectory {
+        schema_version: SCHEMA_VERSION,
+        session_id: rollout.id.clone(),
+        trajectory_id: rollout.id.clone(),
+        agent: agent(rollout),
+        final_metrics: FinalMetrics {
+            total_prompt_tokens: total(rollout, |usage| usage.prompt),
+            total_completion_tokens: total(rollout, |usage| usage.completion),
+            total_cost_usd: prices().next().map(|_| prices().sum()),
+            total_steps: steps.len(),
+        },
+        steps,
+        extra: facts(rollout),
+    })
+}
+
+/// Name and version of who acted, as ATIF's and Harbor's readers are told.
+pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
+    let record = &rollout.record;
+    let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
+    match &record.actor {
+        // Harbor refuses a null: it says `unknown` itself.
+        Actor::Imported(origin) => {
+            (origin.agent.clone(), origin.agent_version.clone().unwrap_or_else(|| "unknown".to_owned()))
+        }
+        Actor::Model(_) => ours(&record.scaffold),
+        Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => ours(record.actor.teacher()),
+    }
+}
+
+/// The model that acted, or who played instead of one.
+pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
+    match &rollout.record.actor {
+        Actor::Imported(origin) => origin.model.clone(),
+        actor => Some(actor.teacher().to_owned()),
+    }
+}
+
+fn agent(rollout: &Rollout) -> Agent {
+    let (name, version) = agent_name(rollout);
+    Agent {
+        name,
+        version,
+        model_name: model_name(rollout),
+        tool_definitions: rollout.record.tools.iter().map(definition).collect(),
+        extra: object(json!({ "scaffold": rollout.record.scaffold })),
+    }
+}
+
+fn definition(tool: &ToolDefinition) -> Value {
+    json!({ "type": "function", "function": tool })
+}
+
+/// Sum over all turns, where the server counted any.
+pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -> Option<u64> {
+    rollout
+        .record
+        .turns
+        .iter()
+        .filter_map(|turn| turn.usage.as_ref())
+        .map(of)
+        .reduce(|one, other| one + other)
+}
+
+/// What termsmith knows of the rollout beyond what was said.
+fn facts(rollout: &Rollout) -> Map<String, Value> {
+    let (record, facts) = (&rollout.record, &rollout.facts);
+    let failure = match &record.actor {
+        Actor::Scripted { failure } => *failure,
+        _ => None,
+    };
+    object(json!({
+        "task": record.task,
+        "task_digest": record.task_digest,
+        "environment_digest": record.environment_digest,
+        "domain": facts.domain,
+        "recipe": facts.recipe,
+        "skills": facts.skills,
+        "operations": facts.operations,
+        "kind": facts.kind,
+        "difficulty": facts.difficulty,
+        "seed": facts.seed,
+        "attempt": record.attempt,
+        "teacher": record.actor.teacher(),
+        "arm": record.actor.arm(),
+        "scripted_failure": failure,
+        "end": record.end,
+        "outcome": record.verdict.outcome,
+        "cause": record.verdict.cause,
+        "failure_kind": record.failure_kind(),
+        "mask_sample": record.failure_kind().masks(),
+        "reward": rollout.rewards.map(|rewards| rewards.binary),
+        "rewards": rollout.rewards,
+        "checks": record.verdict.checks,
+        "rounds": record.rounds,
+        "fork": record.fork,
+        "exploits": record.exploits,
+        "judge_labels": rollout.labels,
+        "judge": rollout.judge,
+    }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,148 @@
+//! Turns as steps.
+
+use serde_json::{Map, Value, json};
+
+use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall};
+use super::{Calls, Stamps, object};
+use crate::model::{Act, Actor, CallDetail, Rollout, ShellOutcome, Shown, Turn, TurnKind};
+
+/// All steps of `rollout`, numbered. `details` has one entry a turn.
+pub(super) fn steps(
+    rollout: &Rollout,
+    stamps: Option<&Stamps>,
+    calls: Calls,
+    details: &[Option<CallDetail>],
+) -> Vec<Step> {
+    let record = &rollout.record;
+    let started = stamps.map(|stamps| stamps.started.clone());
+    let mut steps = Vec::with_capacity(record.turns.len() + 2);
+    if !record.system.is_empty() {
+        steps.push(Step { timestamp: started.clone(), ..said("system", &record.system) });
+    }
+    steps.push(Step { timestamp: started, ..said("user", &record.prompt) });
+
+    let copied = record.fork.as_ref().map_or(0, |fork| fork.turns);
+    for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
+        let stamp = stamps.and_then(|stamps| stamps.turns.get(number).cloned());
+        let detail = details.get(number).and_then(Option::as_ref);
+        let (replies, seen): (Vec<&Shown>, Vec<&Shown>) =
+            shown.iter().partition(|shown| is_reply(turn, shown));
+        let is_copied_context = (number < copied).then_some(true);
+        let step = Step { timestamp: stamp, is_copied_context, ..of_turn(turn, number, calls) };
+        steps.push(inferred(observing(step, turn, &seen), turn, &record.actor, detail));
+        steps.extend(replies.iter().map(|shown| Step { is_copied_context, ..said("user", &shown.content) }));
+    }
+    for (number, step) in steps.iter_mut().enumerate() {
+        step.step_id = number + 1;
+    }
+    steps
+}
+
+/// Whether somebody said it, rather than the environment showed it: a mentor's answer, or the feedback between rounds.
+fn is_reply(turn: &Turn, shown: &Shown) -> bool {
+    shown.tool_call.is_none() && matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
+}
+
+fn said(source: &'static str, message: &str) -> Step {
+    Step { source, message: message.to_owned(), ..Step::default() }
+}
+
+fn of_turn(turn: &Turn, number: usize, calls: Calls) -> Step {
+    let mut step = said("agent", &turn.content);
+    step.tool_calls = turn.tool_calls.iter().map(spoken).collect();
+    if calls == Calls::Parsed && turn.tool_calls.is_empty() {
+        step.tool_calls = parsed(turn, number);
+    } else if !turn.acts.is_empty() {
+        step.extra.insert("acts".to_owned(), json!(turn.acts));
+    }
+    if turn.kind != TurnKind::Acted {
+        step.extra.insert("kind".to_owned(), json!(turn.kind));
+    }
+    if turn.cut_off {
+        step.extra.insert("cut_off".to_owned(), json!(true));
+    }
+    step
+}
+
+/// The step with what the model's server told of it, if there was one.
+fn inferred(mut step: Step, turn: &Turn, actor: &Actor, detail: Option<&CallDetail>) -> Step {
+    step.llm_call_count = match actor {
+        Actor::Model(_) => Some(1),
+        // Not known: agents elsewhere may summarise in between.
+        Actor::Imported(_) => None,
+        Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => {
+            return Step { llm_call_count: Some(0), ..step };
+        }
+    };
+    step.reasoning_content.clone_from(&turn.reasoning);
+    let detail = detail.cloned().unwrap_or_default();
+    let metrics = Metrics {
+        prompt_tokens: turn.usage.map(|usage| usage.prompt),
+        completion_tokens: turn.usage.map(|usage| usage.completion),
+        cost_usd: detail.usd,
+        prompt_token_ids: detail.prompt_token_ids,
+        completion_token_ids: detail.completion_token_ids,
+        logprobs: detail.logprobs,
+    };
+    step.metrics = (metrics != Metrics::default()).then_some(metrics);
+    step
+}
+
+/// The step with what the environment showed for it.
+fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
+    // One observation of one call names it; one of several keys typed in a row belongs to all of them.
+    let only = match step.tool_calls.as_slice() {
+        [call] if turn.tool_calls.is_empty() => Some(call.tool_call_id.clone()),
+        _ => None,
+    };
+    let known = |id: &String| step.tool_calls.iter().any(|call| call.tool_call_id == *id);
+    let results: Vec<_> = seen
+        .iter()
+        .map(|shown| ObservationResult {
+            source_call_id: shown.tool_call.clone().filter(known).or_else(|| only.clone()),
+            content: shown.content.clone(),
+            extra: ending(turn),
+        })
+        .collect();
+    step.observation = (!results.is_empty()).then_some(Observation { results });
+    step
+}
+
+/// A call that the model made.
+fn spoken(call: &crate::model::ToolCall) -> ToolCall {
+    let (arguments, extra) = match serde_json::from_str(&call.arguments) {
+        Ok(Value::Object(arguments)) => (arguments, Map::new()),
+        // The format has no place for arguments that are no object.
+        _ => (object(json!({ "arguments": call.arguments })), object(json!({ "malformed": true }))),
+    };
+    ToolCall { tool_call_id: call.id.clone(), function_name: call.name.clone(), arguments, extra }
+}
+
+/// What a scaffold read in a message, as calls: one for each act.
+fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
+    let id = |at: usize| {
+        if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) }
+    };
+    let call = |at: usize, name: &str, arguments: Value| ToolCall {
+        tool_call_id: id(at),
+        function_name: name.to_owned(),
+        arguments: object(arguments),
+        extra: object(json!({ "parsed": true })),
+    };
+    let acts = turn.acts.iter().enumerate().map(|(at, act)| match act {
+        Act::Command { command, .. } => call(at, "bash", json!({ "command": command })),
+        Act::Keys { keys } => call(at, "keystrokes", json!({ "keystrokes": keys })),
+    });
+    let submitted = (turn.kind == TurnKind::Submitted).then(|| call(turn.acts.len(), "submit", json!({})));
+    acts.chain(submitted).collect()
+}
+
+/// How the turn's only command ended.
+fn ending(turn: &Turn) -> Map<String, Value> {
+    let [Act::Command { outcome: Some(outcome), .. }] = turn.acts.as_slice() else { return Map::new() };
+    match outcome {
+        ShellOutcome::Exited(status) => object(json!({ "exit_status": status })),
+        ShellOutcome::TimedOut => object(json!({ "timed_out": true })),
+        ShellOutcome::ShellDied(status) => object(json!({ "shell_died": status })),
+    }
+}

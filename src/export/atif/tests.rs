@@ -1,0 +1,124 @@
+use std::collections::BTreeSet;
+
+use crate::export::{fixture, shapes};
+
+use super::stamps::is_iso_8601;
+use super::*;
+
+fn stamps(turns: usize) -> Stamps {
+    let turn = |second: usize| format!("2026-03-01T12:00:{second:02}.250Z");
+    Stamps { started: "2026-03-01T12:00:00Z".to_owned(), turns: (1..=turns).map(turn).collect() }
+}
+
+/// The rules of Harbor's validator, on the JSON.
+#[track_caller]
+fn check_rules(document: &Value) {
+    let steps = document["steps"].as_array().unwrap();
+    assert!(!steps.is_empty());
+    assert_eq!(document["schema_version"], "ATIF-v1.7");
+    assert_eq!(document["final_metrics"]["total_steps"], steps.len());
+    let agent_only =
+        ["model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics", "llm_call_count"];
+    for (at, step) in steps.iter().enumerate() {
+        assert_eq!(step["step_id"], at + 1);
+        let source = step["source"].as_str().unwrap();
+        assert!(["system", "user", "agent"].contains(&source));
+        assert!(step["message"].is_string());
+        for key in agent_only {
+            assert!(source == "agent" || step.get(key).is_none(), "{key} on a {source} step");
+        }
+        if step["llm_call_count"] == 0 {
+            assert!(step.get("metrics").is_none() && step.get("reasoning_content").is_none());
+        }
+        let calls: BTreeSet<_> = step["tool_calls"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|call| &call["tool_call_id"])
+            .map(Value::to_string)
+            .collect();
+        for result in step["observation"]["results"].as_array().into_iter().flatten() {
+            let source = result.get("source_call_id");
+            assert!(source.is_none_or(|source| calls.contains(&source.to_string())), "{result}");
+        }
+    }
+}
+
+fn document(rollout: &Rollout, calls: Calls) -> Value {
+    let stamps = stamps(rollout.record.turns.len());
+    serde_json::to_value(trajectory(rollout, Some(&stamps), calls, shapes::detail).unwrap()).unwrap()
+}
+
+#[test]
+fn the_rules_of_the_format() {
+    for (name, rollout) in shapes::shapes() {
+        for calls in [Calls::Parsed, Calls::Spoken] {
+            check_rules(&document(&rollout, calls));
+        }
+        let without_stamps = trajectory(&rollout, None, Calls::Parsed, |_| None).unwrap();
+        assert!(!without_stamps.to_json().contains("timestamp"), "{name}");
+    }
+}
+
+/// Sources of the steps, one letter each.
+#[test]
+fn who_speaks() {
+    let check = |name: &str, expect: &str| {
+        let (_, rollout) = shapes::shapes().into_iter().find(|(shape, _)| *shape == name).unwrap();
+        let document = document(&rollout, Calls::Parsed);
+        let steps = document["steps"].as_array().unwrap();
+        let found: String = steps.iter().map(|step| &step["source"].as_str().unwrap()[..1]).collect();
+        assert_eq!(found, expect, "{name}");
+    };
+    check("scripted", "suaaa");
+    check("text", "suaaa");
+    check("calls", "suaaaa");
+    check("terminus", "uaaaa");
+    check("rounds", "suaauaa");
+    check("asked", "suauaa");
+    check("fork", "suaaaa");
+    check("step-limit", "suaaa");
+    check("empty", "su");
+    check("imported", "suaa");
+}
+
+#[test]
+fn documents() {
+    for (name, rollout) in shapes::shapes() {
+        let parsed =
+            trajectory(&rollout, Some(&stamps(rollout.record.turns.len())), Calls::Parsed, shapes::detail);
+        let text = parsed.unwrap().to_json().replace(env!("CARGO_PKG_VERSION"), "<version>");
+        insta::assert_snapshot!(name, text);
+    }
+    let (_, terminus) = shapes::shapes().into_iter().find(|(name, _)| *name == "terminus").unwrap();
+    let spoken = trajectory(&terminus, None, Calls::Spoken, |_| None).unwrap();
+    insta::assert_snapshot!(
+        "terminus-spoken",
+        spoken.to_json().replace(env!("CARGO_PKG_VERSION"), "<version>")
+    );
+}
+
+#[test]
+fn time_stamps() {
+    let check = |stamp: &str, expect: bool| assert_eq!(is_iso_8601(stamp), expect, "{stamp}");
+    check("2026-03-01T12:00:00Z", true);
+    check("2026-03-01T12:00:00.123456+02:00", true);
+    check("2026-03-01T12:00:00", false);
+    check("2026-03-01 12:00:00Z", false);
+    check("2026-13-01T12:00:00Z", false);
+    check("2026-03-01T24:00:00Z", false);
+    check("now", false);
+    check("", false);
+
+    let rollout = fixture::rollout("games", 1, 0, 1, 8);
+    let mut bad = stamps(2);
+    bad.turns[1] = "later".to_owned();
+    assert!(
+        matches!(trajectory(&rollout, Some(&bad), Calls::Parsed, |_| None), Err(AtifError::Stamp { stamp, .. }) if stamp == "later")
+    );
+    let few = stamps(1);
+    assert!(matches!(
+        trajectory(&rollout, Some(&few), Calls::Parsed, |_| None),
+        Err(AtifError::StampCount { turns: 2, stamps: 1, .. })
+    ));
+}

@@ -1,0 +1,159 @@
+//! Rollouts as a Harbor job folder, which `harbor view` shows and `harbor traces export` reads (Harbor 0.24 and 0.25).
+//!
+//! `<jobs>/<job>/{config.json, result.json}` and one folder a trial, `<task>__<id>/{config.json, result.json, exception.txt,
+//! agent/trajectory.json, verifier/{reward.txt, ctrf.json, test-stdout.txt}}`. Equal rollouts give equal bytes; a trial's folder
+//! appears whole. Nothing here can be resumed by Harbor: the tasks are named, and were played elsewhere.
+//!
+//! Masked attempts have no reward here either, and an exception, as failures of Harbor's own infrastructure do.
+
+mod documents;
+mod sum;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use self::documents::Written;
+use self::sum::Sum;
+use super::atif::{AtifError, Calls, Stamps, trajectory};
+use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
+use crate::store::{StoreError, publish_file, publish_tree, remove_published};
+
+/// A rollout with what a trial's folder tells beside it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub rollout: Rollout,
+    pub stamps: Stamps,
+    /// When its verdict was there, as the stamps are written.
+    pub finished: String,
+    /// What is known of its model calls.
+    pub details: std::collections::BTreeMap<Key, CallDetail>,
+    /// What the verifier's test runner printed.
+    pub verifier_output: String,
+}
+
+/// Why there is no job folder.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError<E> {
+    #[error(transparent)]
+    Source(E),
+    #[error(transparent)]
+    Trajectory(#[from] AtifError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("`{0}` is no name for a job\nhint: letters, digits, `.`, `_` and `-`, the first no `.`")]
+    Name(String),
+    #[error("`{0}` holds a job that termsmith did not write\nhint: name another folder")]
+    Foreign(PathBuf),
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// `<jobs>/<job>`.
+    pub path: PathBuf,
+    pub trials: usize,
+}
+
+/// Writes the job `name` below `jobs` from `trials`. Trials of an earlier job of that name which are not among them are removed.
+pub fn write_job<E>(
+    jobs: &Path,
+    name: &str,
+    trials: impl IntoIterator<Item = Result<Trial, E>>,
+) -> Result<Job, JobError<E>> {
+    if !is_name(name) {
+        return Err(JobError::Name(name.to_owned()));
+    }
+    fs::create_dir_all(jobs).map_err(StoreError::io("create folder", jobs))?;
+    // Harbor's URIs are absolute.
+    let jobs = fs::canonicalize(jobs).map_err(StoreError::io("find", jobs))?;
+    let path = jobs.join(name);
+    let former = former_trials(&path, name).ok_or_else(|| JobError::Foreign(path.clone()))?;
+    let scratch = path.join(".scratch");
+    remove_published(&scratch)?;
+
+    let mut sum = Sum::default();
+    let mut names = BTreeSet::new();
+    for trial in trials {
+        let trial = trial.map_err(JobError::Source)?;
+        let written = Written::new(&jobs, name, &trial);
+        let tree = tree(&trial, &written)?;
+        publish_tree(&scratch, &path.join(&written.name), &tree)?;
+        sum.add(&trial, &written);
+        names.insert(written.name);
+    }
+    for stale in former.difference(&names) {
+        remove_published(&path.join(stale))?;
+    }
+    publish_file(&scratch, &path.join("config.json"), &json_file(&sum.config(&jobs, name)))?;
+    // Last: whoever finds it finds all the rest.
+    publish_file(&scratch, &path.join("result.json"), &json_file(&sum.result(name)))?;
+    remove_published(&scratch)?;
+    Ok(Job { path, trials: names.len() })
+}
+
+/// Files of one trial.
+fn tree(trial: &Trial, written: &Written) -> Result<FileTree, AtifError> {
+    let detail = |call: &Key| trial.details.get(call).cloned();
+    let document = trajectory(&trial.rollout, Some(&trial.stamps), Calls::Spoken, detail)?;
+    let mut files = vec![
+        ("config.json", json_file(&written.config)),
+        ("result.json", json_file(&written.result)),
+        ("agent/trajectory.json", File::text(document.to_json())),
+        ("verifier/test-stdout.txt", File::text(trial.verifier_output.clone())),
+    ];
+    if let Some(reward) = written.reward {
+        files.push(("verifier/reward.txt", File::text(format!("{reward}\n"))));
+    }
+    if let Some(ctrf) = &written.ctrf {
+        files.push(("verifier/ctrf.json", json_file(ctrf)));
+    }
+    if let Some(exception) = &written.exception {
+        files.push(("exception.txt", File::text(format!("{}: {}\n", exception.class, exception.message))));
+    }
+    let mut tree = FileTree::default();
+    for (path, file) in files {
+        // All of these are plain relative paths.
+        if let Ok(path) = RelPath::new(path) {
+            tree.insert(path, file);
+        }
+    }
+    Ok(tree)
+}
+
+fn json_file(value: &Value) -> File {
+    File::text(format!("{value:#}\n"))
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
+}
+
+/// Trial folders that an earlier export left in `path`; `None` if it holds a job of somebody else's.
+fn former_trials(path: &Path, name: &str) -> Option<BTreeSet<String>> {
+    let Ok(entries) = fs::read_dir(path) else { return Some(BTreeSet::new()) };
+    let ours = documents::job_id(name);
+    if let Ok(text) = fs::read_to_string(path.join("result.json")) {
+        let result: Value = serde_json::from_str(&text).ok()?;
+        (result.get("id").and_then(Value::as_str) == Some(&ours)).then_some(())?;
+    }
+    let mut trials = BTreeSet::new();
+    for entry in entries.flatten() {
+        let config = entry.path().join("config.json");
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || !config.exists() {
+            continue;
+        }
+        let config: Value = serde_json::from_str(&fs::read_to_string(config).ok()?).ok()?;
+        if config.get("job_id").and_then(Value::as_str) != Some(&ours) {
+            return None;
+        }
+        trials.insert(entry.file_name().into_string().ok()?);
+    }
+    Some(trials)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The documents of a job: what its trials come to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::Trial;
+use super::documents::{Written, agent, job_id, task};
+use crate::export::atif::{agent_name, model_name};
+use crate::export::report::pass_at;
+
+/// Sums over trials.
+#[derive(Default)]
+pub(super) struct Sum {
+    trials: usize,
+    errored: usize,
+    input: Option<u64>,
+    output: Option<u64>,
+    usd: Option<f64>,
+    started: Option<String>,
+    finished: Option<String>,
+    /// By Harbor's key: agent, model and data set.
+    evals: BTreeMap<String, Eval>,
+    /// Texts, so that each stands once.
+    agents: BTreeSet<String>,
+    tasks: BTreeSet<String>,
+    /// Most attempts of one agent at one task.
+    attempts: usize,
+}
+
+#[derive(Default)]
+struct Eval {
+    errors: BTreeMap<String, Vec<String>>,
+    /// Names of trials by reward, as text.
+    rewards: BTreeMap<String, Vec<String>>,
+    sum: f64,
+    rewarded: usize,
+    /// Attempts and passes by task.
+    tasks: BTreeMap<String, (u64, u64)>,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, trial: &Trial, written: &Written) {
+        let rollout = &trial.rollout;
+        self.trials += 1;
+        self.errored += usize::from(written.exception.is_some());
+        let figure = |name: &str| &written.result["agent_result"][name];
+        add(&mut self.input, figure("n_input_tokens").as_u64());
+        add(&mut self.output, figure("n_output_tokens").as_u64());
+        add(&mut self.usd, figure("cost_usd").as_f64());
+        // Stamps of one writer have one zone and one width, so that their order is the alphabet's.
+        let started = trial.stamps.started.clone();
+        self.started = Some(self.started.take().map_or(started.clone(), |first| first.min(started)));
+        let finished = trial.finished.clone();
+        self.finished = Some(self.finished.take().map_or(finished.clone(), |last| last.max(finished)));
+        self.agents.insert(agent(rollout).to_string());
+        self.tasks.insert(task(rollout).to_string());
+
+        let model = model_name(rollout).map(|model| format!("{model}__")).unwrap_or_default();
+        let eval = self.evals.entry(format!("{}__{model}adhoc", agent_name(rollout).0)).or_default();
+        if let Some(exception) = &written.exception {
+            eval.errors.entry(exception.class.to_owned()).or_default().push(written.name.clone());
+        }
+        if let Some(reward) = written.reward {
+            eval.rewards.entry(format!("{reward:?}")).or_default().push(written.name.clone());
+            eval.sum += reward;
+            eval.rewarded += 1;
+            let task = eval.tasks.entry(rollout.record.task.0.clone()).or_default();
+            task.0 += 1;
+            task.1 += u64::from(reward >= 1.0);
+            self.attempts = self.attempts.max(usize::try_from(task.0).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// The job's `config.json`.
+    pub(super) fn config(&self, jobs: &Path, name: &str) -> Value {
+        let parsed = |texts: &BTreeSet<String>| -> Vec<Value> {
+            texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+        };
+        json!({
+            "job_name": name,
+            "jobs_dir": jobs,
+            "n_attempts": self.attempts.max(1),
+            "agents": parsed(&self.agents),
+            "tasks": parsed(&self.tasks),
+        })
+    }
+
+    /// The job's `result.json`.
+    pub(super) fn result(&self, name: &str) -> Value {
+        const NEVER: &str = "1970-01-01T00:00:00Z";
+        let evals: Map<String, Value> =
+            self.evals.iter().map(|(key, eval)| (key.clone(), eval.to_json())).collect();
+        let finished = self.finished.as_deref().unwrap_or(NEVER);
+        json!({
+            "id": job_id(name),
+            "started_at": self.started.as_deref().unwrap_or(NEVER),
+            "updated_at": finished,
+            "finished_at": finished,
+            "n_total_trials": self.trials,
+            "stats": {
+                "n_completed_trials": self.trials,
+                "n_errored_trials": self.errored,
+                "n_running_trials": 0,
+                "n_pending_trials": 0,
+                "n_cancelled_trials": 0,
+                "n_retries": 0,
+                "evals": evals,
+                "n_input_tokens": self.input,
+                "n_output_tokens": self.output,
+                "cost_usd": self.usd,
+            },
+        })
+    }
+}
+
+impl Eval {
+    fn to_json(&self) -> Value {
+        json!({
+            "n_trials": self.rewarded,
+            "n_errors": self.errors.values().map(Vec::len).sum::<usize>(),
+            // Of trials with a reward: Harbor counts the others as failures, which they are not.
+            "metrics": if self.rewarded == 0 { json!([]) } else { json!([{ "mean": self.sum / self.rewarded as f64 }]) },
+            "pass_at_k": self.pass_at_k(),
+            "reward_stats": if self.rewards.is_empty() { json!({}) } else { json!({ "reward": self.rewards }) },
+            "exception_stats": self.errors,
+        })
+    }
+
+    /// Mean over tasks, for the k that Harbor takes (2, 4, 8, … and 5, 10, 15, …) and every task has attempts for.
+    fn pass_at_k(&self) -> Map<String, Value> {
+        let least = self.tasks.values().map(|task| task.0).min().unwrap_or_default();
+        let powers = std::iter::successors(Some(2_u64), |k| k.checked_mul(2)).take_while(|k| *k <= least);
+        let ks: BTreeSet<u64> = powers.chain((5..=least).step_by(5)).collect();
+        let mean = |k: u64| {
+            let all: Option<Vec<f64>> = self.tasks.values().map(|task| pass_at(task.0, task.1, k)).collect();
+            all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
+        };
+        ks.into_iter().filter_map(|k| Some((k.to_string(), json!(mean(k)?)))).collect()
+    }
+}
+
+fn add<T: std::ops::Add<Output = T> + Copy>(sum: &mut Option<T>, more: Option<T>) {
+    if let Some(more) = more {
+        *sum = Some(sum.map_or(more, |sum| sum + more));
+    }
+}

@@ -1,0 +1,250 @@
+//! How well who did: passes, step scores, causes and effort, for each teacher, scaffold and arm, in total and by task.
+//!
+//! Only what is known is counted. Attempts whose failure is the engine's, the endpoint's or the verifier's say nothing of a policy:
+//! they are `masked` and belong to no rate. What tried to pass without doing the work has not passed. A rollout counts once,
+//! however often it is handed in.
+
+mod estimate;
+mod render;
+mod tally;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use estimate::{Estimate, pass_all, pass_at, wilson};
+pub use render::text;
+
+use self::tally::Tally;
+use crate::model::Rollout;
+
+/// Bump when a field changes its meaning or goes.
+pub const VERSION: u32 = 1;
+
+/// A rollout with what was observed of it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    pub rollout: Rollout,
+    /// From its beginning to its verdict.
+    pub seconds: Option<f64>,
+    /// What its model calls were charged, in US dollars.
+    pub usd: Option<f64>,
+}
+
+/// What a set of rollouts shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Version of this format.
+    pub version: u32,
+    /// In order of who played.
+    pub players: Vec<PlayerReport>,
+}
+
+/// Who played, and how. Attempts of different players are never put together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Player {
+    /// A model's name, or `scripted`, `oracle`, `nop`.
+    pub teacher: String,
+    pub scaffold: String,
+    pub arm: String,
+    /// What it was shown, where it was told to cheat: `blind` or `tests`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub adversary: Option<String>,
+}
+
+/// All that one player did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlayerReport {
+    pub player: Player,
+    pub counts: Counts,
+    /// Share of all counted attempts that passed. Its interval is Wilson's at the attempts: how sure the share is on these very tasks.
+    pub pass_rate: Option<Estimate>,
+    /// For k = 1, 2, 4, … up to the most counted attempts at one task.
+    pub at: Vec<At>,
+    pub breakdown: Breakdown,
+    /// In order of names.
+    pub tasks: Vec<TaskReport>,
+}
+
+/// Attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Counted ones: those whose end says something of the player.
+    pub attempts: u64,
+    /// Others, which belong to no rate.
+    pub masked: u64,
+    pub passed: u64,
+}
+
+/// Means over tasks, at one number of attempts. The intervals are Wilson's at the number of tasks: how sure the mean is for tasks
+/// of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    pub k: u64,
+    /// Tasks with k counted attempts or more; others are left out.
+    pub tasks: u64,
+    /// pass@k: some of k attempts passes.
+    pub pass_at: Estimate,
+    /// pass^k: all of k attempts pass.
+    pub pass_all: Estimate,
+}
+
+/// One task, as one player did it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskReport {
+    pub task: String,
+    pub task_digest: String,
+    pub counts: Counts,
+    /// As for all tasks, of this one alone.
+    pub pass_rate: Option<Estimate>,
+    pub at: Vec<TaskAt>,
+    pub breakdown: Breakdown,
+}
+
+/// Estimates for one task, at one number of attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskAt {
+    pub k: u64,
+    pub pass_at: f64,
+    pub pass_all: f64,
+}
+
+/// Attempts by what they came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Breakdown {
+    pub step_scores: StepScores,
+    /// Attempts by what kept them from passing.
+    pub failure_kinds: BTreeMap<String, u64>,
+    /// Attempts by why they stopped.
+    pub ends: BTreeMap<String, u64>,
+    /// Attempts by label of the judge; one may have several.
+    pub labels: BTreeMap<String, u64>,
+    /// Attempts by attack that forensics found in them.
+    pub exploits: BTreeMap<String, u64>,
+    /// What attempts took, by their fate.
+    pub effort: BTreeMap<Fate, Effort>,
+}
+
+/// F2P step scores of counted attempts in the bands of LongCLI-Bench (Table 3), in per cent of the F2P checks by weight. Rollouts from
+/// elsewhere have no checks that are known, and no part in this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StepScores {
+    #[serde(rename = "[0,30)")]
+    pub below_30: u64,
+    #[serde(rename = "[30,60)")]
+    pub below_60: u64,
+    #[serde(rename = "[60,80)")]
+    pub below_80: u64,
+    #[serde(rename = "[80,100)")]
+    pub below_100: u64,
+    #[serde(rename = "[100]")]
+    pub full: u64,
+    /// Mean of all, in [0, 1].
+    pub mean: Option<f64>,
+}
+
+impl StepScores {
+    /// Names of the bands.
+    pub const BANDS: [&str; 5] = ["[0,30)", "[30,60)", "[60,80)", "[80,100)", "[100]"];
+
+    /// The bands, in that order.
+    pub fn bands(&self) -> [u64; 5] {
+        [self.below_30, self.below_60, self.below_80, self.below_100, self.full]
+    }
+
+    fn of(scores: &[f64]) -> Self {
+        let mut sorted = Self::default();
+        for score in scores {
+            let band = match score {
+                score if *score < 0.3 => &mut sorted.below_30,
+                score if *score < 0.6 => &mut sorted.below_60,
+                score if *score < 0.8 => &mut sorted.below_80,
+                score if *score < 1.0 => &mut sorted.below_100,
+                _ => &mut sorted.full,
+            };
+            *band += 1;
+        }
+        let sum: f64 = scores.iter().sum();
+        sorted.mean = (!scores.is_empty()).then(|| sum / scores.len() as f64);
+        sorted
+    }
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    Passed,
+    /// By the player's own doing, limits included.
+    Failed,
+    /// It tried to pass without doing the work.
+    Exploit,
+    /// Nothing is known of the player.
+    Masked,
+}
+
+impl Fate {
+    /// The id used in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Exploit => "exploit",
+            Self::Masked => "masked",
+        }
+    }
+}
+
+/// What attempts of one fate took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Effort {
+    pub attempts: u64,
+    pub seconds: Spread,
+    pub turns: Spread,
+    /// Tokens that the model read.
+    pub prompt_tokens: Spread,
+    /// Tokens that it wrote.
+    pub completion_tokens: Spread,
+    pub usd: Spread,
+}
+
+/// A quantity over attempts. All zero where it is known of none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// Attempts of which it is known.
+    pub known: u64,
+    pub total: f64,
+    pub mean: f64,
+    pub median: f64,
+}
+
+/// The report of `groups`, each some rollouts of a task, in any order.
+pub fn report<E>(groups: impl IntoIterator<Item = Result<Vec<Attempt>, E>>) -> Result<Report, E> {
+    let mut tally = Tally::default();
+    for group in groups {
+        for attempt in group? {
+            tally.add(&attempt);
+        }
+    }
+    Ok(tally.report())
+}
+
+/// JSON Schema of [`Report`].
+pub fn report_schema() -> schemars::Schema {
+    schemars::schema_for!(Report)
+}
+
+#[cfg(test)]
+mod tests;

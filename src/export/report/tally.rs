@@ -1,0 +1,202 @@
+//! What of each rollout a report needs, and the sums over it.
+
+use std::collections::BTreeMap;
+
+use super::estimate::{pass_all, pass_at, wilson};
+use super::{
+    At, Attempt, Breakdown, Counts, Effort, Fate, Player, PlayerReport, Report, Spread, StepScores, TaskAt,
+    TaskReport, VERSION,
+};
+use crate::model::{Actor, End, FailureKind, ModelActor, Rollout, Sight};
+
+/// Attempts by player and task. Little is kept of each, so that a run of any length fits.
+#[derive(Debug, Default)]
+pub(super) struct Tally(BTreeMap<Player, BTreeMap<Task, Attempts>>);
+
+/// A task's name and digest.
+type Task = (String, String);
+
+/// By id of the rollout.
+type Attempts = BTreeMap<String, Kept>;
+
+#[derive(Debug)]
+struct Kept {
+    failure: FailureKind,
+    end: End,
+    /// The F2P reward, where one was measured.
+    score: Option<f64>,
+    labels: Vec<String>,
+    exploits: Vec<String>,
+    seconds: Option<f64>,
+    turns: usize,
+    /// Prompt and completion.
+    tokens: Option<(u64, u64)>,
+    usd: Option<f64>,
+}
+
+impl Kept {
+    fn fate(&self) -> Fate {
+        match self.failure {
+            FailureKind::None => Fate::Passed,
+            FailureKind::Policy => Fate::Failed,
+            FailureKind::Exploit => Fate::Exploit,
+            FailureKind::Sandbox | FailureKind::ModelApi | FailureKind::Verifier => Fate::Masked,
+        }
+    }
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, attempt: &Attempt) {
+        let Attempt { rollout, seconds, usd } = attempt;
+        let record = &rollout.record;
+        let mut exploits: Vec<_> = record.exploits.iter().map(|exploit| exploit.attack.clone()).collect();
+        exploits.sort();
+        exploits.dedup();
+        let imported = matches!(record.actor, Actor::Imported(_));
+        let kept = Kept {
+            failure: record.failure_kind(),
+            end: record.end,
+            score: rollout.rewards.filter(|_| !imported).map(|rewards| rewards.f2p),
+            labels: rollout.labels.clone(),
+            exploits,
+            seconds: *seconds,
+            turns: record.turns.len(),
+            tokens: tokens(rollout),
+            usd: *usd,
+        };
+        let tasks = self.0.entry(player(rollout)).or_default();
+        let task = tasks.entry((record.task.0.clone(), record.task_digest.clone())).or_default();
+        task.insert(rollout.id.clone(), kept);
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let players = self.0.iter().map(|(player, tasks)| {
+            let all: Vec<&Kept> = tasks.values().flat_map(BTreeMap::values).collect();
+            let counts = counts(&all);
+            let tasks: Vec<_> = tasks
+                .iter()
+                .map(|((task, digest), kept)| of_task(task, digest, &kept.values().collect::<Vec<_>>()))
+                .collect();
+            PlayerReport {
+                player: player.clone(),
+                counts,
+                pass_rate: rate(counts),
+                at: over_tasks(&tasks),
+                breakdown: breakdown(&all),
+                tasks,
+            }
+        });
+        Report { version: VERSION, players: players.collect() }
+    }
+}
+
+fn player(rollout: &Rollout) -> Player {
+    let actor = &rollout.record.actor;
+    let adversary = match actor {
+        Actor::Model(ModelActor { adversary: Some(Sight::Blind), .. }) => Some("blind".to_owned()),
+        Actor::Model(ModelActor { adversary: Some(Sight::Tests), .. }) => Some("tests".to_owned()),
+        _ => None,
+    };
+    Player {
+        teacher: actor.teacher().to_owned(),
+        scaffold: rollout.record.scaffold.clone(),
+        arm: actor.arm().as_str().to_owned(),
+        adversary,
+    }
+}
+
+/// What the model read and wrote, if the server counted any of it.
+fn tokens(rollout: &Rollout) -> Option<(u64, u64)> {
+    let counted = rollout.record.turns.iter().filter_map(|turn| turn.usage);
+    counted
+        .map(|usage| (usage.prompt, usage.completion))
+        .reduce(|one, other| (one.0 + other.0, one.1 + other.1))
+}
+
+fn of_task(task: &str, digest: &str, kept: &[&Kept]) -> TaskReport {
+    let counts = counts(kept);
+    let at = powers(counts.attempts).filter_map(|k| {
+        let pass_at = pass_at(counts.attempts, counts.passed, k)?;
+        Some(TaskAt { k, pass_at, pass_all: pass_all(counts.attempts, counts.passed, k)? })
+    });
+    TaskReport {
+        task: task.to_owned(),
+        task_digest: digest.to_owned(),
+        counts,
+        pass_rate: rate(counts),
+        at: at.collect(),
+        breakdown: breakdown(kept),
+    }
+}
+
+fn over_tasks(tasks: &[TaskReport]) -> Vec<At> {
+    let most = tasks.iter().map(|task| task.counts.attempts).max().unwrap_or_default();
+    let at = powers(most).filter_map(|k| {
+        let here: Vec<&TaskAt> =
+            tasks.iter().filter_map(|task| task.at.iter().find(|at| at.k == k)).collect();
+        let size = here.len() as u64;
+        let mean = |of: fn(&TaskAt) -> f64| {
+            let sum: f64 = here.iter().copied().map(of).sum();
+            wilson(sum / size as f64, size)
+        };
+        Some(At { k, tasks: size, pass_at: mean(|at| at.pass_at)?, pass_all: mean(|at| at.pass_all)? })
+    });
+    at.collect()
+}
+
+/// 1, 2, 4, … up to `most`.
+fn powers(most: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(1_u64), |k| k.checked_mul(2)).take_while(move |k| *k <= most)
+}
+
+fn rate(counts: Counts) -> Option<super::Estimate> {
+    wilson(counts.passed as f64 / counts.attempts as f64, counts.attempts)
+}
+
+fn counts(kept: &[&Kept]) -> Counts {
+    let masked = kept.iter().filter(|kept| kept.failure.masks()).count() as u64;
+    let passed = kept.iter().filter(|kept| kept.failure == FailureKind::None).count() as u64;
+    Counts { attempts: kept.len() as u64 - masked, masked, passed }
+}
+
+fn breakdown(kept: &[&Kept]) -> Breakdown {
+    let scores: Vec<f64> = kept.iter().filter_map(|kept| kept.score).collect();
+    let mut found = Breakdown { step_scores: StepScores::of(&scores), ..Breakdown::default() };
+    let mut fates: BTreeMap<Fate, Vec<&Kept>> = BTreeMap::new();
+    for one in kept {
+        *found.failure_kinds.entry(one.failure.as_str().to_owned()).or_default() += 1;
+        *found.ends.entry(one.end.as_str().to_owned()).or_default() += 1;
+        for label in &one.labels {
+            *found.labels.entry(label.clone()).or_default() += 1;
+        }
+        for attack in &one.exploits {
+            *found.exploits.entry(attack.clone()).or_default() += 1;
+        }
+        fates.entry(one.fate()).or_default().push(one);
+    }
+    found.effort = fates.into_iter().map(|(fate, kept)| (fate, effort(&kept))).collect();
+    found
+}
+
+fn effort(kept: &[&Kept]) -> Effort {
+    let spread = |of: fn(&Kept) -> Option<f64>| spread(kept.iter().filter_map(|kept| of(kept)).collect());
+    Effort {
+        attempts: kept.len() as u64,
+        seconds: spread(|kept| kept.seconds),
+        turns: spread(|kept| Some(kept.turns as f64)),
+        prompt_tokens: spread(|kept| kept.tokens.map(|tokens| tokens.0 as f64)),
+        completion_tokens: spread(|kept| kept.tokens.map(|tokens| tokens.1 as f64)),
+        usd: spread(|kept| kept.usd),
+    }
+}
+
+fn spread(mut values: Vec<f64>) -> Spread {
+    values.sort_by(f64::total_cmp);
+    let lower = values.len().saturating_sub(1) / 2;
+    let (Some(lower), Some(upper)) = (values.get(lower), values.get(values.len() / 2)) else {
+        return Spread::default();
+    };
+    let total: f64 = values.iter().sum();
+    let known = values.len() as u64;
+    Spread { known, total, mean: total / known as f64, median: f64::midpoint(*lower, *upper) }
+}

@@ -1,0 +1,192 @@
+//! Rollouts of every shape, for tests of formats. `tests/harbor_atif.rs` includes this file too.
+
+use serde_json::json;
+
+use super::fixture::{CHECKS, rollout, unmeasured};
+use crate::model::{
+    Act, Actor, Arm, CallDetail, End, ForkPoint, Key, ModelActor, Origin, Rollout, Round, ShellOutcome,
+    Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind,
+};
+
+/// Text that has broken a reader or a quoting rule before.
+const AWKWARD: &str =
+    "quote \" backslash \\ newline\ntab\tescape \u{1b}[31m emoji 🦀 line separator \u{2028} </think> ]]> end";
+
+/// One rollout of each shape, with a name.
+pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
+    vec![
+        ("scripted", rollout("games", 0, 0, 2, CHECKS)),
+        ("text", by_model(rollout("games", 1, 0, 2, 6))),
+        ("calls", calls()),
+        ("terminus", terminus()),
+        ("rounds", rounds()),
+        ("asked", asked()),
+        ("fork", fork()),
+        ("step-limit", step_limit()),
+        ("awkward", awkward()),
+        ("unmeasured", unmeasured(by_model(rollout("games", 8, 0, 1, 0)))),
+        ("empty", empty()),
+        ("imported", imported()),
+    ]
+}
+
+/// What is known of each call of [`shapes`].
+pub(crate) fn detail(call: &Key) -> Option<CallDetail> {
+    let number = u32::from(*call.as_str().as_bytes().last()?);
+    Some(CallDetail {
+        prompt_token_ids: Some(vec![1, 2, number]),
+        completion_token_ids: Some(vec![number, 0]),
+        logprobs: Some(vec![-0.25, -1.5]),
+        usd: Some(0.0125),
+    })
+}
+
+/// The rollout as a model's that thinks.
+fn by_model(mut rollout: Rollout) -> Rollout {
+    let record = &mut rollout.record;
+    record.actor = Actor::Model(ModelActor {
+        model: "small-model".to_owned(),
+        endpoint: "local".to_owned(),
+        arm: Arm::Base,
+        adversary: None,
+    });
+    for (number, turn) in record.turns.iter_mut().enumerate() {
+        turn.reasoning = Some(format!("I think of step {number}."));
+        turn.usage = Some(Tokens { prompt: 100 + number as u64, completion: 10 });
+        turn.call = Some(Key(format!("{number:064x}")));
+    }
+    rollout
+}
+
+fn played(mut rollout: Rollout, scaffold: &str, turns: Vec<(Turn, Vec<Shown>)>) -> Rollout {
+    rollout.record.scaffold = scaffold.to_owned();
+    (rollout.record.turns, rollout.shown) = turns.into_iter().unzip();
+    by_model(rollout)
+}
+
+fn calls() -> Rollout {
+    let call = |id: &str, name: &str, arguments: &str| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    let answer = |id: &str, text: &str| Shown { tool_call: Some(id.to_owned()), content: text.to_owned() };
+    let ran =
+        |command: &str| Act::Command { command: command.to_owned(), outcome: Some(ShellOutcome::Exited(0)) };
+    let two = Turn {
+        content: "Two at once.".to_owned(),
+        tool_calls: vec![
+            call("a1", "bash", r#"{"command": "ls", "timeout": 5}"#),
+            call("a2", "bash", r#"{"command":"pwd"}"#),
+        ],
+        acts: vec![ran("ls"), ran("pwd")],
+        ..Turn::default()
+    };
+    let bad = Turn {
+        tool_calls: vec![call("b1", "bash", "{\"command\": ")],
+        kind: TurnKind::Malformed,
+        ..Turn::default()
+    };
+    let nothing = Turn { content: " ".to_owned(), kind: TurnKind::Malformed, ..Turn::default() };
+    let done = Turn { content: "Done.".to_owned(), kind: TurnKind::Submitted, ..Turn::default() };
+    let turns = vec![
+        (two, vec![answer("a1", "src\n[exit status 0]"), answer("a2", "/app\n[exit status 0]")]),
+        (bad, vec![answer("b1", "the arguments are not what `bash` takes")]),
+        (nothing, vec![Shown::text("the message was not used: it is empty")]),
+        (done, Vec::new()),
+    ];
+    let mut rollout = played(rollout("games", 2, 0, 0, CHECKS), "bash", turns);
+    rollout.record.tools = vec![ToolDefinition {
+        name: "bash".to_owned(),
+        description: "Runs a command.".to_owned(),
+        parameters: json!({ "type": "object", "properties": { "command": { "type": "string" } } }),
+    }];
+    rollout
+}
+
+fn terminus() -> Rollout {
+    let keys = |keys: &str| Act::Keys { keys: keys.to_owned() };
+    let acted = Turn {
+        content: r#"{"analysis":"A","plan":"B","commands":[{"keystrokes":"ls\n","duration":0.1},{"keystrokes":"C-c"}]}"#
+            .to_owned(),
+        acts: vec![keys("ls\n"), keys("C-c")],
+        ..Turn::default()
+    };
+    let malformed = Turn { content: "no JSON".to_owned(), kind: TurnKind::Malformed, ..Turn::default() };
+    let complete = r#"{"analysis":"A","plan":"B","commands":[],"task_complete":true}"#.to_owned();
+    let claimed = Turn { content: complete.clone(), kind: TurnKind::Claimed, ..Turn::default() };
+    let submitted = Turn { content: complete, kind: TurnKind::Submitted, ..Turn::default() };
+    let turns = vec![
+        (acted, vec![Shown::text("New Terminal Output:\nroot@box:/app# ls\nsrc")]),
+        (malformed, vec![Shown::text("Previous response had parsing errors:\nERROR: No valid JSON found")]),
+        (claimed, vec![Shown::text("Are you sure you want to mark the task as complete?")]),
+        (submitted, Vec::new()),
+    ];
+    let mut rollout = played(rollout("games", 3, 0, 0, CHECKS), "terminus-json", turns);
+    rollout.record.system.clear();
+    rollout
+}
+
+fn rounds() -> Rollout {
+    let mut rollout = by_model(rollout("games", 4, 0, 3, 7));
+    let failed = rollout.record.verdict.clone();
+    let record = &mut rollout.record;
+    record.turns[1].kind = TurnKind::Submitted;
+    record.turns[1].acts.clear();
+    rollout.shown[1] = vec![Shown::text("`test_7` failed: the total is wrong. Go on.")];
+    record.rounds = vec![Round { turns: 2, verdict: failed }];
+    rollout
+}
+
+fn asked() -> Rollout {
+    let mut rollout = by_model(rollout("games", 5, 0, 2, CHECKS));
+    rollout.record.turns[0].kind = TurnKind::Asked;
+    rollout.record.turns[0].acts.clear();
+    rollout.shown[0] = vec![Shown::text("Look at the third column.")];
+    rollout
+}
+
+fn fork() -> Rollout {
+    let mut rollout = by_model(rollout("games", 6, 1, 3, 2));
+    rollout.record.fork = Some(ForkPoint { parent: "0000000600000000".to_owned(), turns: 2 });
+    rollout
+}
+
+fn step_limit() -> Rollout {
+    let mut rollout = by_model(rollout("games", 7, 0, 3, 0));
+    rollout.record.turns.pop();
+    rollout.shown.pop();
+    rollout.record.end = End::StepLimit;
+    rollout.record.turns[2].acts = vec![Act::Command { command: "boom".to_owned(), outcome: None }];
+    rollout.record.turns[2].cut_off = true;
+    rollout
+}
+
+fn awkward() -> Rollout {
+    let mut rollout = by_model(rollout("games", 9, 0, 1, CHECKS));
+    rollout.record.turns[0].content = AWKWARD.to_owned();
+    rollout.record.turns[0].acts =
+        vec![Act::Command { command: AWKWARD.to_owned(), outcome: Some(ShellOutcome::ShellDied(9)) }];
+    rollout.shown[0][0].content = AWKWARD.to_owned();
+    rollout
+}
+
+fn empty() -> Rollout {
+    let mut rollout = unmeasured(rollout("games", 10, 0, 0, 0));
+    rollout.record.turns.clear();
+    rollout.shown.clear();
+    rollout
+}
+
+fn imported() -> Rollout {
+    let mut rollout = by_model(rollout("games", 11, 0, 1, CHECKS));
+    rollout.record.actor = Actor::Imported(Origin {
+        agent: "terminus-2".to_owned(),
+        agent_version: None,
+        model: Some("far-model".to_owned()),
+        format: "ATIF-v1.6".to_owned(),
+        source: "00".repeat(32),
+    });
+    rollout.record.end = End::Imported;
+    rollout
+}

@@ -1,0 +1,74 @@
+//! What is known of a rollout beyond its record, put together for reports, ATIF and Harbor's jobs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::clock::iso8601;
+use super::gather::gather_rollouts;
+use crate::export::atif::Stamps;
+use crate::export::jobs::{Job, JobError, Trial, write_job};
+use crate::export::report::{Attempt, Report, report};
+use crate::llm::call_detail;
+use crate::model::{CallDetail, Key, Rollout};
+use crate::rollout::RolloutLog;
+use crate::store::{Store, StoreError};
+
+/// The report over all rollouts of a run. Prices are those of the calls that brought the agents' messages; planners, mentors and
+/// judges come on top.
+pub fn report_store(store: &Store) -> Result<Report, StoreError> {
+    report(gather_rollouts(store)?.map(|rollouts| {
+        rollouts?.into_iter().map(|(rollout, log)| report_attempt(store, rollout, &log)).collect()
+    }))
+}
+
+/// Writes all rollouts of a run as the Harbor job `name` below `jobs`.
+pub fn export_harbor_job(store: &Store, jobs: &Path, name: &str) -> Result<Job, JobError<StoreError>> {
+    let tasks = gather_rollouts(store).map_err(JobError::Source)?;
+    let trials = tasks.flat_map(|rollouts| match rollouts {
+        Ok(rollouts) => {
+            rollouts.into_iter().map(|(rollout, log)| harbor_trial(store, rollout, log)).collect()
+        }
+        Err(error) => vec![Err(error)],
+    });
+    write_job(jobs, name, trials)
+}
+
+/// A rollout for a report.
+pub fn report_attempt(store: &Store, rollout: Rollout, log: &RolloutLog) -> Result<Attempt, StoreError> {
+    let details = call_details(store, &rollout)?;
+    let usd = details.values().filter_map(|detail| detail.usd).reduce(|one, other| one + other);
+    Ok(Attempt { rollout, seconds: Some(log.seconds), usd })
+}
+
+/// A rollout for a Harbor job.
+pub fn harbor_trial(store: &Store, rollout: Rollout, log: RolloutLog) -> Result<Trial, StoreError> {
+    // A rollout takes less than centuries.
+    let finished = log.started_ms.saturating_add((log.seconds * 1e3) as u64);
+    Ok(Trial {
+        stamps: stamps(&log),
+        finished: iso8601(finished),
+        details: call_details(store, &rollout)?,
+        verifier_output: log.verifier.output,
+        rollout,
+    })
+}
+
+/// When a rollout's turns were said.
+pub(super) fn stamps(log: &RolloutLog) -> Stamps {
+    Stamps {
+        started: iso8601(log.started_ms),
+        turns: log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect(),
+    }
+}
+
+/// What is known of the model calls that brought a rollout's messages.
+pub(super) fn call_details(
+    store: &Store,
+    rollout: &Rollout,
+) -> Result<BTreeMap<Key, CallDetail>, StoreError> {
+    let mut details = BTreeMap::new();
+    for key in rollout.record.turns.iter().filter_map(|turn| turn.call.as_ref()) {
+        details.extend(call_detail(store, key)?.map(|detail| (key.clone(), detail)));
+    }
+    Ok(details)
+}

@@ -1,0 +1,399 @@
+//! An ATIF document as a rollout.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::document::{Call, Document, Source, Step};
+use super::outcome::{self, TrialResult};
+use super::{ImportError, Imported, Problem, malformed, refused};
+use crate::agent::terminus::Format;
+use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
+use crate::model::{
+    Act, Actor, CheckResult, End, Facts, ForkPoint, Origin, Outcome, ShellOutcome, Shown, TaskName, Tokens,
+    ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind, Verdict,
+};
+
+/// Harbor's terminus-2, and the scaffold of its trajectories that hold a rendering of what the model said.
+pub(super) const TERMINUS: &str = "terminus-2";
+const TERMINUS_RENDERED: &str = "terminus-2-rendered";
+/// How names of our own agents begin.
+const OURS: &str = "termsmith-";
+
+/// The rollout that `text`, the file at `path`, tells of. `result` is its trial's.
+pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Result<Imported, ImportError> {
+    let document: Document = serde_json::from_str(text).map_err(malformed(path))?;
+    check_version(&document.schema_version)
+        .and_then(|()| convert(&document, text, path, result))
+        .map_err(|problem| refused(path, problem))
+}
+
+fn check_version(version: &str) -> Result<(), Problem> {
+    let minor = version.strip_prefix("ATIF-v1.").and_then(|minor| minor.parse::<u32>().ok());
+    if minor.is_some_and(|minor| minor <= 8) { Ok(()) } else { Err(Problem::Version(version.to_owned())) }
+}
+
+fn convert(
+    document: &Document,
+    text: &str,
+    path: &Path,
+    result: Option<&TrialResult>,
+) -> Result<Imported, Problem> {
+    let extra = document.extra.as_ref();
+    let ours = document.agent.name.starts_with(OURS);
+    let fork = extra.filter(|_| ours).and_then(|extra| parsed::<ForkPoint>(extra, "fork"));
+    let mut talk = Talk::read(&document.steps, fork.as_ref())?;
+    let scaffold = scaffold(document, &talk.turns);
+    talk.understand(&scaffold);
+
+    let theirs = result.map(TrialResult::verdict);
+    let told = extra.filter(|_| ours).and_then(our_verdict);
+    // A trial's result decides; a document of ours that agrees with it knows the checks too.
+    let verdict = match (theirs, told) {
+        (Some(theirs), Some(told)) if theirs.outcome == told.outcome => told,
+        (Some(verdict), _) | (None, Some(verdict)) => verdict,
+        (None, None) => outcome::unknown(),
+    };
+    let string = |name: &str| Some(extra?.get(name)?.as_str()?.to_owned());
+    let info = result.and_then(|result| result.agent_info.as_ref());
+    let model = document.agent.model_name.clone();
+    let record = TrajectoryRecord {
+        task: TaskName(
+            result
+                .and_then(|result| result.task_name.clone())
+                .or_else(|| string("task"))
+                .unwrap_or_else(|| stem(path)),
+        ),
+        task_digest: string("task_digest").or_else(|| result?.task_checksum.clone()).unwrap_or_default(),
+        environment_digest: string("environment_digest").unwrap_or_default(),
+        attempt: extra.and_then(|extra| parsed(extra, "attempt")).unwrap_or_default(),
+        actor: Actor::Imported(Origin {
+            agent: document.agent.name.clone(),
+            agent_version: document.agent.version.clone(),
+            model: model.or_else(|| Some(info?.model_info.as_ref()?.name.clone())),
+            format: document.schema_version.clone(),
+            source: blake3::hash(text.as_bytes()).to_hex().to_string(),
+        }),
+        scaffold,
+        system: talk.system,
+        prompt: talk.prompt,
+        tools: tools(document),
+        turns: talk.turns,
+        end: End::Imported,
+        rounds: Vec::new(),
+        fork,
+        exploits: Vec::new(),
+        verdict,
+    };
+    Ok(Imported {
+        path: path.to_owned(),
+        checks: outcome::checks(&record.verdict),
+        reward: result.map_or_else(|| extra?.get("reward")?.as_f64(), TrialResult::reward),
+        started: result
+            .and_then(|result| result.started_at.clone())
+            .or_else(|| document.steps.first()?.timestamp.clone()),
+        facts: extra.filter(|_| ours).map(facts).unwrap_or_default(),
+        shown: talk.shown,
+        record,
+    })
+}
+
+/// A conversation while it is read.
+#[derive(Default)]
+struct Talk {
+    system: String,
+    prompt: String,
+    turns: Vec<Turn>,
+    shown: Vec<Vec<Shown>>,
+    /// Whether the last turn has been answered.
+    answered: bool,
+}
+
+impl Talk {
+    /// Copied steps are no turns, unless this is a fork of ours that tells so itself; a task that is only told in them is told.
+    fn read(steps: &[Step], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
+        let mut talk = Self::default();
+        let mut copied = Self::default();
+        for (at, step) in steps.iter().enumerate() {
+            let number = at + 1;
+            if let Some(found) = step.step_id.filter(|found| *found != number as u64) {
+                return Err(Problem::StepNumber { at: number, found });
+            }
+            let place = if step.is_copied() && fork.is_none() { &mut copied } else { &mut talk };
+            place.take(step).map_err(|fault| match fault {
+                Fault::Media => Problem::Media(number),
+                Fault::Summarised => Problem::Summarised(number),
+            })?;
+        }
+        if talk.turns.is_empty() {
+            return Err(Problem::NoTurns);
+        }
+        if talk.prompt.is_empty() {
+            talk.prompt = copied.prompt;
+        }
+        if talk.system.is_empty() {
+            talk.system = copied.system;
+        }
+        if talk.prompt.is_empty() { Err(Problem::NoPrompt) } else { Ok(talk) }
+    }
+
+    fn take(&mut self, step: &Step) -> Result<(), Fault> {
+        let text = match &step.message {
+            Some(message) => message.text().ok_or(Fault::Media)?,
+            None => String::new(),
+        };
+        match step.source {
+            Source::Agent => self.turn(step, text),
+            // What the agent saw from here on is another conversation.
+            Source::System if step.extra("context_management").is_some() => Err(Fault::Summarised),
+            Source::System if self.turns.is_empty() => {
+                join(&mut self.system, &text);
+                Ok(())
+            }
+            Source::User if self.turns.is_empty() => {
+                join(&mut self.prompt, &text);
+                Ok(())
+            }
+            Source::System | Source::User => {
+                self.show(Shown::text(text));
+                Ok(())
+            }
+        }
+    }
+
+    fn turn(&mut self, step: &Step, content: String) -> Result<(), Fault> {
+        let calls = step.tool_calls.as_deref().unwrap_or_default();
+        let is_spoken = |call: &Call| !call.is("parsed") && !is_terminus(call);
+        let turn = Turn {
+            content,
+            reasoning: step.reasoning_content.clone().filter(|reasoning| !reasoning.is_empty()),
+            tool_calls: calls.iter().filter(|call| is_spoken(call)).map(tool_call).collect(),
+            kind: kind(step, calls),
+            acts: acts(step, calls),
+            call: None,
+            usage: step.metrics.as_ref().and_then(|metrics| {
+                Some(Tokens { prompt: metrics.prompt_tokens?, completion: metrics.completion_tokens? })
+            }),
+            cut_off: step.extra("cut_off") == Some(&Value::Bool(true)),
+        };
+        let spoken: Vec<String> = turn.tool_calls.iter().map(|call| call.id.clone()).collect();
+        // Some agents write a step for each part of a message; nobody was heard in between.
+        match self.turns.last_mut() {
+            Some(last) if !self.answered => merge(last, turn),
+            _ => {
+                self.turns.push(turn);
+                self.shown.push(Vec::new());
+            }
+        }
+        self.answered = false;
+        for result in step.observation.iter().flat_map(|observation| &observation.results) {
+            let Some(content) = &result.content else { continue };
+            let content = content.text().ok_or(Fault::Media)?;
+            let tool_call = result.source_call_id.clone().filter(|id| spoken.contains(id));
+            self.show(Shown { tool_call, content });
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, shown: Shown) {
+        if let Some(last) = self.shown.last_mut() {
+            last.push(shown);
+            self.answered = true;
+        }
+    }
+
+    /// Reads the messages as their scaffold did.
+    fn understand(&mut self, scaffold: &str) {
+        let format = match scaffold {
+            TERMINUS_JSON => Some(Format::Json),
+            TERMINUS_XML => Some(Format::Xml),
+            _ => None,
+        };
+        let last = self.turns.len().saturating_sub(1);
+        for (at, (turn, shown)) in self.turns.iter_mut().zip(&mut self.shown).enumerate() {
+            if let Some(format) = format {
+                (turn.kind, turn.acts) = terminus_turn(format, &turn.content);
+            }
+            // What the terminal showed after the last word was shown to nobody.
+            if at == last && turn.kind == TurnKind::Claimed {
+                turn.kind = TurnKind::Submitted;
+                shown.clear();
+            }
+            if at == last && turn.kind == TurnKind::Acted && shown.is_empty() && turn.tool_calls.is_empty() {
+                turn.kind = TurnKind::Submitted;
+            }
+        }
+    }
+}
+
+enum Fault {
+    Media,
+    Summarised,
+}
+
+/// The kind and the acts of a raw message of terminus-2.
+pub(super) fn terminus_turn(format: Format, content: &str) -> (TurnKind, Vec<Act>) {
+    let parsed = format.parse(content);
+    let kind = match parsed {
+        _ if parsed.error.is_some() => TurnKind::Malformed,
+        _ if parsed.task_complete => TurnKind::Claimed,
+        _ => TurnKind::Acted,
+    };
+    (kind, parsed.commands.into_iter().map(|command| Act::Keys { keys: command.keystrokes }).collect())
+}
+
+fn merge(last: &mut Turn, more: Turn) {
+    join(&mut last.content, &more.content);
+    if let Some(more) = &more.reasoning {
+        join(last.reasoning.get_or_insert_default(), more);
+    }
+    last.tool_calls.extend(more.tool_calls);
+    last.acts.extend(more.acts);
+    last.kind = more.kind;
+    last.cut_off |= more.cut_off;
+    last.usage = match (last.usage, more.usage) {
+        (Some(one), Some(other)) => {
+            Some(Tokens { prompt: one.prompt, completion: one.completion.saturating_add(other.completion) })
+        }
+        (one, other) => one.or(other),
+    };
+}
+
+/// Adds a part of a text. A single part stays byte for byte what it is.
+fn join(text: &mut String, more: &str) {
+    if !text.is_empty() && !more.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(more);
+}
+
+/// A call that terminus-2 read in a message.
+fn is_terminus(call: &Call) -> bool {
+    matches!(call.function_name.as_str(), "bash_command" if call.text("keystrokes").is_some())
+        || call.function_name == "mark_task_complete"
+}
+
+fn tool_call(call: &Call) -> ToolCall {
+    let arguments = match (call.text("arguments"), &call.arguments) {
+        (Some(text), _) if call.is("malformed") => text.to_owned(),
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Null) => "{}".to_owned(),
+        (_, arguments) => arguments.to_string(),
+    };
+    ToolCall { id: call.tool_call_id.clone(), name: call.function_name.clone(), arguments }
+}
+
+fn kind(step: &Step, calls: &[Call]) -> TurnKind {
+    let told = step.extra("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
+    told.unwrap_or_else(|| {
+        let called = |name: &str| calls.iter().any(|call| call.function_name == name);
+        match calls {
+            calls if calls.iter().any(|call| call.is("parsed") && call.function_name == "submit") => {
+                TurnKind::Submitted
+            }
+            _ if called("mark_task_complete") => TurnKind::Claimed,
+            _ => TurnKind::Acted,
+        }
+    })
+}
+
+/// What was done: as we wrote it down, or what calls say. How a command ended is told by nobody else, so it counts as typed.
+fn acts(step: &Step, calls: &[Call]) -> Vec<Act> {
+    let told = step.extra("acts").and_then(|acts| serde_json::from_value(acts.clone()).ok());
+    told.unwrap_or_else(|| {
+        let ending = step
+            .observation
+            .as_ref()
+            .and_then(|observation| ending(observation.results.first()?.extra.as_ref()?));
+        let done = calls.iter().filter_map(|call| {
+            let text = ["keystrokes", "command", "cmd", "script"]
+                .iter()
+                .find_map(|name| call.text(name))?
+                .to_owned();
+            Some(match ending {
+                Some(_) if call.is("parsed") && call.function_name == "bash" => {
+                    Act::Command { command: text, outcome: ending }
+                }
+                _ => Act::Keys { keys: text },
+            })
+        });
+        done.collect()
+    })
+}
+
+fn ending(extra: &Map<String, Value>) -> Option<ShellOutcome> {
+    let status = |name: &str| extra.get(name)?.as_i64().and_then(|status| i32::try_from(status).ok());
+    if extra.get("timed_out") == Some(&Value::Bool(true)) {
+        return Some(ShellOutcome::TimedOut);
+    }
+    status("exit_status")
+        .map(ShellOutcome::Exited)
+        .or_else(|| status("shell_died").map(ShellOutcome::ShellDied))
+}
+
+/// The protocol that was spoken. Terminus's messages tell which of its formats it was, or that they were rendered anew.
+fn scaffold(document: &Document, turns: &[Turn]) -> String {
+    let name = document.agent.name.as_str();
+    if let Some(ours) = name.strip_prefix(OURS) {
+        let told = document.agent.extra.as_ref().and_then(|extra| extra.get("scaffold")?.as_str());
+        return told.unwrap_or(ours).to_owned();
+    }
+    if name != TERMINUS {
+        return name.to_owned();
+    }
+    let reads = |format: Format| turns.iter().any(|turn| format.parse(&turn.content).error.is_none());
+    match () {
+        () if reads(Format::Json) => TERMINUS_JSON,
+        () if reads(Format::Xml) => TERMINUS_XML,
+        () => TERMINUS_RENDERED,
+    }
+    .to_owned()
+}
+
+fn tools(document: &Document) -> Vec<ToolDefinition> {
+    let definitions = document.agent.tool_definitions.as_deref().unwrap_or_default();
+    let tool = |definition: &Value| {
+        let function = definition.get("function").unwrap_or(definition);
+        Some(ToolDefinition {
+            name: function.get("name")?.as_str()?.to_owned(),
+            description: function.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            parameters: function.get("parameters").cloned().unwrap_or_default(),
+        })
+    };
+    definitions.iter().filter_map(tool).collect()
+}
+
+/// The verdict that a document of ours tells.
+fn our_verdict(extra: &Map<String, Value>) -> Option<Verdict> {
+    let outcome: Outcome = parsed(extra, "outcome")?;
+    let checks: Vec<CheckResult> = parsed(extra, "checks").unwrap_or_default();
+    let verdict = Verdict::from_checks(checks);
+    // A document that contradicts itself tells nothing.
+    if verdict.checks.is_empty() || !matches!(outcome, Outcome::Pass | Outcome::Fail) {
+        let cause: String = parsed(extra, "cause").unwrap_or_default();
+        return (outcome != Outcome::Pass).then(|| Verdict::without_checks(outcome, cause));
+    }
+    (verdict.outcome == outcome).then_some(verdict)
+}
+
+fn facts(extra: &Map<String, Value>) -> Facts {
+    Facts {
+        domain: parsed(extra, "domain").unwrap_or_default(),
+        skills: parsed(extra, "skills").unwrap_or_default(),
+        operations: parsed(extra, "operations").unwrap_or_default(),
+        kind: parsed(extra, "kind"),
+        difficulty: parsed(extra, "difficulty"),
+        recipe: parsed(extra, "recipe"),
+        seed: parsed(extra, "seed"),
+        ..Facts::default()
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(extra: &Map<String, Value>, name: &str) -> Option<T> {
+    serde_json::from_value(extra.get(name)?.clone()).ok()
+}
+
+/// The name of a file, for want of a task's.
+pub(super) fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,138 @@
+//! Where rollouts lie: files, trials, jobs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::outcome::{TestReport, TrialResult};
+use super::{ImportError, Imports, Problem, atif, logs, malformed, read_text, refused};
+use crate::folder::{Fault, WalkError};
+
+/// Levels of folders above trials: a folder of jobs, a job, a trial.
+const DEPTH: usize = 3;
+/// Entries of one folder. The largest jobs that are known have tens of thousands of trials.
+const MOST_ENTRIES: usize = 500_000;
+
+pub(super) fn read(path: &Path) -> Result<Imports, ImportError> {
+    let mut imports = Imports::default();
+    if path.is_dir() {
+        visit(path, DEPTH, &mut imports)?;
+    } else if let Some(text) = read_text(path)? {
+        imports.take(atif::read(path, &text, None));
+    }
+    if imports.taken.is_empty() && imports.refused.is_empty() {
+        return Err(ImportError::Nothing(path.to_owned()));
+    }
+    imports.number();
+    Ok(imports)
+}
+
+impl Imports {
+    fn take(&mut self, found: Result<super::Imported, ImportError>) {
+        match found {
+            Ok(imported) => self.taken.push(imported),
+            Err(error) => self.refused.push(error),
+        }
+    }
+
+    /// Harbor does not number the attempts at a task: their order does, where a source does not say otherwise.
+    fn number(&mut self) {
+        let mut next: BTreeMap<(String, String, String), u32> = BTreeMap::new();
+        for imported in &mut self.taken {
+            let record = &mut imported.record;
+            let key = (record.task.0.clone(), record.actor.teacher().to_owned(), record.scaffold.clone());
+            let next = next.entry(key).or_default();
+            record.attempt = record.attempt.max(*next);
+            *next = record.attempt.saturating_add(1);
+        }
+    }
+}
+
+/// Takes the trials at or below `folder`.
+fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), ImportError> {
+    if is_folder(&folder.join("agent")) {
+        trial(folder, imports);
+        return Ok(());
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    for entry in entries(folder)? {
+        if is_folder(&entry) {
+            visit(&entry, depth - 1, imports)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes what the trial in `folder` has: a trajectory, its continuations, or episodes.
+fn trial(folder: &Path, imports: &mut Imports) {
+    let result = match trial_result(folder) {
+        Ok(result) => result,
+        Err(error) => return imports.refused.push(error),
+    };
+    let agent = folder.join("agent");
+    let mut documents = vec![agent.join("trajectory.json")];
+    match entries(&agent) {
+        Ok(entries) => documents.extend(entries.into_iter().filter(|path| is_continuation(path))),
+        Err(error) => return imports.refused.push(error),
+    }
+    let mut found = false;
+    for path in documents {
+        match read_text(&path) {
+            Ok(None) => {}
+            Ok(Some(text)) => {
+                found = true;
+                imports.take(atif::read(&path, &text, result.as_ref()));
+            }
+            Err(error) => {
+                found = true;
+                imports.refused.push(error);
+            }
+        }
+    }
+    if found {
+        return;
+    }
+    match logs::read(folder, result.as_ref()) {
+        Ok(Some(imported)) => imports.taken.push(imported),
+        Ok(None) => imports.refused.push(refused(folder, Problem::NoTrajectory)),
+        Err(error) => imports.refused.push(error),
+    }
+}
+
+fn trial_result(folder: &Path) -> Result<Option<TrialResult>, ImportError> {
+    let path = folder.join("result.json");
+    let Some(text) = read_text(&path)? else { return Ok(None) };
+    let mut result: TrialResult = serde_json::from_str(&text).map_err(malformed(&path))?;
+    // The tests' own report is the solver's to spoil in shared mode, and no loss: the reward decides.
+    let report = read_text(&folder.join("verifier").join("ctrf.json")).ok().flatten();
+    let report: Option<TestReport> = report.and_then(|text| serde_json::from_str(&text).ok());
+    result.tests = report.map(|report| report.checks()).unwrap_or_default();
+    Ok(Some(result))
+}
+
+/// `trajectory.cont-1.json`: what Harbor writes after a summary with `linear_history`.
+fn is_continuation(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("trajectory.cont-") && name.ends_with(".json")
+}
+
+/// A folder itself, and no link to one.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+/// The entries of `folder`, sorted.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let fault = |fault| WalkError { path: folder.to_owned(), fault };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| fault(Fault::Io(error)))? {
+        found.push(entry.map_err(|error| fault(Fault::Io(error)))?.path());
+        if found.len() > MOST_ENTRIES {
+            return Err(fault(Fault::TooManyFiles(MOST_ENTRIES)).into());
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,343 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::model::{Act, Actor, Outcome, TurnKind};
+
+use super::*;
+
+/// A document with these steps.
+#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
+fn document(steps: Value) -> Value {
+    json!({
+        "schema_version": "ATIF-v1.6",
+        "agent": { "name": "terminus-2", "version": "2.0.0", "model_name": "far-model" },
+        "steps": steps,
+    })
+}
+
+fn one(document: &Value) -> Result<Imported, ImportError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("some-task.json");
+    fs::write(&path, document.to_string()).unwrap();
+    let imports = read_imports(&path)?;
+    match (imports.taken.into_iter().next(), imports.refused.into_iter().next()) {
+        (Some(imported), None) => Ok(imported),
+        (_, Some(refused)) => Err(refused),
+        (None, None) => panic!("nothing came of it"),
+    }
+}
+
+fn user(text: &str) -> Value {
+    json!({ "source": "user", "message": text })
+}
+
+fn agent(text: &str, seen: &str) -> Value {
+    json!({ "source": "agent", "message": text, "observation": { "results": [{ "content": seen }] } })
+}
+
+/// The conversation in short: `>` what the agent said, its kind and acts, `<` what it was shown.
+fn told(imported: &Imported) -> String {
+    let record = &imported.record;
+    let mut lines = vec![format!("{}: {:?} {:?}", record.scaffold, record.system, record.prompt)];
+    for (turn, shown) in record.turns.iter().zip(&imported.shown) {
+        let acts: Vec<&str> = turn.acts.iter().map(Act::text).collect();
+        let calls: Vec<_> =
+            turn.tool_calls.iter().map(|call| format!("{}({})", call.name, call.arguments)).collect();
+        lines.push(format!("> {:?} {:?} {acts:?} {calls:?}", turn.content, turn.kind));
+        lines.extend(shown.iter().map(|shown| format!("< {:?} {:?}", shown.tool_call, shown.content)));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn raw_terminus() {
+    let reply = r#"{"analysis":"a","plan":"p","commands":[{"keystrokes":"ls\n"}]}"#;
+    let done = r#"{"analysis":"a","plan":"p","commands":[],"task_complete":true}"#;
+    let steps = json!([
+        user("Task"),
+        agent(reply, "src"),
+        agent("what?", "ERROR"),
+        agent(done, "sure?"),
+        agent(done, "bye")
+    ]);
+    let imported = one(&document(steps)).unwrap();
+    insta::assert_snapshot!(told(&imported));
+    assert_eq!(imported.record.task.as_str(), "some-task");
+    let Actor::Imported(origin) = &imported.record.actor else { panic!("{:?}", imported.record.actor) };
+    assert_eq!((origin.agent.as_str(), origin.model.as_deref()), ("terminus-2", Some("far-model")));
+    assert_eq!((origin.format.as_str(), origin.source.len()), ("ATIF-v1.6", 64));
+}
+
+#[test]
+fn rendered_terminus() {
+    let call = |id: &str, name: &str, arguments: Value| json!({ "tool_call_id": id, "function_name": name, "arguments": arguments });
+    let keys =
+        |id: &str, keys: &str| call(id, "bash_command", json!({ "keystrokes": keys, "duration": 1.0 }));
+    let steps = json!([
+        { "source": "system", "message": "Be good." },
+        user("Task"),
+        {
+            "source": "agent", "message": "Analysis: a\nPlan: p",
+            "tool_calls": [keys("call_0_1", "ls\n"), keys("call_0_2", "C-c")],
+            "observation": { "results": [{ "content": "src" }] },
+            "metrics": { "prompt_tokens": 7, "completion_tokens": 3, "prompt_token_ids": [1] },
+        },
+        {
+            "source": "agent", "message": "", "reasoning_content": "done",
+            "tool_calls": [call("call_1_task_complete", "mark_task_complete", json!({}))],
+            "observation": { "results": [{ "content": "sure?" }] },
+        },
+        { "source": "agent", "message": "Analysis: yes", "tool_calls": [call("c", "mark_task_complete", json!({}))] },
+    ]);
+    let imported = one(&document(steps)).unwrap();
+    insta::assert_snapshot!(told(&imported));
+    let usage = imported.record.turns[0].usage.unwrap();
+    assert_eq!((usage.prompt, usage.completion), (7, 3));
+    assert_eq!(imported.record.turns[1].reasoning.as_deref(), Some("done"));
+}
+
+/// Agents that call functions, write a message in parts, carry copied steps along, and have parts of text.
+#[test]
+fn other_agents() {
+    let mut other = document(json!([
+        { "source": "user", "message": "old", "is_copied_context": true },
+        { "source": "agent", "message": "old", "is_copied_context": true },
+        { "step_id": 3, "source": "user", "message": [{ "type": "text", "text": "Ta" }, { "type": "text", "text": "sk" }] },
+        { "source": "agent", "message": "Let me see." },
+        {
+            "source": "agent", "message": "",
+            "tool_calls": [
+                { "tool_call_id": "t1", "function_name": "Bash", "arguments": { "command": "ls" } },
+                { "tool_call_id": "t2", "function_name": "Read", "arguments": { "path": "a" } },
+            ],
+            "observation": { "results": [
+                { "source_call_id": "t1", "content": "src" },
+                { "source_call_id": "t2", "content": [{ "type": "text", "text": "A" }] },
+                { "subagent_trajectory_ref": [{ "trajectory_path": "x.json" }] },
+            ] },
+        },
+        { "source": "system", "message": "Hurry." },
+        { "source": "agent", "message": "Done." },
+    ]));
+    other["agent"]["name"] = json!("claude-code");
+    other["agent"]["tool_definitions"] = json!([{ "type": "function", "function": { "name": "Bash" } }, 7]);
+    let imported = one(&other).unwrap();
+    insta::assert_snapshot!(told(&imported));
+    assert_eq!(imported.record.tools.len(), 1);
+    assert_eq!(imported.record.verdict.outcome, Outcome::VerifierError);
+    assert!(imported.record.failure_kind().masks());
+}
+
+#[test]
+fn what_is_refused() {
+    let check = |document: &Value, expect: &str| {
+        let message = one(document).unwrap_err().to_string();
+        assert!(message.contains(expect), "{message}");
+        assert!(message.contains("some-task.json"), "{message}");
+    };
+    let good = || document(json!([user("Task"), agent("a", "b")]));
+    let with = |change: fn(&mut Value)| {
+        let mut document = good();
+        change(&mut document);
+        document
+    };
+    assert!(one(&good()).is_ok());
+    check(&json!(null), "invalid type: null");
+    check(&json!([]), "invalid length 0");
+    check(&json!({}), "missing field `schema_version`");
+    check(&with(|document| document["schema_version"] = json!("ATIF-v1.9")), "its format is `ATIF-v1.9`");
+    check(&with(|document| document["schema_version"] = json!("ATIF-v1.")), "its format is `ATIF-v1.`");
+    check(&with(|document| document["schema_version"] = json!(1.6)), "invalid type: floating point");
+    check(&with(|document| document["agent"] = json!("terminus-2")), "invalid type: string");
+    check(&with(|document| document["agent"] = json!({})), "missing field `name`");
+    check(&with(|document| document["steps"] = json!({})), "invalid type: map");
+    check(&with(|document| document["steps"] = json!([])), "the agent says nothing");
+    check(&with(|document| document["steps"][0]["source"] = json!("tool")), "unknown variant `tool`");
+    check(&with(|document| document["steps"][1]["step_id"] = json!(7)), "its step 2 has the number 7");
+    check(&with(|document| document["steps"][1]["step_id"] = json!(-1)), "invalid value: integer `-1`");
+    check(&with(|document| document["steps"][0]["source"] = json!("system")), "nobody says what the task is");
+    check(
+        &with(|document| document["steps"][1]["is_copied_context"] = json!(true)),
+        "the agent says nothing",
+    );
+    check(&with(|document| document["steps"][1]["message"] = json!(7)), "did not match any variant");
+    check(
+        &with(|document| {
+            document["steps"][1]["message"] = json!([{ "type": "image", "source": { "path": "a" } }]);
+        }),
+        "its step 2 holds images or audio",
+    );
+    check(
+        &with(|document| {
+            document["steps"][1]["observation"]["results"][0]["content"] = json!([{ "type": "audio" }]);
+        }),
+        "its step 2 holds images or audio",
+    );
+    let summarised = json!([
+        user("Task"),
+        agent("a", "b"),
+        { "source": "system", "message": "", "extra": { "context_management": { "type": "compaction" } } },
+        agent("c", "d"),
+    ]);
+    check(&document(summarised), "summarised before its step 3");
+}
+
+/// A trial's folder in `dir`, with these files.
+fn lay(dir: &Path, files: &[(&str, String)]) {
+    for (path, text) in files {
+        let path = dir.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn jobs_and_trials() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = || document(json!([user("Task"), agent("a", "b")])).to_string();
+    let result = |reward: f64| {
+        json!({ "task_name": "org/t", "task_checksum": "abc", "verifier_result": { "rewards": { "reward": reward } } }).to_string()
+    };
+    lay(
+        dir.path(),
+        &[
+            ("job/config.json", "{}".to_owned()),
+            ("job/t__1/result.json", result(1.0)),
+            ("job/t__1/agent/trajectory.json", good()),
+            ("job/t__2/result.json", result(0.5)),
+            ("job/t__2/agent/trajectory.json", good()),
+            ("job/t__2/agent/trajectory.cont-1.json", good()),
+            ("job/t__2/agent/trajectory.summarization-1-summary.json", "{}".to_owned()),
+            ("job/t__3/result.json", "[".to_owned()),
+            ("job/t__3/agent/trajectory.json", good()),
+            ("job/t__4/agent/oracle.txt", String::new()),
+            ("job/t__5/agent/episode-0/prompt.txt", "Task".to_owned()),
+            ("job/t__5/agent/episode-0/response.txt", "hm".to_owned()),
+            ("job/t__5/agent/episode-1/prompt.txt", "ERROR".to_owned()),
+            (
+                "job/t__5/agent/episode-1/response.txt",
+                r#"{"analysis":"","plan":"","commands":[],"task_complete":true}"#.to_owned(),
+            ),
+            ("job/t__5/agent/episode-2/prompt.txt", "sure?".to_owned()),
+            ("job/t__6/agent/trajectory.json", "\u{0}".to_owned()),
+        ],
+    );
+    fs::write(dir.path().join("job/t__6/agent/trajectory.json"), [0xff]).unwrap();
+    fs::create_dir_all(dir.path().join("job/t__7/agent")).unwrap();
+    symlink("/etc/passwd", dir.path().join("job/t__7/agent/trajectory.json")).unwrap();
+    // A link to a trial is not a trial: it would count twice.
+    symlink(dir.path().join("job/t__1"), dir.path().join("job/t__8")).unwrap();
+
+    let imports = read_imports(dir.path()).unwrap();
+    let taken: Vec<_> = imports
+        .taken
+        .iter()
+        .map(|imported| {
+            let record = &imported.record;
+            (
+                record.task.as_str(),
+                record.attempt,
+                record.verdict.outcome,
+                imported.reward,
+                record.turns.len(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        taken,
+        [
+            ("org/t", 0, Outcome::Pass, Some(1.0), 1),
+            ("org/t", 1, Outcome::Fail, Some(0.5), 1),
+            ("org/t", 2, Outcome::Fail, Some(0.5), 1),
+            ("t__5", 0, Outcome::VerifierError, None, 2),
+        ]
+    );
+    let rewards = imports.taken[1].record.rewards(&imports.taken[1].checks).unwrap();
+    assert_eq!((rewards.binary, rewards.f2p), (0.0, 0.0));
+    assert_eq!(imports.taken[3].record.turns[1].kind, TurnKind::Submitted);
+    assert_eq!(imports.taken[3].shown[0][0].content, "ERROR");
+    let refused: Vec<_> = imports.refused.iter().map(ToString::to_string).collect();
+    for (message, expect) in refused.iter().zip([
+        "t__3/result.json` is not what it should be: EOF",
+        "t__4` cannot be taken over: it has no `agent/trajectory.json`",
+        "t__6/agent/trajectory.json` cannot be taken over: it is not UTF-8",
+        "t__7/agent/trajectory.json` is a symbolic link",
+    ]) {
+        assert!(message.contains(expect), "{message}");
+    }
+    assert_eq!(refused.len(), 4);
+
+    let trial = read_imports(&dir.path().join("job/t__1")).unwrap();
+    assert_eq!((trial.taken.len(), trial.refused.len()), (1, 0));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(read_imports(empty.path()), Err(ImportError::Nothing(_))));
+    assert!(matches!(read_imports(&empty.path().join("none")), Err(ImportError::Nothing(_))));
+}
+
+/// JSON of any kind, with the names that mean something.
+fn any_json() -> impl Strategy<Value = Value> {
+    let name = prop_oneof![
+        Just("schema_version"),
+        Just("agent"),
+        Just("name"),
+        Just("steps"),
+        Just("source"),
+        Just("message"),
+        Just("tool_calls"),
+        Just("observation"),
+        Just("results"),
+        Just("content"),
+        Just("extra"),
+        Just("fork"),
+        Just("arguments"),
+        Just("is_copied_context"),
+        Just("acts"),
+        Just("checks"),
+        Just("outcome"),
+        Just("x"),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop_oneof![Just("ATIF-v1.7"), Just("agent"), Just("user"), Just("terminus-2"), Just("termsmith-x")]
+            .prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 48, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+            proptest::collection::hash_map(name.clone().prop_map(str::to_owned), inner, 0..8)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_read_or_refused(value in any_json(), part in any_json()) {
+        let path = Path::new("x.json");
+        let _ = atif::read(path, &value.to_string(), None);
+        let result: Option<outcome::TrialResult> = serde_json::from_value(part.clone()).ok();
+        // With a head that is well-formed, so that the rest is come to.
+        for agent in ["terminus-2", "termsmith-x"] {
+            let document = json!({
+                "schema_version": "ATIF-v1.7", "agent": { "name": agent }, "extra": part,
+                "steps": [user("Task"), { "source": "agent", "message": "m", "extra": part, "tool_calls": [{ "arguments": part, "extra": part }] }],
+            });
+            let read = atif::read(path, &document.to_string(), result.as_ref());
+            if let Ok(imported) = read {
+                prop_assert_eq!(imported.record.turns.len(), imported.shown.len());
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in ".{0,200}") {
+        let _ = atif::read(Path::new("x.json"), &text, None);
+    }
+}
