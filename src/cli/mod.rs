@@ -1,6 +1,7 @@
 //! The command line: the only room that reads flags and environment variables, and the only one that prints.
 
 mod args;
+mod args_rollout;
 mod config;
 mod doctor;
 mod exit;

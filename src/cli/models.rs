@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::ModelArgs;
+use super::args_rollout::ModelArgs;
 use super::exit::Status;
 use super::failure::Failure;
 use super::say;

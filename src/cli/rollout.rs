@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::args::{ArmArg, JudgeArg, RolloutArgs, ScaffoldArg, SightArg};
+use super::args_rollout::{ArmArg, JudgeArg, RolloutArgs, ScaffoldArg, SightArg};
 use super::config::{Config, Format, export_options, jobs, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -143,7 +143,7 @@ async fn drive(
     let quiet = config.format == Format::Json;
     let show = |event: Event| {
         if !quiet {
-            progress.show(&event)
+            progress.show(&event);
         }
     };
     let ground = Ground { lab: &lab, workshop, models: models.as_ref(), places: &places };

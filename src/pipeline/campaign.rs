@@ -112,7 +112,8 @@ pub async fn campaign(
     let work = stream::iter(order).map(|(task, number)| {
         let cell = &ready[task];
         async move {
-            let done = one(ground, cell, &dirs[task], options, number, events).await;
+            // Boxed, as thousands of them wait.
+            let done = Box::pin(one(ground, cell, &dirs[task], options, number, events)).await;
             (task, number, done)
         }
     });
@@ -131,10 +132,12 @@ pub async fn campaign(
                     report.members.push(member);
                 }
             }
-            Err(PoseError::Fault(Fault::Drained)) => report.interrupted = true,
-            Err(PoseError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(
-                CallError::Cancelled(_) | CallError::ShuttingDown,
-            ))))) => report.interrupted = true,
+            Err(PoseError::Fault(
+                Fault::Drained
+                | Fault::Rollout(RolloutError::Agent(AgentError::Call(
+                    CallError::Cancelled(_) | CallError::ShuttingDown,
+                ))),
+            )) => report.interrupted = true,
             Err(PoseError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(
                 CallError::Budget(_),
             ))))) => report.out_of_budget = true,
@@ -175,7 +178,7 @@ async fn one(
     if lab.drain.is_cancelled() {
         return Err(Fault::Drained.into());
     }
-    let ready = cell.get_or_try_init(|| pose(lab, workshop, dir)).await?;
+    let ready = cell.get_or_try_init(|| Box::pin(pose(lab, workshop, dir))).await?;
     let filed = ready.filed().map_err(Fault::from)?;
     let Some(posed) = ready.posed(filed.as_ref()) else { return Err(Fault::Drained.into()) };
     let task = ready.record.task.to_string();

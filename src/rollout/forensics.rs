@@ -3,7 +3,7 @@
 //! The patterns are the `trace` attacks of `templates/attacks`, so a new one is a new file there.
 
 use crate::lint::attack::{Attack, Kind, trace_findings};
-use crate::model::{Exploit, Turn};
+use crate::model::{Act, Exploit, Turn};
 
 /// The patterns.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Forensics {
             .iter()
             .enumerate()
             .flat_map(|(turn, said)| {
-                let acts = said.acts.iter().map(|act| act.text());
+                let acts = said.acts.iter().map(Act::text);
                 // What an agent with a loop of its own runs is seen in its calls alone.
                 let calls = said.tool_calls.iter().map(|call| call.arguments.as_str());
                 let unseen = calls.filter(|_| said.acts.is_empty());
@@ -63,7 +63,6 @@ mod tests {
     use super::*;
     use crate::assets::Assets;
     use crate::lint::attack::attacks;
-    use crate::model::Act;
 
     #[test]
     fn commands_are_examined() {

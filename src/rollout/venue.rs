@@ -130,9 +130,10 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
 
 /// What is tried again when the engine fails under it.
 pub(super) fn is_transient(error: &RolloutError) -> bool {
-    let engine = match error {
-        RolloutError::Lab(LabError::Engine(error)) | RolloutError::Agent(AgentError::Engine(error)) => error,
-        _ => return false,
+    let (RolloutError::Lab(LabError::Engine(engine)) | RolloutError::Agent(AgentError::Engine(engine))) =
+        error
+    else {
+        return false;
     };
     EngineError::is_transient(engine)
 }

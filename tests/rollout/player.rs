@@ -39,7 +39,7 @@ impl Player {
         let task = messages[1]["content"].as_str().unwrap();
         let (_, solution) = self.solutions.iter().find(|(opening, _)| task.contains(opening)).unwrap();
         // Seeds are the attempt's own.
-        let lazy = body["seed"].as_u64().unwrap() % 3 == 0;
+        let lazy = body["seed"].as_u64().unwrap().is_multiple_of(3);
         let command = match messages.iter().filter(|message| message["role"] == "assistant").count() {
             0 => "ls -a / | head -n 3".to_owned(),
             1 if lazy => "false".to_owned(),

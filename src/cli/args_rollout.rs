@@ -1,0 +1,174 @@
+//! The command line of `rollout`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::args::DataArgs;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  termsmith rollout out/demo/tasks --scaffold oracle
+  termsmith rollout out/demo/tasks --scaffold terminus --early-wake --attempts 4 --max-usd 5
+  termsmith rollout some-task --scaffold bash --base-url http://127.0.0.1:8000/v1 --model qwen --arm self-correction
+
+Models are read from termsmith.toml (`termsmith schema settings`), or named by --base-url and --model. Killed at any instant, the
+same command continues: what was paid for is never paid twice, and what was done is done again without asking the model.")]
+pub(super) struct RolloutArgs {
+    /// Task directories, or folders of them [default: the tasks of --out]
+    pub(super) tasks: Vec<PathBuf>,
+    /// The protocol that the agent speaks
+    #[arg(long, value_enum, default_value_t = ScaffoldArg::Terminus)]
+    pub(super) scaffold: ScaffoldArg,
+    /// With the scaffold command: what bash runs; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
+    #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
+    pub(super) agent_command: Option<String>,
+    /// What the agent is given beside the task
+    #[arg(long, value_enum, default_value_t = ArmArg::Base)]
+    pub(super) arm: ArmArg,
+    /// Tell the agent to pass without doing the work; a pass revokes the task's certificate
+    #[arg(long, value_enum, value_name = "SIGHT")]
+    pub(super) adversary: Option<SightArg>,
+    /// Rollouts of each task
+    #[arg(long, short = 'k', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) attempts: u32,
+    /// Rollouts at once [default: two a core]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) concurrency: Option<u32>,
+    /// Further rounds of the arm self-correction
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(super) rounds: u32,
+    /// Turns that the attempts of the arm fork share with the first rollout
+    #[arg(long, value_name = "TURNS", default_value_t = 2)]
+    pub(super) fork_at: usize,
+    /// Who labels what went wrong, beside the rules, which always do
+    #[arg(long, value_enum, default_value_t = JudgeArg::None)]
+    pub(super) judge: JudgeArg,
+    /// End the waits of the terminal as soon as its commands are done, which Harbor does not
+    #[arg(long)]
+    pub(super) early_wake: bool,
+    #[command(flatten)]
+    pub(super) limits: TrialArgs,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    /// Run folder; made if it is missing, continued if it is there
+    #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
+    pub(super) out: PathBuf,
+    /// Also write all rollouts of the run folder as a job that `harbor view` and `harbor traces export` read
+    #[arg(long, value_name = "DIR")]
+    pub(super) harbor_jobs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+}
+
+/// Bounds of one rollout.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits of a rollout")]
+pub(super) struct TrialArgs {
+    /// Messages of the agent
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(super) max_steps: u32,
+    /// Seconds of one command, in scaffolds that wait for commands
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub(super) command_seconds: u64,
+    /// Seconds of the whole rollout, the model's time included [default: the task's agent timeout]
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) trial_seconds: Option<u64>,
+    /// Tokens that its calls read and write together
+    #[arg(long, value_name = "N")]
+    pub(super) trial_tokens: Option<u64>,
+    /// Bytes of output that a message shows, in scaffolds that choose
+    #[arg(long, value_name = "BYTES", default_value_t = 10_000)]
+    pub(super) output_bytes: usize,
+}
+
+/// Which models, and what they may cost.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Models")]
+pub(super) struct ModelArgs {
+    /// Endpoints and roles
+    #[arg(long, value_name = "FILE", env = "TERMSMITH_SETTINGS", default_value = "termsmith.toml")]
+    pub(super) settings: PathBuf,
+    /// An OpenAI-compatible server for every role, instead of a settings file
+    #[arg(long, value_name = "URL", requires = "model")]
+    pub(super) base_url: Option<String>,
+    /// The model that acts
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// With --base-url: the environment variable that holds its key
+    #[arg(long, value_name = "VARIABLE", requires = "base_url")]
+    pub(super) api_key_env: Option<String>,
+    /// With --base-url: tokens of one reply
+    #[arg(long, value_name = "N", default_value_t = 4096, requires = "base_url")]
+    pub(super) reply_tokens: u32,
+    /// US dollars that all runs in this folder may cost together
+    #[arg(long, value_name = "DOLLARS")]
+    pub(super) max_usd: Option<f64>,
+    /// Tokens that all runs in this folder may read and write together
+    #[arg(long, value_name = "N")]
+    pub(super) max_tokens: Option<u64>,
+    /// Seconds that this command may call models
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) max_wall: Option<u64>,
+    /// Ask for the log-probabilities of tokens
+    #[arg(long)]
+    pub(super) logprobs: bool,
+    /// Answer calls from a recording instead of the endpoints
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub(super) cassette: Option<PathBuf>,
+    /// Append every call to a recording
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ScaffoldArg {
+    /// Harbor's terminus-2, JSON
+    Terminus,
+    /// Harbor's terminus-2, XML
+    TerminusXml,
+    /// Function calling with one tool, bash
+    Bash,
+    /// One fenced block of bash a message, as the scripted expert speaks
+    BashBlock,
+    /// Thought and Action in plain text, for small models
+    React,
+    /// A program in the sandbox, --agent-command, that reaches the model at its own loopback address
+    Command,
+    /// No agent: the task's own solution
+    Oracle,
+    /// No agent: nothing is done
+    Nop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ArmArg {
+    /// Nothing
+    Base,
+    /// After a failure, the failing checks' names and messages, and another round
+    SelfCorrection,
+    /// Key steps without code, by the role planner
+    Plan,
+    /// Up to three questions to the role mentor, who gives no code
+    Interactive,
+    /// Both of these
+    PlanInteractive,
+    /// Several attempts from the very state that the first rollout had after --fork-at turns
+    Fork,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum JudgeArg {
+    /// Nobody
+    None,
+    /// The role judge
+    Model,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SightArg {
+    /// It sees the task alone
+    Blind,
+    /// It is shown the tests
+    Tests,
+}
