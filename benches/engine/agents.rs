@@ -110,9 +110,7 @@ async fn actions(ground: &Ground, endpoint: &Endpoint) -> anyhow::Result<Vec<Lin
         }
         let line =
             Line::new(Who::Termsmith, format!("{name}: the action alone"), Unit::Milliseconds, &sample);
-        let terminus_aim =
-            (kind == ScaffoldKind::TerminusJson && wake == Wake::WhenDone).then_some(("≤ 30 ms", 30.0));
-        lines.push(match aim.or(terminus_aim) {
+        lines.push(match aim {
             Some((text, most)) => line.aim(text, move |p50| p50 <= most),
             None => line,
         });
