@@ -135,6 +135,25 @@ async fn what_a_server_withholds_is_nobodys_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_labels_what_rules_cannot() {
+    let server = Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let told = messages[0]["content"].as_str().unwrap();
+        if told.contains("hallucinated_success") {
+            let label = json!({ "label": "hallucinated_success", "steps": [1], "why": "nothing was looked at" });
+            return Answer::Text(json!({ "labels": [label] }).to_string());
+        }
+        Answer::Text(block("submit"))
+    })
+    .await;
+    let (found, document) = tokio::task::block_in_place(|| play(&server, &["--judge", "model"]));
+    assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]));
+    assert_eq!(document["extra"]["judge_labels"], json!(["hallucinated_success"]));
+    let judge = document["extra"]["judge"].as_str().unwrap();
+    assert!(judge.starts_with("rules-") && judge.contains("+m@"), "{judge}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_adversary_that_passes_revokes_the_certificate() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();
