@@ -22,7 +22,7 @@ pub use minds::{Logprobs, ModelMind};
 pub use play::{AgentError, Company, Ended, Mind, NoNotebook, Notebook, Talk, TurnSeen, play};
 pub use protocol::{BASH_BLOCK, BashBlock, Prompts, read_block, write_block};
 pub use react::{REACT, React, STOP, read_action};
-pub use scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step, StepLimits};
+pub use scaffold::{ActSeen, Dollars, Opening, Said, Scaffold, ScaffoldError, Scene, Step, StepLimits};
 pub use scripted::{Move, ScriptError, ScriptedAgent, Variation};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus, terminus_texts};
 

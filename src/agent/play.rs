@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::mentor::Mentor;
-use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::scaffold::{ActSeen, Dollars, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use super::scripted::ScriptError;
 use crate::llm::{CallError, ChatMessage, ToolCall};
 use crate::model::{End, Shown, Turn, TurnKind};
@@ -121,6 +121,15 @@ impl Talk {
     /// Tokens that its calls have read and written.
     pub fn tokens(&self) -> u64 {
         self.turns.iter().filter_map(|turn| turn.usage).map(|usage| usage.prompt + usage.completion).sum()
+    }
+
+    /// US dollars that its calls have cost.
+    fn cost(&self, price: &Dollars) -> f64 {
+        let usages = self.turns.iter().filter_map(|turn| turn.usage);
+        let cost = usages.map(|usage| {
+            usage.prompt as f64 * price.per_million_read + usage.completion as f64 * price.per_million_written
+        });
+        cost.sum::<f64>() / 1e6
     }
 
     /// Tokens that the next request will have at least, if the server counts them: what the last one came to. What was shown since
@@ -276,6 +285,9 @@ fn limit_reached(talk: &Talk, scene: &Scene<'_>) -> Option<End> {
     }
     if limits.tokens.is_some_and(|most| talk.tokens() >= most) {
         return Some(End::TokenLimit);
+    }
+    if limits.dollars.is_some_and(|dollars| talk.cost(&dollars) >= dollars.most) {
+        return Some(End::DollarLimit);
     }
     let full = limits.context.zip(talk.next_prompt()).is_some_and(|(most, next)| next >= most);
     full.then_some(End::ContextFull)

@@ -57,6 +57,8 @@ pub struct StepLimits {
     pub output_bytes: usize,
     /// Tokens that all of its calls together may read and write.
     pub tokens: Option<u64>,
+    /// Dollars that they may cost together.
+    pub dollars: Option<Dollars>,
     /// Tokens of the model's context; an episode ends before a request that would not fit.
     pub context: Option<u64>,
 }
@@ -70,9 +72,18 @@ impl StepLimits {
             total,
             output_bytes: 8_000,
             tokens: None,
+            dollars: None,
             context: None,
         }
     }
+}
+
+/// A bound in US dollars, and what tokens cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Dollars {
+    pub most: f64,
+    pub per_million_read: f64,
+    pub per_million_written: f64,
 }
 
 /// How a conversation begins.

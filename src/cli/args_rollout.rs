@@ -77,6 +77,9 @@ pub(super) struct TrialArgs {
     /// Tokens that its calls read and write together
     #[arg(long, value_name = "N")]
     pub(super) trial_tokens: Option<u64>,
+    /// US dollars that its calls may cost together; the settings have to name prices
+    #[arg(long, value_name = "DOLLARS")]
+    pub(super) trial_usd: Option<f64>,
     /// Bytes of output that a message shows, in scaffolds that choose
     #[arg(long, value_name = "BYTES", default_value_t = 10_000)]
     pub(super) output_bytes: usize,
@@ -135,6 +138,8 @@ pub(super) enum ScaffoldArg {
     React,
     /// A program in the sandbox, --agent-command, that reaches the model at its own loopback address
     Command,
+    /// The recipe's scripted expert, for tasks that `termsmith run` made in this run folder
+    Scripted,
     /// No agent: the task's own solution
     Oracle,
     /// No agent: nothing is done

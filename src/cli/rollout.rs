@@ -14,8 +14,8 @@ use super::interrupt::Interrupts;
 use super::progress::Progress;
 use super::{models, say};
 use crate::agent::terminal::Wake;
-use crate::agent::{Logprobs, StepLimits};
-use crate::llm::{ModelRole, Models};
+use crate::agent::{Dollars, Logprobs, StepLimits};
+use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, Arm, File, ModelActor, Sight};
 use crate::pipeline::{
     CampaignOptions, CampaignReport, Event, Fault, Ground, Judging, Places, Player, Workshop, campaign,
@@ -164,6 +164,7 @@ async fn drive(
 /// Who acts, and the models that it takes.
 fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Models>, Player), Failure> {
     let scaffold = match args.scaffold {
+        ScaffoldArg::Scripted => return Ok((None, Player::Scripted)),
         ScaffoldArg::Oracle => return Ok((None, Player::Reference(Actor::Oracle))),
         ScaffoldArg::Nop => return Ok((None, Player::Reference(Actor::Nop))),
         ScaffoldArg::Terminus => ScaffoldKind::TerminusJson,
@@ -207,6 +208,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         total: Duration::ZERO,
         output_bytes: args.limits.output_bytes,
         tokens: args.limits.trial_tokens,
+        dollars: dollars(args, settings, endpoint)?,
         context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
     };
     let casting = Casting {
@@ -221,6 +223,27 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         fork: None,
     };
     Ok((Some(models), Player::Model(Box::new(casting))))
+}
+
+/// The bound in dollars of one rollout, with the prices that the settings name.
+fn dollars(
+    args: &RolloutArgs,
+    role: &RoleSettings,
+    endpoint: &EndpointSettings,
+) -> Result<Option<Dollars>, Failure> {
+    let Some(most) = args.limits.trial_usd else { return Ok(None) };
+    let read = role.usd_per_million_input.or(endpoint.usd_per_million_input);
+    let written = role.usd_per_million_output.or(endpoint.usd_per_million_output);
+    match (read, written) {
+        (Some(per_million_read), Some(per_million_written)) => {
+            Ok(Some(Dollars { most, per_million_read, per_million_written }))
+        }
+        _ => Err(Failure::usage(format!(
+            "the model has no price, so --trial-usd cannot be kept\nhint: set usd_per_million_input and usd_per_million_output \
+             of endpoint `{}`",
+            role.endpoint
+        ))),
+    }
 }
 
 fn arm(arm: ArmArg) -> Arm {

@@ -115,6 +115,7 @@ fn how(end: End) -> &'static str {
         End::SandboxLost | End::ResumeDiverged => "its machine was lost",
         End::ShellEnded => "its shell ended",
         End::TokenLimit => "it had used as many tokens as it could",
+        End::DollarLimit => "it had cost as much as it could",
         End::ContextFull => "the conversation had become too long",
         End::ContentFiltered => "its server withheld a reply",
         End::Imported => "in a way that is not known",

@@ -366,6 +366,8 @@ pub enum End {
     ShellEnded,
     /// The tokens of one rollout were used up.
     TokenLimit,
+    /// The dollars of one rollout were used up.
+    DollarLimit,
     /// The conversation is longer than the model's context. Nothing is summarised.
     ContextFull,
     /// The server withheld a reply, or refused the conversation.
@@ -386,6 +388,7 @@ impl End {
             Self::SandboxLost => "sandbox_lost",
             Self::ShellEnded => "shell_ended",
             Self::TokenLimit => "token_limit",
+            Self::DollarLimit => "dollar_limit",
             Self::ContextFull => "context_full",
             Self::ContentFiltered => "content_filtered",
             Self::ResumeDiverged => "resume_diverged",

@@ -10,16 +10,19 @@ use tokio::sync::OnceCell;
 
 use super::error::Fault;
 use super::event::{Event, EventSink};
+use super::gather::gather;
 use super::places::Places;
-use super::posed::{PoseError, Ready, pose};
+use super::posed::{PoseError, PosedRecord, Ready, pose};
 use super::workshop::Workshop;
 use crate::agent::AgentError;
 use crate::judge::judge_once;
 use crate::llm::{CallError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TrajectoryRecord};
-use crate::rollout::{Casting, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout_id};
+use crate::rollout::{
+    Casting, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
+};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::Lab;
+use crate::verify::{Filed, Lab};
 
 /// That a rollout belongs to a task: by this, readers find it.
 pub const MEMBER: Stage = Stage { name: "member", version: 1 };
@@ -37,6 +40,8 @@ pub struct MemberRecord {
 pub enum Player {
     /// The task's own solution, or nobody.
     Reference(Actor),
+    /// The expert of the recipe that made the task, in the same run folder.
+    Scripted,
     Model(Box<Casting>),
 }
 
@@ -193,6 +198,9 @@ async fn one(
         (Player::Reference(actor), _) => {
             keys.push(reference(lab, &posed, actor, number).await.map_err(Fault::from)?);
         }
+        (Player::Scripted, _) => {
+            keys.push(Box::pin(scripted(ground, &ready.record, number)).await?);
+        }
         (Player::Model(casting), Some(models)) => {
             let mut casting = casting.clone();
             casting.limits.total =
@@ -224,6 +232,22 @@ async fn one(
     }
     events(Event::Finished { task, seconds: began.elapsed().as_secs_f64() });
     Ok(members)
+}
+
+/// An attempt of the scripted expert, whose script the run folder has.
+async fn scripted(ground: Ground<'_>, task: &PosedRecord, attempt: u32) -> Result<Key, PoseError> {
+    let (lab, prompts) = (ground.lab, &ground.workshop.prompts);
+    for unit in gather(lab.store).map_err(Fault::from)? {
+        let unit = unit.map_err(Fault::from)?;
+        if unit.certificate.task_digest == task.task_digest {
+            let filed = Filed::new(&unit.draft.task, unit.certificate.environment_digest.clone());
+            let filed = filed.map_err(Fault::from)?;
+            let key = rollout(lab, prompts, &unit.draft, &filed, &unit.certificate, attempt).await;
+            return Ok(key.map_err(Fault::from)?);
+        }
+    }
+    let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();
+    Err(PoseError::Unplayable { task: task.task.to_string(), why })
 }
 
 /// Has a model label a rollout, or remembers that it did.

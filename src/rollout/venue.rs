@@ -118,9 +118,10 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
             verdict.outcome = Outcome::Timeout;
             "the solver ran out of time".clone_into(&mut verdict.cause);
         }
-        (End::StepLimit | End::TokenLimit | End::ContextFull | End::ShellEnded, Outcome::Fail)
-            if verdict.cause.is_empty() =>
-        {
+        (
+            End::StepLimit | End::TokenLimit | End::DollarLimit | End::ContextFull | End::ShellEnded,
+            Outcome::Fail,
+        ) if verdict.cause.is_empty() => {
             ended.end.as_str().clone_into(&mut verdict.cause);
         }
         _ => {}

@@ -57,6 +57,12 @@ fn rows() -> Vec<Row> {
             expect: json!(["token_limit", "fail", "policy", false, 0.0]),
         },
         Row {
+            name: "uses its dollars up",
+            says: |_| block("true"),
+            args: &["--settings", "priced.toml", "--trial-usd", "0.01"],
+            expect: json!(["dollar_limit", "fail", "policy", false, 0.0]),
+        },
+        Row {
             name: "does not come to an end in time",
             says: |_| block("sleep 100"),
             args: &["--trial-seconds", "3"],
@@ -104,8 +110,18 @@ fn play(server: &Server, args: &[&str]) -> (Value, Value) {
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
     let base_url = server.base_url();
-    let mut all = vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--base-url", &base_url];
-    all.extend(["--model", "m", "--reply-tokens", "64", "--sft", "all", "--out", "out"]);
+    bench.write(
+        "priced.toml",
+        &format!(
+            "version = 1\n[endpoints.e]\nbase_url = \"{base_url}\"\nusd_per_million_input = 1.0\n\
+             usd_per_million_output = 2.0\n[roles.expert]\nendpoint = \"e\"\nmodel = \"m\"\nmax_tokens = 64\n"
+        ),
+    );
+    let mut all =
+        vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--sft", "all", "--out", "out"];
+    if !args.contains(&"--settings") {
+        all.extend(["--base-url", &base_url, "--model", "m", "--reply-tokens", "64"]);
+    }
     all.extend(args);
     let report: Value = serde_json::from_str(&bench.run(&all).ok().out).unwrap();
     let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
@@ -140,7 +156,8 @@ async fn a_model_labels_what_rules_cannot() {
         let messages = body["messages"].as_array().unwrap();
         let told = messages[0]["content"].as_str().unwrap();
         if told.contains("hallucinated_success") {
-            let label = json!({ "label": "hallucinated_success", "steps": [1], "why": "nothing was looked at" });
+            let label =
+                json!({ "label": "hallucinated_success", "steps": [1], "why": "nothing was looked at" });
             return Answer::Text(json!({ "labels": [label] }).to_string());
         }
         Answer::Text(block("submit"))

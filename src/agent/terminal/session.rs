@@ -18,9 +18,9 @@ pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
 const STRING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two looks at the shell at first: most commands are done within it, and three looks are still a fraction of the
 /// shortest wait that models ask for, 0.1 s.
-const LOOK: Duration = Duration::from_millis(4);
+const LOOK: Duration = Duration::from_millis(2);
 /// Looks of that kind. What takes longer is looked at less often, since every look reads the process table.
-const QUICK_LOOKS: u32 = 12;
+const QUICK_LOOKS: u32 = 20;
 /// Time between two later looks.
 const LATER_LOOK: Duration = Duration::from_millis(20);
 /// The shell must stand at its prompt in so many looks on end, with no output between: bytes can still be on their way through
