@@ -114,6 +114,8 @@ impl Verdict {
             let of_class = || classes.iter().filter(|check| class.is_none_or(|class| check.class == class));
             let total: f64 = of_class().map(|check| check.weight).sum();
             let won: f64 = of_class().filter(|check| passed(&check.id)).map(|check| check.weight).sum();
+            // The sum of nothing is −0 in floating point, which readers would print.
+            let won = won + 0.0;
             if total > 0.0 { won / total } else { 1.0 }
         };
         let ratio = {
@@ -126,5 +128,36 @@ impl Verdict {
             f2p: share(Some(CheckClass::F2P)),
             p2p: share(Some(CheckClass::P2P)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewards_are_shares() {
+        let class = |id: &str, class| Check { id: CheckId(id.to_owned()), class, weight: 1.0 };
+        let classes = [
+            class("a", CheckClass::F2P),
+            class("b", CheckClass::F2P),
+            Check { weight: 2.0, ..class("c", CheckClass::F2P) },
+            class("d", CheckClass::P2P),
+        ];
+        let check = |passed: &str, expect: [f64; 4]| {
+            let result = |id: &str| CheckResult { id: CheckId(id.to_owned()), passed: passed.contains(id) };
+            let verdict = Verdict::from_checks(["a", "b", "c", "d"].map(result).to_vec());
+            let Rewards { binary, pass_ratio, f2p, p2p } = verdict.rewards(&classes).unwrap();
+            assert_eq!([binary, pass_ratio, f2p, p2p], expect, "{passed:?}");
+            // A zero with a sign would be printed as such.
+            assert!(f2p.is_sign_positive() && p2p.is_sign_positive(), "{passed:?}");
+        };
+        check("abcd", [1.0, 1.0, 1.0, 1.0]);
+        check("cd", [0.0, 0.5, 0.5, 1.0]);
+        check("d", [0.0, 0.25, 0.0, 1.0]);
+        check("", [0.0, 0.0, 0.0, 0.0]);
+        for outcome in [Outcome::Infra, Outcome::VerifierError] {
+            assert_eq!(Verdict::without_checks(outcome, "").rewards(&classes), None);
+        }
     }
 }

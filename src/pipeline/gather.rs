@@ -51,12 +51,18 @@ pub struct Group {
     pub rollouts: Vec<(Rollout, RolloutLog)>,
 }
 
-/// All rollouts of a run folder, one task's at a time: those of units, then those of groups.
+/// All rollouts of a run folder, one task's at a time and each once: those of units, then those of groups that are in no unit.
 pub fn gather_rollouts(
     store: &Store,
 ) -> Result<impl Iterator<Item = Result<Vec<(Rollout, RolloutLog)>, StoreError>> + '_, StoreError> {
     let units = gather(store)?.map(|unit| unit.map(|unit| unit.rollouts));
-    Ok(units.chain(gather_groups(store)?.map(|group| group.map(|group| group.rollouts))))
+    let tasks = units.chain(gather_groups(store)?.map(|group| group.map(|group| group.rollouts)));
+    let mut seen = BTreeSet::new();
+    Ok(tasks.map(move |rollouts| {
+        let mut rollouts = rollouts?;
+        rollouts.retain(|(rollout, _)| seen.insert(rollout.id.clone()));
+        Ok(rollouts)
+    }))
 }
 
 /// The groups of a run folder, in order of their tasks' names.

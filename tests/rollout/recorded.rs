@@ -102,3 +102,31 @@ fn recorded_conversations_end_as_they_did() {
     // The attempts of a fork begin with the first one's turns.
     assert_eq!(document("bash-fork")["extra"]["fork"]["turns"], 2);
 }
+
+#[test]
+fn references_are_played_reported_and_handed_on() {
+    let bench = Bench::new();
+    let task = task_dir("sound-modes").display().to_string();
+    for (scaffold, passed) in [("oracle", "2 passed"), ("nop", "0 passed")] {
+        let args =
+            ["rollout", &task, "--scaffold", scaffold, "-k", "2", "--out", "out", "--harbor-jobs", "jobs"];
+        bench.run(&args).ok().says(passed);
+        // The same again: nothing is played, and nothing is there twice.
+        bench.run(&args).ok().says(passed);
+    }
+    let report: Value =
+        serde_json::from_str(&bench.run(&["--json", "report", "--out", "out"]).ok().out).unwrap();
+    insta::assert_snapshot!(
+        bench.run(&["report", "--out", "out"]).ok().out.lines().take(4).collect::<Vec<_>>().join("\n")
+    );
+    assert_eq!(report["version"], 1);
+    assert_eq!(
+        std::fs::read_dir(bench.path("jobs/out"))
+            .unwrap()
+            .filter(|entry| { entry.as_ref().unwrap().path().is_dir() })
+            .count(),
+        4
+    );
+    // What somebody said can be taken over; what nobody said cannot, and is named.
+    bench.run(&["import", "jobs/out", "--out", "taken"]).ends(1).says("the agent says nothing in it");
+}
