@@ -106,7 +106,8 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "fork bomb",
             python(
-                "first, end, met = os.getpid(), time.time() + 3, ''\nwhile time.time() < end:\n  try: os.fork()\n  except OSError as error: met = error\nif os.getpid() == first: print(met)",
+                // The first one goes on until it has met the limit, however little of the processor its children leave it.
+                "first, end, met = os.getpid(), time.time() + 60, ''\nwhile time.time() < end and not (met and os.getpid() == first):\n  try: os.fork()\n  except OSError as error: met = error\nif os.getpid() == first: print(met)",
             ) + "bomb() { bomb | bomb & }; bomb",
             Judged,
             &["Resource temporarily unavailable"],

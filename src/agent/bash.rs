@@ -6,7 +6,7 @@ use minijinja::context;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::protocol::run;
+use super::bash_block::run;
 use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use crate::assets::Assets;
 use crate::model::{Shown, ToolCall, ToolDefinition, TurnKind};

@@ -1,7 +1,7 @@
 //! Who speaks: a script, or a model.
 
+use super::bash_block::write_block;
 use super::play::{AgentError, Mind, Talk};
-use super::protocol::write_block;
 use super::scaffold::Said;
 use super::scripted::{Move, ScriptedAgent};
 use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
@@ -82,7 +82,6 @@ impl Mind for ModelMind<'_> {
                 .usage
                 .map(|usage| Tokens { prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
             cut_off: reply.finish == Finish::Length,
-            milliseconds: reply.latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e3),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::mentor::Mentor;
+use super::arms::Mentor;
 use super::scaffold::{ActSeen, Dollars, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use super::scripted::ScriptError;
 use crate::llm::{CallError, ChatMessage, ToolCall};

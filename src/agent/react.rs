@@ -4,7 +4,7 @@
 
 use minijinja::context;
 
-use super::protocol::run;
+use super::bash_block::run;
 use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use crate::assets::Assets;
 use crate::model::{Shown, TurnKind};

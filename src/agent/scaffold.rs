@@ -106,8 +106,6 @@ pub struct Said {
     pub usage: Option<Tokens>,
     /// It was cut off at its most tokens.
     pub cut_off: bool,
-    /// Milliseconds that the agent took.
-    pub milliseconds: f64,
 }
 
 impl Said {
@@ -120,13 +118,12 @@ impl Said {
             call: turn.call.clone(),
             usage: turn.usage,
             cut_off: turn.cut_off,
-            milliseconds: 0.0,
         }
     }
 
     /// The turn that it becomes.
     pub fn into_turn(self, kind: TurnKind, acts: Vec<Act>) -> Turn {
-        let Self { content, reasoning, tool_calls, call, usage, cut_off, .. } = self;
+        let Self { content, reasoning, tool_calls, call, usage, cut_off } = self;
         Turn { content, reasoning, tool_calls, kind, acts, call, usage, cut_off }
     }
 }

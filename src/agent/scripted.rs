@@ -10,7 +10,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use regex::Regex;
 
-use super::protocol::Prompts;
+use super::bash_block::Prompts;
 use crate::model::{ExpertScript, Failure, FailureMode, ScriptStep, Seed, Slip};
 
 /// How often an expert that means to succeed errs on the way (the aim is recovery in at least 30 % of passing runs).

@@ -9,7 +9,7 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scaffolds::{Protocol, ScaffoldKind, Texts};
 use super::scripted::now_ms;
 use super::steps::{RoundSeen, Steps};
-use super::venue::{Afterwards, Hosted, Venue, is_transient};
+use super::venue::{Afterwards, Hosted, Slot, Venue, is_transient};
 use crate::agent::terminal::Wake;
 use crate::agent::{
     AgentError, Company, Ended, Installed, Logprobs, Mentor, ModelMind, PromptsError, STOP, Scene,
@@ -189,9 +189,10 @@ impl Stage<'_> {
     ) -> Result<Hosted, RolloutError> {
         let mut tried = 0;
         loop {
-            let hosted = self.posed.venue.host(self.lab, state, afterwards, async |sandbox, env| {
-                self.episode(round, talk, steps, sandbox, env).await
-            });
+            let hosted =
+                self.posed.venue.host(self.lab, Slot::ForJudging, state, afterwards, async |sandbox, env| {
+                    self.episode(round, talk, steps, sandbox, env).await
+                });
             match hosted.await {
                 Err(error) if is_transient(&error) && tried < RETRIES && !self.lab.drain.is_cancelled() => {
                     tried += 1;

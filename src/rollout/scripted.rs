@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::casting::cast;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
-use super::venue::{Afterwards, Hosted, Venue, is_transient};
+use super::venue::{Afterwards, Hosted, Slot, Venue, is_transient};
 use crate::agent::{
     AgentError, BASH_BLOCK, BashBlock, Company, NoNotebook, Prompts, Scene, ScriptedAgent, StepLimits, Talk,
     play,
@@ -92,7 +92,7 @@ pub async fn episode(
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let mut talk = Talk::default();
     let hosted = Venue::CleanRoom(filed)
-        .host(lab, None, Afterwards::Nothing, async |sandbox, env| {
+        .host(lab, Slot::Held, None, Afterwards::Nothing, async |sandbox, env| {
             let scene = Scene { sandbox, env, limits: &limits, deadline: Instant::now() + limits.total };
             let company = Company { notebook: &mut NoNotebook, mentor: None };
             play(&mut BashBlock::new(prompts), &mut agent, &mut talk, &task.instruction, &scene, company)

@@ -1,5 +1,7 @@
 //! Where a rollout takes place, and who judges what it leaves.
 
+use tokio::sync::SemaphorePermit;
+
 use crate::agent::{AgentError, Ended};
 use crate::model::{End, Outcome, Verdict};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox};
@@ -28,6 +30,15 @@ pub enum Afterwards {
     Keep,
 }
 
+/// Who has a place for trials while a verdict is made. Agents wait for models most of the time; judging is work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The caller holds one for the whole rollout.
+    Held,
+    /// One is waited for when there is something to judge.
+    ForJudging,
+}
+
 /// A finished episode and its verdict.
 #[derive(Debug)]
 pub struct Hosted {
@@ -45,6 +56,7 @@ impl Venue<'_> {
     pub async fn host(
         &self,
         lab: &Lab<'_>,
+        slot: Slot,
         state: Option<&Image>,
         afterwards: Afterwards,
         solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
@@ -62,6 +74,7 @@ impl Venue<'_> {
                     sandbox.destroy().await;
                     return Ok(Hosted::unjudged(ended, verdict, engine.name()));
                 }
+                let _slot = slot.take(lab).await?;
                 let (judged, kept) = match afterwards {
                     Afterwards::Nothing => (judge(engine, &image, filed.task, sandbox).await, None),
                     Afterwards::Keep => match judge_and_keep(engine, &image, filed.task, sandbox).await {
@@ -74,13 +87,17 @@ impl Venue<'_> {
                 Ok(Hosted { ended, verdict, log: judged.log, kept, engine: engine.name() })
             }
             Self::InPlace { task, images } => {
+                let mut held = None;
                 let solved = solve_in_place(engine, images, task, async |sandbox, env| {
                     let ended = solve(sandbox, env).await?;
+                    // Judging begins when this returns; a run that is being drained judges what it has begun.
+                    held = slot.take(lab).await.ok().flatten();
                     let judging =
                         if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
                     Ok::<_, AgentError>((ended, judging))
                 });
                 let solved = solved.await?;
+                drop(held);
                 let ended = solved.solver;
                 let verdict = match (without_judging(&ended), solved.verdict) {
                     (Some(verdict), _) => verdict,
@@ -89,6 +106,15 @@ impl Venue<'_> {
                 };
                 Ok(Hosted { ended, verdict, log: solved.log, kept: None, engine: engine.name() })
             }
+        }
+    }
+}
+
+impl Slot {
+    async fn take<'l>(self, lab: &'l Lab<'_>) -> Result<Option<SemaphorePermit<'l>>, LabError> {
+        match self {
+            Self::Held => Ok(None),
+            Self::ForJudging => lab.slot().await.map(Some),
         }
     }
 }
