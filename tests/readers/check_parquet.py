@@ -27,9 +27,10 @@ SCHEMAS = {
         "messages": MESSAGES, "trajectory_id": "string", "task_id": "string", "task_digest": "string",
         "environment_digest": "string", "domain": "string", "skills": TEXTS, "operations": TEXTS, "kind": "string",
         "difficulty": "string", "language": "string", "persona": "string", "recipe": "string", "scaffold": "string",
-        "teacher": "string", "seed": "int64", "attempt": "int32", "outcome": "string", "failure_kind": "string",
-        "success": "bool", "reward": "double", "pass_ratio": "double", "f2p": "double", "p2p": "double",
-        "n_turns": "int32", "judge_labels": TEXTS, "license": "string", "tool_version": "string",
+        "teacher": "string", "arm": "string", "seed": "int64", "attempt": "int32", "end": "string", "outcome": "string",
+        "cause": "string", "failure_kind": "string", "mask_sample": "bool", "success": "bool", "reward": "double",
+        "pass_ratio": "double", "f2p": "double", "p2p": "double", "n_turns": "int32", "n_tokens": "int64",
+        "judge_labels": TEXTS, "judge": "string", "license": "string", "tool_version": "string",
     },
     "pref_dmpo": {
         "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "gamma": "double", "chosen_turns": "int32",
@@ -37,11 +38,15 @@ SCHEMAS = {
         "chosen_trajectory_id": "string", "rejected_turns": "int32", "rejected_turn_index": "list<element: int32>",
         "rejected_phi": "list<element: double>", "rejected_reward": "double", "rejected_trajectory_id": "string",
         "reward_kind": "string", "reward_margin": "double", "pair_policy": "string", "task_id": "string",
-        "task_digest": "string", "environment_digest": "string", "domain": "string", "teacher": "string",
-        "license": "string", "tool_version": "string",
+        "task_digest": "string", "environment_digest": "string", "domain": "string", "shared_turns": "int32",
+        "chosen_teacher": "string", "rejected_teacher": "string", "license": "string", "tool_version": "string",
     },
 }
-MAY_BE_NULL = {"reward", "pass_ratio", "f2p", "p2p"}
+# Null where nothing was measured.
+MEASURED = {"reward", "pass_ratio", "f2p", "p2p"}
+# Null where the maker of a task, or the model's server, does not say.
+SAID = {"kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens"}
+MAY_BE_NULL = MEASURED | SAID
 
 # Golden values of DMPO's weight: (γ, T, t, φ), printed with four decimals.
 GOLDEN = [(0.7, 5, t, phi) for t, phi in enumerate([1.0, 0.6394, 0.3870, 0.2103, 0.0866])] + [
@@ -79,9 +84,10 @@ def check_sft(row, number):
     check_conversation(row["messages"], where)
     turns = sum(message["role"] == "assistant" for message in row["messages"])
     expect(row["n_turns"] == turns, where, "n_turns is", row["n_turns"], "not", turns)
-    expect(row["success"] == (row["outcome"] == "pass"), where, "success and outcome disagree")
+    honest = row["outcome"] == "pass" and row["failure_kind"] != "exploit"
+    expect(row["success"] == honest, where, "success and outcome disagree")
     measured = row["outcome"] in ("pass", "fail", "timeout")
-    for name in MAY_BE_NULL:
+    for name in MEASURED:
         expect((row[name] is not None) == measured, where, name, "is", row[name], "with outcome", row["outcome"])
     if measured:
         expect((row["reward"] == 1.0) == row["success"], where, "reward and success disagree")
@@ -151,7 +157,7 @@ def check_files(folder, config):
         metadata = parquet.schema_arrow.metadata or {}
         metadata = {**metadata, **(parquet.metadata.metadata or {})}
         expect(metadata.get(b"termsmith.config") == config.encode(), file, "has metadata", metadata)
-        expect(metadata.get(b"termsmith.schema_version") == b"1", file, "has another schema version")
+        expect(metadata.get(b"termsmith.schema_version") == b"2", file, "has another schema version")
         expect(b"huggingface" not in metadata, file, "has a `huggingface` key")
         for group in range(parquet.metadata.num_row_groups):
             for column in range(parquet.metadata.num_columns):
