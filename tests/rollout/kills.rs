@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 
 use super::common::{Bench, files};
@@ -11,8 +13,10 @@ use super::endpoint::{Answer, Server};
 use super::player::{Numbered, Player, SEED, TASKS, task_dir};
 
 const ATTEMPTS: &str = "2";
-/// Requests after which the command is killed, one after the other.
-const KILLS: [usize; 4] = [2, 7, 11, 16];
+/// Requests after which the command is killed, one after the other, at a random instant of the time after.
+const KILLS: [usize; 6] = [1, 4, 7, 11, 14, 18];
+/// In this time a rollout sends its next request, is judged, or begins.
+const MOST_PAUSE_MS: u64 = 700;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_command_pays_for_nothing_twice() {
@@ -30,11 +34,24 @@ async fn a_killed_command_pays_for_nothing_twice() {
     let dirs: Vec<String> = TASKS.iter().map(|name| task_dir(name).display().to_string()).collect();
     let mut args = vec!["rollout", "--scaffold", "bash-block", "-k", ATTEMPTS, "--out", "out"];
     args.extend(dirs.iter().map(String::as_str));
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    println!("seed {seed}");
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut in_flight = 0;
     for kill_at in KILLS {
         let mut running = bench.spawn(&args);
-        tokio::time::timeout(Duration::from_secs(300), server.until(kill_at)).await.unwrap();
-        running.kill().unwrap();
+        // Later kills may come when all is said already: then the command ends by itself.
+        let reached = async {
+            while server.requests() < kill_at && running.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(300), reached).await.unwrap();
+        let pause = rng.random_range(0..MOST_PAUSE_MS);
+        println!("killed {pause} ms after request {kill_at}");
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        // It may have ended meanwhile.
+        let _ = running.kill();
         running.wait().unwrap();
         let committed = committed(&bench);
         // What was sent and is not committed was in flight at this kill or an earlier one.
