@@ -1,6 +1,11 @@
 //! Models at work: recorded ones played again, and made-up ones behind endpoints that fail, in real containers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test ends where it cannot go on"
+)]
 #![allow(
     missing_debug_implementations,
     dead_code,
