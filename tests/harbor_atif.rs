@@ -10,9 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use termsmith::export::atif::{Calls, Stamps, trajectory};
+use termsmith::export::atif::{Calls, Stamps, documents};
 use termsmith::export::jobs::{Trial, write_job};
-use termsmith::export::messages::conversation;
+use termsmith::export::messages::branches;
 use termsmith::model::{self, Act, Actor, Outcome, Rollout, TurnKind};
 use termsmith::rollout::import::read_imports;
 
@@ -30,11 +30,12 @@ fn stamps(rollout: &Rollout) -> Stamps {
 }
 
 fn trial(rollout: Rollout) -> Trial {
-    let calls = rollout.record.turns.iter().filter_map(|turn| turn.call.clone());
+    let calls: Vec<_> = rollout.record.calls().cloned().collect();
     Trial {
         stamps: stamps(&rollout),
         finished: "2026-03-01T13:00:00.000Z".to_owned(),
         details: calls
+            .into_iter()
             .filter_map(|call| Some((call.clone(), shapes::detail(&call)?)))
             .collect::<BTreeMap<_, _>>(),
         verifier_output: "collected 8 items\n".to_owned(),
@@ -47,14 +48,21 @@ fn write_documents(dir: &Path) -> Vec<PathBuf> {
     let mut written = Vec::new();
     for (name, rollout) in shapes::shapes() {
         for (style, calls) in [("parsed", Calls::Parsed), ("spoken", Calls::Spoken)] {
-            let path = dir.join(format!("{name}-{style}.json"));
-            let document = trajectory(&rollout, Some(&stamps(&rollout)), calls, shapes::detail).unwrap();
-            fs::write(&path, document.to_json()).unwrap();
+            let base = format!("{name}-{style}");
+            for document in
+                documents(&rollout, &base, Some(&stamps(&rollout)), calls, shapes::detail).unwrap()
+            {
+                let path = dir.join(document.name);
+                fs::write(&path, document.trajectory.to_json()).unwrap();
+                written.push(path);
+            }
+        }
+        for document in documents(&rollout, &format!("{name}-plain"), None, Calls::Parsed, |_| None).unwrap()
+        {
+            let path = dir.join(document.name);
+            fs::write(&path, document.trajectory.to_json()).unwrap();
             written.push(path);
         }
-        let path = dir.join(format!("{name}-plain.json"));
-        fs::write(&path, trajectory(&rollout, None, Calls::Parsed, |_| None).unwrap().to_json()).unwrap();
-        written.push(path);
     }
     written
 }
@@ -108,6 +116,7 @@ fn back(path: &Path) -> Vec<Rollout> {
             record: imported.record,
             facts: imported.facts,
             shown: imported.shown,
+            handoffs: imported.handoffs,
             labels: Vec::new(),
             judge: String::new(),
         });
@@ -120,11 +129,7 @@ fn back(path: &Path) -> Vec<Rollout> {
 /// Out and in again: the same messages, kinds, acts, usage and verdict.
 #[track_caller]
 fn check_return(name: &str, out: &Rollout, back: &Rollout) {
-    assert_eq!(
-        conversation(back).unwrap().into_messages(),
-        conversation(out).unwrap().into_messages(),
-        "{name}"
-    );
+    assert_eq!(branches(back).unwrap(), branches(out).unwrap(), "{name}");
     let (one, other) = (&out.record, &back.record);
     assert_eq!(
         (&one.system, &one.prompt, &one.tools),
@@ -163,9 +168,10 @@ fn what_goes_out_comes_in_again() {
             .for_each(|turn| turn.content.push('.'));
         let dir = tempfile::tempdir().unwrap();
         for (style, calls) in [("parsed", Calls::Parsed), ("spoken", Calls::Spoken)] {
-            let path = dir.path().join(format!("{style}.json"));
-            fs::write(&path, trajectory(&rollout, None, calls, |_| None).unwrap().to_json()).unwrap();
-            let [found] = back(&path).try_into().unwrap();
+            for document in documents(&rollout, style, None, calls, |_| None).unwrap() {
+                fs::write(dir.path().join(document.name), document.trajectory.to_json()).unwrap();
+            }
+            let [found] = back(&dir.path().join(format!("{style}.json"))).try_into().unwrap();
             check_return(name, &rollout, &found);
             if calls == Calls::Spoken {
                 let acts = |rollout: &Rollout| -> Vec<_> {

@@ -15,7 +15,7 @@ use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
 use termsmith::pipeline::Workshop;
-use termsmith::rollout::{Casting, Posed, ScaffoldKind, Venue, attempt};
+use termsmith::rollout::{Casting, Overflow, Posed, ScaffoldKind, Venue, attempt};
 use termsmith::sandbox::{Engine, Image, LaunchSpec, Network};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, Filed, Lab};
@@ -134,7 +134,8 @@ async fn one<S: Scaffold>(
         logprobs: Logprobs::No,
     };
     let mut talk = Talk::default();
-    let company = Company { notebook: &mut NoNotebook, mentor: None };
+    let mut nowhere = NoNotebook;
+    let company = Company::none(&mut nowhere);
     let ended = play(&mut scaffold, &mut mind, &mut talk, "Do nothing.", scene, company).await?;
     ensure!(ended.end == End::Submitted, "an episode ended with {ended:?}");
     Ok(talk)
@@ -222,6 +223,7 @@ async fn episode(
         limits: limits(),
         rounds: 0,
         logprobs: Logprobs::No,
+        overflow: Overflow::Ends,
         command: None,
         fork: None,
     };

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use minijinja::context;
 use regex::Regex;
 
-use super::play::{AgentError, Talk};
+use super::play::AgentError;
 use super::scaffold::Said;
+use super::talk::Talk;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
 use crate::model::Sight;

@@ -1,9 +1,10 @@
 //! Who speaks: a script, or a model.
 
 use super::bash_block::write_block;
-use super::play::{AgentError, Mind, Talk};
+use super::play::{AgentError, Mind};
 use super::scaffold::Said;
 use super::scripted::{Move, ScriptedAgent};
+use super::talk::Talk;
 use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
 use crate::model::{Act, Tokens, ToolCall};
 

@@ -3,12 +3,12 @@
 use std::future::Future;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
-
 use super::arms::Mentor;
-use super::scaffold::{ActSeen, Dollars, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
 use super::scripted::ScriptError;
-use crate::llm::{CallError, ChatMessage, ToolCall};
+use super::summary::{self, Summariser};
+use super::talk::{HandedOff, Talk, TurnSeen};
+use crate::llm::CallError;
 use crate::model::{End, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, ExecLimit};
@@ -30,6 +30,17 @@ pub trait Notebook: Send {
         turn: &Turn,
         seen: &TurnSeen,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Handoff `number` begins, with this on the screen: an interrupted one goes on with the same questions.
+    fn handing_off(
+        &mut self,
+        number: usize,
+        screen: &str,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn handed_off(
+        &mut self,
+        number: usize,
+        handed: &HandedOff,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Nothing is written down until the end.
@@ -44,33 +55,14 @@ impl Notebook for NoNotebook {
     async fn turned(&mut self, _: usize, _: &Turn, _: &TurnSeen) -> Result<(), StoreError> {
         Ok(())
     }
-}
 
-/// A conversation as far as it has come.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Talk {
-    pub opening: Opening,
-    pub turns: Vec<Turn>,
-    /// One for each turn.
-    pub seen: Vec<TurnSeen>,
-    /// Turns at the beginning whose effects the sandbox has already: they were said before it was made from a snapshot.
-    pub done: usize,
-}
+    async fn handing_off(&mut self, _: usize, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
 
-/// What belongs to a turn and is an observation. Goes to `observed/`, never to the store.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TurnSeen {
-    /// Milliseconds since 1970, when the message was there.
-    pub at_ms: u64,
-    /// Milliseconds that the agent took for the message, waiting included.
-    #[serde(default)]
-    pub think_ms: f64,
-    /// What the agent read next.
-    pub shown: Vec<Shown>,
-    /// One for each act.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub acts: Vec<ActSeen>,
+    async fn handed_off(&mut self, _: usize, _: &HandedOff) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// What is not the agent's doing.
@@ -86,61 +78,6 @@ pub enum AgentError {
     Store(#[from] StoreError),
     #[error("the scripted expert cannot go on: {0}\nhint: `termsmith recipe check` plays it and shows where")]
     Script(#[from] ScriptError),
-}
-
-impl Talk {
-    /// The conversation as a model is sent it.
-    pub fn messages(&self) -> Vec<ChatMessage> {
-        let mut messages = Vec::with_capacity(self.turns.len() * 2 + 2);
-        if !self.opening.system.is_empty() {
-            messages.push(ChatMessage::system(self.opening.system.clone()));
-        }
-        messages.push(ChatMessage::user(self.opening.prompt.clone()));
-        for (turn, seen) in self.turns.iter().zip(&self.seen) {
-            messages.push(ChatMessage {
-                reasoning: turn.reasoning.clone(),
-                tool_calls: turn
-                    .tool_calls
-                    .iter()
-                    .map(|call| ToolCall {
-                        id: call.id.clone(),
-                        name: call.name.clone(),
-                        arguments: call.arguments.clone(),
-                    })
-                    .collect(),
-                ..ChatMessage::assistant(turn.content.clone())
-            });
-            messages.extend(seen.shown.iter().map(|shown| match &shown.tool_call {
-                Some(id) => ChatMessage::tool(id.clone(), shown.content.clone()),
-                None => ChatMessage::user(shown.content.clone()),
-            }));
-        }
-        messages
-    }
-
-    /// Tokens that its calls have read and written.
-    pub fn tokens(&self) -> u64 {
-        self.turns.iter().filter_map(|turn| turn.usage).map(|usage| usage.prompt + usage.completion).sum()
-    }
-
-    /// US dollars that its calls have cost.
-    fn cost(&self, price: &Dollars) -> f64 {
-        let usages = self.turns.iter().filter_map(|turn| turn.usage);
-        let cost = usages.map(|usage| {
-            usage.prompt as f64 * price.per_million_read + usage.completion as f64 * price.per_million_written
-        });
-        cost.sum::<f64>() / 1e6
-    }
-
-    /// Tokens that the next request will have at least, if the server counts them: what the last one came to. What was shown since
-    /// is counted at four bytes a token, which is few for what terminals print.
-    fn next_prompt(&self) -> Option<u64> {
-        const BYTES_PER_TOKEN: u64 = 4;
-        let (turn, seen) = self.turns.iter().zip(&self.seen).next_back()?;
-        let usage = turn.usage?;
-        let shown: usize = seen.shown.iter().map(|shown| shown.content.len()).sum();
-        Some(usage.prompt + usage.completion + shown as u64 / BYTES_PER_TOKEN)
-    }
 }
 
 /// How an episode ended.
@@ -163,6 +100,15 @@ pub struct Company<'a, N> {
     pub notebook: &'a mut N,
     /// Who can be asked.
     pub mentor: Option<Mentor<'a>>,
+    /// Who sums a conversation up that would no longer fit. Without, it ends there.
+    pub summariser: Option<Summariser<'a>>,
+}
+
+impl<'a, N> Company<'a, N> {
+    /// Nobody but the notebook.
+    pub fn none(notebook: &'a mut N) -> Self {
+        Self { notebook, mentor: None, summariser: None }
+    }
 }
 
 /// Plays an episode. The turns that `talk` has already, and the sandbox not yet, are done again without asking the agent, and must
@@ -187,14 +133,22 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
         return Ok(ended);
     }
     loop {
-        if let Some(end) = limit_reached(talk, scene) {
-            return Ok(Ended::by(end));
+        match limit_reached(talk, scene, &company) {
+            None => {}
+            Some(End::ContextFull) => match hand_off(scaffold, talk, scene, &mut company).await? {
+                None => continue,
+                Some(end) => return Ok(Ended::by(end)),
+            },
+            Some(end) => return Ok(Ended::by(end)),
         }
         let asked = Instant::now();
         let said = match tokio::time::timeout(scene.left(), mind.next(talk)).await {
             Err(_) => return Ok(Ended::by(End::TimedOut)),
             Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
-                return Ok(Ended::by(End::ContextFull));
+                match hand_off(scaffold, talk, scene, &mut company).await? {
+                    None => continue,
+                    Some(end) => return Ok(Ended::by(end)),
+                }
             }
             Ok(Err(AgentError::Call(CallError::ContentFilter { .. }))) => {
                 return Ok(Ended::by(End::ContentFiltered));
@@ -275,7 +229,7 @@ async fn new_round<S: Scaffold>(scaffold: &mut S, scene: &Scene<'_>) -> Result<(
     scaffold.open(scene, "").await.map(drop)
 }
 
-fn limit_reached(talk: &Talk, scene: &Scene<'_>) -> Option<End> {
+fn limit_reached<N>(talk: &Talk, scene: &Scene<'_>, company: &Company<'_, N>) -> Option<End> {
     let limits = scene.limits;
     if talk.turns.len() >= limits.turns as usize {
         return Some(End::StepLimit);
@@ -289,8 +243,51 @@ fn limit_reached(talk: &Talk, scene: &Scene<'_>) -> Option<End> {
     if limits.dollars.is_some_and(|dollars| talk.cost(&dollars) >= dollars.most) {
         return Some(End::DollarLimit);
     }
-    let full = limits.context.zip(talk.next_prompt()).is_some_and(|(most, next)| next >= most);
+    let full = limits.context.zip(talk.next_prompt()).is_some_and(|(most, next)| {
+        let room = if company.summariser.is_some() { summary::room(most) } else { 0 };
+        next >= most - room
+    });
     full.then_some(End::ContextFull)
+}
+
+/// Goes on from a summary. Where that cannot be, or would not help, why the episode ends: a conversation that does not fit right after
+/// a handoff would not fit after another.
+async fn hand_off<S: Scaffold, N: Notebook>(
+    scaffold: &S,
+    talk: &mut Talk,
+    scene: &Scene<'_>,
+    company: &mut Company<'_, N>,
+) -> Result<Option<End>, AgentError> {
+    let Some(summariser) = company.summariser.as_ref().filter(|_| talk.segment_start() < talk.turns.len())
+    else {
+        return Ok(Some(End::ContextFull));
+    };
+    let number = talk.handoffs.len();
+    let screen = match (talk.screen.take(), scaffold.screen()) {
+        (Some(screen), _) => screen,
+        (None, Some(screen)) => {
+            company.notebook.handing_off(number, &screen).await?;
+            screen
+        }
+        (None, None) => last_shown(talk),
+    };
+    let asked = Instant::now();
+    let summed_up = summariser.hand_off(talk, &screen, scene.limits.context);
+    let Ok(handed) = tokio::time::timeout(scene.left(), summed_up).await else {
+        return Ok(Some(End::TimedOut));
+    };
+    let mut handed = handed?;
+    handed.seen.at_ms = now_ms();
+    handed.seen.think_ms = asked.elapsed().as_secs_f64() * 1e3;
+    company.notebook.handed_off(number, &handed).await?;
+    talk.handoffs.push(handed);
+    Ok(None)
+}
+
+/// What a scaffold without a screen showed last.
+fn last_shown(talk: &Talk) -> String {
+    let shown = talk.seen.last().map(|seen| seen.shown.as_slice()).unwrap_or_default();
+    shown.iter().map(|shown| shown.content.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 enum TurnError {

@@ -25,6 +25,11 @@ pub trait Scaffold: Send {
         said: &Said,
         scene: &Scene<'_>,
     ) -> impl Future<Output = Result<Step, ScaffoldError>> + Send;
+
+    /// What stands on the screen, where there is one that outlives an observation.
+    fn screen(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Where a scaffold acts.

@@ -93,6 +93,10 @@ impl Scaffold for Terminus {
         };
         Ok(step)
     }
+
+    fn screen(&self) -> Option<String> {
+        self.terminal.as_ref().map(|terminal| terminal.panes().1)
+    }
 }
 
 /// A login shell reads its start-up files within this time, or is shown as it is.

@@ -44,6 +44,10 @@ pub(super) struct RolloutArgs {
     /// Who labels what went wrong, beside the rules, which always do
     #[arg(long, value_enum, default_value_t = JudgeArg::None)]
     pub(super) judge: JudgeArg,
+    /// Go on from a summary where a conversation would not fit the model's context, instead of ending there; what comes before and after
+    /// are rows of their own, and no preference pair has any
+    #[arg(long, visible_alias = "summarize")]
+    pub(super) summarise: bool,
     /// End the waits of the terminal as soon as its commands are done, which Harbor does not
     #[arg(long)]
     pub(super) early_wake: bool,

@@ -117,7 +117,14 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
 
 fn show_rollout(config: &Config, store: &Store, rollout: &Rollout, log: &RolloutLog) -> Outcome {
     match config.format {
-        Format::Json => say::json(&crate::pipeline::trajectory_json(store, rollout, log)?)?,
+        Format::Json => {
+            let documents = crate::pipeline::trajectory_documents(store, rollout, log)?;
+            match documents.as_slice() {
+                [only] => say::json(&only.trajectory)?,
+                // A summarised rollout has several.
+                all => say::json(&all.iter().map(|document| &document.trajectory).collect::<Vec<_>>())?,
+            }
+        }
         Format::Text => say::text(&transcript(rollout))?,
     }
     Ok(Status::Ok)
@@ -172,6 +179,15 @@ fn transcript(rollout: &Rollout) -> String {
     let mut text =
         format!("# {} · attempt {} · {:?}\n\n{}\n", record.task, record.attempt, record.end, record.prompt);
     for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
+        for (handoff, shown) in record.handoffs.iter().zip(&rollout.handoffs) {
+            if handoff.turns == number {
+                let _ = write!(text, "\n── the conversation goes on from a summary ──\n");
+                // The task stands above.
+                for message in shown.context.iter().skip_while(|message| message.content == record.prompt) {
+                    let _ = writeln!(text, "{}", message.content);
+                }
+            }
+        }
         // Writing to a String cannot fail.
         let _ = write!(text, "\n── turn {} ──\n", number + 1);
         if let Some(reasoning) = &turn.reasoning {

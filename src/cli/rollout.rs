@@ -22,7 +22,7 @@ use crate::pipeline::{
     export_harbor_job, export_store, gather_groups, publish_group, publish_report, report_store,
     task_directories,
 };
-use crate::rollout::{Casting, ScaffoldKind, rollout_id};
+use crate::rollout::{Casting, Overflow, ScaffoldKind, rollout_id};
 use crate::store::{RunDir, Store, publish_file};
 use crate::verify::{EngineOnDemand, Lab};
 
@@ -219,6 +219,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         limits,
         rounds: args.rounds,
         logprobs: if args.model.logprobs { Logprobs::Ask } else { Logprobs::No },
+        overflow: if args.summarise { Overflow::Summarised } else { Overflow::Ends },
         command: args.agent_command.clone(),
         fork: None,
     };

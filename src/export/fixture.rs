@@ -66,11 +66,13 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             end: End::Submitted,
             verdict: Verdict::from_checks(checks),
             rounds: Vec::new(),
+            handoffs: Vec::new(),
             fork: None,
             exploits: Vec::new(),
         },
         facts: Facts::from(&blueprint(domain, index)),
         shown: (0..commands).map(seen).chain([Vec::new()]).collect(),
+        handoffs: Vec::new(),
         rewards: Some(Rewards {
             binary: if passed == CHECKS { 1.0 } else { 0.0 },
             pass_ratio: ratio,

@@ -4,6 +4,8 @@
 //! template accepts and what trainers check (LLaMA-Factory skips rows that violate it without an error). So a rollout that
 //! does not fit is an error here, never a row that is dropped later.
 
+use std::ops::Range;
+
 use serde_json::json;
 
 use crate::model::{Message, Role, Rollout, Shown, Turn};
@@ -15,6 +17,16 @@ pub struct Conversation {
     pub prompt: Vec<Message>,
     /// From the first assistant message to the last one.
     pub answer: Vec<Message>,
+}
+
+/// A conversation that a model saw as one: a whole rollout, or what lies between two summaries of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Which of the rollout's, from 0. Those without an answer are passed over.
+    pub segment: usize,
+    /// The rollout's turns that it answers with.
+    pub turns: Range<usize>,
+    pub conversation: Conversation,
 }
 
 /// A rollout that is no well-formed conversation.
@@ -35,6 +47,12 @@ pub enum Problem {
     Observations { turns: usize, observations: usize },
     #[error("turn {0} shows nothing but is not the last one")]
     EndsEarly(usize),
+    #[error("it was summarised {handoffs} times but what was read then is known {shown} times")]
+    Handoffs { handoffs: usize, shown: usize },
+    #[error("turns {start} to {end} are no part of it")]
+    Segment { start: usize, end: usize },
+    #[error("it was summarised, and is several conversations")]
+    Summarised,
     #[error("message {at} comes from the {found:?} where the {expected:?} should speak")]
     Order { at: usize, expected: Role, found: Role },
     #[error("message {0} is empty")]
@@ -52,14 +70,30 @@ impl Conversation {
     }
 }
 
-/// The conversation of `rollout`. What the last command printed is not part of it if nothing was said after that.
+/// The conversation of `rollout`, which was never summarised. What the last command printed is not part of it if nothing was said after
+/// that.
 pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
-    let built = build(rollout).and_then(|conversation| {
-        let all = conversation.prompt.iter().chain(&conversation.answer);
-        check_alternation(all)?;
-        Ok(conversation)
-    });
+    let built = match checked(rollout) {
+        Ok(branches) => match <[Branch; 1]>::try_from(branches) {
+            Ok([only]) if rollout.record.handoffs.is_empty() => Ok(only.conversation),
+            _ => Err(Problem::Summarised),
+        },
+        Err(problem) => Err(problem),
+    };
     built.map_err(|problem| MessageError { id: rollout.id.clone(), problem })
+}
+
+/// The conversations of `rollout`: one, or those between summaries.
+pub fn branches(rollout: &Rollout) -> Result<Vec<Branch>, MessageError> {
+    checked(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
+}
+
+fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
+    let branches = build(rollout)?;
+    for branch in &branches {
+        check_alternation(branch.conversation.prompt.iter().chain(&branch.conversation.answer))?;
+    }
+    Ok(branches)
 }
 
 /// What the assistant said in `turn`, as one text: reasoning and function calls in the marks of Hermes' and Qwen's chat templates, as
@@ -94,12 +128,7 @@ pub fn user_text(shown: &[Shown]) -> String {
 
 /// Whether some message of `rollout` is empty, as models' sometimes are. No chat template takes it, so it is no row of any config.
 pub fn has_empty_message(rollout: &Rollout) -> bool {
-    matches!(
-        build(rollout).and_then(|conversation| {
-            check_alternation(conversation.prompt.iter().chain(&conversation.answer))
-        }),
-        Err(Problem::Empty(_))
-    )
+    matches!(checked(rollout), Err(Problem::Empty(_)))
 }
 
 /// Enforces: system at most once and first, then user and assistant in turn, the assistant last, nothing empty.
@@ -122,16 +151,61 @@ pub fn check_alternation<'a>(messages: impl IntoIterator<Item = &'a Message>) ->
     if last == Role::Assistant { Ok(()) } else { Err(Problem::Ending) }
 }
 
-fn build(rollout: &Rollout) -> Result<Conversation, Problem> {
+fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     let record = &rollout.record;
-    let system = (!record.system.is_empty()).then(|| message(Role::System, record.system.clone()));
-    let task = message(Role::User, record.prompt.clone());
-
     count_observations(rollout)?;
-    let mut answer = Vec::with_capacity(record.turns.len() * 2);
-    for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
+    let (handoffs, shown) = (record.handoffs.len(), rollout.handoffs.len());
+    if handoffs != shown {
+        return Err(Problem::Handoffs { handoffs, shown });
+    }
+    let mut branches = Vec::with_capacity(handoffs + 1);
+    for (segment, turns) in record.segments().into_iter().enumerate() {
+        // A limit can end a rollout right after a summary. One in which nothing was ever said is told by its alternation.
+        if turns.is_empty() && handoffs > 0 {
+            continue;
+        }
+        let prompt = prompt(rollout, segment);
+        let answer = answer(rollout, turns.clone())?;
+        branches.push(Branch { segment, turns, conversation: Conversation { prompt, answer } });
+    }
+    Ok(branches)
+}
+
+/// What a model read before the first answer of a segment.
+fn prompt(rollout: &Rollout, segment: usize) -> Vec<Message> {
+    let record = &rollout.record;
+    let mut prompt = Vec::new();
+    if !record.system.is_empty() {
+        prompt.push(message(Role::System, record.system.clone()));
+    }
+    match segment.checked_sub(1).and_then(|before| rollout.handoffs.get(before)) {
+        None => prompt.push(message(Role::User, record.prompt.clone())),
+        Some(handoff) => handoff.context.iter().for_each(|said| add(&mut prompt, said)),
+    }
+    prompt
+}
+
+/// Adds a message. Two of one side in a row, as terminus-2's handoff has them, become one: no other row would be taken.
+fn add(messages: &mut Vec<Message>, said: &Message) {
+    match messages.last_mut() {
+        Some(last) if last.role == said.role => {
+            last.content.push_str("\n\n");
+            last.content.push_str(&said.content);
+        }
+        _ => messages.push(said.clone()),
+    }
+}
+
+/// From the first of `turns` to the last.
+fn answer(rollout: &Rollout, turns: Range<usize>) -> Result<Vec<Message>, Problem> {
+    let said = rollout.record.turns.get(turns.clone()).zip(rollout.shown.get(turns.clone()));
+    let Some((said, shown)) = said else {
+        return Err(Problem::Segment { start: turns.start, end: turns.end });
+    };
+    let mut answer = Vec::with_capacity(said.len() * 2);
+    for (number, (turn, shown)) in turns.clone().zip(said.iter().zip(shown)) {
         answer.push(message(Role::Assistant, assistant_text(turn)));
-        if number + 1 == record.turns.len() {
+        if number + 1 == turns.end {
             break;
         }
         if shown.is_empty() {
@@ -139,7 +213,7 @@ fn build(rollout: &Rollout) -> Result<Conversation, Problem> {
         }
         answer.push(message(Role::User, user_text(shown)));
     }
-    Ok(Conversation { prompt: system.into_iter().chain([task]).collect(), answer })
+    Ok(answer)
 }
 
 /// Enforces that what was shown is known of each turn.
@@ -159,7 +233,7 @@ fn message(role: Role, content: String) -> Message {
 #[cfg(test)]
 mod tests {
     use crate::export::fixture;
-    use crate::model::ToolCall;
+    use crate::model::{Handoff, HandoffShown, ToolCall};
 
     use super::*;
 
@@ -259,6 +333,15 @@ mod tests {
         check(&[(User, "t"), (Assistant, " \n")], Err(Problem::Empty(1)));
     }
 
+    fn handoff(turns: usize) -> Handoff {
+        Handoff { turns, unread: 0, asides: Vec::new() }
+    }
+
+    fn summary() -> HandoffShown {
+        let context = vec![message(Role::User, "A summary.".to_owned())];
+        HandoffShown { prompts: Vec::new(), context }
+    }
+
     #[test]
     fn damaged_rollouts() {
         let check = |damage: fn(&mut Rollout), expect: Option<Problem>| {
@@ -277,6 +360,24 @@ mod tests {
         check(|rollout| rollout.record.turns[1].content.clear(), Some(Problem::Empty(4)));
         check(|rollout| rollout.record.prompt = "\n".to_owned(), Some(Problem::Empty(1)));
         check(|rollout| rollout.shown.swap(1, 2), Some(Problem::EndsEarly(1)));
+        check(
+            |rollout| rollout.record.handoffs = vec![handoff(1)],
+            Some(Problem::Handoffs { handoffs: 1, shown: 0 }),
+        );
+        check(
+            |rollout| {
+                rollout.record.handoffs = vec![handoff(7)];
+                rollout.handoffs = vec![HandoffShown::default()];
+            },
+            Some(Problem::Segment { start: 0, end: 7 }),
+        );
+        check(
+            |rollout| {
+                rollout.record.handoffs = vec![handoff(1)];
+                rollout.handoffs = vec![summary()];
+            },
+            Some(Problem::Summarised),
+        );
         check(
             |rollout| {
                 rollout.record.turns.clear();

@@ -172,8 +172,10 @@ fn export_task<E: Error + 'static>(
         } else if messages::has_empty_message(rollout) {
             left_out.with_empty_message += 1;
         } else {
-            writers.sft.push(sft::Row::new(rollout)?)?;
-            counts.sft += 1;
+            for row in sft::Row::all(rollout)? {
+                writers.sft.push(row)?;
+                counts.sft += 1;
+            }
         }
     }
     for pair in pairs::pairs(rollouts, &options.pairs)? {

@@ -164,8 +164,10 @@ impl<'a> Side<'a> {
         let reward = policy.reward.of(rollout.rewards.as_ref()?);
         let turns = rollout.record.turns.len();
         let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
-        // What an adversary says is no example, and an empty message fits no template.
-        let usable = turns > 0 && !rollout.record.is_adversarial() && !has_empty_message(rollout);
+        // What an adversary says is no example, an empty message fits no template, and of a summarised rollout no one conversation
+        // led to its reward.
+        let whole = rollout.record.handoffs.is_empty();
+        let usable = turns > 0 && whole && !rollout.record.is_adversarial() && !has_empty_message(rollout);
         (kept && usable).then_some(Self { rollout, reward, turns })
     }
 

@@ -245,7 +245,9 @@ mod tests {
         let path = part_path(dir.path(), 0);
         symlink("/dev/full", &path).unwrap();
         let mut shards = Shards::create(dir.path(), Bounds::default()).unwrap();
-        shards.push(sft::Row::new(&fixture::rollout("games", 0, 0, 2, 8)).unwrap()).unwrap();
+        for row in sft::Row::all(&fixture::rollout("games", 0, 0, 2, 8)).unwrap() {
+            shards.push(row).unwrap();
+        }
         let error = shards.finish().unwrap_err();
         let WriteError::Storage(StorageError::Full { path: named, .. }) = &error else { panic!("{error:?}") };
         assert_eq!(*named, path);

@@ -3,11 +3,13 @@
 //! There is no `prompt` column beside `messages` (TRL would take the row for prompt and completion), and none called
 //! `labels` (TRL would take it for token labels) or `tools`, `images`, `input_ids`.
 
+use std::ops::Range;
+
 use arrow::datatypes::DataType;
 use serde::Serialize;
 
 use super::DATA_LICENCE;
-use super::messages::{MessageError, conversation};
+use super::messages::{Branch, MessageError, branches};
 use super::row::{
     Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
 };
@@ -28,7 +30,10 @@ pub enum Filter {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub messages: Vec<Message>,
+    pub n_context: usize,
     pub trajectory_id: String,
+    pub segment: usize,
+    pub n_segments: usize,
     pub task_id: String,
     pub task_digest: String,
     pub environment_digest: String,
@@ -64,14 +69,24 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of `rollout`, whether or not a filter would keep it.
-    pub fn new(rollout: &Rollout) -> Result<Self, MessageError> {
+    /// The rows of `rollout`, whether or not a filter would keep it: one, or one for each part between summaries.
+    pub fn all(rollout: &Rollout) -> Result<Vec<Self>, MessageError> {
+        let branches = branches(rollout)?;
+        let n_segments = branches.len();
+        Ok(branches.into_iter().map(|branch| Self::new(rollout, branch, n_segments)).collect())
+    }
+
+    fn new(rollout: &Rollout, branch: Branch, n_segments: usize) -> Self {
         let (record, facts) = (&rollout.record, rollout.facts.clone());
         let rewards = rollout.rewards;
         let failure_kind = record.failure_kind();
-        Ok(Self {
-            messages: conversation(rollout)?.into_messages(),
+        let Branch { segment, turns, conversation } = branch;
+        Self {
+            n_context: conversation.prompt.len(),
+            messages: conversation.into_messages(),
             trajectory_id: rollout.id.clone(),
+            segment,
+            n_segments,
             task_id: record.task.0.clone(),
             task_digest: record.task_digest.clone(),
             environment_digest: record.environment_digest.clone(),
@@ -98,24 +113,24 @@ impl Row {
             pass_ratio: rewards.map(|rewards| rewards.pass_ratio),
             f2p: rewards.map(|rewards| rewards.f2p),
             p2p: rewards.map(|rewards| rewards.p2p),
-            n_turns: record.turns.len(),
-            n_tokens: tokens(rollout),
+            n_tokens: tokens(rollout, turns.clone()),
+            n_turns: turns.len(),
             judge_labels: rollout.labels.clone(),
             judge: rollout.judge.clone(),
             license: DATA_LICENCE,
             tool_version: env!("CARGO_PKG_VERSION"),
-        })
+        }
     }
 }
 
-/// Tokens that the model wrote, where every message was counted.
-fn tokens(rollout: &Rollout) -> Option<u64> {
-    rollout.record.turns.iter().map(|turn| turn.usage.map(|usage| usage.completion)).sum()
+/// Tokens that the model wrote in `turns`, where every message was counted.
+fn tokens(rollout: &Rollout, turns: Range<usize>) -> Option<u64> {
+    rollout.record.turns.get(turns)?.iter().map(|turn| turn.usage.map(|usage| usage.completion)).sum()
 }
 
 impl RowOf for Row {
     const CONFIG: &'static str = "sft";
-    const SCHEMA_VERSION: u32 = 2;
+    const SCHEMA_VERSION: u32 = 3;
 
     fn columns() -> Vec<Column> {
         vec![
@@ -123,7 +138,18 @@ impl RowOf for Row {
                 "messages",
                 "the conversation: optional system, then user and assistant in turn, assistant last",
             ),
+            column(
+                "n_context",
+                DataType::Int32,
+                "messages at the beginning that were given: system, task, and what stands for all before a summary; train on what follows",
+            ),
             text("trajectory_id", "id of the rollout; `trajectories/<id>.json` holds it in ATIF"),
+            column(
+                "segment",
+                DataType::Int32,
+                "which part of the trajectory, from 0; there are several where its conversation went on from a summary",
+            ),
+            column("n_segments", DataType::Int32, "rows that the trajectory has"),
             text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),
             text("task_digest", "SHA-256 of the task's files, as Harbor computes it"),
             text("environment_digest", "BLAKE3 of Dockerfile, build context and base definition"),
@@ -167,7 +193,7 @@ impl RowOf for Row {
                 "p2p",
                 "weighted share of passed checks among those that pass on the untouched environment",
             ),
-            column("n_turns", DataType::Int32, "assistant turns"),
+            column("n_turns", DataType::Int32, "assistant turns after the context"),
             optional(
                 "n_tokens",
                 DataType::Int64,
@@ -191,17 +217,22 @@ impl RowOf for Row {
 
 #[cfg(test)]
 mod tests {
-    use crate::export::fixture;
-    use crate::model::Exploit;
+    use crate::export::{fixture, shapes};
+    use crate::model::{Exploit, Role};
 
     use super::*;
+
+    fn only(rollout: &Rollout) -> Row {
+        let [row] = Row::all(rollout).unwrap().try_into().unwrap();
+        row
+    }
 
     #[test]
     fn outcomes_and_rewards() {
         let check = |outcome: Outcome, expect: (FailureKind, bool)| {
             let mut rollout = fixture::rollout("games", 0, 0, 2, 8);
             rollout.record.verdict.outcome = outcome;
-            let row = Row::new(&rollout).unwrap();
+            let row = only(&rollout);
             assert_eq!((row.failure_kind, row.success), expect, "{outcome:?}");
         };
         check(Outcome::Pass, (FailureKind::None, true));
@@ -213,14 +244,48 @@ mod tests {
         let mut cheated = fixture::rollout("games", 0, 0, 2, 8);
         let message = "looks for tests".to_owned();
         cheated.record.exploits = vec![Exploit { turn: 0, attack: "D-12".to_owned(), message }];
-        let row = Row::new(&cheated).unwrap();
+        let row = only(&cheated);
         assert_eq!((row.failure_kind, row.success, row.mask_sample), (FailureKind::Exploit, false, false));
 
         let rewards = |row: &Row| (row.reward, row.pass_ratio, row.f2p, row.p2p);
         let failed = fixture::rollout("games", 0, 0, 2, 6);
-        assert_eq!(rewards(&Row::new(&failed).unwrap()), (Some(0.0), Some(0.75), Some(0.75), Some(1.0)));
+        assert_eq!(rewards(&only(&failed)), (Some(0.0), Some(0.75), Some(0.75), Some(1.0)));
         let unmeasured = fixture::unmeasured(failed);
-        assert_eq!(rewards(&Row::new(&unmeasured).unwrap()), (None, None, None, None));
+        assert_eq!(rewards(&only(&unmeasured)), (None, None, None, None));
+    }
+
+    #[test]
+    fn parts_between_summaries() {
+        let rows = |name: &str| {
+            let (_, rollout) = shapes::shapes().into_iter().find(|(shape, _)| *shape == name).unwrap();
+            let rows = Row::all(&rollout).unwrap();
+            let figures = |row: &Row| (row.segment, row.n_segments, row.n_context, row.n_turns, row.n_tokens);
+            (rows.iter().map(figures).collect::<Vec<_>>(), rows)
+        };
+        let (found, parts) = rows("summarised");
+        assert_eq!(found, [(0, 3, 2, 2, Some(20)), (1, 3, 2, 2, Some(20)), (2, 3, 2, 2, Some(20))]);
+        let begins = |row: &Row| row.messages[row.n_context - 1].content.clone();
+        let begins: Vec<_> = parts.iter().map(begins).collect();
+        assert_eq!(begins[1..], ["The task. Two parts are read.", "The task. Three are."]);
+        assert!(parts.iter().all(|row| row.messages[0].role == Role::System));
+        assert!(parts.iter().all(|row| row.trajectory_id == parts[0].trajectory_id && row.success));
+
+        // terminus-2 puts two messages of the user one after the other, and the questions are the model's.
+        let (found, parts) = rows("summarised-terminus");
+        assert_eq!(found, [(0, 2, 1, 2, Some(20)), (1, 2, 3, 2, Some(20))]);
+        let said: Vec<_> = parts[1].messages.iter().map(|message| message.role).collect();
+        assert_eq!(
+            said,
+            [Role::User, Role::Assistant, Role::User, Role::Assistant, Role::User, Role::Assistant]
+        );
+        assert!(parts[1].messages[0].content.ends_with("\n\nAsk."));
+
+        // The limit came right after the summary: nothing was said in the last part.
+        let (_, mut rollout) =
+            shapes::shapes().into_iter().find(|(shape, _)| *shape == "summarised").unwrap();
+        rollout.record.turns.truncate(4);
+        rollout.shown.truncate(4);
+        assert_eq!(Row::all(&rollout).unwrap().len(), 2);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::fixture::{CHECKS, rollout, unmeasured};
 use crate::model::{
-    Act, Actor, Arm, CallDetail, End, ForkPoint, Key, ModelActor, Origin, Rollout, Round, ShellOutcome,
-    Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind,
+    Act, Actor, Arm, Aside, AsideKind, CallDetail, End, ForkPoint, Handoff, HandoffShown, Key, Message,
+    ModelActor, Origin, Role, Rollout, Round, ShellOutcome, Shown, Tokens, ToolCall, ToolDefinition, Turn,
+    TurnKind,
 };
 
 /// Text that has broken a reader or a quoting rule before.
@@ -27,6 +28,8 @@ pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
         ("unmeasured", unmeasured(by_model(rollout("games", 8, 0, 1, 0)))),
         ("empty", empty()),
         ("imported", imported()),
+        ("summarised", summarised()),
+        ("summarised-terminus", summarised_terminus()),
     ]
 }
 
@@ -188,5 +191,55 @@ fn imported() -> Rollout {
         source: "00".repeat(32),
     });
     rollout.record.end = End::Imported;
+    rollout
+}
+
+fn aside(kind: AsideKind, content: &str) -> Aside {
+    Aside {
+        kind,
+        content: content.to_owned(),
+        reasoning: Some("I sum up.".to_owned()),
+        call: Key(format!("{:064x}", 0xa0 + kind as usize)),
+        usage: Some(Tokens { prompt: 400, completion: 40 }),
+    }
+}
+
+/// Summarised twice, the second time with a turn unread.
+fn summarised() -> Rollout {
+    let mut rollout = by_model(rollout("games", 12, 0, 5, CHECKS));
+    let user = |content: &str| Message { role: Role::User, content: content.to_owned() };
+    let handoff =
+        |turns, unread, content| Handoff { turns, unread, asides: vec![aside(AsideKind::Summary, content)] };
+    let read = |content: &str| HandoffShown {
+        prompts: vec!["Write down what matters.".to_owned()],
+        context: vec![user(content)],
+    };
+    rollout.record.handoffs = vec![handoff(2, 0, "Two parts are read."), handoff(4, 1, "Three are.")];
+    rollout.handoffs = vec![read("The task. Two parts are read."), read("The task. Three are.")];
+    rollout
+}
+
+fn summarised_terminus() -> Rollout {
+    let mut rollout = terminus();
+    rollout.id = "0000000d00000000".to_owned();
+    let said = |role, content: &str| Message { role, content: content.to_owned() };
+    rollout.record.handoffs = vec![Handoff {
+        turns: 2,
+        unread: 0,
+        asides: vec![
+            aside(AsideKind::Summary, "I listed the folder."),
+            aside(AsideKind::Questions, "1. What is in src?"),
+            aside(AsideKind::Answers, "1. Nothing yet."),
+        ],
+    }];
+    rollout.handoffs = vec![HandoffShown {
+        prompts: vec!["Sum up.".to_owned(), "Ask.".to_owned(), "Answer: 1. What is in src?".to_owned()],
+        context: vec![
+            said(Role::User, &rollout.record.prompt),
+            said(Role::User, "Ask."),
+            said(Role::Assistant, "1. What is in src?"),
+            said(Role::User, "The answers: 1. Nothing yet."),
+        ],
+    }];
     rollout
 }

@@ -94,6 +94,9 @@ pub enum ResponseFormat {
 pub struct ChatRequest {
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<Tool>,
+    /// None of the tools is to be called now (`tool_choice: none`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub no_tool_calls: bool,
     pub response_format: Option<ResponseFormat>,
     /// Texts before which the model stops.
     pub stop: Vec<String>,
@@ -101,6 +104,11 @@ pub struct ChatRequest {
     pub max_tokens: Option<u32>,
     /// Ask for the log-probabilities of the reply's tokens.
     pub logprobs: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl ChatRequest {

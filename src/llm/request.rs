@@ -44,6 +44,9 @@ pub(super) fn body(
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| json!({ "type": "function", "function": tool }));
         set("tools", tools.collect());
+        if request.no_tool_calls {
+            set("tool_choice", json!("none"));
+        }
     }
     match &request.response_format {
         None => {}

@@ -113,6 +113,7 @@ fn a_request_on_the_wire() {
         }),
         stop: vec!["Observation:".into()],
         max_tokens: Some(20),
+        no_tool_calls: true,
         logprobs: true,
     };
     let body = body(&site(0), &request, &role, &endpoint);

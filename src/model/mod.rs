@@ -8,6 +8,7 @@ mod call_detail;
 mod certificate;
 mod digest;
 mod files;
+mod handoff;
 mod ids;
 mod limits;
 mod task;
@@ -23,6 +24,7 @@ pub use certificate::{
 };
 pub use digest::{canonical_json, environment_digest, task_digest};
 pub use files::{File, FileTree, PathError, RelPath};
+pub use handoff::{Aside, AsideKind, Handoff, HandoffShown};
 pub use ids::{CheckId, DomainId, Key, RecipeId, Seed, TaskName};
 pub use limits::{Limits, Profile};
 pub use task::{

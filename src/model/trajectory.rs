@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Blueprint, Check, Difficulty, EngineeringKind, FailureMode, Key, Outcome, Rewards, TaskName, Verdict,
+    Blueprint, Check, Difficulty, EngineeringKind, FailureMode, Handoff, HandoffShown, Key, Outcome, Rewards,
+    TaskName, Verdict,
 };
 
 /// Who acts in a rollout.
@@ -143,6 +144,9 @@ pub struct TrajectoryRecord {
     /// Verdicts after which the agent was given another round.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rounds: Vec<Round>,
+    /// Where the conversation went on from a summary of itself.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub handoffs: Vec<Handoff>,
     /// Where it parted from another rollout.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkPoint>,
@@ -368,7 +372,7 @@ pub enum End {
     TokenLimit,
     /// The dollars of one rollout were used up.
     DollarLimit,
-    /// The conversation is longer than the model's context. Nothing is summarised.
+    /// The conversation is longer than the model's context, and was not to be summarised, or a summary did not help.
     ContextFull,
     /// The server withheld a reply, or refused the conversation.
     ContentFiltered,
@@ -406,6 +410,8 @@ pub struct Rollout {
     pub facts: Facts,
     /// What was shown after each turn; nothing after the last one, unless a limit ended the rollout there.
     pub shown: Vec<Vec<Shown>>,
+    /// One for each handoff.
+    pub handoffs: Vec<HandoffShown>,
     /// `None` where the verdict carries no reward.
     pub rewards: Option<Rewards>,
     /// What detectors and the judge say of it, in a fixed order.

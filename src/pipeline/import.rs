@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::campaign::{MEMBER, MemberRecord};
 use super::posed::{POSED, PosedRecord};
-use crate::agent::TurnSeen;
+use crate::agent::{HandoffSeen, TurnSeen};
 use crate::model::Key;
 use crate::rollout::import::{ImportError, Imported, Imports, read_imports};
 use crate::rollout::{Forensics, ROLLOUT, RolloutLog, read_record};
@@ -44,7 +44,7 @@ pub fn take_over(store: &Store, forensics: &Forensics, path: &Path) -> Result<Ta
 }
 
 fn file(store: &Store, forensics: &Forensics, imported: Imported) -> Result<(Key, bool), StoreError> {
-    let Imported { mut record, shown, facts, checks, .. } = imported;
+    let Imported { mut record, shown, handoffs, facts, checks, .. } = imported;
     record.exploits = forensics.examine(&record.turns);
     let posed = PosedRecord {
         task: record.task.clone(),
@@ -64,6 +64,10 @@ fn file(store: &Store, forensics: &Forensics, imported: Imported) -> Result<(Key
         let log = RolloutLog {
             started_ms: 0,
             turns,
+            handoffs: handoffs
+                .into_iter()
+                .map(|shown| HandoffSeen { shown, ..HandoffSeen::default() })
+                .collect(),
             verifier: VerifierLog::default(),
             engine: "imported".to_owned(),
             seconds: 0.0,

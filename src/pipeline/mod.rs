@@ -30,7 +30,7 @@ pub use import::{TakeError, Taken, take_over};
 pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store};
 pub use places::Places;
 pub use posed::{POSED, PoseError, PosedRecord, Ready, pose};
-pub use publish::{publish, publish_group, trajectory_json};
+pub use publish::{publish, publish_group, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
 pub use rehearse::{Play, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};

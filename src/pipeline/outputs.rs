@@ -67,7 +67,7 @@ pub(super) fn call_details(
     rollout: &Rollout,
 ) -> Result<BTreeMap<Key, CallDetail>, StoreError> {
     let mut details = BTreeMap::new();
-    for key in rollout.record.turns.iter().filter_map(|turn| turn.call.as_ref()) {
+    for key in rollout.record.calls() {
         details.extend(call_detail(store, key)?.map(|detail| (key.clone(), detail)));
     }
     Ok(details)

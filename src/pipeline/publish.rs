@@ -7,8 +7,8 @@ use super::error::PublishError;
 use super::gather::{Gathered, Group};
 use super::outputs::{call_details, stamps};
 use super::unit::task_directory;
-use crate::export::atif::{Calls, Trajectory, trajectory};
-use crate::model::{Certificate, File, FileTree, RelPath, Rollout, Screened};
+use crate::export::atif::{Calls, Document, documents};
+use crate::model::{Certificate, File, FileTree, Key, RelPath, Rollout, Screened};
 use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
 
@@ -26,8 +26,7 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
     store.dir().remove(&format!("{there}/{name}"))?;
     store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
     for (rollout, log) in &unit.rollouts {
-        let text = trajectory_json(store, rollout, log)?.to_json();
-        store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
+        publish_trajectory(store, rollout, log)?;
     }
     Ok(())
 }
@@ -35,20 +34,28 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
 /// Writes `trajectories/<id>.json` of rollouts that belong to no unit.
 pub fn publish_group(store: &Store, group: &Group) -> Result<(), PublishError> {
     for (rollout, log) in &group.rollouts {
-        let text = trajectory_json(store, rollout, log)?.to_json();
-        store.dir().publish_file(&format!("trajectories/{}.json", rollout.id), &File::text(text))?;
+        publish_trajectory(store, rollout, log)?;
     }
     Ok(())
 }
 
-/// A rollout as ATIF, with the times that were observed and what `store` knows of its model calls.
-pub fn trajectory_json(
+fn publish_trajectory(store: &Store, rollout: &Rollout, log: &RolloutLog) -> Result<(), PublishError> {
+    for document in trajectory_documents(store, rollout, log)? {
+        let file = File::text(document.trajectory.to_json());
+        store.dir().publish_file(&format!("trajectories/{}", document.name), &file)?;
+    }
+    Ok(())
+}
+
+/// A rollout as ATIF, with the times that were observed and what `store` knows of its model calls. The first document is its beginning.
+pub fn trajectory_documents(
     store: &Store,
     rollout: &Rollout,
     log: &RolloutLog,
-) -> Result<Trajectory, PublishError> {
+) -> Result<Vec<Document>, PublishError> {
     let details = call_details(store, rollout)?;
-    Ok(trajectory(rollout, Some(&stamps(log)), Calls::Parsed, |call| details.get(call).cloned())?)
+    let detail = |call: &Key| details.get(call).cloned();
+    Ok(documents(rollout, &rollout.id, Some(&stamps(log)), Calls::Parsed, detail)?)
 }
 
 fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Result<FileTree, StoreError> {
@@ -69,7 +76,10 @@ pub(super) fn prune(
         let Ok(entries) = fs::read_dir(store.dir().root().join(folder)) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !keep.contains(name.trim_end_matches(".json")) {
+            // `<id>.json`, and what belongs to it: `<id>.cont-1.json`.
+            let whose =
+                if folder == "trajectories" { name.split('.').next().unwrap_or(&name) } else { &name };
+            if !keep.contains(whose) {
                 store.dir().remove(&format!("{folder}/{name}"))?;
             }
         }

@@ -6,7 +6,9 @@ use super::played::{Casting, Posed};
 use super::record::{RolloutError, read_record, rollout_id};
 use super::scaffolds::{Protocol, Texts};
 use super::venue::Venue;
-use crate::agent::{AgentError, Company, Mind, NoNotebook, Opening, Said, Scene, StepLimits, Talk};
+use crate::agent::{
+    AgentError, Company, HandedOff, Mind, NoNotebook, Opening, Said, Scene, StepLimits, Talk,
+};
 use crate::model::{End, ForkPoint, Key};
 use crate::sandbox::Image;
 use crate::verify::{Lab, LabError, solver_container};
@@ -39,11 +41,16 @@ pub async fn fork(
     if record.turns.len() <= turns {
         return Err(unplayable("the rollout that it would part from has fewer turns"));
     }
+    // One that came right after the last shared turn is the parent's own.
+    let handoffs = record.handoffs.into_iter().zip(log.handoffs);
+    let handoffs = handoffs.map(|(handoff, seen)| HandedOff { handoff, seen });
+    let handoffs = handoffs.filter(|handed| handed.handoff.turns < turns).collect();
     let mut talk = Talk {
         opening: Opening { system: record.system, prompt: record.prompt, tools: record.tools },
         turns: record.turns.into_iter().take(turns).collect(),
         seen: log.turns.into_iter().take(turns).collect(),
-        done: 0,
+        handoffs,
+        ..Talk::default()
     };
     let engine = lab.engine.get().await.map_err(LabError::Engine)?;
     let image = lab.image(filed).await.map_err(LabError::Engine)?;
@@ -60,7 +67,8 @@ pub async fn fork(
             deadline: Instant::now() + limits.total,
         };
         let protocol = Protocol { texts, kind: casting.scaffold, wake: casting.wake };
-        let company = Company { notebook: &mut NoNotebook, mentor: None };
+        let mut nowhere = NoNotebook;
+        let company = Company::none(&mut nowhere);
         protocol.play(&mut Silent, &mut talk, posed.instruction, &scene, company).await?
     };
     if ended.end != End::StepLimit {

@@ -16,7 +16,7 @@ mod venue;
 pub use casting::cast;
 pub use forensics::Forensics;
 pub use forked::{Fork, fork};
-pub use played::{Casting, Posed, attempt};
+pub use played::{Casting, Overflow, Posed, attempt};
 pub use record::{ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, rollout_id};
 pub use reference::reference;
 pub use scaffolds::{ScaffoldKind, Texts};

@@ -92,12 +92,14 @@ fn renewed(old: Record, log: Log) -> (TrajectoryRecord, RolloutLog) {
         end: old.end,
         verdict: old.verdict,
         rounds: Vec::new(),
+        handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),
     };
     let log = RolloutLog {
         started_ms: log.started_ms,
         turns: seen,
+        handoffs: Vec::new(),
         verifier: log.verifier,
         engine: log.engine,
         seconds: log.seconds,

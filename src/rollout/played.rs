@@ -13,7 +13,7 @@ use super::venue::{Afterwards, Hosted, Slot, Venue, is_transient};
 use crate::agent::terminal::Wake;
 use crate::agent::{
     AgentError, Company, Ended, Installed, Logprobs, Mentor, ModelMind, PromptsError, STOP, Scene,
-    StepLimits, Talk, run_installed,
+    StepLimits, Summariser, Talk, run_installed,
 };
 use crate::llm::{ModelRole, Models};
 use crate::model::{
@@ -51,10 +51,22 @@ pub struct Casting {
     /// Further rounds after a failure, in the arm that has them.
     pub rounds: u32,
     pub logprobs: Logprobs,
+    /// What becomes of a conversation that would not fit the model's context.
+    pub overflow: Overflow,
     /// What bash runs, where the scaffold is a program of its own.
     pub command: Option<String>,
     /// Where it begins, in the arm that begins elsewhere.
     pub fork: Option<Fork>,
+}
+
+/// What becomes of a conversation that would not fit the model's context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// It ends there.
+    #[default]
+    Ends,
+    /// It goes on from a summary, as another branch.
+    Summarised,
 }
 
 /// Runs attempt number `attempt`, or remembers it, or goes on with it where an earlier process left it.
@@ -77,8 +89,12 @@ pub async fn attempt(
         let why = "an agent with a loop of its own plays the arms base and plan alone";
         return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
     }
+    if casting.scaffold == ScaffoldKind::Command && casting.overflow == Overflow::Summarised {
+        let why = "an agent with a loop of its own sums up by itself";
+        return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
+    }
     let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
-    let input = json!({
+    let mut input = json!({
         "task": posed.identity,
         "environment": posed.environment_digest,
         "scaffold": casting.scaffold.as_str(),
@@ -94,6 +110,9 @@ pub async fn attempt(
         "forensics": texts.forensics().digest(),
         "attempt": attempt,
     });
+    if casting.overflow == Overflow::Summarised {
+        input["summaries"] = json!(texts.summary.digest());
+    }
     let key = key(ROLLOUT, &input)?;
     if read_record(lab.store, &key)?.is_some() {
         return Ok(key);
@@ -126,6 +145,8 @@ pub async fn attempt(
         state = Some(kept.clone());
     };
     let exploits = texts.forensics().examine(&talk.turns);
+    let (handoffs, handoffs_seen) =
+        talk.handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip();
     let record = TrajectoryRecord {
         task: posed.name.clone(),
         task_digest: posed.task_digest.clone(),
@@ -140,12 +161,14 @@ pub async fn attempt(
         end: hosted.ended.end,
         verdict: hosted.verdict,
         rounds: ended_rounds,
+        handoffs,
         fork: casting.fork.as_ref().map(|fork| fork.point.clone()),
         exploits,
     };
     let log = RolloutLog {
         started_ms,
         turns: talk.seen,
+        handoffs: handoffs_seen,
         verifier: hosted.log,
         engine: hosted.engine.to_owned(),
         seconds: clock.elapsed().as_secs_f64(),
@@ -213,8 +236,8 @@ impl Stage<'_> {
         let Self { models, texts, casting, unit, .. } = *self;
         let limits = &casting.limits;
         // What was used of the time before an interruption stays used.
-        let used: f64 = talk.seen.iter().map(|seen| seen.think_ms).sum();
-        let left = limits.total.saturating_sub(std::time::Duration::from_secs_f64(used.max(0.0) / 1e3));
+        let used = talk.thought_ms().max(0.0) / 1e3;
+        let left = limits.total.saturating_sub(std::time::Duration::from_secs_f64(used));
         let scene = Scene { sandbox, env, limits, deadline: Instant::now() + left };
         let stop = match casting.scaffold {
             ScaffoldKind::React => vec![STOP.to_owned()],
@@ -228,7 +251,15 @@ impl Stage<'_> {
             unit,
             instruction: self.posed.instruction,
         });
-        let company = Company { notebook: steps, mentor };
+        let summariser = (casting.overflow == Overflow::Summarised).then_some(Summariser {
+            models,
+            role: casting.role,
+            unit,
+            round,
+            texts: texts.summaries(casting.scaffold),
+            instruction: self.instruction,
+        });
+        let company = Company { notebook: steps, mentor, summariser };
         if casting.scaffold == ScaffoldKind::Command {
             let command = casting.command.as_deref().unwrap_or_default();
             let installed = Installed { command, models, role: casting.role, unit };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::old;
-use crate::agent::{AgentError, PromptsError, TurnSeen};
+use crate::agent::{AgentError, HandoffSeen, PromptsError, TurnSeen};
 use crate::judge::{self, Judgements};
 use crate::model::{Check, Facts, Key, Rollout, Shown, TrajectoryRecord};
 use crate::store::{Stage, Store, StoreError};
@@ -19,6 +19,9 @@ pub struct RolloutLog {
     pub started_ms: u64,
     /// One for each turn.
     pub turns: Vec<TurnSeen>,
+    /// One for each handoff.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handoffs: Vec<HandoffSeen>,
     pub verifier: VerifierLog,
     pub engine: String,
     pub seconds: f64,
@@ -63,6 +66,7 @@ pub fn read_rollout(
         labels,
         judge,
         shown,
+        handoffs: log.handoffs.iter().map(|handoff| handoff.shown.clone()).collect(),
         record,
     };
     Ok(Some((rollout, log)))

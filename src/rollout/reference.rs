@@ -53,12 +53,14 @@ pub async fn reference(
         end: if trial.verdict.outcome == Outcome::Timeout { End::TimedOut } else { End::Submitted },
         verdict: trial.verdict,
         rounds: Vec::new(),
+        handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),
     };
     let log = RolloutLog {
         started_ms,
         turns: Vec::new(),
+        handoffs: Vec::new(),
         verifier: seen.verifier,
         engine: seen.engine,
         seconds: seen.seconds,

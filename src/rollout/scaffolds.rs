@@ -5,8 +5,8 @@ use crate::agent::terminal::Wake;
 use crate::agent::terminus::{self, Format};
 use crate::agent::{
     AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, COMMAND, Company, Ended, Mind, Notebook,
-    Prompts, PromptsError, REACT, React, Scene, TERMINUS_JSON, TERMINUS_XML, Talk, Terminus, play,
-    terminus_texts,
+    PlainSummary, Prompts, PromptsError, REACT, React, Scene, SummaryTexts, TERMINUS_JSON, TERMINUS_XML,
+    Talk, Terminus, play, terminus_texts,
 };
 use crate::assets::Assets;
 use crate::model::End;
@@ -46,6 +46,7 @@ pub struct Texts {
     terminus_json: terminus::Texts,
     terminus_xml: terminus::Texts,
     pub(super) arms: ArmTexts,
+    pub(super) summary: PlainSummary,
     forensics: Forensics,
 }
 
@@ -59,6 +60,7 @@ impl Texts {
             terminus_json: terminus_texts(assets, Format::Json)?,
             terminus_xml: terminus_texts(assets, Format::Xml)?,
             arms: ArmTexts::load(assets)?,
+            summary: PlainSummary::load(assets)?,
             forensics,
         })
     }
@@ -66,6 +68,15 @@ impl Texts {
     /// The patterns by which commands are examined.
     pub fn forensics(&self) -> &Forensics {
         &self.forensics
+    }
+
+    /// In whose words a conversation is summed up.
+    pub(super) fn summaries(&self, scaffold: ScaffoldKind) -> SummaryTexts<'_> {
+        match scaffold {
+            ScaffoldKind::TerminusJson => SummaryTexts::Terminus(&self.terminus_json),
+            ScaffoldKind::TerminusXml => SummaryTexts::Terminus(&self.terminus_xml),
+            _ => SummaryTexts::Plain(&self.summary),
+        }
     }
 
     pub(super) fn digest(&self, scaffold: ScaffoldKind) -> String {

@@ -64,6 +64,7 @@ pub async fn rollout(
         end: hosted.ended.end,
         verdict: hosted.verdict,
         rounds: Vec::new(),
+        handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),
     };
@@ -94,7 +95,8 @@ pub async fn episode(
     let hosted = Venue::CleanRoom(filed)
         .host(lab, Slot::Held, None, Afterwards::Nothing, async |sandbox, env| {
             let scene = Scene { sandbox, env, limits: &limits, deadline: Instant::now() + limits.total };
-            let company = Company { notebook: &mut NoNotebook, mentor: None };
+            let mut nowhere = NoNotebook;
+            let company = Company::none(&mut nowhere);
             play(&mut BashBlock::new(prompts), &mut agent, &mut talk, &task.instruction, &scene, company)
                 .await
         })
@@ -102,6 +104,7 @@ pub async fn episode(
     let log = RolloutLog {
         started_ms,
         turns: talk.seen.clone(),
+        handoffs: Vec::new(),
         verifier: hosted.log.clone(),
         engine: hosted.engine.to_owned(),
         seconds: clock.elapsed().as_secs_f64(),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::agent::{Notebook, Opening, Talk, TurnSeen};
-use crate::model::{Key, Round, Shown, Turn};
+use crate::agent::{HandedOff, HandoffSeen, Notebook, Opening, Talk, TurnSeen};
+use crate::model::{Handoff, Key, Round, Shown, Turn};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::VerifierLog;
 
@@ -12,6 +12,10 @@ use crate::verify::VerifierLog;
 const OPENING: Stage = Stage { name: "opening", version: 1 };
 /// One turn of it.
 const STEP: Stage = Stage { name: "step", version: 1 };
+/// A handoff of it.
+const HANDOFF: Stage = Stage { name: "handoff", version: 1 };
+/// What the screen showed when a handoff began.
+const SCREEN: Stage = Stage { name: "screen", version: 1 };
 /// The end of one of its rounds.
 const ROUND: Stage = Stage { name: "round", version: 1 };
 
@@ -60,6 +64,10 @@ impl Steps {
             talk.turns.push(turn);
             talk.seen.push(seen);
         }
+        while let Some(handed) = self.handed_off_before(talk.handoffs.len())? {
+            talk.handoffs.push(handed);
+        }
+        talk.screen = self.store.observed(&self.key(SCREEN, talk.handoffs.len())?)?;
         let mut rounds = Vec::new();
         loop {
             let key = self.key(ROUND, rounds.len())?;
@@ -71,6 +79,12 @@ impl Steps {
             rounds.push(round);
         }
         Ok((talk, rounds, at_ms))
+    }
+
+    fn handed_off_before(&self, number: usize) -> Result<Option<HandedOff>, StoreError> {
+        let key = self.key(HANDOFF, number)?;
+        let Some(handoff) = self.store.get::<Handoff>(HANDOFF, &key)? else { return Ok(None) };
+        Ok(self.store.observed::<HandoffSeen>(&key)?.map(|seen| HandedOff { handoff, seen }))
     }
 
     /// Writes down the end of round `number`.
@@ -85,6 +99,16 @@ impl Steps {
 
     fn key(&self, stage: Stage, number: usize) -> Result<Key, StoreError> {
         key(stage, &json!({ "rollout": self.rollout, "number": number }))
+    }
+
+    async fn observe<L>(&self, stage: Stage, number: usize, seen: L) -> Result<(), StoreError>
+    where
+        L: Serialize + Send + 'static,
+    {
+        let key = self.key(stage, number)?;
+        let store = self.store.clone();
+        let written = tokio::task::spawn_blocking(move || store.observe(&key, &seen));
+        joined(written.await)
     }
 
     /// Waits for the disk on another thread, so that other rollouts go on.
@@ -115,13 +139,18 @@ fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Resu
 impl Notebook for Steps {
     async fn opened(&mut self, opening: &Opening) -> Result<(), StoreError> {
         let begun = Begun { at_ms: super::scripted::now_ms(), opening: opening.clone() };
-        let key = self.key(OPENING, 0)?;
-        let store = self.store.clone();
-        let written = tokio::task::spawn_blocking(move || store.observe(&key, &begun));
-        joined(written.await)
+        self.observe(OPENING, 0, begun).await
     }
 
     async fn turned(&mut self, number: usize, turn: &Turn, seen: &TurnSeen) -> Result<(), StoreError> {
         self.write(STEP, number, turn, seen).await
+    }
+
+    async fn handing_off(&mut self, number: usize, screen: &str) -> Result<(), StoreError> {
+        self.observe(SCREEN, number, screen.to_owned()).await
+    }
+
+    async fn handed_off(&mut self, number: usize, handed: &HandedOff) -> Result<(), StoreError> {
+        self.write(HANDOFF, number, &handed.handoff, &handed.seen).await
     }
 }

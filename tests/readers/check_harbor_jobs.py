@@ -86,24 +86,41 @@ def check_trial(folder, job):
     result = load(TrialResult, folder / "result.json")
     assert config.trial_name == result.trial_name == folder.name
     assert result.trial_uri == folder.resolve().as_uri()
-    document = check_atif(folder / "agent" / "trajectory.json")
+    for path in sorted((folder / "agent").glob("trajectory*.json")):
+        check_atif(path)
     rewards = result.verifier_result and result.verifier_result.rewards
     reward_file = folder / "verifier" / "reward.txt"
     assert (rewards is not None) == reward_file.exists(), folder
     if rewards is not None:
         assert rewards == {"reward": float(reward_file.read_text())}, folder
-    check_traces(folder, document)
+    check_traces(folder, parts(folder))
     return result
 
 
-def check_traces(folder, document):
+def parts(folder):
+    """The documents of one rollout: several, where its conversation went on from a summary."""
+    name, found = "trajectory.json", []
+    while name:
+        found.append(json.loads((folder / "agent" / name).read_text()))
+        name = found[-1].get("continued_trajectory_ref")
+    assert len(found) == 1 + len(list((folder / "agent").glob("trajectory.cont-*.json"))), folder
+    return found
+
+
+def check_traces(folder, documents):
     """As `export_traces` goes about one trial, short of the `datasets` package."""
     meta = traces_utils.load_run_metadata(folder)
     assert AgentFactory.get_agent_class(AgentName(meta["agent_name"])).capabilities.atif, folder
-    rows = traces_utils.collect_conversations_from_trial(folder, run_meta=meta, episodes="last")
-    spoken = [step for step in document["steps"] if step["source"] == "agent" and not step.get("is_copied_context")]
-    assert bool(rows) == bool(spoken), folder
-    for row in rows:
+    episodes = traces_utils.collect_conversations_from_trial(folder, run_meta=meta, episodes="all")
+    told = lambda step: step["source"] == "agent" and not step.get("is_copied_context")
+    spoken = [(document, sum(map(told, document["steps"]))) for document in documents]
+    # Of each part the last episode, which has the others before it; what was copied into a part is no episode.
+    rows, end = [], 0
+    for document, count in spoken:
+        end += count
+        rows += [(episodes[end - 1], document)] if count else []
+    assert len(episodes) == end, folder
+    for row, document in rows:
         said = [message["content"] for message in row["conversations"] if message["role"] == "assistant"]
         steps = [step for step in document["steps"] if step["source"] == "agent"]
         assert len(said) == len(steps), folder
@@ -147,7 +164,7 @@ def check_datasets(jobs, trials):
     rows = traces_utils.export_traces(
         jobs, episodes="last", to_sharegpt=True, include_instruction=True, include_verifier_output=True, use_rich_progress=False
     )
-    assert 0 < len(rows) <= trials, len(rows)
+    assert 0 < len(rows) <= trials + len(list(jobs.glob("*/*/agent/trajectory.cont-*.json"))), len(rows)
     return f"{len(rows)} rows"
 
 

@@ -24,7 +24,8 @@ MESSAGES = "list<element: struct<role: string, content: string>>"
 TEXTS = "list<element: string>"
 SCHEMAS = {
     "sft": {
-        "messages": MESSAGES, "trajectory_id": "string", "task_id": "string", "task_digest": "string",
+        "messages": MESSAGES, "n_context": "int32", "trajectory_id": "string", "segment": "int32", "n_segments": "int32",
+        "task_id": "string", "task_digest": "string",
         "environment_digest": "string", "domain": "string", "skills": TEXTS, "operations": TEXTS, "kind": "string",
         "difficulty": "string", "language": "string", "persona": "string", "recipe": "string", "scaffold": "string",
         "teacher": "string", "arm": "string", "seed": "int64", "attempt": "int32", "end": "string", "outcome": "string",
@@ -42,6 +43,7 @@ SCHEMAS = {
         "chosen_teacher": "string", "rejected_teacher": "string", "license": "string", "tool_version": "string",
     },
 }
+VERSIONS = {"sft": b"3", "pref_dmpo": b"2"}
 # Null where nothing was measured.
 MEASURED = {"reward", "pass_ratio", "f2p", "p2p"}
 # Null where the maker of a task, or the model's server, does not say.
@@ -82,7 +84,10 @@ def check_conversation(messages, where):
 def check_sft(row, number):
     where = f"sft row {number} ({row['trajectory_id']})"
     check_conversation(row["messages"], where)
-    turns = sum(message["role"] == "assistant" for message in row["messages"])
+    said = row["messages"][row["n_context"] :]
+    expect(said[0]["role"] == "assistant" and row["messages"][row["n_context"] - 1]["role"] == "user", where, "n_context is off")
+    turns = sum(message["role"] == "assistant" for message in said)
+    expect(0 <= row["segment"] and 1 <= row["n_segments"], where, "segment is", row["segment"])
     expect(row["n_turns"] == turns, where, "n_turns is", row["n_turns"], "not", turns)
     honest = row["outcome"] == "pass" and row["failure_kind"] != "exploit"
     expect(row["success"] == honest, where, "success and outcome disagree")
@@ -157,7 +162,7 @@ def check_files(folder, config):
         metadata = parquet.schema_arrow.metadata or {}
         metadata = {**metadata, **(parquet.metadata.metadata or {})}
         expect(metadata.get(b"termsmith.config") == config.encode(), file, "has metadata", metadata)
-        expect(metadata.get(b"termsmith.schema_version") == b"2", file, "has another schema version")
+        expect(metadata.get(b"termsmith.schema_version") == VERSIONS[config], file, "has another schema version")
         expect(b"huggingface" not in metadata, file, "has a `huggingface` key")
         for group in range(parquet.metadata.num_row_groups):
             for column in range(parquet.metadata.num_columns):

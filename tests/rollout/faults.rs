@@ -13,7 +13,7 @@ use termsmith::pipeline::{
     CampaignOptions, CampaignReport, Ground, Judging, Places, Player as Plays, Workshop, campaign,
     gather_groups,
 };
-use termsmith::rollout::{Casting, ScaffoldKind};
+use termsmith::rollout::{Casting, Overflow, ScaffoldKind};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, Lab};
 use tokio::sync::Semaphore;
@@ -63,6 +63,7 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
         },
         rounds: 0,
         logprobs: Logprobs::No,
+        overflow: Overflow::Ends,
         command: None,
         fork: None,
     };

@@ -8,8 +8,9 @@ mod wire;
 
 use std::time::Instant;
 
-use super::play::{AgentError, Ended, Talk};
+use super::play::{AgentError, Ended};
 use super::scaffold::Scene;
+use super::talk::Talk;
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
 use crate::sandbox::{ExecLimit, SandboxError};

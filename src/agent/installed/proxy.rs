@@ -7,8 +7,9 @@ use tokio::sync::mpsc;
 
 use super::Installed;
 use super::wire::{self, Form};
-use crate::agent::play::{AgentError, Talk, TurnSeen};
+use crate::agent::play::AgentError;
 use crate::agent::scaffold::Opening;
+use crate::agent::talk::{Talk, TurnSeen};
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
 use crate::model::{Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::sandbox::RelayCall;

@@ -3,6 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::model::{CallDetail, Tokens};
+
 /// An ATIF document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trajectory {
@@ -12,6 +14,9 @@ pub struct Trajectory {
     pub(super) agent: Agent,
     pub(super) steps: Vec<Step>,
     pub(super) final_metrics: FinalMetrics,
+    /// File of the part that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) continued_trajectory_ref: Option<String>,
     pub(super) extra: Map<String, Value>,
 }
 
@@ -87,13 +92,23 @@ pub(super) struct Observation {
     pub(super) results: Vec<ObservationResult>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct ObservationResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) source_call_id: Option<String>,
-    pub(super) content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) subagent_trajectory_ref: Vec<SubagentRef>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub(super) extra: Map<String, Value>,
+}
+
+/// Where a conversation beside the agent's stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct SubagentRef {
+    pub(super) trajectory_id: String,
+    pub(super) trajectory_path: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -105,4 +120,21 @@ pub(super) struct FinalMetrics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) total_cost_usd: Option<f64>,
     pub(super) total_steps: usize,
+}
+
+impl FinalMetrics {
+    /// Sums, where the server counted anything.
+    pub(super) fn of<'a>(
+        usages: impl Iterator<Item = Tokens> + Clone,
+        details: impl Iterator<Item = &'a CallDetail>,
+        total_steps: usize,
+    ) -> Self {
+        let total = |of: fn(Tokens) -> u64| usages.clone().map(of).reduce(|one, other| one + other);
+        Self {
+            total_prompt_tokens: total(|usage| usage.prompt),
+            total_completion_tokens: total(|usage| usage.completion),
+            total_cost_usd: details.filter_map(|detail| detail.usd).reduce(|one, other| one + other),
+            total_steps,
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! matter here: steps are numbered from 1; tool calls stand on agent steps only; an observation names a tool call of
 //! its own step or none; steps without a model call carry no metrics; unknown keys are refused, so what is ours stands in `extra`.
 
+mod asides;
 mod document;
 mod stamps;
 mod steps;
@@ -48,13 +49,23 @@ pub enum AtifError {
     Stamp { id: String, stamp: String },
 }
 
-/// The ATIF document of `rollout`. `detail` says what is known of a model call; nothing is asked for turns without one.
-pub fn trajectory(
+/// A document, and the name of its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    pub name: String,
+    pub trajectory: Trajectory,
+}
+
+/// The ATIF documents of `rollout`, `<base>.json` first. Where its conversation went on from summaries there are, named as terminus-2
+/// names its own with `linear_history`, `<base>.cont-<n>.json` for what was said after each and `<base>.summarization-<n>-<kind>.json` for
+/// what was asked aside. `detail` says what is known of a model call; nothing is asked for turns without one.
+pub fn documents(
     rollout: &Rollout,
+    base: &str,
     stamps: Option<&Stamps>,
     calls: Calls,
     detail: impl Fn(&Key) -> Option<CallDetail>,
-) -> Result<Trajectory, AtifError> {
+) -> Result<Vec<Document>, AtifError> {
     check_observations(rollout)?;
     if let Some(stamps) = stamps {
         stamps::check(rollout, stamps)?;
@@ -62,22 +73,49 @@ pub fn trajectory(
     let record = &rollout.record;
     let details: Vec<Option<CallDetail>> =
         record.turns.iter().map(|turn| turn.call.as_ref().and_then(&detail)).collect();
-    let steps = steps::steps(rollout, stamps, calls, &details);
-    let prices = || details.iter().flatten().filter_map(|detail| detail.usd);
-    Ok(Trajectory {
-        schema_version: SCHEMA_VERSION,
-        session_id: rollout.id.clone(),
-        trajectory_id: rollout.id.clone(),
-        agent: agent(rollout),
-        final_metrics: FinalMetrics {
-            total_prompt_tokens: total(rollout, |usage| usage.prompt),
-            total_completion_tokens: total(rollout, |usage| usage.completion),
-            total_cost_usd: prices().next().map(|_| prices().sum()),
-            total_steps: steps.len(),
-        },
-        steps,
-        extra: facts(rollout),
-    })
+    let segments = record.segments();
+    let of = segments.len();
+    let mut documents = Vec::new();
+    let mut aside = Vec::new();
+    for (segment, turns) in segments.into_iter().enumerate() {
+        let mut steps = steps::steps(rollout, segment, turns.clone(), stamps, calls, &details);
+        if let Some(handoff) = record.handoffs.get(segment) {
+            let asides = asides::documents(rollout, base, segment, handoff, &steps, &detail);
+            steps.push(asides::handed_off(&asides));
+            aside.extend(asides);
+        }
+        let said = record.turns.get(turns.clone()).unwrap_or_default();
+        let metrics = FinalMetrics::of(
+            said.iter().filter_map(|turn| turn.usage),
+            details.get(turns).unwrap_or_default().iter().flatten(),
+            steps.len(),
+        );
+        let mut extra = facts(rollout);
+        if of > 1 {
+            extra.insert("segment".to_owned(), json!(segment));
+            extra.insert("segments".to_owned(), json!(of));
+        }
+        let trajectory_id =
+            if segment == 0 { rollout.id.clone() } else { format!("{}-cont-{segment}", rollout.id) };
+        let trajectory = Trajectory {
+            schema_version: SCHEMA_VERSION,
+            session_id: rollout.id.clone(),
+            trajectory_id,
+            agent: agent(rollout),
+            steps: steps::numbered(steps),
+            final_metrics: metrics,
+            continued_trajectory_ref: (segment + 1 < of).then(|| segment_name(base, segment + 1)),
+            extra,
+        };
+        documents.push(Document { name: segment_name(base, segment), trajectory });
+    }
+    documents.extend(aside);
+    Ok(documents)
+}
+
+/// File of a part between summaries.
+fn segment_name(base: &str, segment: usize) -> String {
+    if segment == 0 { format!("{base}.json") } else { format!("{base}.cont-{segment}.json") }
 }
 
 /// Name and version of who acted, as ATIF's and Harbor's readers are told.
@@ -117,15 +155,9 @@ fn definition(tool: &ToolDefinition) -> Value {
     json!({ "type": "function", "function": tool })
 }
 
-/// Sum over all turns, where the server counted any.
+/// Sum over all calls, where the server counted any.
 pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -> Option<u64> {
-    rollout
-        .record
-        .turns
-        .iter()
-        .filter_map(|turn| turn.usage.as_ref())
-        .map(of)
-        .reduce(|one, other| one + other)
+    rollout.record.usages().map(|usage| of(&usage)).reduce(|one, other| one + other)
 }
 
 /// What termsmith knows of the rollout beyond what was said.

@@ -1,28 +1,27 @@
 //! Turns as steps.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value, json};
 
 use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall};
 use super::{Calls, Stamps, object};
-use crate::model::{Act, Actor, CallDetail, Rollout, ShellOutcome, Shown, Turn, TurnKind};
+use crate::model::{Act, Actor, CallDetail, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind};
 
-/// All steps of `rollout`, numbered. `details` has one entry a turn.
+/// The steps of one segment of `rollout`, its `turns`. `details` has one entry for each turn of the rollout.
 pub(super) fn steps(
     rollout: &Rollout,
+    segment: usize,
+    turns: Range<usize>,
     stamps: Option<&Stamps>,
     calls: Calls,
     details: &[Option<CallDetail>],
 ) -> Vec<Step> {
     let record = &rollout.record;
-    let started = stamps.map(|stamps| stamps.started.clone());
-    let mut steps = Vec::with_capacity(record.turns.len() + 2);
-    if !record.system.is_empty() {
-        steps.push(Step { timestamp: started.clone(), ..said("system", &record.system) });
-    }
-    steps.push(Step { timestamp: started, ..said("user", &record.prompt) });
-
+    let mut steps = opening(rollout, segment, stamps);
     let copied = record.fork.as_ref().map_or(0, |fork| fork.turns);
-    for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
+    let all = record.turns.iter().zip(&rollout.shown).enumerate();
+    for (number, (turn, shown)) in all.skip(turns.start).take(turns.len()) {
         let stamp = stamps.and_then(|stamps| stamps.turns.get(number).cloned());
         let detail = details.get(number).and_then(Option::as_ref);
         let (replies, seen): (Vec<&Shown>, Vec<&Shown>) =
@@ -32,10 +31,53 @@ pub(super) fn steps(
         steps.push(inferred(observing(step, turn, &seen), turn, &record.actor, detail));
         steps.extend(replies.iter().map(|shown| Step { is_copied_context, ..said("user", &shown.content) }));
     }
+    steps
+}
+
+/// What was read before the first answer. What stands for all before a summary was said elsewhere.
+fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<Step> {
+    let record = &rollout.record;
+    let context = segment
+        .checked_sub(1)
+        .map(|before| rollout.handoffs.get(before).map(|handoff| handoff.context.as_slice()));
+    let is_copied_context = context.is_some().then_some(true);
+    let timestamp = stamps.filter(|_| context.is_none()).map(|stamps| stamps.started.clone());
+    let mut steps = Vec::new();
+    if !record.system.is_empty() {
+        steps.push(said("system", &record.system));
+    }
+    match context {
+        None => steps.push(said("user", &record.prompt)),
+        Some(context) => steps.extend(context.unwrap_or_default().iter().map(|message| {
+            let source = match message.role {
+                Role::System => "system",
+                Role::User => "user",
+                Role::Assistant => "agent",
+            };
+            said(source, &message.content)
+        })),
+    }
+    steps.into_iter().map(|step| Step { timestamp: timestamp.clone(), is_copied_context, ..step }).collect()
+}
+
+/// The steps with their numbers.
+pub(super) fn numbered(mut steps: Vec<Step>) -> Vec<Step> {
     for (number, step) in steps.iter_mut().enumerate() {
         step.step_id = number + 1;
     }
     steps
+}
+
+/// The steps as the beginning of another document, in which nobody is to learn from them.
+pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
+    let copy = |step: &Step| Step {
+        is_copied_context: Some(true),
+        timestamp: None,
+        metrics: None,
+        llm_call_count: None,
+        ..step.clone()
+    };
+    steps.iter().map(copy).collect()
 }
 
 /// Whether somebody said it, rather than the environment showed it: a mentor's answer, or the feedback between rounds.
@@ -43,7 +85,7 @@ fn is_reply(turn: &Turn, shown: &Shown) -> bool {
     shown.tool_call.is_none() && matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
 }
 
-fn said(source: &'static str, message: &str) -> Step {
+pub(super) fn said(source: &'static str, message: &str) -> Step {
     Step { source, message: message.to_owned(), ..Step::default() }
 }
 
@@ -75,17 +117,22 @@ fn inferred(mut step: Step, turn: &Turn, actor: &Actor, detail: Option<&CallDeta
         }
     };
     step.reasoning_content.clone_from(&turn.reasoning);
+    step.metrics = metrics(turn.usage, detail);
+    step
+}
+
+/// What is known of a call.
+pub(super) fn metrics(usage: Option<Tokens>, detail: Option<&CallDetail>) -> Option<Metrics> {
     let detail = detail.cloned().unwrap_or_default();
     let metrics = Metrics {
-        prompt_tokens: turn.usage.map(|usage| usage.prompt),
-        completion_tokens: turn.usage.map(|usage| usage.completion),
+        prompt_tokens: usage.map(|usage| usage.prompt),
+        completion_tokens: usage.map(|usage| usage.completion),
         cost_usd: detail.usd,
         prompt_token_ids: detail.prompt_token_ids,
         completion_token_ids: detail.completion_token_ids,
         logprobs: detail.logprobs,
     };
-    step.metrics = (metrics != Metrics::default()).then_some(metrics);
-    step
+    (metrics != Metrics::default()).then_some(metrics)
 }
 
 /// The step with what the environment showed for it.
@@ -100,8 +147,9 @@ fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
         .iter()
         .map(|shown| ObservationResult {
             source_call_id: shown.tool_call.clone().filter(known).or_else(|| only.clone()),
-            content: shown.content.clone(),
+            content: Some(shown.content.clone()),
             extra: ending(turn),
+            ..ObservationResult::default()
         })
         .collect();
     step.observation = (!results.is_empty()).then_some(Observation { results });

@@ -44,6 +44,16 @@ fn check_rules(document: &Value) {
     }
 }
 
+/// The document of a rollout that was never summarised, or the first one.
+fn trajectory(
+    rollout: &Rollout,
+    stamps: Option<&Stamps>,
+    calls: Calls,
+    detail: impl Fn(&Key) -> Option<CallDetail>,
+) -> Result<Trajectory, AtifError> {
+    documents(rollout, "t", stamps, calls, detail).map(|all| all.into_iter().next().unwrap().trajectory)
+}
+
 fn document(rollout: &Rollout, calls: Calls) -> Value {
     let stamps = stamps(rollout.record.turns.len());
     serde_json::to_value(trajectory(rollout, Some(&stamps), calls, shapes::detail).unwrap()).unwrap()
@@ -52,8 +62,11 @@ fn document(rollout: &Rollout, calls: Calls) -> Value {
 #[test]
 fn the_rules_of_the_format() {
     for (name, rollout) in shapes::shapes() {
+        let stamps = stamps(rollout.record.turns.len());
         for calls in [Calls::Parsed, Calls::Spoken] {
-            check_rules(&document(&rollout, calls));
+            for document in documents(&rollout, "t", Some(&stamps), calls, shapes::detail).unwrap() {
+                check_rules(&serde_json::to_value(document.trajectory).unwrap());
+            }
         }
         let without_stamps = trajectory(&rollout, None, Calls::Parsed, |_| None).unwrap();
         assert!(!without_stamps.to_json().contains("timestamp"), "{name}");
@@ -80,15 +93,19 @@ fn who_speaks() {
     check("step-limit", "suaaa");
     check("empty", "su");
     check("imported", "suaa");
+    check("summarised", "suaas");
+    check("summarised-terminus", "uaas");
 }
 
 #[test]
-fn documents() {
+fn every_shape() {
     for (name, rollout) in shapes::shapes() {
-        let parsed =
-            trajectory(&rollout, Some(&stamps(rollout.record.turns.len())), Calls::Parsed, shapes::detail);
-        let text = parsed.unwrap().to_json().replace(env!("CARGO_PKG_VERSION"), "<version>");
-        insta::assert_snapshot!(name, text);
+        let stamps = stamps(rollout.record.turns.len());
+        let all = documents(&rollout, name, Some(&stamps), Calls::Parsed, shapes::detail).unwrap();
+        for document in all {
+            let text = document.trajectory.to_json().replace(env!("CARGO_PKG_VERSION"), "<version>");
+            insta::assert_snapshot!(document.name.trim_end_matches(".json"), text);
+        }
     }
     let (_, terminus) = shapes::shapes().into_iter().find(|(name, _)| *name == "terminus").unwrap();
     let spoken = trajectory(&terminus, None, Calls::Spoken, |_| None).unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Trial;
 use crate::export::atif::{agent_name, model_name, total};
-use crate::model::{Actor, End, FailureKind, Rollout};
+use crate::model::{Actor, End, FailureKind, Rollout, Turn};
 
 /// The agent that `config.json` names for scaffolds of ours. `harbor traces export` (0.24, 0.25) takes no other names than those of
 /// Harbor's own agents that write ATIF; who really acted stands in `agent_info` and in the trajectory.
@@ -109,10 +109,7 @@ fn trial_name(rollout: &Rollout) -> String {
 
 fn agent_result(trial: &Trial) -> Value {
     let rollout = &trial.rollout;
-    let prices = || {
-        let calls = rollout.record.turns.iter().filter_map(|turn| turn.call.as_ref());
-        calls.filter_map(|call| trial.details.get(call)?.usd)
-    };
+    let prices = || rollout.record.calls().filter_map(|call| trial.details.get(call)?.usd);
     json!({
         "n_input_tokens": total(rollout, |usage| usage.prompt),
         "n_output_tokens": total(rollout, |usage| usage.completion),
@@ -133,11 +130,19 @@ fn agent_result(trial: &Trial) -> Value {
     })
 }
 
-/// Token ids of every turn, which trainers read from here. All or nothing: lists with gaps would be taken for turns.
+/// Token ids of every turn, which trainers read from here: a list for each conversation between summaries. All or nothing: lists with gaps
+/// would be taken for turns.
 fn rollout_details(trial: &Trial) -> Option<Value> {
-    let turns = &trial.rollout.record.turns;
+    let record = &trial.rollout.record;
+    let segments = record.segments().into_iter().filter_map(|turns| record.turns.get(turns));
+    let spoken = segments.filter(|turns| !turns.is_empty());
+    let details: Option<Vec<Value>> = spoken.map(|turns| details_of(trial, turns)).collect();
+    details.filter(|details| !details.is_empty()).map(Value::Array)
+}
+
+fn details_of(trial: &Trial, turns: &[Turn]) -> Option<Value> {
     let details: Option<Vec<_>> = turns.iter().map(|turn| trial.details.get(turn.call.as_ref()?)).collect();
-    let details = details.filter(|details| !details.is_empty())?;
+    let details = details?;
     let prompt: Option<Vec<_>> = details.iter().map(|detail| detail.prompt_token_ids.as_ref()).collect();
     let completion: Option<Vec<_>> =
         details.iter().map(|detail| detail.completion_token_ids.as_ref()).collect();
@@ -146,7 +151,7 @@ fn rollout_details(trial: &Trial) -> Option<Value> {
     if let (Some(logprobs), Some(all)) = (logprobs, all.as_object_mut()) {
         all.insert("logprobs".to_owned(), json!(logprobs));
     }
-    Some(json!([all]))
+    Some(all)
 }
 
 /// The exception that Harbor records for such an end, by the names of its own classes where it has one.

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::documents::Written;
 use self::sum::Sum;
-use super::atif::{AtifError, Calls, Stamps, trajectory};
+use super::atif::{AtifError, Calls, Stamps, documents};
 use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
 use crate::store::{StoreError, publish_file, publish_tree, remove_published};
 
@@ -97,26 +97,32 @@ pub fn write_job<E>(
 /// Files of one trial.
 fn tree(trial: &Trial, written: &Written) -> Result<FileTree, AtifError> {
     let detail = |call: &Key| trial.details.get(call).cloned();
-    let document = trajectory(&trial.rollout, Some(&trial.stamps), Calls::Spoken, detail)?;
+    let agents = documents(&trial.rollout, "trajectory", Some(&trial.stamps), Calls::Spoken, detail)?;
+    let agents = agents
+        .iter()
+        .map(|document| (format!("agent/{}", document.name), File::text(document.trajectory.to_json())));
     let mut files = vec![
-        ("config.json", json_file(&written.config)),
-        ("result.json", json_file(&written.result)),
-        ("agent/trajectory.json", File::text(document.to_json())),
-        ("verifier/test-stdout.txt", File::text(trial.verifier_output.clone())),
+        ("config.json".to_owned(), json_file(&written.config)),
+        ("result.json".to_owned(), json_file(&written.result)),
+        ("verifier/test-stdout.txt".to_owned(), File::text(trial.verifier_output.clone())),
     ];
+    files.extend(agents);
     if let Some(reward) = written.reward {
-        files.push(("verifier/reward.txt", File::text(format!("{reward}\n"))));
+        files.push(("verifier/reward.txt".to_owned(), File::text(format!("{reward}\n"))));
     }
     if let Some(ctrf) = &written.ctrf {
-        files.push(("verifier/ctrf.json", json_file(ctrf)));
+        files.push(("verifier/ctrf.json".to_owned(), json_file(ctrf)));
     }
     if let Some(exception) = &written.exception {
-        files.push(("exception.txt", File::text(format!("{}: {}\n", exception.class, exception.message))));
+        files.push((
+            "exception.txt".to_owned(),
+            File::text(format!("{}: {}\n", exception.class, exception.message)),
+        ));
     }
     let mut tree = FileTree::default();
     for (path, file) in files {
         // All of these are plain relative paths.
-        if let Ok(path) = RelPath::new(path) {
+        if let Ok(path) = RelPath::new(&path) {
             tree.insert(path, file);
         }
     }

@@ -8,14 +8,14 @@ use super::*;
 
 fn trial(rollout: Rollout) -> Trial {
     let turns = rollout.record.turns.len();
-    let calls = rollout.record.turns.iter().filter_map(|turn| turn.call.clone());
+    let calls: Vec<_> = rollout.record.calls().cloned().collect();
     Trial {
         stamps: Stamps {
             started: "2026-03-01T12:00:00.000Z".to_owned(),
             turns: (1..=turns).map(|second| format!("2026-03-01T12:00:{second:02}.000Z")).collect(),
         },
         finished: "2026-03-01T12:01:00.000Z".to_owned(),
-        details: calls.filter_map(|call| Some((call.clone(), detail(&call)?))).collect(),
+        details: calls.into_iter().filter_map(|call| Some((call.clone(), detail(&call)?))).collect(),
         verifier_output: "8 passed\n".to_owned(),
         rollout,
     }

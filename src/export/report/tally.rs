@@ -107,8 +107,9 @@ fn player(rollout: &Rollout) -> Player {
 
 /// What the model read and wrote, if the server counted any of it.
 fn tokens(rollout: &Rollout) -> Option<(u64, u64)> {
-    let counted = rollout.record.turns.iter().filter_map(|turn| turn.usage);
-    counted
+    rollout
+        .record
+        .usages()
         .map(|usage| (usage.prompt, usage.completion))
         .reduce(|one, other| (one.0 + other.0, one.1 + other.1))
 }

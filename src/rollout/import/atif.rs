@@ -1,17 +1,18 @@
 //! An ATIF document as a rollout.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::document::{Call, Document, Source, Step};
+use super::document::{Call, Content, Document, Source, Step};
 use super::outcome::{self, TrialResult};
-use super::{ImportError, Imported, Problem, malformed, refused};
+use super::{ImportError, Imported, Problem, malformed, read_text, refused};
 use crate::agent::terminus::Format;
 use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
 use crate::model::{
-    Act, Actor, CheckResult, End, Facts, ForkPoint, Origin, Outcome, ShellOutcome, Shown, TaskName, Tokens,
-    ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind, Verdict,
+    Act, Actor, CheckResult, End, Facts, ForkPoint, Handoff, HandoffShown, Message, Origin, Outcome, Role,
+    ShellOutcome, Shown, TaskName, Tokens, ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind,
+    Verdict,
 };
 
 /// Harbor's terminus-2, and the scaffold of its trajectories that hold a rendering of what the model said.
@@ -22,10 +23,39 @@ const OURS: &str = "termsmith-";
 
 /// The rollout that `text`, the file at `path`, tells of. `result` is its trial's.
 pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Result<Imported, ImportError> {
+    let document = parse(path, text)?;
+    let (parts, paths) = continuations(path, &document)?;
+    let converted =
+        convert(&document, &parts, text, path, result).map_err(|problem| refused(path, problem))?;
+    Ok(Imported { parts: paths, ..converted })
+}
+
+fn parse(path: &Path, text: &str) -> Result<Document, ImportError> {
     let document: Document = serde_json::from_str(text).map_err(malformed(path))?;
-    check_version(&document.schema_version)
-        .and_then(|()| convert(&document, text, path, result))
-        .map_err(|problem| refused(path, problem))
+    check_version(&document.schema_version).map_err(|problem| refused(path, problem))?;
+    Ok(document)
+}
+
+/// The documents in which one goes on, in order. They are plain files beside it: a name with a folder in it leads nowhere.
+fn continuations(path: &Path, first: &Document) -> Result<(Vec<Document>, Vec<PathBuf>), ImportError> {
+    /// Summaries of one rollout. More than a day of work has.
+    const MOST: usize = 256;
+    let (mut parts, mut paths) = (Vec::new(), Vec::new());
+    let mut next = first.continued_trajectory_ref.clone();
+    while let Some(name) = next {
+        let unreadable = || refused(path, Problem::Continuation(name.clone()));
+        let plain = Path::new(&name).file_name().is_some_and(|only| only == name.as_str());
+        let beside = path.with_file_name(&name);
+        if !plain || beside == path || paths.contains(&beside) || parts.len() == MOST {
+            return Err(unreadable());
+        }
+        let text = read_text(&beside)?.ok_or_else(unreadable)?;
+        let part = parse(&beside, &text)?;
+        next = part.continued_trajectory_ref.clone();
+        parts.push(part);
+        paths.push(beside);
+    }
+    Ok((parts, paths))
 }
 
 fn check_version(version: &str) -> Result<(), Problem> {
@@ -35,6 +65,7 @@ fn check_version(version: &str) -> Result<(), Problem> {
 
 fn convert(
     document: &Document,
+    parts: &[Document],
     text: &str,
     path: &Path,
     result: Option<&TrialResult>,
@@ -42,7 +73,7 @@ fn convert(
     let extra = document.extra.as_ref();
     let ours = document.agent.name.starts_with(OURS);
     let fork = extra.filter(|_| ours).and_then(|extra| parsed::<ForkPoint>(extra, "fork"));
-    let mut talk = Talk::read(&document.steps, fork.as_ref())?;
+    let mut talk = Talk::read(document, parts, fork.as_ref())?;
     let scaffold = scaffold(document, &talk.turns);
     talk.understand(&scaffold);
 
@@ -81,6 +112,7 @@ fn convert(
         turns: talk.turns,
         end: End::Imported,
         rounds: Vec::new(),
+        handoffs: talk.handoffs,
         fork,
         exploits: Vec::new(),
         verdict,
@@ -94,6 +126,8 @@ fn convert(
             .or_else(|| document.steps.first()?.timestamp.clone()),
         facts: extra.filter(|_| ours).map(facts).unwrap_or_default(),
         shown: talk.shown,
+        handoffs: talk.handed,
+        parts: Vec::new(),
         record,
     })
 }
@@ -105,25 +139,23 @@ struct Talk {
     prompt: String,
     turns: Vec<Turn>,
     shown: Vec<Vec<Shown>>,
+    handoffs: Vec<Handoff>,
+    handed: Vec<HandoffShown>,
     /// Whether the last turn has been answered.
     answered: bool,
 }
 
 impl Talk {
     /// Copied steps are no turns, unless this is a fork of ours that tells so itself; a task that is only told in them is told.
-    fn read(steps: &[Step], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
+    fn read(document: &Document, parts: &[Document], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
         let mut talk = Self::default();
         let mut copied = Self::default();
-        for (at, step) in steps.iter().enumerate() {
-            let number = at + 1;
-            if let Some(found) = step.step_id.filter(|found| *found != number as u64) {
-                return Err(Problem::StepNumber { at: number, found });
-            }
+        for (number, step) in numbered(document)? {
             let place = if step.is_copied() && fork.is_none() { &mut copied } else { &mut talk };
-            place.take(step).map_err(|fault| match fault {
-                Fault::Media => Problem::Media(number),
-                Fault::Summarised => Problem::Summarised(number),
-            })?;
+            place.take(step).map_err(|fault| fault.at(number))?;
+        }
+        for part in parts {
+            talk.go_on(part)?;
         }
         if talk.turns.is_empty() {
             return Err(Problem::NoTurns);
@@ -135,6 +167,31 @@ impl Talk {
             talk.system = copied.system;
         }
         if talk.prompt.is_empty() { Err(Problem::NoPrompt) } else { Ok(talk) }
+    }
+
+    /// Takes a part that follows a summary: what it begins with stands for all before.
+    fn go_on(&mut self, part: &Document) -> Result<(), Problem> {
+        self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, asides: Vec::new() });
+        // The next word is no part of the last one, though nobody is seen to answer.
+        self.answered = true;
+        let mut context = Vec::new();
+        let begun = self.turns.len();
+        for (number, step) in numbered(part)? {
+            if self.turns.len() > begun || (step.source == Source::Agent && !step.is_copied()) {
+                self.take(step).map_err(|fault| fault.at(number))?;
+                continue;
+            }
+            let role = match step.source {
+                // It is the same throughout.
+                Source::System => continue,
+                Source::User => Role::User,
+                Source::Agent => Role::Assistant,
+            };
+            let content = step.message.as_ref().map_or(Some(String::new()), Content::text);
+            context.push(Message { role, content: content.ok_or(Problem::Media(number))? });
+        }
+        self.handed.push(HandoffShown { prompts: Vec::new(), context });
+        Ok(())
     }
 
     fn take(&mut self, step: &Step) -> Result<(), Fault> {
@@ -229,6 +286,32 @@ impl Talk {
 enum Fault {
     Media,
     Summarised,
+}
+
+impl Fault {
+    fn at(&self, step: usize) -> Problem {
+        match self {
+            Self::Media => Problem::Media(step),
+            Self::Summarised => Problem::Summarised(step),
+        }
+    }
+}
+
+/// The steps with their numbers, which must be theirs. The mark of a summary at the end is left out where another part follows.
+fn numbered(document: &Document) -> Result<Vec<(usize, &Step)>, Problem> {
+    let mut steps = Vec::with_capacity(document.steps.len());
+    for (at, step) in document.steps.iter().enumerate() {
+        let number = at + 1;
+        if let Some(found) = step.step_id.filter(|found| *found != number as u64) {
+            return Err(Problem::StepNumber { at: number, found });
+        }
+        steps.push((number, step));
+    }
+    let marks = |step: &Step| step.source == Source::System && step.extra("context_management").is_some();
+    if document.continued_trajectory_ref.is_some() {
+        steps.pop_if(|(_, step)| marks(step));
+    }
+    Ok(steps)
 }
 
 /// The kind and the acts of a raw message of terminus-2.

@@ -8,6 +8,9 @@ pub(super) struct Document {
     pub(super) schema_version: String,
     pub(super) agent: Agent,
     pub(super) steps: Vec<Step>,
+    /// File of the part that follows a summary.
+    #[serde(default)]
+    pub(super) continued_trajectory_ref: Option<String>,
     #[serde(default)]
     pub(super) extra: Option<Map<String, Value>>,
 }

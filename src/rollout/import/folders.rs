@@ -79,6 +79,10 @@ fn trial(folder: &Path, imports: &mut Imports) {
     }
     let mut found = false;
     for path in documents {
+        // What another one goes on in was taken with it.
+        if imports.taken.last().is_some_and(|taken| taken.parts.contains(&path)) {
+            continue;
+        }
         match read_text(&path) {
             Ok(None) => {}
             Ok(Some(text)) => {

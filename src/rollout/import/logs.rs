@@ -72,6 +72,7 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
         end: End::Imported,
         verdict,
         rounds: Vec::new(),
+        handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),
     };
@@ -82,6 +83,8 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
         started: result.and_then(|result| result.started_at.clone()),
         facts: Facts::default(),
         shown,
+        handoffs: Vec::new(),
+        parts: Vec::new(),
         record,
     }))
 }

@@ -17,16 +17,20 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
-use crate::model::{Check, Facts, Shown, TrajectoryRecord};
+use crate::model::{Check, Facts, HandoffShown, Shown, TrajectoryRecord};
 
 /// A rollout that was taken over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// The file that it was read from.
     pub path: PathBuf,
+    /// Files in which it goes on, each after a summary.
+    pub parts: Vec<PathBuf>,
     pub record: TrajectoryRecord,
     /// What was shown after each turn.
     pub shown: Vec<Vec<Shown>>,
+    /// One for each handoff.
+    pub handoffs: Vec<HandoffShown>,
     pub facts: Facts,
     /// The checks of its verdict with their classes, as `TrajectoryRecord::rewards` takes them.
     pub checks: Vec<Check>,
@@ -73,6 +77,10 @@ pub enum Problem {
         "the conversation was summarised before its step {0}, so that what the agent then saw is not in it\nhint: with `linear_history` Harbor writes a file for each part"
     )]
     Summarised(usize),
+    #[error(
+        "it goes on in `{0}`, which is not a file beside it that can be read\nhint: copy the whole folder of the trial"
+    )]
+    Continuation(String),
     #[error("the agent says nothing in it")]
     NoTurns,
     #[error("nobody says what the task is before the agent begins")]

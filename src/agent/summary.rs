@@ -1,0 +1,309 @@
+//! Summaries on request: a conversation that would no longer fit the model's context goes on from one.
+//!
+//! terminus has Harbor's way (terminus-2's `_summarize`): a summary behind the whole history, questions by somebody who read only that,
+//! and the answers. The other scaffolds have one summary. Where no summary is to be had, a short one is asked for without the
+//! history; where that fails too, the conversation goes on from the task and the end of the screen.
+
+use minijinja::context;
+
+use super::play::AgentError;
+use super::talk::{HandedOff, HandoffSeen, LastShown, Talk};
+use super::terminus;
+use crate::assets::Assets;
+use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, ModelRole, Models, Tool};
+use crate::model::{Aside, AsideKind, Handoff, HandoffShown, Message, Role, Tokens, Turn, TurnKind};
+use crate::prompts::{PromptSet, PromptsError};
+
+/// Folder of the texts that scaffolds without their own share.
+const FOLDER: &str = "summary";
+/// Tokens of a context that stay free for a summary (terminus-2's `proactive_summarization_threshold`).
+const ROOM: u64 = 8_000;
+/// Tokens that stay free behind what is summed up (terminus-2's unwinding).
+const UNWOUND_ROOM: u64 = 4_000;
+/// Of a small context no more than this part is kept free.
+const MOST_ROOM: u64 = 4;
+/// Characters of the last observation that a short summary sees (as terminus-2's).
+const LAST_CHARACTERS: usize = 1_000;
+
+/// The texts of scaffolds that have none of their own, from `templates/prompts/summary/`.
+#[derive(Clone, Debug)]
+pub struct PlainSummary(PromptSet);
+
+impl PlainSummary {
+    /// Reads them.
+    pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
+        PromptSet::load(assets, FOLDER, &["ask.md.j2", "short.md.j2", "handoff.md.j2"]).map(Self)
+    }
+
+    /// Hash over all texts.
+    pub fn digest(&self) -> String {
+        self.0.digest()
+    }
+}
+
+/// In whose words is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum SummaryTexts<'a> {
+    Terminus(&'a terminus::Texts),
+    Plain(&'a PlainSummary),
+}
+
+/// Who sums up: the model that acts.
+#[derive(Debug)]
+pub struct Summariser<'a> {
+    pub models: &'a Models,
+    pub role: ModelRole,
+    /// The rollout.
+    pub unit: &'a str,
+    /// Round of self-correction, from 0.
+    pub round: u32,
+    pub texts: SummaryTexts<'a>,
+    pub instruction: &'a str,
+}
+
+/// Tokens of a context of `most` that are kept free for a summary.
+pub(super) fn room(most: u64) -> u64 {
+    ROOM.min(most / MOST_ROOM)
+}
+
+/// Why a summary was not to be had.
+enum Failed {
+    /// The request, or what stands in it, is longer than the context.
+    TooLong,
+    /// Nothing was said, or the server withheld it.
+    Unusable,
+    Error(AgentError),
+}
+
+impl From<CallError> for Failed {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::ContextLength { .. } => Self::TooLong,
+            CallError::ContentFilter { .. } => Self::Unusable,
+            error => Self::Error(error.into()),
+        }
+    }
+}
+
+impl From<PromptsError> for Failed {
+    fn from(error: PromptsError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// What came of asking.
+#[derive(Default)]
+struct Asked {
+    asides: Vec<Aside>,
+    prompts: Vec<String>,
+}
+
+impl Summariser<'_> {
+    /// Sums up what was said since the last handoff. `screen` is what the terminal shows, `most` the tokens of the model's context.
+    pub(super) async fn hand_off(
+        &self,
+        talk: &Talk,
+        screen: &str,
+        most: Option<u64>,
+    ) -> Result<HandedOff, AgentError> {
+        let said = talk.turns.len() - talk.segment_start();
+        let mut kept = fitting(talk, said, most);
+        let mut tried = 0;
+        // What was paid for stays in it, whatever came of it.
+        let mut asked = Asked::default();
+        let context = loop {
+            match self.whole(talk, kept, screen, tried, &mut asked).await {
+                Ok(context) => break context,
+                Err(Failed::Error(error)) => return Err(error),
+                Err(Failed::TooLong) if kept > 0 => {
+                    // By parts, so that few requests are refused however long the history is.
+                    const PART: usize = 4;
+                    kept -= (kept / PART).max(1);
+                    tried += 1;
+                }
+                Err(Failed::TooLong | Failed::Unusable) => {
+                    kept = 0;
+                    break self.short(talk, screen, &mut asked).await?;
+                }
+            }
+        };
+        let Asked { asides, prompts } = asked;
+        let handoff = Handoff { turns: talk.turns.len(), unread: said - kept, asides };
+        Ok(HandedOff {
+            handoff,
+            seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },
+        })
+    }
+
+    /// A summary of the first `kept` turns since the last handoff.
+    async fn whole(
+        &self,
+        talk: &Talk,
+        kept: usize,
+        screen: &str,
+        tried: u32,
+        asked: &mut Asked,
+    ) -> Result<Vec<Message>, Failed> {
+        let tools: Vec<Tool> = talk
+            .opening
+            .tools
+            .iter()
+            .map(|tool| Tool {
+                name: tool.name.clone(),
+                description: tool.description.clone(),
+                parameters: tool.parameters.clone(),
+            })
+            .collect();
+        let behind = |messages: Vec<ChatMessage>| ChatRequest {
+            // Servers refuse a history with function calls where no function is described.
+            no_tool_calls: !tools.is_empty(),
+            tools: tools.clone(),
+            ..ChatRequest::of(messages)
+        };
+        Ok(match self.texts {
+            SummaryTexts::Terminus(texts) => {
+                // Harbor leaves the last observation out; what somebody said instead is nowhere else.
+                let told = kept.checked_sub(1).and_then(|last| talk.turns.get(talk.segment_start() + last));
+                let last = if told.is_some_and(is_answered) { LastShown::In } else { LastShown::Out };
+                let history = talk.history(kept, last);
+                let prompt = texts.summary(self.instruction);
+                let mut messages = history;
+                say(&mut messages, &prompt);
+                let request = behind(messages.clone());
+                let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
+                let questions = texts.questions(self.instruction, &summary, screen);
+                let request = ChatRequest::of(vec![ChatMessage::user(questions.clone())]);
+                let asks =
+                    self.ask(AsideKind::Questions, talk, tried, questions.clone(), &request, asked).await?;
+                messages.push(ChatMessage::assistant(summary));
+                let prompt = texts.answers(&asks);
+                say(&mut messages, &prompt);
+                let request = behind(messages);
+                let answers = self.ask(AsideKind::Answers, talk, tried, prompt, &request, asked).await?;
+                vec![
+                    user(talk.opening.prompt.clone()),
+                    user(questions),
+                    Message { role: Role::Assistant, content: asks },
+                    user(texts.handoff(&answers)),
+                ]
+            }
+            SummaryTexts::Plain(texts) => {
+                let mut messages = talk.history(kept, LastShown::In);
+                let prompt = texts.0.render("ask.md.j2", context! { instruction => self.instruction })?;
+                say(&mut messages, &prompt);
+                let request = behind(messages);
+                let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
+                let unread = talk.segment_start() + kept < talk.turns.len();
+                let last = if unread { end_of(screen) } else { "" };
+                vec![user(plain_handoff(texts, talk, &summary, last)?)]
+            }
+        })
+    }
+
+    /// A summary without the history, or none.
+    async fn short(&self, talk: &Talk, screen: &str, asked: &mut Asked) -> Result<Vec<Message>, AgentError> {
+        let last = end_of(screen);
+        let prompt = match self.texts {
+            SummaryTexts::Terminus(texts) => texts.short_summary(self.instruction, screen),
+            SummaryTexts::Plain(texts) => {
+                texts.0.render("short.md.j2", context! { instruction => self.instruction, last })?
+            }
+        };
+        let request = ChatRequest::of(vec![ChatMessage::user(prompt.clone())]);
+        let summary = match self.ask(AsideKind::Short, talk, 0, prompt, &request, asked).await {
+            Ok(summary) => Some(summary),
+            Err(Failed::Error(error)) => return Err(error),
+            Err(Failed::TooLong | Failed::Unusable) => None,
+        };
+        Ok(match self.texts {
+            SummaryTexts::Terminus(texts) => {
+                let handoff = match &summary {
+                    Some(summary) => texts.short_handoff(self.instruction, summary),
+                    None => texts.last_resort(self.instruction, screen),
+                };
+                vec![user(talk.opening.prompt.clone()), user(handoff)]
+            }
+            SummaryTexts::Plain(texts) => {
+                vec![user(plain_handoff(texts, talk, &summary.unwrap_or_default(), last)?)]
+            }
+        })
+    }
+
+    async fn ask(
+        &self,
+        kind: AsideKind,
+        talk: &Talk,
+        tried: u32,
+        prompt: String,
+        request: &ChatRequest,
+        asked: &mut Asked,
+    ) -> Result<String, Failed> {
+        let site = CallSite {
+            role: self.role,
+            unit: self.unit.to_owned(),
+            stage: kind.as_str().to_owned(),
+            round: self.round,
+            step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
+            sample: tried,
+        };
+        let reply = self.models.call(&site, request).await?;
+        let content = reply.message.content;
+        let unusable = reply.finish == Finish::ContentFilter || content.trim().is_empty();
+        asked.prompts.push(prompt);
+        asked.asides.push(Aside {
+            kind,
+            content: content.clone(),
+            reasoning: reply.message.reasoning,
+            call: reply.key,
+            usage: reply
+                .usage
+                .map(|usage| Tokens { prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
+        });
+        if unusable { Err(Failed::Unusable) } else { Ok(content) }
+    }
+}
+
+/// Turns since the last handoff that can be summed up, as far as it is known what they come to.
+fn fitting(talk: &Talk, said: usize, most: Option<u64>) -> usize {
+    let Some(most) = most else { return said };
+    let most = most.saturating_sub(UNWOUND_ROOM.min(most / MOST_ROOM));
+    let start = talk.segment_start();
+    (1..=said)
+        .rev()
+        .find(|kept| talk.tokens_until(start + kept).is_none_or(|tokens| tokens <= most))
+        .unwrap_or_default()
+}
+
+fn plain_handoff(
+    texts: &PlainSummary,
+    talk: &Talk,
+    summary: &str,
+    last: &str,
+) -> Result<String, PromptsError> {
+    texts.0.render("handoff.md.j2", context! { prompt => &talk.opening.prompt, summary, last })
+}
+
+/// Whether somebody answered a turn, rather than the terminal.
+fn is_answered(turn: &Turn) -> bool {
+    matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
+}
+
+/// Adds what a user says. Two messages of a user in a row are refused by some chat templates, so they become one.
+fn say(messages: &mut Vec<ChatMessage>, text: &str) {
+    match messages.last_mut() {
+        Some(last) if last.role == ChatRole::User => {
+            last.content.push_str("\n\n");
+            last.content.push_str(text);
+        }
+        _ => messages.push(ChatMessage::user(text)),
+    }
+}
+
+fn user(content: String) -> Message {
+    Message { role: Role::User, content }
+}
+
+fn end_of(screen: &str) -> &str {
+    let start = screen.char_indices().rev().nth(LAST_CHARACTERS - 1).map_or(0, |(at, _)| at);
+    &screen[start..]
+}

@@ -1,0 +1,160 @@
+//! A conversation as far as it has come, and as a model is sent it.
+
+use serde::{Deserialize, Serialize};
+
+use super::scaffold::{ActSeen, Dollars, Opening};
+use crate::llm::{ChatMessage, ChatRole, ToolCall};
+use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn};
+
+/// A conversation as far as it has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Talk {
+    pub opening: Opening,
+    pub turns: Vec<Turn>,
+    /// One for each turn.
+    pub seen: Vec<TurnSeen>,
+    /// Where it went on from a summary of itself.
+    pub handoffs: Vec<HandedOff>,
+    /// The screen at a handoff that was begun and not ended.
+    pub screen: Option<String>,
+    /// Turns at the beginning whose effects the sandbox has already: they were said before it was made from a snapshot.
+    pub done: usize,
+}
+
+/// What belongs to a turn and is an observation. Goes to `observed/`, never to the store.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TurnSeen {
+    /// Milliseconds since 1970, when the message was there.
+    pub at_ms: u64,
+    /// Milliseconds that the agent took for the message, waiting included.
+    #[serde(default)]
+    pub think_ms: f64,
+    /// What the agent read next.
+    pub shown: Vec<Shown>,
+    /// One for each act.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acts: Vec<ActSeen>,
+}
+
+/// A handoff, and what was read at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandedOff {
+    pub handoff: Handoff,
+    pub seen: HandoffSeen,
+}
+
+/// What belongs to a handoff and has what a terminal showed in it. Goes to `observed/`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandoffSeen {
+    /// Milliseconds since 1970, when the summary was there.
+    pub at_ms: u64,
+    /// Milliseconds that it took.
+    pub think_ms: f64,
+    pub shown: HandoffShown,
+}
+
+/// Whether the last observation is part of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastShown {
+    In,
+    Out,
+}
+
+impl Talk {
+    /// The conversation as a model is sent it: since the last handoff, if there was one.
+    pub fn messages(&self) -> Vec<ChatMessage> {
+        self.history(self.turns.len() - self.segment_start(), LastShown::In)
+    }
+
+    /// The first `kept` turns since the last handoff, as a model is sent them.
+    pub(super) fn history(&self, kept: usize, last: LastShown) -> Vec<ChatMessage> {
+        let start = self.segment_start();
+        let mut messages = Vec::with_capacity(kept * 2 + 2);
+        if !self.opening.system.is_empty() {
+            messages.push(ChatMessage::system(self.opening.system.clone()));
+        }
+        match self.handoffs.last() {
+            None => messages.push(ChatMessage::user(self.opening.prompt.clone())),
+            Some(last) => messages.extend(last.seen.shown.context.iter().map(as_sent)),
+        }
+        for (number, (turn, seen)) in self.turns.iter().zip(&self.seen).enumerate().skip(start).take(kept) {
+            messages.push(ChatMessage {
+                reasoning: turn.reasoning.clone(),
+                tool_calls: turn
+                    .tool_calls
+                    .iter()
+                    .map(|call| ToolCall {
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                        arguments: call.arguments.clone(),
+                    })
+                    .collect(),
+                ..ChatMessage::assistant(turn.content.clone())
+            });
+            if number + 1 == start + kept && last == LastShown::Out {
+                break;
+            }
+            messages.extend(seen.shown.iter().map(|shown| match &shown.tool_call {
+                Some(id) => ChatMessage::tool(id.clone(), shown.content.clone()),
+                None => ChatMessage::user(shown.content.clone()),
+            }));
+        }
+        messages
+    }
+
+    /// Turns before the last handoff: the model does not read them any more.
+    pub fn segment_start(&self) -> usize {
+        self.handoffs.last().map_or(0, |last| last.handoff.turns).min(self.turns.len())
+    }
+
+    /// Milliseconds that models took for it.
+    pub fn thought_ms(&self) -> f64 {
+        let turns: f64 = self.seen.iter().map(|seen| seen.think_ms).sum();
+        turns + self.handoffs.iter().map(|handed| handed.seen.think_ms).sum::<f64>()
+    }
+
+    /// Tokens that its calls have read and written.
+    pub fn tokens(&self) -> u64 {
+        self.usages().map(|usage| usage.prompt + usage.completion).sum()
+    }
+
+    /// US dollars that its calls have cost.
+    pub(super) fn cost(&self, price: &Dollars) -> f64 {
+        let cost = self.usages().map(|usage| {
+            usage.prompt as f64 * price.per_million_read + usage.completion as f64 * price.per_million_written
+        });
+        cost.sum::<f64>() / 1e6
+    }
+
+    fn usages(&self) -> impl Iterator<Item = crate::model::Tokens> {
+        let asides = self.handoffs.iter().flat_map(|handed| &handed.handoff.asides);
+        self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
+    }
+
+    /// Tokens that the next request will have at least, if the server counts them: what the last one came to. What was shown since
+    /// is counted at four bytes a token, which is few for what terminals print.
+    pub(super) fn next_prompt(&self) -> Option<u64> {
+        self.tokens_until(self.turns.len())
+    }
+
+    /// Tokens of a request that ends with what was shown after the first `turns` turns, if the server counts them and the model still
+    /// reads the last of these.
+    pub(super) fn tokens_until(&self, turns: usize) -> Option<u64> {
+        const BYTES_PER_TOKEN: u64 = 4;
+        let last = turns.checked_sub(1).filter(|last| *last >= self.segment_start())?;
+        let usage = self.turns.get(last)?.usage?;
+        let shown: usize = self.seen.get(last)?.shown.iter().map(|shown| shown.content.len()).sum();
+        Some(usage.prompt + usage.completion + shown as u64 / BYTES_PER_TOKEN)
+    }
+}
+
+fn as_sent(message: &Message) -> ChatMessage {
+    let role = match message.role {
+        Role::System => ChatRole::System,
+        Role::User => ChatRole::User,
+        Role::Assistant => ChatRole::Assistant,
+    };
+    ChatMessage::text(role, message.content.clone())
+}
