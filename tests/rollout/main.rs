@@ -23,3 +23,4 @@ mod faults;
 mod kills;
 mod player;
 mod recorded;
+mod summaries;
