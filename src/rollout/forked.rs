@@ -5,13 +5,12 @@ use std::time::Instant;
 use super::played::{Casting, Posed};
 use super::record::{RolloutError, read_record, rollout_id};
 use super::scaffolds::{Protocol, Texts};
-use super::venue::Venue;
 use crate::agent::{
     AgentError, Company, HandedOff, Mind, NoNotebook, Opening, Said, Scene, StepLimits, Talk,
 };
 use crate::model::{End, ForkPoint, Key};
 use crate::sandbox::Image;
-use crate::verify::{Lab, LabError, solver_container};
+use crate::verify::{Lab, LabError};
 
 /// A state from which several attempts begin, and the conversation that led there.
 #[derive(Clone, Debug)]
@@ -32,9 +31,6 @@ pub async fn fork(
     turns: usize,
 ) -> Result<Fork, RolloutError> {
     let unplayable = |why| RolloutError::Unplayable { task: posed.name.to_string(), why };
-    let Venue::CleanRoom(filed) = posed.venue else {
-        return Err(unplayable("forks need the clean room, and this task is judged in place"));
-    };
     let Some((record, log)) = read_record(lab.store, parent)? else {
         return Err(unplayable("the rollout that it would part from is not in the run folder"));
     };
@@ -52,20 +48,12 @@ pub async fn fork(
         handoffs,
         ..Talk::default()
     };
-    let engine = lab.engine.get().await.map_err(LabError::Engine)?;
-    let image = lab.image(filed).await.map_err(LabError::Engine)?;
-    let config = engine.image_config(&image).await.map_err(LabError::Engine)?;
-    let spec = solver_container(&image, filed.task);
-    let sandbox = engine.launch(&spec).await.map_err(LabError::Engine)?;
+    let (sandbox, env) = posed.venue.ready(lab).await?;
     // No further turn: the recorded ones are done again, and the limit of turns is reached.
     let limits = StepLimits { turns: 0, ..casting.limits };
     let ended = {
-        let scene = Scene {
-            sandbox: &sandbox,
-            env: &config.env,
-            limits: &limits,
-            deadline: Instant::now() + limits.total,
-        };
+        let scene =
+            Scene { sandbox: &sandbox, env: &env, limits: &limits, deadline: Instant::now() + limits.total };
         let protocol = Protocol { texts, kind: casting.scaffold, wake: casting.wake };
         let mut nowhere = NoNotebook;
         let company = Company::none(&mut nowhere);

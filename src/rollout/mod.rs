@@ -21,4 +21,4 @@ pub use record::{ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, r
 pub use reference::reference;
 pub use scaffolds::{ScaffoldKind, Texts};
 pub use scripted::{Played, episode, rollout};
-pub use venue::{Afterwards, Hosted, Slot, Venue};
+pub use venue::{Hosted, Slot, Venue};

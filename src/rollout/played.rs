@@ -9,7 +9,7 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scaffolds::{Protocol, ScaffoldKind, Texts};
 use super::scripted::now_ms;
 use super::steps::{RoundSeen, Steps};
-use super::venue::{Afterwards, Hosted, Slot, Venue, is_transient};
+use super::venue::{Hosted, Slot, Venue, is_transient};
 use crate::agent::terminal::Wake;
 use crate::agent::{
     AgentError, Company, Ended, Installed, Logprobs, Mentor, ModelMind, PromptsError, STOP, Scene,
@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
-use crate::verify::Lab;
+use crate::verify::{Keep, Lab};
 
 /// How often an attempt is tried again when the engine fails under it.
 const RETRIES: u32 = 3;
@@ -79,11 +79,6 @@ pub async fn attempt(
     attempt: u32,
 ) -> Result<Key, RolloutError> {
     let rounds = if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 };
-    if rounds > 0 && matches!(posed.venue, Venue::InPlace { .. }) {
-        let why =
-            "self-correction needs the clean room, which judges a copy, and this task is judged in place";
-        return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
-    }
     let outside_our_loop = [Arm::SelfCorrection, Arm::Interactive, Arm::PlanInteractive, Arm::Fork];
     if casting.scaffold == ScaffoldKind::Command && outside_our_loop.contains(&casting.actor.arm) {
         let why = "an agent with a loop of its own plays the arms base and plan alone";
@@ -128,7 +123,7 @@ pub async fn attempt(
     let stage = Stage { lab, models, texts, posed, casting, unit: &unit, instruction: &instruction };
     let hosted = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
-        let keep = if round < rounds { Afterwards::Keep } else { Afterwards::Nothing };
+        let keep = if round < rounds { Keep::State } else { Keep::Nothing };
         let hosted = stage.round(round, state.as_ref(), keep, &mut talk, &mut steps).await?;
         let again =
             round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
@@ -206,14 +201,14 @@ impl Stage<'_> {
         &self,
         round: u32,
         state: Option<&Image>,
-        afterwards: Afterwards,
+        keep: Keep,
         talk: &mut Talk,
         steps: &mut Steps,
     ) -> Result<Hosted, RolloutError> {
         let mut tried = 0;
         loop {
             let hosted =
-                self.posed.venue.host(self.lab, Slot::ForJudging, state, afterwards, async |sandbox, env| {
+                self.posed.venue.host(self.lab, Slot::ForJudging, state, keep, async |sandbox, env| {
                     self.episode(round, talk, steps, sandbox, env).await
                 });
             match hosted.await {

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::casting::cast;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
-use super::venue::{Afterwards, Hosted, Slot, Venue, is_transient};
+use super::venue::{Hosted, Slot, Venue, is_transient};
 use crate::agent::{
     AgentError, BASH_BLOCK, BashBlock, Company, NoNotebook, Prompts, Scene, ScriptedAgent, StepLimits, Talk,
     play,
 };
 use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
 use crate::store::key;
-use crate::verify::{Filed, Lab, Transient};
+use crate::verify::{Filed, Keep, Lab, Transient};
 
 /// Runs attempt number `attempt` of the scripted expert at a certified task, or remembers it.
 pub async fn rollout(
@@ -93,7 +93,7 @@ pub async fn episode(
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let mut talk = Talk::default();
     let hosted = Venue::CleanRoom(filed)
-        .host(lab, Slot::Held, None, Afterwards::Nothing, async |sandbox, env| {
+        .host(lab, Slot::Held, None, Keep::Nothing, async |sandbox, env| {
             let scene = Scene { sandbox, env, limits: &limits, deadline: Instant::now() + limits.total };
             let mut nowhere = NoNotebook;
             let company = Company::none(&mut nowhere);

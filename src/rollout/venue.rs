@@ -6,8 +6,8 @@ use crate::agent::{AgentError, Ended};
 use crate::model::{End, Outcome, Verdict};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox};
 use crate::verify::{
-    Filed, Foreign, ForeignImages, Judging, Lab, LabError, SANDBOX_LOST, VerifierLog, judge, judge_and_keep,
-    solve_in_place, solver_container,
+    Filed, Foreign, ForeignImages, Judging, Keep, Lab, LabError, SANDBOX_LOST, VerifierLog, judge,
+    judge_and_keep, ready_in_place, solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
@@ -19,15 +19,6 @@ pub enum Venue<'a> {
     CleanRoom(&'a Filed<'a>),
     /// Of another maker: judged as it declares.
     InPlace { task: &'a Foreign, images: &'a ForeignImages },
-}
-
-/// What becomes of the solver's container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Afterwards {
-    /// It goes.
-    Nothing,
-    /// An image of it is kept, to go on from.
-    Keep,
 }
 
 /// Who has a place for trials while a verdict is made. Agents wait for models most of the time; judging is work.
@@ -58,7 +49,7 @@ impl Venue<'_> {
         lab: &Lab<'_>,
         slot: Slot,
         state: Option<&Image>,
-        afterwards: Afterwards,
+        keep: Keep,
         solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
     ) -> Result<Hosted, RolloutError> {
         let engine = lab.engine.get().await.map_err(LabError::Engine)?;
@@ -75,9 +66,9 @@ impl Venue<'_> {
                     return Ok(Hosted::unjudged(ended, verdict, engine.name()));
                 }
                 let _slot = slot.take(lab).await?;
-                let (judged, kept) = match afterwards {
-                    Afterwards::Nothing => (judge(engine, &image, filed.task, sandbox).await, None),
-                    Afterwards::Keep => match judge_and_keep(engine, &image, filed.task, sandbox).await {
+                let (judged, kept) = match keep {
+                    Keep::Nothing => (judge(engine, &image, filed.task, sandbox).await, None),
+                    Keep::State => match judge_and_keep(engine, &image, filed.task, sandbox).await {
                         Ok((judged, kept)) => (Ok(judged), Some(kept)),
                         Err(error) => (Err(error), None),
                     },
@@ -88,7 +79,7 @@ impl Venue<'_> {
             }
             Self::InPlace { task, images } => {
                 let mut held = None;
-                let solved = solve_in_place(engine, images, task, async |sandbox, env| {
+                let solved = solve_in_place(engine, images, task, state, keep, async |sandbox, env| {
                     let ended = solve(sandbox, env).await?;
                     // Judging begins when this returns; a run that is being drained judges what it has begun.
                     held = slot.take(lab).await.ok().flatten();
@@ -104,8 +95,23 @@ impl Venue<'_> {
                     (None, Some(verdict)) => at_the_end_of(&ended, verdict),
                     (None, None) => Verdict::without_checks(Outcome::Fail, SANDBOX_LOST),
                 };
-                Ok(Hosted { ended, verdict, log: solved.log, kept: None, engine: engine.name() })
+                Ok(Hosted { ended, verdict, log: solved.log, kept: solved.kept, engine: engine.name() })
             }
+        }
+    }
+}
+
+impl Venue<'_> {
+    /// A fresh container in which a solver could begin, with its image's environment.
+    pub(super) async fn ready(&self, lab: &Lab<'_>) -> Result<(Sandbox, Vec<(String, String)>), LabError> {
+        let engine = lab.engine.get().await?;
+        match self {
+            Self::CleanRoom(filed) => {
+                let image = lab.image(filed).await?;
+                let config = engine.image_config(&image).await?;
+                Ok((engine.launch(&solver_container(&image, filed.task)).await?, config.env))
+            }
+            Self::InPlace { task, images } => Ok(ready_in_place(engine, images, task).await?),
         }
     }
 }

@@ -12,13 +12,14 @@ use crate::guest::frame::{
 use crate::model::{FileTree, ShellOutcome};
 
 use super::connection::{Closed, Connection, Operation};
-use super::container::Container;
+use super::container::{Backend, Container};
+use super::docker::While;
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::{Change, Stopped};
 use super::{
-    ContainerId, EngineError, ExecLimit, GetError, Process, ProcessOutcome, ProcessResult, SandboxError,
-    ShellResult,
+    ContainerId, EngineError, ExecLimit, GetError, Image, Process, ProcessOutcome, ProcessResult,
+    SandboxError, ShellResult,
 };
 
 /// How much longer than its own time-out an answer may take: the guest's two stages, and a host under load.
@@ -218,6 +219,17 @@ impl Sandbox {
     pub async fn stop(self) -> Result<Stopped, EngineError> {
         self.container.kill().await?;
         Ok(Stopped::new(self.container))
+    }
+
+    /// An image of the present files, which lives as long as the returned value and its clones. Its processes are halted meanwhile, and
+    /// go on.
+    pub async fn snapshot(&self) -> Result<Image, EngineError> {
+        match &self.container.engine {
+            Backend::Docker(docker) => docker.commit(&self.container.id, While::Runs).await,
+            Backend::Process(_) => {
+                Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
+            }
+        }
     }
 
     /// Kills and removes it, off the caller's path; [`super::Engine::close`] waits for that. Dropping does the same.

@@ -102,6 +102,16 @@ pub struct SolvedInPlace<R> {
     /// `None` if the sandbox was lost, or was not to be judged.
     pub verdict: Option<Verdict>,
     pub log: VerifierLog,
+    /// The state that was judged, where it was to be kept: its files, as they were before the tests came.
+    pub kept: Option<Image>,
+}
+
+/// What becomes of the state that is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Nothing,
+    /// An image of it, to go on from.
+    State,
 }
 
 /// Whether what a solver left is judged.
@@ -113,30 +123,39 @@ pub enum Judging {
 }
 
 /// Lets `solve` work on the first step of a task, and judges it as the task declares. `solve` is given the sandbox and the image's
-/// environment.
+/// environment. Where `state` is given it begins in that instead of the task's image: what comes before a solver was done there.
 pub async fn solve_in_place<R, E: From<EngineError>>(
     engine: &Engine,
     images: &ForeignImages,
     task: &Foreign,
+    state: Option<&Image>,
+    keep: Keep,
     solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<(R, Judging), E>,
 ) -> Result<SolvedInPlace<R>, E> {
     let config = engine.image_config(&images.solver).await?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
+    let spec = LaunchSpec { image: state.unwrap_or(&images.solver), ..spec };
     let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
     let sandbox = engine.launch(&spec).await?;
     let mut log = VerifierLog::default();
     let Some(step) = task.steps.first() else {
         let (solver, _) = solve(&sandbox, &config.env).await?;
-        return Ok(SolvedInPlace { solver, verdict: None, log });
+        return Ok(SolvedInPlace { solver, verdict: None, log, kept: None });
     };
-    if let Err(SandboxError::Engine(error)) = place.prepare(step, 0, &sandbox).await {
+    if state.is_none()
+        && let Err(SandboxError::Engine(error)) = place.prepare(step, 0, &sandbox).await
+    {
         return Err(error.into());
     }
     let (solver, judging) = solve(&sandbox, &config.env).await?;
     if judging == Judging::Skip {
-        return Ok(SolvedInPlace { solver, verdict: None, log });
+        return Ok(SolvedInPlace { solver, verdict: None, log, kept: None });
     }
+    let kept = match keep {
+        Keep::Nothing => None,
+        Keep::State => Some(sandbox.snapshot().await?),
+    };
     let (judged, sandbox) = place.judge(step, sandbox).await?;
     sandbox.destroy().await;
     let verdict = match judged {
@@ -149,7 +168,7 @@ pub async fn solve_in_place<R, E: From<EngineError>>(
             None
         }
     };
-    Ok(SolvedInPlace { solver, verdict, log })
+    Ok(SolvedInPlace { solver, verdict, log, kept })
 }
 
 /// The container that a solver of `task` works in.
@@ -163,6 +182,25 @@ fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) ->
         purpose: "solver",
         preload: Vec::new(),
     }
+}
+
+/// A fresh container in which a solver of the first step of `task` could begin, with its image's environment.
+pub async fn ready_in_place(
+    engine: &Engine,
+    images: &ForeignImages,
+    task: &Foreign,
+) -> Result<(Sandbox, Vec<(String, String)>), EngineError> {
+    let config = engine.image_config(&images.solver).await?;
+    let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
+    let spec = solver(images, task, &workdir);
+    let sandbox = engine.launch(&spec).await?;
+    let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    if let Some(step) = task.steps.first()
+        && let Err(SandboxError::Engine(error)) = place.prepare(step, 0, &sandbox).await
+    {
+        return Err(error);
+    }
+    Ok((sandbox, config.env))
 }
 
 /// What one run of the tests left.

@@ -26,7 +26,9 @@ mod trial;
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
 pub use condition::{Condition, clock_can_move};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
-pub use in_place::{ForeignImages, Judging, SolvedInPlace, run_in_place, solve_in_place, tests_of};
+pub use in_place::{
+    ForeignImages, Judging, Keep, SolvedInPlace, ready_in_place, run_in_place, solve_in_place, tests_of,
+};
 pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
 pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};

@@ -124,12 +124,44 @@ fn play(server: &Server, args: &[&str]) -> (Value, Value) {
     }
     all.extend(args);
     let report: Value = serde_json::from_str(&bench.run(&all).ok().out).unwrap();
-    let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
+    let last = report["rollouts"].as_array().unwrap().last().unwrap();
+    let id = last["id"].as_str().unwrap().to_owned();
     let shown = bench.run(&["--json", "show", &id, "--out", "out"]).ok();
     let document: Value = serde_json::from_str(&shown.out).unwrap();
     let extra = &document["extra"];
     let names = ["end", "outcome", "failure_kind", "mask_sample", "reward"];
     (Value::Array(names.iter().map(|name| extra[name].clone()).collect()), document)
+}
+
+/// Tasks of others are judged in the solver's container. Another round, and a fork, begin in its files as they were before the tests came.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rounds_and_forks_of_tasks_that_are_judged_in_place() {
+    let server = Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+        Answer::Text(match said {
+            0 => block("echo kept > /srv/note; sleep 1000 & chmod 600 /srv/keys/host.key"),
+            1 => block("submit"),
+            2 => block(&format!("cat /srv/note; echo /te*ts; pgrep sleep; {SOLVED}")),
+            _ => block("submit"),
+        })
+    })
+    .await;
+    let (found, document) =
+        tokio::task::block_in_place(|| play(&server, &["--arm", "self-correction", "--rounds", "1"]));
+    assert_eq!(found, json!(["submitted", "pass", "none", false, 1.0]));
+    assert_eq!(document["extra"]["rounds"].as_array().unwrap().len(), 1);
+    let told = document["steps"].to_string();
+    assert!(told.contains("checks failed"), "{told}");
+    let steps = document["steps"].as_array().unwrap();
+    let second = steps.iter().rfind(|step| step.get("observation").is_some()).unwrap();
+    let shown = second["observation"].to_string();
+    assert!(shown.contains("kept") && shown.contains("/te*ts"), "{shown}");
+
+    let (found, document) =
+        tokio::task::block_in_place(|| play(&server, &["--arm", "fork", "--fork-at", "1", "-k", "1"]));
+    assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]));
+    assert_eq!(document["extra"]["fork"]["turns"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -73,8 +73,12 @@ impl DockerEngine {
         })
     }
 
-    /// An image of a stopped container's state.
-    pub(in crate::sandbox) async fn commit(&self, id: &ContainerId) -> Result<Image, EngineError> {
+    /// An image of a container's state.
+    pub(in crate::sandbox) async fn commit(
+        &self,
+        id: &ContainerId,
+        while_it: While,
+    ) -> Result<Image, EngineError> {
         // The guard comes first: a commit that is given up on this side may still be made on the other.
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
@@ -83,7 +87,7 @@ impl DockerEngine {
             .container(id.as_str())
             .repo(repository)
             .tag(tag)
-            .pause(false)
+            .pause(while_it == While::Runs)
             .build();
         let labels = HashMap::from([(OWNER_LABEL.to_owned(), self.shared.owner.to_string())]);
         let config = ContainerConfig { labels: Some(labels), ..ContainerConfig::default() };
@@ -91,6 +95,13 @@ impl DockerEngine {
         committed.map_err(|error| self.shared.error("commit a container", error))?;
         Ok(Image::snapshot(reference, guard))
     }
+}
+
+/// What a container does while its state is taken. A running one is halted for that long, so that no file is half written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::sandbox) enum While {
+    Stopped,
+    Runs,
 }
 
 /// Whether a build may use layers of earlier ones.

@@ -28,6 +28,7 @@ use super::owner::Owner;
 use super::{ContainerId, EngineError, Image};
 
 pub(super) use image::SnapshotGuard;
+pub(in crate::sandbox) use image::While;
 use watchdog::Watched;
 
 /// Label that names a container's or snapshot's owner.
