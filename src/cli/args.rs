@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::args_rollout::RolloutArgs;
+use super::args_rollout::{JudgeArgs, RolloutArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,6 +55,8 @@ pub(super) enum Command {
     Rollout(Box<RolloutArgs>),
     /// Take over rollouts that were played elsewhere: Harbor job folders, trials, ATIF files
     Import(ImportArgs),
+    /// Have a model label what went wrong in the rollouts of a run folder, whoever played them
+    Judge(Box<JudgeArgs>),
     /// Say how often who solved what: pass@k, step scores, causes of failure, tokens and dollars
     Report(ReportArgs),
     /// Say whether certificates speak of the files that lie beside them

@@ -65,6 +65,23 @@ pub(super) struct RolloutArgs {
     pub(super) data: DataArgs,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  termsmith judge --out out/demo
+  termsmith judge --out out/taken --base-url http://127.0.0.1:8000/v1 --model qwen --max-usd 2
+
+The role judge reads a bounded rendering of each rollout and names what went wrong, with the steps that show it; the rules' labels
+stand beside. No verdict and no reward changes. What was judged is not judged again by the same model and texts.")]
+pub(super) struct JudgeArgs {
+    /// Run folder
+    #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+}
+
 /// Bounds of one rollout.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits of a rollout")]

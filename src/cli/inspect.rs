@@ -11,7 +11,7 @@ use crate::audit::table;
 use crate::export::report::text as report_text;
 use crate::model::{Actor, Rollout};
 use crate::pipeline::{
-    Fault, Gathered, audit_store, export_store, gather, gather_groups, publish_group, publish_report,
+    Fault, Gathered, audit_store, export_store, gather, gather_groups, publish_report, publish_rollouts,
     report_store, take_over,
 };
 use crate::rollout::{RolloutLog, rollout_id};
@@ -70,7 +70,7 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
         }
     }
     for group in gather_groups(&store)? {
-        publish_group(&store, &group?).map_err(Fault::from)?;
+        publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
     }
     export_store(&store, &export_options(&args.data, &args.out)?)?;
     Ok(if refused == 0 { Status::Ok } else { Status::Failed })

@@ -8,6 +8,7 @@ mod exit;
 mod failure;
 mod inspect;
 mod interrupt;
+mod judging;
 mod lint;
 mod models;
 mod new;
@@ -65,6 +66,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Screen(args) => screen::screen(config, &args),
         Command::Rollout(args) => rollout::rollout(config, &args),
         Command::Import(args) => inspect::import(config, &args),
+        Command::Judge(args) => judging::judge(config, &args),
         Command::Report(args) => inspect::report(config, &args),
         Command::VerifyCertificate(args) => screen::verify_certificate(config, &args),
         Command::Lint(args) => lint::lint(config, &args),

@@ -19,7 +19,7 @@ use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, Arm, File, ModelActor, Sight};
 use crate::pipeline::{
     CampaignOptions, CampaignReport, Event, Fault, Ground, Judging, Places, Player, Workshop, campaign,
-    export_harbor_job, export_store, gather_groups, publish_group, publish_report, report_store,
+    export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts, report_store,
     task_directories,
 };
 use crate::rollout::{Casting, Overflow, ScaffoldKind, rollout_id};
@@ -40,7 +40,7 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     let store = Store::new(RunDir::open(&args.out)?);
     let report = runtime()?.block_on(drive(config, &workshop, &store, &dirs, args))?;
     for group in gather_groups(&store)? {
-        publish_group(&store, &group?).map_err(Fault::from)?;
+        publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
     }
     revoke(&store, &report)?;
     let results = report_store(&store)?;

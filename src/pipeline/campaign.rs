@@ -280,7 +280,7 @@ async fn forked(
 }
 
 /// Whether every other call would meet the same.
-fn ends_everything(error: &CallError) -> bool {
+pub(super) fn ends_everything(error: &CallError) -> bool {
     matches!(
         error,
         CallError::Budget(_)

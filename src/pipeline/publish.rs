@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::error::PublishError;
-use super::gather::{Gathered, Group};
+use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
 use super::unit::task_directory;
 use crate::export::atif::{Calls, Document, documents};
@@ -25,15 +25,12 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
     };
     store.dir().remove(&format!("{there}/{name}"))?;
     store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
-    for (rollout, log) in &unit.rollouts {
-        publish_trajectory(store, rollout, log)?;
-    }
-    Ok(())
+    publish_rollouts(store, &unit.rollouts)
 }
 
-/// Writes `trajectories/<id>.json` of rollouts that belong to no unit.
-pub fn publish_group(store: &Store, group: &Group) -> Result<(), PublishError> {
-    for (rollout, log) in &group.rollouts {
+/// Writes `trajectories/<id>.json` of rollouts, and what belongs to it.
+pub fn publish_rollouts(store: &Store, rollouts: &[(Rollout, RolloutLog)]) -> Result<(), PublishError> {
+    for (rollout, log) in rollouts {
         publish_trajectory(store, rollout, log)?;
     }
     Ok(())

@@ -203,6 +203,39 @@ async fn a_model_labels_what_rules_cannot() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_there_already_is_labelled_too() {
+    let server = Server::start(|body, _| {
+        let said = body["messages"][1]["content"].as_str().unwrap();
+        let lost = json!({ "label": "hallucinated_success", "steps": [1], "why": "nothing was looked at" });
+        assert!(said.contains("submit"), "{said}");
+        Answer::Text(json!({ "labels": [lost] }).to_string())
+    })
+    .await;
+    let bench = Bench::new();
+    let task = task_dir("sound-modes").display().to_string();
+    let player = Server::start(|_, _| Answer::Text(block("submit"))).await;
+    let (url, judge) = (player.base_url(), server.base_url());
+    let rollout =
+        ["rollout", &task, "--scaffold", "bash-block", "--base-url", &url, "--model", "m", "--out", "out"];
+    let args = ["--json", "judge", "--base-url", &judge, "--model", "j", "--sft", "all", "--out", "out"];
+    tokio::task::block_in_place(|| {
+        bench.run(&rollout).ok();
+        // Where nobody spoke nobody is asked.
+        bench.run(&["rollout", &task, "--scaffold", "nop", "--out", "out"]).ok();
+        let first: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+        assert_eq!((&first["judged"], &first["known"]), (&json!(2), &json!(0)));
+        let report: Value =
+            serde_json::from_str(&bench.run(&["--json", "report", "--out", "out"]).ok().out).unwrap();
+        assert!(report.to_string().contains("hallucinated_success"), "{report}");
+        let again: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+        assert_eq!((&again["judged"], &again["known"]), (&json!(0), &json!(2)));
+    });
+    assert_eq!(server.requests(), 1);
+    let documents = super::common::files(&bench.path("out/trajectories"));
+    assert!(documents.values().any(|text| String::from_utf8_lossy(text).contains("+j@")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_adversary_that_passes_revokes_the_certificate() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();

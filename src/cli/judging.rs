@@ -1,0 +1,86 @@
+//! `judge`: labels for rollouts that are there already.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::args_rollout::JudgeArgs;
+use super::config::{Config, Format, existing_run, export_options, runtime};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::interrupt::Interrupts;
+use super::{models, say};
+use crate::llm::ModelRole;
+use crate::pipeline::{
+    Fault, JudgingReport, export_store, gather_rollouts, judge_store, publish_report, publish_rollouts,
+    report_store,
+};
+use crate::store::Store;
+
+pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
+    let started = Instant::now();
+    let workshop = config.workshop()?;
+    let store = existing_run(&args.out)?;
+    let report = runtime()?.block_on(drive(&store, &workshop.judge, args))?;
+    for rollouts in gather_rollouts(&store)? {
+        publish_rollouts(&store, &rollouts?).map_err(Fault::from)?;
+    }
+    publish_report(&store, &report_store(&store)?)?;
+    let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
+    match config.format {
+        Format::Json => say::json(&json!({
+            "judged": report.judged,
+            "known": report.known,
+            "faults": report.faults.iter().map(|(rollout, fault)| json!({
+                "rollout": rollout, "message": fault.to_string(),
+            })).collect::<Vec<_>>(),
+            "out_of_budget": report.out_of_budget,
+            "interrupted": report.interrupted,
+            "export": summary,
+            "seconds": started.elapsed().as_secs_f64(),
+        }))?,
+        Format::Text => say::line(format!(
+            "{} rollouts judged in {:.1} s, {} judged before, {} with the labels of the rules alone",
+            report.judged,
+            started.elapsed().as_secs_f64(),
+            report.known,
+            report.faults.len()
+        ))?,
+    }
+    for (rollout, fault) in &report.faults {
+        say::note(format!("not judged: {rollout}: {fault}"));
+    }
+    Ok(status(&report))
+}
+
+fn status(report: &JudgingReport) -> Status {
+    if report.out_of_budget {
+        say::note("the budget is reached; with a higher one the same command continues");
+        Status::TryAgain
+    } else if report.interrupted {
+        Status::Interrupted
+    } else if report.faults.is_empty() {
+        Status::Ok
+    } else {
+        Status::TryAgain
+    }
+}
+
+async fn drive(
+    store: &Store,
+    texts: &crate::prompts::PromptSet,
+    args: &JudgeArgs,
+) -> Result<JudgingReport, Failure> {
+    let interrupts = Interrupts::listen()?;
+    let models = models::models(&args.model, store, &interrupts.drain)?;
+    models.ready(ModelRole::Judge)?;
+    let report = tokio::select! {
+        report = judge_store(store, &models, texts, &interrupts.drain) => Some(report),
+        () = interrupts.kill.cancelled() => None,
+    };
+    models::report(&models);
+    match report {
+        Some(report) => Ok(report?),
+        None => Err(Failure::new(Status::Interrupted, Fault::Drained)),
+    }
+}
