@@ -202,6 +202,7 @@ async fn episode(
     let lab = Lab { engine, store: &store, slots: &slots, drain: &drain };
     let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
     let posed = Posed {
+        further: Vec::new(),
         name: TaskName(format!("bench-{round}")),
         instruction: "Do nothing.",
         task_digest: String::new(),

@@ -128,7 +128,7 @@ impl Summariser<'_> {
             }
         };
         let Asked { asides, prompts } = asked;
-        let handoff = Handoff { turns: talk.turns.len(), unread: said - kept, asides };
+        let handoff = Handoff { turns: talk.turns.len(), unread: said - kept, step: None, asides };
         Ok(HandedOff {
             handoff,
             seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },

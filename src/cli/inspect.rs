@@ -181,7 +181,10 @@ fn transcript(rollout: &Rollout) -> String {
     for (number, (turn, shown)) in record.turns.iter().zip(&rollout.shown).enumerate() {
         for (handoff, shown) in record.handoffs.iter().zip(&rollout.handoffs) {
             if handoff.turns == number {
-                let _ = write!(text, "\n── the conversation goes on from a summary ──\n");
+                let _ = match &handoff.step {
+                    Some(step) => write!(text, "\n── step `{step}` of the task ──\n"),
+                    None => write!(text, "\n── the conversation goes on from a summary ──\n"),
+                };
                 // The task stands above.
                 for message in shown.context.iter().skip_while(|message| message.content == record.prompt) {
                     let _ = writeln!(text, "{}", message.content);

@@ -19,7 +19,7 @@ pub struct Conversation {
     pub answer: Vec<Message>,
 }
 
-/// A conversation that a model saw as one: a whole rollout, or what lies between two summaries of it.
+/// A conversation that a model saw as one: a whole rollout, what lies between two summaries of it, or a step of its task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Which of the rollout's, from 0. Those without an answer are passed over.
@@ -47,12 +47,12 @@ pub enum Problem {
     Observations { turns: usize, observations: usize },
     #[error("turn {0} shows nothing but is not the last one")]
     EndsEarly(usize),
-    #[error("it was summarised {handoffs} times but what was read then is known {shown} times")]
+    #[error("its conversation began anew {handoffs} times but what was read then is known {shown} times")]
     Handoffs { handoffs: usize, shown: usize },
     #[error("turns {start} to {end} are no part of it")]
     Segment { start: usize, end: usize },
-    #[error("it was summarised, and is several conversations")]
-    Summarised,
+    #[error("it is several conversations")]
+    Several,
     #[error("message {at} comes from the {found:?} where the {expected:?} should speak")]
     Order { at: usize, expected: Role, found: Role },
     #[error("message {0} is empty")]
@@ -70,20 +70,20 @@ impl Conversation {
     }
 }
 
-/// The conversation of `rollout`, which was never summarised. What the last command printed is not part of it if nothing was said after
+/// The conversation of `rollout`, which is one. What the last command printed is not part of it if nothing was said after
 /// that.
 pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
     let built = match checked(rollout) {
         Ok(branches) => match <[Branch; 1]>::try_from(branches) {
             Ok([only]) if rollout.record.handoffs.is_empty() => Ok(only.conversation),
-            _ => Err(Problem::Summarised),
+            _ => Err(Problem::Several),
         },
         Err(problem) => Err(problem),
     };
     built.map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
 
-/// The conversations of `rollout`: one, or those between summaries.
+/// The conversations of `rollout`, in order.
 pub fn branches(rollout: &Rollout) -> Result<Vec<Branch>, MessageError> {
     checked(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     fn handoff(turns: usize) -> Handoff {
-        Handoff { turns, unread: 0, asides: Vec::new() }
+        Handoff { turns, unread: 0, step: None, asides: Vec::new() }
     }
 
     fn summary() -> HandoffShown {
@@ -376,7 +376,7 @@ mod tests {
                 rollout.record.handoffs = vec![handoff(1)];
                 rollout.handoffs = vec![summary()];
             },
-            Some(Problem::Summarised),
+            Some(Problem::Several),
         );
         check(
             |rollout| {

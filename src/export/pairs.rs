@@ -164,8 +164,8 @@ impl<'a> Side<'a> {
         let reward = policy.reward.of(rollout.rewards.as_ref()?);
         let turns = rollout.record.turns.len();
         let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
-        // What an adversary says is no example, an empty message fits no template, and of a summarised rollout no one conversation
-        // led to its reward.
+        // What an adversary says is no example, an empty message fits no template, and where there are several conversations no
+        // one of them led to the reward.
         let whole = rollout.record.handoffs.is_empty();
         let usable = turns > 0 && whole && !rollout.record.is_adversarial() && !has_empty_message(rollout);
         (kept && usable).then_some(Self { rollout, reward, turns })

@@ -69,7 +69,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The rows of `rollout`, whether or not a filter would keep it: one, or one for each part between summaries.
+    /// The rows of `rollout`, whether or not a filter would keep it: one, or one for each conversation that it is made of.
     pub fn all(rollout: &Rollout) -> Result<Vec<Self>, MessageError> {
         let branches = branches(rollout)?;
         let n_segments = branches.len();
@@ -147,7 +147,7 @@ impl RowOf for Row {
             column(
                 "segment",
                 DataType::Int32,
-                "which part of the trajectory, from 0; there are several where its conversation went on from a summary",
+                "which part of the trajectory, from 0; there are several where its conversation went on from a summary, or the task has steps",
             ),
             column("n_segments", DataType::Int32, "rows that the trajectory has"),
             text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),

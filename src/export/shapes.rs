@@ -30,6 +30,7 @@ pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
         ("imported", imported()),
         ("summarised", summarised()),
         ("summarised-terminus", summarised_terminus()),
+        ("two-steps", two_steps()),
     ]
 }
 
@@ -208,8 +209,12 @@ fn aside(kind: AsideKind, content: &str) -> Aside {
 fn summarised() -> Rollout {
     let mut rollout = by_model(rollout("games", 12, 0, 5, CHECKS));
     let user = |content: &str| Message { role: Role::User, content: content.to_owned() };
-    let handoff =
-        |turns, unread, content| Handoff { turns, unread, asides: vec![aside(AsideKind::Summary, content)] };
+    let handoff = |turns, unread, content| Handoff {
+        turns,
+        unread,
+        step: None,
+        asides: vec![aside(AsideKind::Summary, content)],
+    };
     let read = |content: &str| HandoffShown {
         prompts: vec!["Write down what matters.".to_owned()],
         context: vec![user(content)],
@@ -226,6 +231,7 @@ fn summarised_terminus() -> Rollout {
     rollout.record.handoffs = vec![Handoff {
         turns: 2,
         unread: 0,
+        step: None,
         asides: vec![
             aside(AsideKind::Summary, "I listed the folder."),
             aside(AsideKind::Questions, "1. What is in src?"),
@@ -240,6 +246,20 @@ fn summarised_terminus() -> Rollout {
             said(Role::Assistant, "1. What is in src?"),
             said(Role::User, "The answers: 1. Nothing yet."),
         ],
+    }];
+    rollout
+}
+
+fn two_steps() -> Rollout {
+    let mut rollout = by_model(rollout("games", 14, 0, 3, CHECKS));
+    rollout.record.turns[1].kind = TurnKind::Submitted;
+    rollout.record.turns[1].acts.clear();
+    rollout.shown[1].clear();
+    rollout.record.handoffs =
+        vec![Handoff { turns: 2, unread: 0, step: Some("pick".to_owned()), asides: Vec::new() }];
+    rollout.handoffs = vec![HandoffShown {
+        prompts: Vec::new(),
+        context: vec![Message { role: Role::User, content: "Now pick one.".to_owned() }],
     }];
     rollout
 }

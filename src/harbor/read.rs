@@ -145,7 +145,16 @@ impl HarborTask {
 
     /// What a solver reads: `instruction.md` without leading canary lines and the blank lines after them, as Harbor does.
     pub fn instruction(&self) -> Option<&str> {
-        let mut rest = self.files.text("instruction.md")?;
+        self.instruction_at("instruction.md")
+    }
+
+    /// What a solver reads in a step of a task that has several.
+    pub fn step_instruction(&self, step: &str) -> Option<&str> {
+        self.instruction_at(&format!("steps/{step}/instruction.md"))
+    }
+
+    fn instruction_at(&self, path: &str) -> Option<&str> {
+        let mut rest = self.files.text(path)?;
         let lines = |text: &str| text.split_once('\n').map_or(text.len(), |(line, _)| line.len() + 1);
         while is_canary(rest.split('\n').next().unwrap_or_default()) {
             rest = &rest[lines(rest)..];

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Shown, TrajectoryRecord};
 use attempt::attempts;
 
-pub use model::{JudgeError, judge, judge_texts};
+pub use model::{JudgeError, Subject, judge, judge_texts};
 pub use record::{
     Evidence, JUDGEMENT, JudgeId, Judgement, Judgements, commit_judgement, find_judgement, judge_id,
     judge_once, read_judgement,

@@ -11,7 +11,7 @@ use super::record::{Evidence, Judgement, judge_id};
 use super::render::{Rendering, render};
 use crate::assets::Assets;
 use crate::llm::{AskError, CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models, ask_checked};
-use crate::model::{End, Shown, TrajectoryRecord};
+use crate::model::{End, HandoffShown, Shown, TrajectoryRecord};
 use crate::prompts::{PromptSet, PromptsError};
 use crate::store::StoreError;
 
@@ -39,6 +39,16 @@ impl From<CallError> for JudgeError {
     }
 }
 
+/// What a judge reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    pub record: &'a TrajectoryRecord,
+    /// What followed each turn.
+    pub shown: &'a [Vec<Shown>],
+    /// What was read where the conversation began anew.
+    pub handoffs: &'a [HandoffShown],
+}
+
 /// What the model replies.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +72,7 @@ pub fn judge_texts(assets: &Assets) -> Result<PromptSet, PromptsError> {
     PromptSet::load(assets, FOLDER, &[SYSTEM, TRAJECTORY])
 }
 
-/// What the model in the role `judge` makes of a trajectory. `unit` is the rollout's id; `shown` is what followed each turn.
+/// What the model in the role `judge` makes of a trajectory. `unit` is the rollout's id;
 ///
 /// A reply that names a label without evidence, or steps that the judge was not shown, is sent back once. Where nothing was said
 /// there is nothing to judge, and nobody is asked.
@@ -70,14 +80,14 @@ pub async fn judge(
     models: &Models,
     texts: &PromptSet,
     unit: &str,
-    record: &TrajectoryRecord,
-    shown: &[Vec<Shown>],
+    subject: Subject<'_>,
 ) -> Result<Judgement, JudgeError> {
+    let record = subject.record;
     let judge = judge_id(models, texts)?;
     if record.turns.is_empty() {
         return Ok(Judgement { judge, labels: BTreeMap::new() });
     }
-    let rendering = render(record, shown);
+    let rendering = render(subject);
     let request = request(texts, &rendering, record.end)?;
     let site = CallSite {
         role: ModelRole::Judge,

@@ -6,9 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Label;
-use super::model::{JudgeError, judge};
+use super::model::{JudgeError, Subject, judge};
 use crate::llm::{CallError, ModelRole, Models};
-use crate::model::{Key, Shown, TrajectoryRecord};
+use crate::model::Key;
 use crate::prompts::PromptSet;
 use crate::store::{Stage, Store, StoreError, key};
 
@@ -115,13 +115,12 @@ pub async fn judge_once(
     store: &Store,
     rollout: &Key,
     unit: &str,
-    record: &TrajectoryRecord,
-    shown: &[Vec<Shown>],
+    subject: Subject<'_>,
 ) -> Result<Judgement, JudgeError> {
     if let Some(judgement) = find_judgement(store, rollout, &judge_id(models, texts)?)? {
         return Ok(judgement);
     }
-    let judgement = judge(models, texts, unit, record, shown).await?;
+    let judgement = judge(models, texts, unit, subject).await?;
     commit_judgement(store, rollout, &judgement)?;
     Ok(judgement)
 }

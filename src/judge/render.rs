@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-use crate::model::{Act, ShellOutcome, Shown, TrajectoryRecord, Turn, TurnKind};
+use super::model::Subject;
+use crate::model::{Act, Handoff, HandoffShown, ShellOutcome, Shown, Turn, TurnKind};
 
 /// Of the task, in bytes. Harbor's prompt for terminus alone has five thousand, with the instruction behind it.
 pub const TASK_BYTES: usize = 12_000;
@@ -34,14 +35,20 @@ impl Rendering {
     }
 }
 
-/// Renders a trajectory. `shown` is what followed each turn.
-pub(super) fn render(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Rendering {
-    let steps: Vec<String> = record
+/// Renders a trajectory.
+pub(super) fn render(subject: Subject<'_>) -> Rendering {
+    let Subject { record, shown, handoffs } = subject;
+    let mut steps: Vec<String> = record
         .turns
         .iter()
         .enumerate()
         .map(|(turn, said)| step(turn + 1, said, shown.get(turn).map_or(&[], Vec::as_slice)))
         .collect();
+    for (handoff, shown) in record.handoffs.iter().zip(handoffs) {
+        if let Some(next) = steps.get_mut(handoff.turns) {
+            next.insert_str(0, &handed_off(handoff, shown));
+        }
+    }
     let (beginning, end) = fitting(&steps);
     let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
     let middle = steps.get(beginning..end).unwrap_or_default();
@@ -80,6 +87,16 @@ fn fitting(steps: &[String]) -> (usize, usize) {
     };
     let end = steps.iter().skip(beginning).rev().take_while(&mut take).count();
     (beginning, steps.len() - end)
+}
+
+/// What an agent read in the place of all before.
+fn handed_off(handoff: &Handoff, shown: &HandoffShown) -> String {
+    let read: Vec<_> = shown.context.iter().map(|message| message.content.trim()).collect();
+    let read = quoted(&cut(&read.join("\n\n"), MESSAGE_BYTES));
+    match &handoff.step {
+        Some(_) => format!("A further part of the task began, in a new conversation:\n{read}\n\n"),
+        None => format!("The conversation became too long, and went on from this instead:\n{read}\n\n"),
+    }
 }
 
 fn step(number: usize, said: &Turn, shown: &[Shown]) -> String {

@@ -1,4 +1,4 @@
-//! Where a conversation went on from a summary of itself.
+//! Where a conversation began anew: from a summary of itself, or with the next step of its task.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Key, Message, Tokens, TrajectoryRecord};
 
-/// A place where a conversation that would no longer fit the model's context was replaced by a summary of it. What was said before and
-/// what is said after are two branches: a model never saw them as one conversation.
+/// A place where a conversation began anew: one that would no longer fit the model's context was replaced by a summary of it, or the task
+/// has a further step. What was said before and what is said after are two branches: a model never saw them as one conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
@@ -16,6 +16,9 @@ pub struct Handoff {
     /// The last of these that whoever summed up did not read, since they would not have fitted either.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub unread: usize,
+    /// The task's step that begins here. Nothing was summed up.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub step: Option<String>,
     /// What the model was asked for it, in order. Nothing, if no request for a summary fitted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub asides: Vec<Aside>,

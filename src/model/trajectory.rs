@@ -144,7 +144,7 @@ pub struct TrajectoryRecord {
     /// Verdicts after which the agent was given another round.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rounds: Vec<Round>,
-    /// Where the conversation went on from a summary of itself.
+    /// Where the conversation began anew.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub handoffs: Vec<Handoff>,
     /// Where it parted from another rollout.

@@ -15,7 +15,7 @@ use super::places::Places;
 use super::posed::{PoseError, PosedRecord, Ready, pose};
 use super::workshop::Workshop;
 use crate::agent::AgentError;
-use crate::judge::judge_once;
+use crate::judge::{Subject, judge_once};
 use crate::llm::{CallError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TrajectoryRecord};
 use crate::rollout::{
@@ -185,7 +185,10 @@ async fn one(
     }
     let ready = cell.get_or_try_init(|| Box::pin(pose(lab, workshop, dir))).await?;
     let filed = ready.filed().map_err(Fault::from)?;
-    let Some(posed) = ready.posed(filed.as_ref()) else { return Err(Fault::Drained.into()) };
+    let Some(mut posed) = ready.posed(filed.as_ref()) else { return Err(Fault::Drained.into()) };
+    if let Some(trial) = options.trial {
+        posed.further.iter_mut().for_each(|step| step.total = trial);
+    }
     let task = ready.record.task.to_string();
     let began = Instant::now();
     let _place = tokio::select! {
@@ -255,7 +258,9 @@ async fn judged(ground: Ground<'_>, models: &Models, key: &Key) -> Result<(), Po
     let (store, texts) = (ground.lab.store, &ground.workshop.judge);
     let Some((record, log)) = read_record(store, key).map_err(Fault::from)? else { return Ok(()) };
     let shown: Vec<_> = log.turns.into_iter().map(|turn| turn.shown).collect();
-    judge_once(models, texts, store, key, &rollout_id(key), &record, &shown).await?;
+    let handoffs: Vec<_> = log.handoffs.into_iter().map(|handoff| handoff.shown).collect();
+    let subject = Subject { record: &record, shown: &shown, handoffs: &handoffs };
+    judge_once(models, texts, store, key, &rollout_id(key), subject).await?;
     Ok(())
 }
 

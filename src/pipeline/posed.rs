@@ -12,7 +12,7 @@ use crate::model::{
     Certificate, Check, CheckClass, Difficulty, Facts, FileTree, Key, Limits, Task, TaskName, Verdict,
     environment_digest,
 };
-use crate::rollout::{Posed, Venue};
+use crate::rollout::{FurtherStep, Posed, Venue};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Act, Condition, Filed, Foreign, ForeignImages, Lab, tests_of};
 
@@ -71,8 +71,13 @@ pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Read
     let unplayable = |why: String| PoseError::Unplayable { task: directory.name.clone(), why };
     let task_digest = directory.digest();
     let certified = certificate(dir).filter(|certificate| certificate.task_digest == task_digest);
+    let first = directory.manifest.steps.iter().flatten().next();
+    let instruction = match first {
+        None => directory.instruction(),
+        Some(step) => directory.step_instruction(&step.name),
+    };
     let instruction =
-        directory.instruction().ok_or_else(|| unplayable("it has no instruction.md".to_owned()))?.to_owned();
+        instruction.ok_or_else(|| unplayable("it has no instruction.md".to_owned()))?.to_owned();
     let known =
         certified.as_ref().map(|certificate| certificate.checks.clone()).filter(|checks| !checks.is_empty());
     let (kind, checks, facts, name, limits, environment, tests) = match directory.clone().into_task() {
@@ -100,11 +105,6 @@ pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Read
         }
         Err(_) => {
             let task = Foreign::new(&directory).map_err(|error| unplayable(error.to_string()))?;
-            if task.steps.len() > 1 {
-                return Err(unplayable(
-                    "it has several steps, each with an instruction of its own".to_owned(),
-                ));
-            }
             let tests = tests_of(&task);
             let images = lab.foreign_images(&task, &tests).await.map_err(Fault::from)?;
             let images = images.map_err(|log| unplayable(format!("its image does not build: {log}")))?;
@@ -117,7 +117,11 @@ pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Read
                 }
             };
             let facts = facts_of(&directory);
-            let (name, limits) = (TaskName(task.name.clone()), task.limits.clone());
+            let (name, mut limits) = (TaskName(task.name.clone()), task.limits.clone());
+            if let [first, _, ..] = task.steps.as_slice() {
+                limits.agent_timeout_sec =
+                    first.agent_timeout.as_secs().try_into().unwrap_or(limits.agent_timeout_sec);
+            }
             let environment = task.environment_digest.clone();
             (Kind::Foreign { task: Box::new(task), images }, checks, facts, name, limits, environment, tests)
         }
@@ -139,12 +143,24 @@ impl Ready {
         Some(Posed {
             name: self.record.task.clone(),
             instruction: &self.instruction,
+            further: self.further(),
             task_digest: self.record.task_digest.clone(),
             environment_digest: self.record.environment_digest.clone(),
             identity,
             venue,
             tests: &self.tests,
         })
+    }
+
+    /// What comes after the first step.
+    fn further(&self) -> Vec<FurtherStep<'_>> {
+        let Kind::Foreign { task, .. } = &self.kind else { return Vec::new() };
+        let further = task.steps.iter().skip(1).map(|step| FurtherStep {
+            name: &step.name,
+            instruction: &step.instruction,
+            total: step.agent_timeout,
+        });
+        further.collect()
     }
 
     /// The task with its digests, if it is ours.

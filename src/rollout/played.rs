@@ -1,14 +1,15 @@
 //! One attempt of a model at a task, in whatever scaffold and arm.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::forked::Fork;
+use super::parts::{self, Loaded, Part};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scaffolds::{Protocol, ScaffoldKind, Texts};
 use super::scripted::now_ms;
-use super::steps::{RoundSeen, Steps};
+use super::steps::RoundSeen;
 use super::venue::{Hosted, Slot, Venue, is_transient};
 use crate::agent::terminal::Wake;
 use crate::agent::{
@@ -31,6 +32,8 @@ const RETRIES: u32 = 3;
 pub struct Posed<'a> {
     pub name: TaskName,
     pub instruction: &'a str,
+    /// Steps after the first, where the task has several.
+    pub further: Vec<FurtherStep<'a>>,
     pub task_digest: String,
     pub environment_digest: String,
     /// What tells the task from others, for keys.
@@ -38,6 +41,15 @@ pub struct Posed<'a> {
     pub venue: Venue<'a>,
     /// Shown to an adversary that may see them.
     pub tests: &'a FileTree,
+}
+
+/// A step of a task after its first one: a new conversation in the same container.
+#[derive(Clone, Debug)]
+pub struct FurtherStep<'a> {
+    pub name: &'a str,
+    pub instruction: &'a str,
+    /// How long it may take.
+    pub total: Duration,
 }
 
 /// How a model acts.
@@ -79,14 +91,23 @@ pub async fn attempt(
     attempt: u32,
 ) -> Result<Key, RolloutError> {
     let rounds = if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 };
+    let unplayable = |why| RolloutError::Unplayable { task: posed.name.to_string(), why };
+    if !posed.further.is_empty() {
+        if casting.scaffold == ScaffoldKind::Command {
+            return Err(unplayable("an agent with a loop of its own plays tasks of one step alone"));
+        }
+        if matches!(casting.actor.arm, Arm::SelfCorrection | Arm::Fork) {
+            return Err(unplayable(
+                "self-correction and forks go on from what is judged at the end, and this task is judged step by step",
+            ));
+        }
+    }
     let outside_our_loop = [Arm::SelfCorrection, Arm::Interactive, Arm::PlanInteractive, Arm::Fork];
     if casting.scaffold == ScaffoldKind::Command && outside_our_loop.contains(&casting.actor.arm) {
-        let why = "an agent with a loop of its own plays the arms base and plan alone";
-        return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
+        return Err(unplayable("an agent with a loop of its own plays the arms base and plan alone"));
     }
     if casting.scaffold == ScaffoldKind::Command && casting.overflow == Overflow::Summarised {
-        let why = "an agent with a loop of its own sums up by itself";
-        return Err(RolloutError::Unplayable { task: posed.name.to_string(), why });
+        return Err(unplayable("an agent with a loop of its own sums up by itself"));
     }
     let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
     let mut input = json!({
@@ -114,24 +135,28 @@ pub async fn attempt(
     }
     let unit = unit(posed, casting, attempt);
     let clock = Instant::now();
-    let mut steps = Steps::new(lab.store, &key);
-    let (mut talk, mut ended_rounds, begun) = steps.load(casting.fork.as_ref().map(|fork| &fork.talk))?;
+    let parent = casting.fork.as_ref().map(|fork| &fork.talk);
+    let Loaded { mut parts, rounds: mut ended_rounds, begun } =
+        parts::load(lab.store, &key, posed.further.len() + 1, parent)?;
     let started_ms = begun.unwrap_or_else(now_ms);
     // What a fork shares with its parent is in its state already.
     let mut state = casting.fork.as_ref().map(|fork| fork.state.clone());
-    let instruction = arm_instruction(models, texts, posed, &casting.actor, &unit).await?;
-    let stage = Stage { lab, models, texts, posed, casting, unit: &unit, instruction: &instruction };
+    let stage = Stage { lab, models, texts, posed, casting, unit: &unit };
     let hosted = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Keep::State } else { Keep::Nothing };
-        let hosted = stage.round(round, state.as_ref(), keep, &mut talk, &mut steps).await?;
+        let hosted = stage.round(round, state.as_ref(), keep, &mut parts).await?;
         let again =
             round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
-        let (true, Some(kept)) = (again, &hosted.kept) else { break hosted };
-        let feedback = stage.feedback(&hosted, &talk)?;
+        // Only tasks of one step have rounds.
+        let (true, Some(kept), [Part { talk, notebook }]) = (again, &hosted.kept, parts.as_mut_slice())
+        else {
+            break hosted;
+        };
+        let feedback = stage.feedback(&hosted, talk)?;
         let ended = Round { turns: talk.turns.len(), verdict: hosted.verdict.clone() };
         let seen = RoundSeen { feedback: feedback.clone(), verifier: hosted.log.clone() };
-        steps.round_ended(ended_rounds.len(), &ended, &seen).await?;
+        notebook.round_ended(ended_rounds.len(), &ended, &seen).await?;
         ended_rounds.push(ended);
         if let Some(last) = talk.seen.last_mut() {
             last.shown = vec![Shown::text(feedback)];
@@ -139,6 +164,9 @@ pub async fn attempt(
         talk.done = talk.turns.len();
         state = Some(kept.clone());
     };
+    let names: Vec<String> =
+        std::iter::once(String::new()).chain(posed.further.iter().map(|step| step.name.to_owned())).collect();
+    let talk = parts::merged(parts, &names);
     let exploits = texts.forensics().examine(&talk.turns);
     let (handoffs, handoffs_seen) =
         talk.handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip();
@@ -191,7 +219,6 @@ struct Stage<'a> {
     posed: &'a Posed<'a>,
     casting: &'a Casting,
     unit: &'a str,
-    instruction: &'a str,
 }
 
 impl Stage<'_> {
@@ -202,14 +229,17 @@ impl Stage<'_> {
         round: u32,
         state: Option<&Image>,
         keep: Keep,
-        talk: &mut Talk,
-        steps: &mut Steps,
+        parts: &mut [Part],
     ) -> Result<Hosted, RolloutError> {
         let mut tried = 0;
         loop {
             let hosted =
-                self.posed.venue.host(self.lab, Slot::ForJudging, state, keep, async |sandbox, env| {
-                    self.episode(round, talk, steps, sandbox, env).await
+                self.posed.venue.host(self.lab, Slot::ForJudging, state, keep, async |step, sandbox, env| {
+                    match parts.get_mut(step) {
+                        Some(part) => self.episode(round, step, part, sandbox, env).await,
+                        // A venue has the steps that its task has.
+                        None => Ok(Ended { end: End::Submitted, cause: String::new() }),
+                    }
                 });
             match hosted.await {
                 Err(error) if is_transient(&error) && tried < RETRIES && !self.lab.drain.is_cancelled() => {
@@ -223,16 +253,25 @@ impl Stage<'_> {
     async fn episode(
         &self,
         round: u32,
-        talk: &mut Talk,
-        steps: &mut Steps,
+        step: usize,
+        part: &mut Part,
         sandbox: &Sandbox,
         env: &[(String, String)],
     ) -> Result<Ended, AgentError> {
-        let Self { models, texts, casting, unit, .. } = *self;
-        let limits = &casting.limits;
+        let Self { models, texts, posed, casting, .. } = *self;
+        let Part { talk, notebook } = part;
+        let further = step.checked_sub(1).and_then(|at| posed.further.get(at));
+        let unit = &further
+            .map_or_else(|| self.unit.to_owned(), |further| format!("{}/{}", self.unit, further.name));
+        let task = further.map_or(posed.instruction, |further| further.instruction);
+        let instruction = &self.instruction(task, unit).await?;
+        let limits = &StepLimits {
+            total: further.map_or(casting.limits.total, |further| further.total),
+            ..casting.limits
+        };
         // What was used of the time before an interruption stays used.
         let used = talk.thought_ms().max(0.0) / 1e3;
-        let left = limits.total.saturating_sub(std::time::Duration::from_secs_f64(used));
+        let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
         let scene = Scene { sandbox, env, limits, deadline: Instant::now() + left };
         let stop = match casting.scaffold {
             ScaffoldKind::React => vec![STOP.to_owned()],
@@ -244,7 +283,7 @@ impl Stage<'_> {
             models,
             texts: &texts.arms,
             unit,
-            instruction: self.posed.instruction,
+            instruction: task,
         });
         let summariser = (casting.overflow == Overflow::Summarised).then_some(Summariser {
             models,
@@ -252,16 +291,34 @@ impl Stage<'_> {
             unit,
             round,
             texts: texts.summaries(casting.scaffold),
-            instruction: self.instruction,
+            instruction,
         });
-        let company = Company { notebook: steps, mentor, summariser };
+        let company = Company { notebook, mentor, summariser };
         if casting.scaffold == ScaffoldKind::Command {
             let command = casting.command.as_deref().unwrap_or_default();
             let installed = Installed { command, models, role: casting.role, unit };
-            return run_installed(&installed, self.instruction, talk, &scene).await;
+            return run_installed(&installed, instruction, talk, &scene).await;
         }
         let protocol = Protocol { texts, kind: casting.scaffold, wake: casting.wake };
-        protocol.play(&mut mind, talk, self.instruction, &scene, company).await
+        protocol.play(&mut mind, talk, instruction, &scene, company).await
+    }
+
+    /// The instruction `task` with what the arm adds to it.
+    async fn instruction(&self, task: &str, unit: &str) -> Result<String, AgentError> {
+        let Self { models, texts, posed, casting, .. } = *self;
+        let (arms, actor) = (&texts.arms, &casting.actor);
+        if let Some(sight) = actor.adversary {
+            return Ok(arms.adversary(sight, task, &as_text(posed.tests))?);
+        }
+        let mut instruction = task.to_owned();
+        if matches!(actor.arm, Arm::Plan | Arm::PlanInteractive) {
+            let plan = arms.plan(models, unit, task).await?;
+            instruction = arms.with_plan(&instruction, &plan)?;
+        }
+        if matches!(actor.arm, Arm::Interactive | Arm::PlanInteractive) {
+            instruction = arms.with_mentor(&instruction)?;
+        }
+        Ok(instruction)
     }
 
     /// What the agent reads after a round that failed.
@@ -277,29 +334,6 @@ impl Stage<'_> {
             .collect();
         self.texts.arms.feedback(&failed, checks.len() - failed.len(), talk)
     }
-}
-
-/// The instruction with what the arm adds to it.
-async fn arm_instruction(
-    models: &Models,
-    texts: &Texts,
-    posed: &Posed<'_>,
-    actor: &ModelActor,
-    unit: &str,
-) -> Result<String, RolloutError> {
-    let arms = &texts.arms;
-    if let Some(sight) = actor.adversary {
-        return Ok(arms.adversary(sight, posed.instruction, &as_text(posed.tests))?);
-    }
-    let mut instruction = posed.instruction.to_owned();
-    if matches!(actor.arm, Arm::Plan | Arm::PlanInteractive) {
-        let plan = arms.plan(models, unit, posed.instruction).await?;
-        instruction = arms.with_plan(&instruction, &plan)?;
-    }
-    if matches!(actor.arm, Arm::Interactive | Arm::PlanInteractive) {
-        instruction = arms.with_mentor(&instruction)?;
-    }
-    Ok(instruction)
 }
 
 /// Test files as one text, as much as a model can read.

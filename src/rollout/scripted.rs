@@ -93,7 +93,7 @@ pub async fn episode(
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let mut talk = Talk::default();
     let hosted = Venue::CleanRoom(filed)
-        .host(lab, Slot::Held, None, Keep::Nothing, async |sandbox, env| {
+        .host(lab, Slot::Held, None, Keep::Nothing, async |_, sandbox, env| {
             let scene = Scene { sandbox, env, limits: &limits, deadline: Instant::now() + limits.total };
             let mut nowhere = NoNotebook;
             let company = Company::none(&mut nowhere);

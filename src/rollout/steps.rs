@@ -33,6 +33,8 @@ pub(super) struct RoundSeen {
 pub(super) struct Steps {
     store: Store,
     rollout: Key,
+    /// Which step of its task, from 0.
+    part: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,8 +46,9 @@ struct Begun {
 }
 
 impl Steps {
-    pub(super) fn new(store: &Store, rollout: &Key) -> Self {
-        Self { store: store.clone(), rollout: rollout.clone() }
+    /// The notebook of one step of a task; most tasks have one.
+    pub(super) fn new(store: &Store, rollout: &Key, part: usize) -> Self {
+        Self { store: store.clone(), rollout: rollout.clone(), part }
     }
 
     /// What was written down: the conversation, the rounds that have ended, and when it began. `parent` is what a fork begins with.
@@ -98,7 +101,11 @@ impl Steps {
     }
 
     fn key(&self, stage: Stage, number: usize) -> Result<Key, StoreError> {
-        key(stage, &json!({ "rollout": self.rollout, "number": number }))
+        let mut input = json!({ "rollout": self.rollout, "number": number });
+        if self.part > 0 {
+            input["part"] = json!(self.part);
+        }
+        key(stage, &input)
     }
 
     async fn observe<L>(&self, stage: Stage, number: usize, seen: L) -> Result<(), StoreError>

@@ -43,14 +43,14 @@ pub struct Hosted {
 
 impl Venue<'_> {
     /// Has `solve` work in a fresh container (of `state`, where that is given), and judges what it leaves. `solve` is given the
-    /// sandbox and the image's environment.
+    /// number of the task's step (0, unless it has several), the sandbox and the image's environment.
     pub async fn host(
         &self,
         lab: &Lab<'_>,
         slot: Slot,
         state: Option<&Image>,
         keep: Keep,
-        solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
+        mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
     ) -> Result<Hosted, RolloutError> {
         let engine = lab.engine.get().await.map_err(LabError::Engine)?;
         match self {
@@ -60,7 +60,7 @@ impl Venue<'_> {
                 let spec = solver_container(state.unwrap_or(&image), filed.task);
                 let sandbox = engine.launch(&LaunchSpec { ..spec }).await.map_err(LabError::Engine)?;
                 // An error drops the sandbox, which removes it.
-                let ended = solve(&sandbox, &config.env).await?;
+                let ended = solve(0, &sandbox, &config.env).await?;
                 if let Some(verdict) = without_judging(&ended) {
                     sandbox.destroy().await;
                     return Ok(Hosted::unjudged(ended, verdict, engine.name()));
@@ -79,8 +79,10 @@ impl Venue<'_> {
             }
             Self::InPlace { task, images } => {
                 let mut held = None;
-                let solved = solve_in_place(engine, images, task, state, keep, async |sandbox, env| {
-                    let ended = solve(sandbox, env).await?;
+                let solved = solve_in_place(engine, images, task, state, keep, async |step, sandbox, env| {
+                    // What waits for a model holds no place.
+                    held = None;
+                    let ended = solve(step, sandbox, env).await?;
                     // Judging begins when this returns; a run that is being drained judges what it has begun.
                     held = slot.take(lab).await.ok().flatten();
                     let judging =
@@ -89,7 +91,7 @@ impl Venue<'_> {
                 });
                 let solved = solved.await?;
                 drop(held);
-                let ended = solved.solver;
+                let ended = of_all(solved.solvers);
                 let verdict = match (without_judging(&ended), solved.verdict) {
                     (Some(verdict), _) => verdict,
                     (None, Some(verdict)) => at_the_end_of(&ended, verdict),
@@ -130,6 +132,16 @@ impl Hosted {
         let log = VerifierLog { output: ended.cause.clone(), ..VerifierLog::default() };
         Self { ended, verdict, log, kept: None, engine }
     }
+}
+
+/// How a task of several steps ended: as the last that was reached, but a step that ran out of time tells of the whole.
+fn of_all(mut steps: Vec<Ended>) -> Ended {
+    let last = steps.len().saturating_sub(1);
+    let telling = steps.iter().position(|ended| ended.end == End::TimedOut).unwrap_or(last);
+    if telling < steps.len() {
+        return steps.swap_remove(telling);
+    }
+    Ended { end: End::Submitted, cause: String::new() }
 }
 
 /// The verdict of an ending after which there is nothing to judge, or nothing that the agent could be judged by.

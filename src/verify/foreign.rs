@@ -77,6 +77,8 @@ pub enum Strategy {
 #[derive(Clone, Debug)]
 pub struct ForeignStep {
     pub name: String,
+    /// What a solver reads; empty if the task brings none.
+    pub instruction: String,
     pub solution: FileTree,
     pub tests: FileTree,
     /// Files put into the work directory before the step.
@@ -159,6 +161,7 @@ impl ForeignStep {
         let manifest = &task.manifest;
         let step = Self {
             name: String::new(),
+            instruction: task.instruction().unwrap_or_default().to_owned(),
             solution: task.folder("solution"),
             tests,
             workdir: FileTree::default(),
@@ -177,6 +180,7 @@ impl ForeignStep {
         }
         let step = Self {
             name: entry.name.clone(),
+            instruction: task.step_instruction(&entry.name).unwrap_or_default().to_owned(),
             solution: task.folder(&format!("{folder}/solution")),
             tests,
             workdir: task.folder(&format!("{folder}/workdir")),
@@ -194,6 +198,7 @@ impl ForeignStep {
     fn empty() -> Self {
         Self {
             name: String::new(),
+            instruction: String::new(),
             solution: FileTree::default(),
             tests: FileTree::default(),
             workdir: FileTree::default(),

@@ -97,8 +97,8 @@ pub async fn run_in_place(
 /// A solver that has worked on a task as it declares, and what was judged of it.
 #[derive(Debug)]
 pub struct SolvedInPlace<R> {
-    /// What the solver says of its own work.
-    pub solver: R,
+    /// What the solver says of its own work, one for each step that was reached.
+    pub solvers: Vec<R>,
     /// `None` if the sandbox was lost, or was not to be judged.
     pub verdict: Option<Verdict>,
     pub log: VerifierLog,
@@ -122,66 +122,61 @@ pub enum Judging {
     Skip,
 }
 
-/// Lets `solve` work on the first step of a task, and judges it as the task declares. `solve` is given the sandbox and the image's
-/// environment. Where `state` is given it begins in that instead of the task's image: what comes before a solver was done there.
+/// Lets `solve` work on each step of a task in turn, and judges each as the task declares. `solve` is given the step's number, the
+/// sandbox and the image's environment. Where `state` is given the first step begins in that instead of the task's image: what comes
+/// before a solver was done there. The state that is kept is the last step's.
 pub async fn solve_in_place<R, E: From<EngineError>>(
     engine: &Engine,
     images: &ForeignImages,
     task: &Foreign,
     state: Option<&Image>,
     keep: Keep,
-    solve: impl AsyncFnOnce(&Sandbox, &[(String, String)]) -> Result<(R, Judging), E>,
+    mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<(R, Judging), E>,
 ) -> Result<SolvedInPlace<R>, E> {
     let config = engine.image_config(&images.solver).await?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let spec = LaunchSpec { image: state.unwrap_or(&images.solver), ..spec };
     let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
-    let sandbox = engine.launch(&spec).await?;
-    let mut log = VerifierLog::default();
-    let Some(step) = task.steps.first() else {
-        let (solver, _) = solve(&sandbox, &config.env).await?;
-        return Ok(SolvedInPlace { solver, verdict: None, log, kept: None });
-    };
-    if state.is_none()
-        && let Err(SandboxError::Engine(error)) = place.prepare(step, 0, &sandbox).await
-    {
-        return Err(error.into());
+    let mut sandbox = engine.launch(&spec).await?;
+    let mut solved =
+        SolvedInPlace { solvers: Vec::new(), verdict: None, log: VerifierLog::default(), kept: None };
+    let mut verdicts = Vec::new();
+    for (number, step) in task.steps.iter().enumerate() {
+        let is_prepared = number == 0 && state.is_some();
+        if !is_prepared && let Err(SandboxError::Engine(error)) = place.prepare(step, number, &sandbox).await
+        {
+            return Err(error.into());
+        }
+        let (solver, judging) = solve(number, &sandbox, &config.env).await?;
+        solved.solvers.push(solver);
+        if judging == Judging::Skip {
+            return Ok(solved);
+        }
+        if keep == Keep::State {
+            solved.kept = Some(sandbox.snapshot().await?);
+        }
+        let (judged, same) = place.judge(step, sandbox).await?;
+        sandbox = same;
+        let reported = match judged {
+            Ok(reported) => reported,
+            Err(lost) => {
+                solved.log.output.push_str(&lost.to_string());
+                return Ok(solved);
+            }
+        };
+        solved.log.output.push_str(&reported.output);
+        let score = reported.rewards.as_ref().ok().map(mean);
+        verdicts.push(reported);
+        if step.min_reward.is_some_and(|least| score.is_none_or(|score| score < least)) {
+            break;
+        }
     }
-    let (solver, judging) = solve(&sandbox, &config.env).await?;
-    if judging == Judging::Skip {
-        return Ok(SolvedInPlace { solver, verdict: None, log, kept: None });
-    }
-    let kept = match keep {
-        Keep::Nothing => None,
-        Keep::State => Some(sandbox.snapshot().await?),
-    };
-    let (judged, sandbox) = place.judge(step, sandbox).await?;
     sandbox.destroy().await;
-    let verdict = match judged {
-        Ok(reported) => {
-            log.output.clone_from(&reported.output);
-            Some(combine(task, &[reported], &mut log))
-        }
-        Err(lost) => {
-            log.output = lost.to_string();
-            None
-        }
-    };
-    Ok(SolvedInPlace { solver, verdict, log, kept })
-}
-
-/// The container that a solver of `task` works in.
-fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) -> LaunchSpec<'a> {
-    LaunchSpec {
-        image: &images.solver,
-        limits: &task.limits,
-        profile: task.profile,
-        network: task.network.clone(),
-        workdir,
-        purpose: "solver",
-        preload: Vec::new(),
+    if !verdicts.is_empty() {
+        solved.verdict = Some(combine(task, &verdicts, &mut solved.log));
     }
+    Ok(solved)
 }
 
 /// A fresh container in which a solver of the first step of `task` could begin, with its image's environment.
@@ -201,6 +196,19 @@ pub async fn ready_in_place(
         return Err(error);
     }
     Ok((sandbox, config.env))
+}
+
+/// The container that a solver of `task` works in.
+fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) -> LaunchSpec<'a> {
+    LaunchSpec {
+        image: &images.solver,
+        limits: &task.limits,
+        profile: task.profile,
+        network: task.network.clone(),
+        workdir,
+        purpose: "solver",
+        preload: Vec::new(),
+    }
 }
 
 /// What one run of the tests left.

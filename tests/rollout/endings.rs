@@ -164,6 +164,82 @@ async fn rounds_and_forks_of_tasks_that_are_judged_in_place() {
     assert_eq!(document["extra"]["fork"]["turns"], 1);
 }
 
+/// Each step is a conversation of its own, in the same container, and judged before the next begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_of_two_steps() {
+    /// The second step is solved or not.
+    async fn server(solves: bool) -> Server {
+        Server::start(move |body, _| {
+            let messages = body["messages"].as_array().unwrap();
+            let task = messages[1]["content"].as_str().unwrap();
+            let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+            let second = task.contains("first.txt");
+            Answer::Text(block(match (second, said) {
+                (false, 0) => "LC_ALL=C sort /app/names.txt > /app/sorted.txt",
+                (true, 0) if solves => "head -n 1 /app/sorted.txt > /app/first.txt",
+                (true, 0) => "echo nobody > /app/first.txt",
+                _ => "submit",
+            }))
+        })
+        .await
+    }
+    let bench = Bench::new();
+    let task = task_dir("sound-two-steps").display().to_string();
+    for (solves, out, expect) in [(true, "good", "pass"), (false, "bad", "fail")] {
+        let server = server(solves).await;
+        let base_url = server.base_url();
+        let args = [
+            "--json",
+            "rollout",
+            &task,
+            "--scaffold",
+            "bash-block",
+            "--base-url",
+            &base_url,
+            "--model",
+            "m",
+            "--sft",
+            "all",
+            "--out",
+            out,
+        ];
+        let document = tokio::task::block_in_place(|| {
+            let report: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+            assert_eq!(report["rollouts"][0]["outcome"], expect);
+            assert_eq!(report["export"]["configs"][0]["rows"], 2, "each step is a row");
+            let id = report["rollouts"][0]["id"].as_str().unwrap();
+            let shown = bench.run(&["--json", "show", id, "--out", out]).ok();
+            bench.run(&["show", id, "--out", out]).ok().says("step `pick` of the task");
+            serde_json::from_str::<Value>(&shown.out).unwrap()
+        });
+        assert_eq!(document.as_array().unwrap().len(), 2);
+        assert_eq!(document[1]["extra"]["task_step"], "pick");
+        let checks = document[0]["extra"]["checks"].as_array().unwrap();
+        let names: Vec<_> = checks.iter().map(|check| check["id"].as_str().unwrap()).collect();
+        assert!(names.iter().any(|name| name.starts_with("sort/")), "{names:?}");
+        assert!(names.iter().any(|name| name.starts_with("pick/")), "{names:?}");
+        // Nothing is asked again.
+        assert_eq!(server.requests(), 4);
+        tokio::task::block_in_place(|| bench.run(&args).ok());
+        assert_eq!(server.requests(), 4);
+    }
+    let base_url = server(true).await.base_url();
+    let args = [
+        "rollout",
+        &task,
+        "--scaffold",
+        "bash",
+        "--arm",
+        "self-correction",
+        "--base-url",
+        &base_url,
+        "--model",
+        "m",
+    ];
+    let refused = tokio::task::block_in_place(|| bench.run(&[&args[..], &["--out", "no"]].concat()));
+    refused.ends(75).says("this task is judged step by step");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_server_withholds_is_nobodys_failure() {
     let server = Server::start(|_, _| Answer::Raw {

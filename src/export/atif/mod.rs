@@ -56,9 +56,9 @@ pub struct Document {
     pub trajectory: Trajectory,
 }
 
-/// The ATIF documents of `rollout`, `<base>.json` first. Where its conversation went on from summaries there are, named as terminus-2
-/// names its own with `linear_history`, `<base>.cont-<n>.json` for what was said after each and `<base>.summarization-<n>-<kind>.json` for
-/// what was asked aside. `detail` says what is known of a model call; nothing is asked for turns without one.
+/// The ATIF documents of `rollout`, `<base>.json` first. Where its conversation began anew there are, named as terminus-2
+/// names its own with `linear_history`, `<base>.cont-<n>.json` for what was said after each summary or in each further step of the task, and
+/// `<base>.summarization-<n>-<kind>.json` for what was asked aside. `detail` says what is known of a model call; nothing is asked for turns without one.
 pub fn documents(
     rollout: &Rollout,
     base: &str,
@@ -79,7 +79,7 @@ pub fn documents(
     let mut aside = Vec::new();
     for (segment, turns) in segments.into_iter().enumerate() {
         let mut steps = steps::steps(rollout, segment, turns.clone(), stamps, calls, &details);
-        if let Some(handoff) = record.handoffs.get(segment) {
+        if let Some(handoff) = record.handoffs.get(segment).filter(|handoff| handoff.step.is_none()) {
             let asides = asides::documents(rollout, base, segment, handoff, &steps, &detail);
             steps.push(asides::handed_off(&asides));
             aside.extend(asides);
@@ -94,6 +94,10 @@ pub fn documents(
         if of > 1 {
             extra.insert("segment".to_owned(), json!(segment));
             extra.insert("segments".to_owned(), json!(of));
+        }
+        let begun = segment.checked_sub(1).and_then(|before| record.handoffs.get(before));
+        if let Some(step) = begun.and_then(|handoff| handoff.step.as_ref()) {
+            extra.insert("task_step".to_owned(), json!(step));
         }
         let trajectory_id =
             if segment == 0 { rollout.id.clone() } else { format!("{}-cont-{segment}", rollout.id) };

@@ -34,13 +34,16 @@ pub(super) fn steps(
     steps
 }
 
-/// What was read before the first answer. What stands for all before a summary was said elsewhere.
+/// What was read before the first answer.
 fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<Step> {
     let record = &rollout.record;
     let context = segment
         .checked_sub(1)
         .map(|before| rollout.handoffs.get(before).map(|handoff| handoff.context.as_slice()));
-    let is_copied_context = context.is_some().then_some(true);
+    // What stands for all before a summary was said elsewhere; a further step of the task was not.
+    let summed_up =
+        segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
+    let is_copied_context = summed_up;
     let timestamp = stamps.filter(|_| context.is_none()).map(|stamps| stamps.started.clone());
     let mut steps = Vec::new();
     if !record.system.is_empty() {

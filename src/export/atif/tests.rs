@@ -95,6 +95,7 @@ fn who_speaks() {
     check("imported", "suaa");
     check("summarised", "suaas");
     check("summarised-terminus", "uaas");
+    check("two-steps", "suaa");
 }
 
 #[test]

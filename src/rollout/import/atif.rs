@@ -171,7 +171,7 @@ impl Talk {
 
     /// Takes a part that follows a summary: what it begins with stands for all before.
     fn go_on(&mut self, part: &Document) -> Result<(), Problem> {
-        self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, asides: Vec::new() });
+        self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, step: None, asides: Vec::new() });
         // The next word is no part of the last one, though nobody is seen to answer.
         self.answered = true;
         let mut context = Vec::new();

@@ -1,0 +1,122 @@
+//! The conversations of one attempt: one for each step of its task, and one for most tasks.
+
+use super::record::RolloutError;
+use super::steps::Steps;
+use crate::agent::{HandedOff, HandoffSeen, Opening, Talk};
+use crate::model::{Handoff, HandoffShown, Key, Message, Role, Round};
+use crate::store::Store;
+
+/// A conversation, and where it is written down.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) talk: Talk,
+    pub(super) notebook: Steps,
+}
+
+/// What was written down of an attempt.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) parts: Vec<Part>,
+    /// Rounds that have ended.
+    pub(super) rounds: Vec<Round>,
+    /// Milliseconds since 1970, when it began, if it did.
+    pub(super) begun: Option<u64>,
+}
+
+/// Reads what was written down of the attempt `rollout` at a task of `steps` steps. `parent` is what a fork begins with.
+pub(super) fn load(
+    store: &Store,
+    rollout: &Key,
+    steps: usize,
+    parent: Option<&Talk>,
+) -> Result<Loaded, RolloutError> {
+    let notebook = Steps::new(store, rollout, 0);
+    let (talk, rounds, begun) = notebook.load(parent)?;
+    let mut parts = vec![Part { talk, notebook }];
+    for step in 1..steps {
+        let notebook = Steps::new(store, rollout, step);
+        let (talk, ..) = notebook.load(None)?;
+        parts.push(Part { talk, notebook });
+    }
+    Ok(Loaded { parts, rounds, begun })
+}
+
+/// All conversations as one record has them: the first one, and where the others begin. `names` are those of the task's steps. Steps
+/// that were never reached are no part of it.
+pub(super) fn merged(parts: Vec<Part>, names: &[String]) -> Talk {
+    let mut parts = parts.into_iter().map(|part| part.talk);
+    let mut whole = parts.next().unwrap_or_default();
+    for (part, name) in parts.zip(names.iter().skip(1)) {
+        if part.opening == Opening::default() {
+            break;
+        }
+        let begun = whole.turns.len();
+        whole.handoffs.push(HandedOff {
+            handoff: Handoff { turns: begun, unread: 0, step: Some(name.clone()), asides: Vec::new() },
+            seen: HandoffSeen {
+                shown: HandoffShown {
+                    prompts: Vec::new(),
+                    context: vec![Message { role: Role::User, content: part.opening.prompt }],
+                },
+                ..HandoffSeen::default()
+            },
+        });
+        whole.handoffs.extend(part.handoffs.into_iter().map(|mut handed| {
+            handed.handoff.turns += begun;
+            handed
+        }));
+        whole.turns.extend(part.turns);
+        whole.seen.extend(part.seen);
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::TurnSeen;
+    use crate::model::Turn;
+
+    fn part(store: &Store, prompt: &str, turns: usize, handoffs: &[usize]) -> Part {
+        let handed = |turns: &usize| HandedOff {
+            handoff: Handoff { turns: *turns, unread: 0, step: None, asides: Vec::new() },
+            seen: HandoffSeen::default(),
+        };
+        let talk = Talk {
+            opening: Opening { prompt: prompt.to_owned(), ..Opening::default() },
+            turns: vec![Turn::default(); turns],
+            seen: vec![TurnSeen::default(); turns],
+            handoffs: handoffs.iter().map(handed).collect(),
+            ..Talk::default()
+        };
+        Part { talk, notebook: Steps::new(store, &Key("00".repeat(32)), 0) }
+    }
+
+    #[test]
+    fn where_the_parts_of_a_whole_begin() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(crate::store::RunDir::open(dir.path()).unwrap());
+        let check = |parts: &[(&str, usize, &[usize])], expect: &[(usize, Option<&str>)]| {
+            let parts: Vec<_> =
+                parts.iter().map(|(prompt, turns, at)| part(&store, prompt, *turns, at)).collect();
+            let names = ["one", "two", "three"].map(str::to_owned);
+            let whole = merged(parts, &names);
+            assert_eq!(whole.turns.len(), whole.seen.len());
+            let found: Vec<_> = whole
+                .handoffs
+                .iter()
+                .map(|handed| (handed.handoff.turns, handed.handoff.step.as_deref()))
+                .collect();
+            assert_eq!(found, expect);
+        };
+        check(&[("a", 3, &[])], &[]);
+        check(&[("a", 3, &[2])], &[(2, None)]);
+        check(&[("a", 3, &[]), ("b", 2, &[])], &[(3, Some("two"))]);
+        check(
+            &[("a", 3, &[1]), ("b", 4, &[2]), ("c", 1, &[])],
+            &[(1, None), (3, Some("two")), (5, None), (7, Some("three"))],
+        );
+        // The second step was never reached.
+        check(&[("a", 3, &[]), ("", 0, &[])], &[]);
+    }
+}
