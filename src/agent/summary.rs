@@ -20,8 +20,10 @@ const FOLDER: &str = "summary";
 const ROOM: u64 = 8_000;
 /// Tokens that stay free behind what is summed up (terminus-2's unwinding).
 const UNWOUND_ROOM: u64 = 4_000;
-/// Of a small context no more than this part is kept free.
-const MOST_ROOM: u64 = 4;
+/// Of a small context no more than a fourth is kept free, and half of that behind what is summed up, so that what calls for a summary
+/// has room in it.
+const ROOM_PART: u64 = 4;
+const UNWOUND_PART: u64 = 2 * ROOM_PART;
 /// Characters of the last observation that a short summary sees (as terminus-2's).
 const LAST_CHARACTERS: usize = 1_000;
 
@@ -63,7 +65,7 @@ pub struct Summariser<'a> {
 
 /// Tokens of a context of `most` that are kept free for a summary.
 pub(super) fn room(most: u64) -> u64 {
-    ROOM.min(most / MOST_ROOM)
+    ROOM.min(most / ROOM_PART)
 }
 
 /// Why a summary was not to be had.
@@ -107,24 +109,25 @@ impl Summariser<'_> {
         most: Option<u64>,
     ) -> Result<HandedOff, AgentError> {
         let said = talk.turns.len() - talk.segment_start();
-        let mut kept = fitting(talk, said, most);
+        let mut kept = self.fitting(talk, said, most);
         let mut tried = 0;
         // What was paid for stays in it, whatever came of it.
         let mut asked = Asked::default();
         let context = loop {
+            // Of nothing there is nothing to sum up.
+            if kept == 0 {
+                break self.short(talk, screen, &mut asked).await?;
+            }
             match self.whole(talk, kept, screen, tried, &mut asked).await {
                 Ok(context) => break context,
                 Err(Failed::Error(error)) => return Err(error),
-                Err(Failed::TooLong) if kept > 0 => {
+                Err(Failed::TooLong) => {
                     // By parts, so that few requests are refused however long the history is.
                     const PART: usize = 4;
                     kept -= (kept / PART).max(1);
                     tried += 1;
                 }
-                Err(Failed::TooLong | Failed::Unusable) => {
-                    kept = 0;
-                    break self.short(talk, screen, &mut asked).await?;
-                }
+                Err(Failed::Unusable) => kept = 0,
             }
         };
         let Asked { asides, prompts } = asked;
@@ -162,12 +165,8 @@ impl Summariser<'_> {
         };
         Ok(match self.texts {
             SummaryTexts::Terminus(texts) => {
-                // Harbor leaves the last observation out; what somebody said instead is nowhere else.
-                let told = kept.checked_sub(1).and_then(|last| talk.turns.get(talk.segment_start() + last));
-                let last = if told.is_some_and(is_answered) { LastShown::In } else { LastShown::Out };
-                let history = talk.history(kept, last);
                 let prompt = texts.summary(self.instruction);
-                let mut messages = history;
+                let mut messages = talk.history(kept, self.last_shown(talk, kept));
                 say(&mut messages, &prompt);
                 let request = behind(messages.clone());
                 let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
@@ -229,6 +228,31 @@ impl Summariser<'_> {
         })
     }
 
+    /// Turns since the last handoff that can be summed up, as far as it is known what they come to.
+    fn fitting(&self, talk: &Talk, said: usize, most: Option<u64>) -> usize {
+        let Some(most) = most else { return said };
+        let most = most.saturating_sub(UNWOUND_ROOM.min(most / UNWOUND_PART));
+        let start = talk.segment_start();
+        let fits = |kept: &usize| {
+            let tokens = match self.last_shown(talk, *kept) {
+                LastShown::In => talk.tokens_until(start + kept),
+                LastShown::Out => talk.tokens_said(start + kept),
+            };
+            tokens.is_none_or(|tokens| tokens <= most)
+        };
+        (1..=said).rev().find(fits).unwrap_or_default()
+    }
+
+    /// Whether what was shown after the last of `kept` turns is summed up with them. terminus-2 leaves it out, since the screen follows; but
+    /// what somebody said instead of the terminal is nowhere else.
+    fn last_shown(&self, talk: &Talk, kept: usize) -> LastShown {
+        let last = kept.checked_sub(1).and_then(|last| talk.turns.get(talk.segment_start() + last));
+        match self.texts {
+            SummaryTexts::Terminus(_) if !last.is_some_and(is_answered) => LastShown::Out,
+            SummaryTexts::Terminus(_) | SummaryTexts::Plain(_) => LastShown::In,
+        }
+    }
+
     async fn ask(
         &self,
         kind: AsideKind,
@@ -261,17 +285,6 @@ impl Summariser<'_> {
         });
         if unusable { Err(Failed::Unusable) } else { Ok(content) }
     }
-}
-
-/// Turns since the last handoff that can be summed up, as far as it is known what they come to.
-fn fitting(talk: &Talk, said: usize, most: Option<u64>) -> usize {
-    let Some(most) = most else { return said };
-    let most = most.saturating_sub(UNWOUND_ROOM.min(most / MOST_ROOM));
-    let start = talk.segment_start();
-    (1..=said)
-        .rev()
-        .find(|kept| talk.tokens_until(start + kept).is_none_or(|tokens| tokens <= most))
-        .unwrap_or_default()
 }
 
 fn plain_handoff(

@@ -143,10 +143,17 @@ impl Talk {
     /// reads the last of these.
     pub(super) fn tokens_until(&self, turns: usize) -> Option<u64> {
         const BYTES_PER_TOKEN: u64 = 4;
+        let said = self.tokens_said(turns)?;
+        let shown = &self.seen.get(turns.checked_sub(1)?)?.shown;
+        let shown: usize = shown.iter().map(|shown| shown.content.len()).sum();
+        Some(said + shown as u64 / BYTES_PER_TOKEN)
+    }
+
+    /// Tokens of a request that ends with the message of turn `turns`, counted from 1.
+    pub(super) fn tokens_said(&self, turns: usize) -> Option<u64> {
         let last = turns.checked_sub(1).filter(|last| *last >= self.segment_start())?;
         let usage = self.turns.get(last)?.usage?;
-        let shown: usize = self.seen.get(last)?.shown.iter().map(|shown| shown.content.len()).sum();
-        Some(usage.prompt + usage.completion + shown as u64 / BYTES_PER_TOKEN)
+        Some(usage.prompt + usage.completion)
     }
 }
 

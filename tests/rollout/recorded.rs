@@ -50,7 +50,7 @@ const ROWS: [Row; 8] = [
         &["--scaffold", "bash", "--arm", "fork", "-k", "2"],
         &["pass", "pass", "pass"],
     ),
-    ("react-plan", "room-service", &["--scaffold", "react", "--arm", "plan"], &["fail"]),
+    ("react-plan", "room-service", &["--scaffold", "react", "--arm", "plan"], &["pass"]),
     ("react-interactive", "room-compiled", &["--scaffold", "react", "--arm", "interactive"], &["pass"]),
     ("block-base", "sound-logrotate", &["--scaffold", "bash-block"], &["pass"]),
 ];

@@ -254,6 +254,21 @@ async fn a_conversation_goes_on_from_a_summary() {
             assert_eq!(with_tools, scaffold == "bash", "{name}");
             assert_eq!(asked.body["tool_choice"] == "none", with_tools, "{name}");
         }
+        // Where the context is known there is room for everything that was said.
+        let assistant = |messages: &Value| {
+            messages.as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
+        };
+        let summed_up: Vec<_> = seen
+            .iter()
+            .filter(|seen| wanted(&seen.body) == Wanted::Summary)
+            .map(|seen| assistant(&seen.body["messages"]))
+            .collect();
+        let said = |part: &&Value| {
+            let steps = part["steps"].as_array().unwrap();
+            steps.iter().filter(|step| step["source"] == "agent").count()
+        };
+        let said: Vec<_> = parts.iter().map(said).take(parts.len() - 1).collect();
+        assert!(context.is_none() || summed_up == said, "{name}: {summed_up:?} of {said:?}");
         if context.is_some() {
             assert_eq!(answered.count(), seen.len(), "{name}: nothing is sent that would not fit");
         }
