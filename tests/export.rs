@@ -153,7 +153,7 @@ fn what_is_read_is_what_was_written() {
     let summary = run(dir.path(), &groups, &options);
 
     let expect: Vec<_> =
-        groups.iter().flatten().map(|rollout| as_read(sft::Row::new(rollout).unwrap())).collect();
+        groups.iter().flatten().flat_map(|rollout| sft::Row::all(rollout).unwrap()).map(as_read).collect();
     assert_rows(&rows(&shards(dir.path(), &summary, "sft")), &expect);
 
     let mut expect = Vec::new();
@@ -327,14 +327,46 @@ fn filters_and_counts() {
 fn the_dataset_card() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), &groups(3), &ExportOptions::default());
-    let card = fs::read_to_string(dir.path().join("README.md")).unwrap();
+    insta::assert_snapshot!(card(dir.path()));
+}
+
+/// The card without what moves: file sizes do with the compressor.
+fn card(data: &Path) -> String {
+    let card = fs::read_to_string(data.join("README.md")).unwrap();
     let stable = card.replace(env!("CARGO_PKG_VERSION"), "<version>");
-    // File sizes move with the compressor.
-    let stable = regex::Regex::new(r"(?m)^(\| `\w+` \| \d+ \| \d+ \|) \d+ \|$")
-        .unwrap()
-        .replace_all(&stable, "$1 … |")
-        .into_owned();
-    insta::assert_snapshot!(stable);
+    let sizes = regex::Regex::new(r"(?m)^(\| `\w+` \| \d+ \| \d+ \|) \d+ \|$").unwrap();
+    sizes.replace_all(&stable, "$1 … |").into_owned()
+}
+
+/// Nobody is told that no model was sampled where one was, nor that what others made is ours to give.
+#[test]
+fn the_card_of_what_models_and_others_did() {
+    let dir = tempfile::tempdir().unwrap();
+    let by_model = |mut rollout: Rollout| {
+        rollout.record.actor = Actor::Model(ModelActor {
+            model: "some-model".to_owned(),
+            endpoint: "local".to_owned(),
+            arm: Arm::Plan,
+            adversary: None,
+        });
+        rollout
+    };
+    let of_others = |mut rollout: Rollout| {
+        rollout.facts = Facts { domain: "unknown".to_owned(), ..Facts::default() };
+        rollout
+    };
+    let groups = [
+        vec![rollout("games", 0, 0, 2, CHECKS), by_model(rollout("games", 0, 1, 2, 5))],
+        vec![of_others(by_model(rollout("games", 1, 0, 2, CHECKS)))],
+    ];
+    let summary = run(dir.path(), &groups, &everything());
+    let card = card(dir.path());
+    assert!(card.contains("license: other\n") && !card.contains("No model was sampled"), "{card}");
+    let told: Vec<_> = card.split("\n## ").filter(|part| !part.contains("| column |")).collect();
+    insta::assert_snapshot!(told.join("\n## "));
+    let rows = rows(&shards(dir.path(), &summary, "sft"));
+    let licences: Vec<_> = rows.iter().map(|row| row["license"].as_str()).collect();
+    assert_eq!(licences, [Some("CC-BY-4.0"), None, None]);
 }
 
 #[test]
@@ -363,7 +395,8 @@ fn a_sample_for_other_readers() {
     let trajectories = run_folder.join("trajectories");
     fs::create_dir_all(&trajectories).unwrap();
     for rollout in groups.iter().flatten() {
-        let document = atif::trajectory(rollout, None, atif::Calls::Parsed, |_| None).unwrap();
+        let documents = atif::documents(rollout, "t", None, atif::Calls::Parsed, |_| None).unwrap();
+        let document = &documents[0].trajectory;
         fs::write(trajectories.join(format!("{}.json", rollout.id)), document.to_json()).unwrap();
     }
     let options = ExportOptions { bounds, ..ExportOptions::default() };

@@ -11,7 +11,7 @@ use super::scaffold::Said;
 use super::talk::Talk;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
-use crate::model::Sight;
+use crate::model::{Key, Sight};
 use crate::prompts::{PromptSet, PromptsError};
 
 /// Folder of the texts.
@@ -90,8 +90,13 @@ impl ArmTexts {
         self.set.render("feedback.md.j2", context! { failed, passed })
     }
 
-    /// Key steps for a task, without code.
-    pub async fn plan(&self, models: &Models, unit: &str, instruction: &str) -> Result<String, AgentError> {
+    /// Key steps for a task, without code, and the call that brought them.
+    pub async fn plan(
+        &self,
+        models: &Models,
+        unit: &str,
+        instruction: &str,
+    ) -> Result<(String, Key), AgentError> {
         let request = ChatRequest::of(vec![
             ChatMessage::system(self.set.text("plan-system.md")?),
             ChatMessage::user(self.set.render("plan-task.md.j2", context! { instruction })?),
@@ -105,7 +110,7 @@ impl ArmTexts {
             sample: 0,
         };
         let reply = models.call(&site, &request).await?;
-        Ok(without_code(&reply.message.content))
+        Ok((without_code(&reply.message.content), reply.key))
     }
 }
 
@@ -125,27 +130,30 @@ impl Mentor<'_> {
         (said.tool_calls.is_empty() && !text.is_empty()).then_some(text)
     }
 
-    /// The answer, as the agent reads it. Who wants code gets none; nor do they who have asked too often.
-    pub(super) async fn answer(&mut self, question: &str, talk: &Talk) -> Result<String, AgentError> {
+    /// The answer, as the agent reads it, and the call that brought it. Who wants code gets none; nor do they who have asked too often.
+    pub(super) async fn answer(
+        &mut self,
+        question: &str,
+        talk: &Talk,
+    ) -> Result<(String, Option<Key>), AgentError> {
         let asked = talk.turns.iter().filter(|turn| turn.kind == crate::model::TurnKind::Asked).count();
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
         let left = QUESTIONS.saturating_sub(asked);
         let code = self.texts.refused.iter().any(|pattern| pattern.is_match(question));
-        let answer = if left == 0 || code {
-            String::new()
+        let (answer, call) = if left == 0 || code {
+            (String::new(), None)
         } else {
-            without_code(&self.ask(question, talk, asked).await?)
+            let (answer, call) = self.ask(question, talk, asked).await?;
+            (without_code(&answer), Some(call))
         };
         let left_after = left.saturating_sub(1);
         let exhausted = left == 0;
         let refused = code && !exhausted;
-        Ok(self
-            .texts
-            .set
-            .render("mentor-answer.md.j2", context! { answer, refused, exhausted, left => left_after })?)
+        let told = context! { answer, refused, exhausted, left => left_after };
+        Ok((self.texts.set.render("mentor-answer.md.j2", told)?, call))
     }
 
-    async fn ask(&self, question: &str, talk: &Talk, asked: u32) -> Result<String, CallError> {
+    async fn ask(&self, question: &str, talk: &Talk, asked: u32) -> Result<(String, Key), CallError> {
         let instruction = self.instruction;
         let history = history(talk);
         let set = &self.texts.set;
@@ -161,7 +169,8 @@ impl Mentor<'_> {
             step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
             sample: asked,
         };
-        Ok(self.models.call(&site, &request).await?.message.content)
+        let reply = self.models.call(&site, &request).await?;
+        Ok((reply.message.content, reply.key))
     }
 }
 

@@ -170,7 +170,7 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
         };
         seen.shown = step.shown;
         seen.acts = step.seen;
-        let turn = said.into_turn(step.kind, step.acts);
+        let turn = Turn { guide: step.guide, ..said.into_turn(step.kind, step.acts) };
         company.notebook.turned(talk.turns.len(), &turn, &seen).await?;
         talk.turns.push(turn);
         talk.seen.push(seen);
@@ -305,8 +305,9 @@ async fn turn<S: Scaffold, N: Notebook>(
     if let Some(mentor) = &mut company.mentor
         && let Some(question) = Mentor::question(said)
     {
-        let answer = mentor.answer(question, talk).await.map_err(TurnError::Agent)?;
-        return Ok(Step { kind: TurnKind::Asked, shown: vec![Shown::text(answer)], ..Step::default() });
+        let (answer, guide) = mentor.answer(question, talk).await.map_err(TurnError::Agent)?;
+        let shown = vec![Shown::text(answer)];
+        return Ok(Step { kind: TurnKind::Asked, shown, guide, ..Step::default() });
     }
     scaffold.take(said, scene).await.map_err(TurnError::Scaffold)
 }

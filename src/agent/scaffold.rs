@@ -129,7 +129,7 @@ impl Said {
     /// The turn that it becomes.
     pub fn into_turn(self, kind: TurnKind, acts: Vec<Act>) -> Turn {
         let Self { content, reasoning, tool_calls, call, usage, cut_off } = self;
-        Turn { content, reasoning, tool_calls, kind, acts, call, usage, cut_off }
+        Turn { content, reasoning, tool_calls, kind, acts, call, guide: None, usage, cut_off }
     }
 }
 
@@ -142,6 +142,8 @@ pub struct Step {
     pub seen: Vec<ActSeen>,
     /// What the agent reads next; nothing, if it has submitted.
     pub shown: Vec<Shown>,
+    /// The model call that brought a mentor's answer.
+    pub guide: Option<Key>,
     /// The terminal's shell has ended.
     pub shell_ended: bool,
 }

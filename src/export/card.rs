@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::row::Row;
 use super::{ConfigSummary, ExportOptions};
-use crate::model::DomainId;
+use crate::model::{Actor, DomainId, Rollout};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
@@ -25,11 +25,89 @@ pub struct Counts {
     pub pref_dmpo: u64,
 }
 
+/// Who acted, in which protocol, with what beside the task.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Teacher {
+    kind: TeacherKind,
+    name: String,
+    scaffold: String,
+    arm: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum TeacherKind {
+    /// A recipe's script.
+    Script,
+    Model,
+    /// Somebody elsewhere.
+    Imported,
+    /// The task's own solution, or nobody. Nothing is said.
+    Reference,
+}
+
+/// What it came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TeacherCounts {
+    rollouts: u64,
+    passing: u64,
+    /// On tasks of other makers.
+    foreign: u64,
+}
+
+impl Teacher {
+    pub(super) fn of(rollout: &Rollout) -> Self {
+        let actor = &rollout.record.actor;
+        let kind = match actor {
+            Actor::Scripted { .. } => TeacherKind::Script,
+            Actor::Model(_) => TeacherKind::Model,
+            Actor::Imported(_) => TeacherKind::Imported,
+            Actor::Oracle | Actor::Nop => TeacherKind::Reference,
+        };
+        Self {
+            kind,
+            name: actor.teacher().to_owned(),
+            scaffold: rollout.record.scaffold.clone(),
+            arm: actor.arm().as_str(),
+        }
+    }
+}
+
+impl TeacherCounts {
+    pub(super) fn add(&mut self, rollout: &Rollout) {
+        self.rollouts += 1;
+        self.passing += u64::from(rollout.record.succeeded());
+        self.foreign += u64::from(rollout.facts.recipe.is_none());
+    }
+}
+
+/// A line of the table of teachers.
+#[derive(Serialize)]
+struct Acted<'a> {
+    kind: TeacherKind,
+    name: &'a str,
+    scaffold: &'a str,
+    arm: &'a str,
+    rollouts: u64,
+    passing: u64,
+}
+
 /// What the template sees.
 #[derive(Serialize)]
 struct Context<'a> {
     title: &'a str,
-    licence: &'static str,
+    /// `None` where others have a say in some row.
+    licence: Option<&'static str>,
+    /// The licence of the rows that are ours to give.
+    our_licence: &'static str,
+    teachers: Vec<Acted<'a>>,
+    /// Kinds of teachers that there are.
+    scripts: bool,
+    models: bool,
+    imported: bool,
+    /// Rollouts of tasks that recipes made, and of others.
+    of_recipes: u64,
+    of_others: u64,
     version: &'static str,
     size_category: &'static str,
     configs: Vec<Config<'a>>,
@@ -62,6 +140,7 @@ struct Described {
 pub(super) fn render(
     configs: &[ConfigSummary],
     domains: &BTreeMap<DomainId, Counts>,
+    teachers: &BTreeMap<Teacher, TeacherCounts>,
     options: &ExportOptions,
 ) -> Result<String, Box<Error>> {
     let described = |config: &ConfigSummary| match config.name {
@@ -69,9 +148,29 @@ pub(super) fn render(
         _ => describe::<super::sft::Row>(),
     };
     let rows = configs.iter().map(|config| config.rows).sum();
+    let has = |kind| teachers.keys().any(|teacher| teacher.kind == kind);
+    let of_others = teachers.values().map(|counts| counts.foreign).sum();
     let context = Context {
         title: &options.title,
-        licence: super::DATA_LICENCE,
+        licence: (!has(TeacherKind::Model) && !has(TeacherKind::Imported) && of_others == 0)
+            .then_some(super::DATA_LICENCE),
+        our_licence: super::DATA_LICENCE,
+        scripts: has(TeacherKind::Script),
+        models: has(TeacherKind::Model),
+        imported: has(TeacherKind::Imported),
+        of_recipes: teachers.values().map(|counts| counts.rollouts).sum::<u64>() - of_others,
+        of_others,
+        teachers: teachers
+            .iter()
+            .map(|(who, counts)| Acted {
+                kind: who.kind,
+                name: &who.name,
+                scaffold: &who.scaffold,
+                arm: who.arm,
+                rollouts: counts.rollouts,
+                passing: counts.passing,
+            })
+            .collect(),
         version: env!("CARGO_PKG_VERSION"),
         size_category: size_category(rows),
         configs: configs

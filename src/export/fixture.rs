@@ -66,6 +66,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             end: End::Submitted,
             verdict: Verdict::from_checks(checks),
             rounds: Vec::new(),
+            plans: Vec::new(),
             handoffs: Vec::new(),
             fork: None,
             exploits: Vec::new(),

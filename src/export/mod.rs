@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use card::Counts;
+use card::{Teacher, TeacherCounts};
 pub use error::{ExportError, StorageError, WriteError};
 pub use publish::Change;
 pub use row::{Column, Row, schema};
@@ -37,10 +38,17 @@ use self::pairs::PairPolicy;
 use self::parquet::{Bounds, Shards};
 use self::phi::Gamma;
 use self::publish::Staging;
-use crate::model::{DomainId, Rollout};
+use crate::model::{Actor, DomainId, Rollout};
 
-/// Licence of generated data (SPDX), stated on every row and in the card.
+/// Licence of generated data (SPDX), stated in the card and on every row that is ours to give.
 pub const DATA_LICENCE: &str = "CC-BY-4.0";
+
+/// The licence of what a rollout says, where that is ours to give: scripts at work on tasks of recipes. The terms of a model's provider,
+/// and of who made a task, are theirs.
+fn licence(rollout: &Rollout) -> Option<&'static str> {
+    let ours = matches!(rollout.record.actor, Actor::Scripted { .. } | Actor::Oracle | Actor::Nop);
+    (ours && rollout.facts.recipe.is_some()).then_some(DATA_LICENCE)
+}
 
 /// What is exported, and how.
 #[derive(Clone, Debug)]
@@ -127,16 +135,20 @@ pub fn export<E: Error + 'static>(
         pref_dmpo: Shards::create(&staging.folder(pref_dmpo::Row::CONFIG)?, options.bounds)?,
     };
     let mut domains = BTreeMap::new();
+    let mut teachers = BTreeMap::new();
     let mut left_out = LeftOut::default();
     for group in groups {
         let rollouts = group.map_err(ExportError::Source)?;
         let Some(first) = rollouts.first() else { continue };
         let counts = domains.entry(DomainId::from(first.facts.domain.as_str())).or_default();
+        for rollout in &rollouts {
+            teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
+        }
         export_task(&rollouts, options, &mut writers, counts, &mut left_out)?;
     }
 
     let configs = vec![summary::<sft::Row>(writers.sft)?, summary::<pref_dmpo::Row>(writers.pref_dmpo)?];
-    let card = card::render(&configs, &domains, options).map_err(ExportError::Card)?;
+    let card = card::render(&configs, &domains, &teachers, options).map_err(ExportError::Card)?;
     let mut changed = false;
     for config in &configs {
         changed |= staging.publish_folder(config.name)? == Change::Written;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::messages::{MessageError, conversation};
 use super::pairs::{Pair, PairPolicy};
 use super::phi::{Gamma, weights};
-use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, text, weight_of};
+use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, optional, text, weight_of};
 use crate::model::{Message, Role, Rollout};
 
 /// A row of `pref_dmpo`.
@@ -39,7 +39,7 @@ pub struct Row {
     pub shared_turns: usize,
     pub chosen_teacher: String,
     pub rejected_teacher: String,
-    pub license: &'static str,
+    pub license: Option<&'static str>,
     pub tool_version: &'static str,
 }
 
@@ -81,7 +81,7 @@ impl Row {
             shared_turns: shared_turns(chosen, rejected),
             chosen_teacher: chosen.record.actor.teacher().to_owned(),
             rejected_teacher: rejected.record.actor.teacher().to_owned(),
-            license: super::DATA_LICENCE,
+            license: super::licence(chosen).and(super::licence(rejected)),
             tool_version: env!("CARGO_PKG_VERSION"),
         })
     }
@@ -110,7 +110,7 @@ impl Side {
 
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_dmpo";
-    const SCHEMA_VERSION: u32 = 2;
+    const SCHEMA_VERSION: u32 = 3;
 
     fn columns() -> Vec<Column> {
         vec![
@@ -145,7 +145,11 @@ impl RowOf for Row {
             column("shared_turns", DataType::Int32, "turns at the beginning that both sides have in common"),
             text("chosen_teacher", "who acted in it; `scripted` is a recipe's script, not a model"),
             text("rejected_teacher", "who acted in it"),
-            text("license", "licence of the row (SPDX)"),
+            optional(
+                "license",
+                DataType::Utf8,
+                "licence of the row (SPDX); null where others have a say: what models wrote, and tasks of other makers",
+            ),
             text("tool_version", "version of termsmith that wrote it"),
         ]
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use arrow::datatypes::DataType;
 use serde::Serialize;
 
-use super::DATA_LICENCE;
+use super::licence;
 use super::messages::{Branch, MessageError, branches};
 use super::row::{
     Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
@@ -64,7 +64,7 @@ pub struct Row {
     pub n_tokens: Option<u64>,
     pub judge_labels: Vec<String>,
     pub judge: String,
-    pub license: &'static str,
+    pub license: Option<&'static str>,
     pub tool_version: &'static str,
 }
 
@@ -117,7 +117,7 @@ impl Row {
             n_turns: turns.len(),
             judge_labels: rollout.labels.clone(),
             judge: rollout.judge.clone(),
-            license: DATA_LICENCE,
+            license: licence(rollout),
             tool_version: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -205,7 +205,11 @@ impl RowOf for Row {
                 "what went wrong (LiteCoder's taxonomy); labels never change a reward",
             ),
             text("judge", "version of the rules, and model, that gave the labels"),
-            text("license", "licence of the row (SPDX)"),
+            optional(
+                "license",
+                DataType::Utf8,
+                "licence of the row (SPDX); null where others have a say: what models wrote, and tasks of other makers",
+            ),
             text("tool_version", "version of termsmith that wrote it"),
         ]
     }

@@ -95,6 +95,11 @@ impl TrajectoryRecord {
         self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
     }
 
+    /// The model calls of a planner and a mentor.
+    pub fn guides(&self) -> impl Iterator<Item = &Key> {
+        self.plans.iter().chain(self.turns.iter().filter_map(|turn| turn.guide.as_ref()))
+    }
+
     /// The model calls of the agent's; summaries are among them.
     pub fn calls(&self) -> impl Iterator<Item = &Key> {
         let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);

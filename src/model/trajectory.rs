@@ -144,6 +144,9 @@ pub struct TrajectoryRecord {
     /// Verdicts after which the agent was given another round.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rounds: Vec<Round>,
+    /// Model calls that brought plans, one for each step of the task.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub plans: Vec<Key>,
     /// Where the conversation began anew.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub handoffs: Vec<Handoff>,
@@ -280,6 +283,9 @@ pub struct Turn {
     /// The model call that brought the message; token ids and log-probabilities stand in its committed response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<Key>,
+    /// The model call that brought a mentor's answer to it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub guide: Option<Key>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usage: Option<Tokens>,
     /// The message was cut off at the most tokens that it could have.

@@ -13,8 +13,8 @@ use crate::model::{CallDetail, Key, Rollout};
 use crate::rollout::RolloutLog;
 use crate::store::{Store, StoreError};
 
-/// The report over all rollouts of a run. Prices are those of the calls that brought the agents' messages; planners, mentors and
-/// judges come on top.
+/// The report over all rollouts of a run. Prices are those of the calls that brought the agents' messages, plans and mentors' answers;
+/// what judges cost comes on top.
 pub fn report_store(store: &Store) -> Result<Report, StoreError> {
     report(gather_rollouts(store)?.map(|rollouts| {
         rollouts?.into_iter().map(|(rollout, log)| report_attempt(store, rollout, &log)).collect()
@@ -35,8 +35,14 @@ pub fn export_harbor_job(store: &Store, jobs: &Path, name: &str) -> Result<Job, 
 
 /// A rollout for a report.
 pub fn report_attempt(store: &Store, rollout: Rollout, log: &RolloutLog) -> Result<Attempt, StoreError> {
-    let details = call_details(store, &rollout)?;
-    let usd = details.values().filter_map(|detail| detail.usd).reduce(|one, other| one + other);
+    let mut usd = None;
+    for key in rollout.record.calls().chain(rollout.record.guides()) {
+        let price = call_detail(store, key)?.and_then(|detail| detail.usd);
+        usd = match (usd, price) {
+            (Some(sum), Some(price)) => Some(sum + price),
+            (one, other) => one.or(other),
+        };
+    }
     Ok(Attempt { rollout, seconds: Some(log.seconds), usd })
 }
 

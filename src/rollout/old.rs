@@ -92,6 +92,7 @@ fn renewed(old: Record, log: Log) -> (TrajectoryRecord, RolloutLog) {
         end: old.end,
         verdict: old.verdict,
         rounds: Vec::new(),
+        plans: Vec::new(),
         handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),

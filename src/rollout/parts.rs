@@ -11,6 +11,8 @@ use crate::store::Store;
 pub(super) struct Part {
     pub(super) talk: Talk,
     pub(super) notebook: Steps,
+    /// The call that brought its plan.
+    pub(super) plan: Option<Key>,
 }
 
 /// What was written down of an attempt.
@@ -32,11 +34,11 @@ pub(super) fn load(
 ) -> Result<Loaded, RolloutError> {
     let notebook = Steps::new(store, rollout, 0);
     let (talk, rounds, begun) = notebook.load(parent)?;
-    let mut parts = vec![Part { talk, notebook }];
+    let mut parts = vec![Part { talk, notebook, plan: None }];
     for step in 1..steps {
         let notebook = Steps::new(store, rollout, step);
         let (talk, ..) = notebook.load(None)?;
-        parts.push(Part { talk, notebook });
+        parts.push(Part { talk, notebook, plan: None });
     }
     Ok(Loaded { parts, rounds, begun })
 }
@@ -89,7 +91,7 @@ mod tests {
             handoffs: handoffs.iter().map(handed).collect(),
             ..Talk::default()
         };
-        Part { talk, notebook: Steps::new(store, &Key("00".repeat(32)), 0) }
+        Part { talk, notebook: Steps::new(store, &Key("00".repeat(32)), 0), plan: None }
     }
 
     #[test]

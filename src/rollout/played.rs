@@ -149,7 +149,7 @@ pub async fn attempt(
         let again =
             round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
         // Only tasks of one step have rounds.
-        let (true, Some(kept), [Part { talk, notebook }]) = (again, &hosted.kept, parts.as_mut_slice())
+        let (true, Some(kept), [Part { talk, notebook, .. }]) = (again, &hosted.kept, parts.as_mut_slice())
         else {
             break hosted;
         };
@@ -166,6 +166,7 @@ pub async fn attempt(
     };
     let names: Vec<String> =
         std::iter::once(String::new()).chain(posed.further.iter().map(|step| step.name.to_owned())).collect();
+    let plans = parts.iter().filter_map(|part| part.plan.clone()).collect();
     let talk = parts::merged(parts, &names);
     let exploits = texts.forensics().examine(&talk.turns);
     let (handoffs, handoffs_seen) =
@@ -184,6 +185,7 @@ pub async fn attempt(
         end: hosted.ended.end,
         verdict: hosted.verdict,
         rounds: ended_rounds,
+        plans,
         handoffs,
         fork: casting.fork.as_ref().map(|fork| fork.point.clone()),
         exploits,
@@ -259,12 +261,12 @@ impl Stage<'_> {
         env: &[(String, String)],
     ) -> Result<Ended, AgentError> {
         let Self { models, texts, posed, casting, .. } = *self;
-        let Part { talk, notebook } = part;
+        let Part { talk, notebook, plan } = part;
         let further = step.checked_sub(1).and_then(|at| posed.further.get(at));
         let unit = &further
             .map_or_else(|| self.unit.to_owned(), |further| format!("{}/{}", self.unit, further.name));
         let task = further.map_or(posed.instruction, |further| further.instruction);
-        let instruction = &self.instruction(task, unit).await?;
+        let instruction = &self.instruction(task, unit, plan).await?;
         let limits = &StepLimits {
             total: further.map_or(casting.limits.total, |further| further.total),
             ..casting.limits
@@ -303,8 +305,13 @@ impl Stage<'_> {
         protocol.play(&mut mind, talk, instruction, &scene, company).await
     }
 
-    /// The instruction `task` with what the arm adds to it.
-    async fn instruction(&self, task: &str, unit: &str) -> Result<String, AgentError> {
+    /// The instruction `task` with what the arm adds to it. `plan_call` is told which call brought a plan.
+    async fn instruction(
+        &self,
+        task: &str,
+        unit: &str,
+        plan_call: &mut Option<Key>,
+    ) -> Result<String, AgentError> {
         let Self { models, texts, posed, casting, .. } = *self;
         let (arms, actor) = (&texts.arms, &casting.actor);
         if let Some(sight) = actor.adversary {
@@ -312,7 +319,8 @@ impl Stage<'_> {
         }
         let mut instruction = task.to_owned();
         if matches!(actor.arm, Arm::Plan | Arm::PlanInteractive) {
-            let plan = arms.plan(models, unit, task).await?;
+            let (plan, call) = arms.plan(models, unit, task).await?;
+            *plan_call = Some(call);
             instruction = arms.with_plan(&instruction, &plan)?;
         }
         if matches!(actor.arm, Arm::Interactive | Arm::PlanInteractive) {

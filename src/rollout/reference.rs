@@ -53,6 +53,7 @@ pub async fn reference(
         end: if trial.verdict.outcome == Outcome::Timeout { End::TimedOut } else { End::Submitted },
         verdict: trial.verdict,
         rounds: Vec::new(),
+        plans: Vec::new(),
         handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),

@@ -64,6 +64,7 @@ pub async fn rollout(
         end: hosted.ended.end,
         verdict: hosted.verdict,
         rounds: Vec::new(),
+        plans: Vec::new(),
         handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),

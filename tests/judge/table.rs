@@ -206,6 +206,7 @@ impl Case {
                 checks: Vec::new(),
             },
             rounds: Vec::new(),
+            plans: Vec::new(),
             handoffs: Vec::new(),
             fork: None,
             exploits: Vec::new(),

@@ -112,6 +112,7 @@ fn convert(
         turns: talk.turns,
         end: End::Imported,
         rounds: Vec::new(),
+        plans: Vec::new(),
         handoffs: talk.handoffs,
         fork,
         exploits: Vec::new(),
@@ -228,6 +229,7 @@ impl Talk {
             kind: kind(step, calls),
             acts: acts(step, calls),
             call: None,
+            guide: None,
             usage: step.metrics.as_ref().and_then(|metrics| {
                 Some(Tokens { prompt: metrics.prompt_tokens?, completion: metrics.completion_tokens? })
             }),

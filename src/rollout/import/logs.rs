@@ -72,6 +72,7 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
         end: End::Imported,
         verdict,
         rounds: Vec::new(),
+        plans: Vec::new(),
         handoffs: Vec::new(),
         fork: None,
         exploits: Vec::new(),
