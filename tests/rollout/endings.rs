@@ -141,7 +141,6 @@ async fn rounds_and_forks_of_tasks_that_are_judged_in_place() {
         let said = messages.iter().filter(|message| message["role"] == "assistant").count();
         Answer::Text(match said {
             0 => block("echo kept > /srv/note; sleep 1000 & chmod 600 /srv/keys/host.key"),
-            1 => block("submit"),
             2 => block(&format!("cat /srv/note; echo /te*ts; pgrep sleep; {SOLVED}")),
             _ => block("submit"),
         })

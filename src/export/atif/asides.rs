@@ -46,7 +46,7 @@ pub(super) fn documents(
         all.extend(exchange);
         documents.push(Document {
             name: format!("{base}.summarization-{}-{}.json", segment + 1, aside.kind.as_str()),
-            trajectory: document(rollout, segment, aside, detail, all),
+            trajectory: document(rollout, segment, aside, detail.as_ref(), all),
         });
     }
     documents
@@ -65,7 +65,7 @@ fn document(
     rollout: &Rollout,
     segment: usize,
     aside: &Aside,
-    detail: Option<CallDetail>,
+    detail: Option<&CallDetail>,
     steps: Vec<Step>,
 ) -> Trajectory {
     let acting = agent(rollout);
@@ -74,7 +74,7 @@ fn document(
         schema_version: SCHEMA_VERSION,
         session_id: rollout.id.clone(),
         trajectory_id: format!("{}-summarization-{}-{kind}", rollout.id, segment + 1),
-        final_metrics: FinalMetrics::of(aside.usage.into_iter(), detail.iter(), steps.len()),
+        final_metrics: FinalMetrics::of(aside.usage.as_slice(), detail.into_iter(), steps.len()),
         agent: Agent {
             name: format!("{}-summarization-{kind}", acting.name),
             extra: object(json!({

@@ -125,11 +125,11 @@ pub(super) struct FinalMetrics {
 impl FinalMetrics {
     /// Sums, where the server counted anything.
     pub(super) fn of<'a>(
-        usages: impl Iterator<Item = Tokens> + Clone,
+        usages: &[Tokens],
         details: impl Iterator<Item = &'a CallDetail>,
         total_steps: usize,
     ) -> Self {
-        let total = |of: fn(Tokens) -> u64| usages.clone().map(of).reduce(|one, other| one + other);
+        let total = |of: fn(&Tokens) -> u64| usages.iter().map(of).reduce(|one, other| one + other);
         Self {
             total_prompt_tokens: total(|usage| usage.prompt),
             total_completion_tokens: total(|usage| usage.completion),

@@ -85,11 +85,9 @@ pub fn documents(
             aside.extend(asides);
         }
         let said = record.turns.get(turns.clone()).unwrap_or_default();
-        let metrics = FinalMetrics::of(
-            said.iter().filter_map(|turn| turn.usage),
-            details.get(turns).unwrap_or_default().iter().flatten(),
-            steps.len(),
-        );
+        let usages: Vec<_> = said.iter().filter_map(|turn| turn.usage).collect();
+        let metrics =
+            FinalMetrics::of(&usages, details.get(turns).unwrap_or_default().iter().flatten(), steps.len());
         let mut extra = facts(rollout);
         if of > 1 {
             extra.insert("segment".to_owned(), json!(segment));
