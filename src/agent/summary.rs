@@ -7,7 +7,7 @@
 use minijinja::context;
 
 use super::play::AgentError;
-use super::talk::{HandedOff, HandoffSeen, LastShown, Talk};
+use super::talk::{HandedOff, HandoffSeen, LastShown, Talk, end_of};
 use super::terminus;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, ModelRole, Models, Tool};
@@ -24,9 +24,6 @@ const UNWOUND_ROOM: u64 = 4_000;
 /// has room in it.
 const ROOM_PART: u64 = 4;
 const UNWOUND_PART: u64 = 2 * ROOM_PART;
-/// Characters of the last observation that a short summary sees (as terminus-2's).
-const LAST_CHARACTERS: usize = 1_000;
-
 /// The texts of scaffolds that have none of their own, from `templates/prompts/summary/`.
 #[derive(Clone, Debug)]
 pub struct PlainSummary(PromptSet);
@@ -100,6 +97,37 @@ struct Asked {
     prompts: Vec<String>,
 }
 
+impl Asked {
+    fn handed_off(self, talk: &Talk, unread: usize, context: Vec<Message>) -> HandedOff {
+        let Self { asides, prompts } = self;
+        HandedOff {
+            handoff: Handoff { turns: talk.turns.len(), unread, step: None, asides },
+            seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },
+        }
+    }
+}
+
+/// What of a history is read.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    /// Turns since the last handoff, at least one.
+    turns: usize,
+    last: LastShown,
+}
+
+impl Read {
+    /// What is tried if that was too long: by parts, so that few requests are refused however long the history is.
+    fn less(self) -> Option<Self> {
+        const PART: usize = 4;
+        let turns = match self.last {
+            LastShown::In => self.turns,
+            LastShown::Cut | LastShown::Out => self.turns - (self.turns / PART).max(1),
+        };
+        let last = if self.last == LastShown::Out { LastShown::Out } else { LastShown::Cut };
+        (turns > 0).then_some(Self { turns, last })
+    }
+}
+
 impl Summariser<'_> {
     /// Sums up what was said since the last handoff. `screen` is what the terminal shows, `most` the tokens of the model's context.
     pub(super) async fn hand_off(
@@ -109,40 +137,44 @@ impl Summariser<'_> {
         most: Option<u64>,
     ) -> Result<HandedOff, AgentError> {
         let said = talk.turns.len() - talk.segment_start();
-        let mut kept = self.fitting(talk, said, most);
+        let Some(mut read) = self.fitting(talk, said, most) else {
+            return self.without_history(talk, screen, Asked::default()).await;
+        };
         let mut tried = 0;
         // What was paid for stays in it, whatever came of it.
         let mut asked = Asked::default();
-        let context = loop {
-            // Of nothing there is nothing to sum up.
-            if kept == 0 {
-                break self.short(talk, screen, &mut asked).await?;
-            }
-            match self.whole(talk, kept, screen, tried, &mut asked).await {
-                Ok(context) => break context,
+        loop {
+            match self.whole(talk, read, screen, tried, &mut asked).await {
+                Ok(context) => return Ok(asked.handed_off(talk, said - read.turns, context)),
                 Err(Failed::Error(error)) => return Err(error),
                 Err(Failed::TooLong) => {
-                    // By parts, so that few requests are refused however long the history is.
-                    const PART: usize = 4;
-                    kept -= (kept / PART).max(1);
                     tried += 1;
+                    match read.less() {
+                        Some(less) => read = less,
+                        None => return self.without_history(talk, screen, asked).await,
+                    }
                 }
-                Err(Failed::Unusable) => kept = 0,
+                Err(Failed::Unusable) => return self.without_history(talk, screen, asked).await,
             }
-        };
-        let Asked { asides, prompts } = asked;
-        let handoff = Handoff { turns: talk.turns.len(), unread: said - kept, step: None, asides };
-        Ok(HandedOff {
-            handoff,
-            seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },
-        })
+        }
     }
 
-    /// A summary of the first `kept` turns since the last handoff.
+    /// A handoff whose history nobody read.
+    async fn without_history(
+        &self,
+        talk: &Talk,
+        screen: &str,
+        mut asked: Asked,
+    ) -> Result<HandedOff, AgentError> {
+        let context = self.short(talk, screen, &mut asked).await?;
+        Ok(asked.handed_off(talk, talk.turns.len() - talk.segment_start(), context))
+    }
+
+    /// A summary of what was said since the last handoff, as much as is read of it.
     async fn whole(
         &self,
         talk: &Talk,
-        kept: usize,
+        read: Read,
         screen: &str,
         tried: u32,
         asked: &mut Asked,
@@ -166,7 +198,7 @@ impl Summariser<'_> {
         Ok(match self.texts {
             SummaryTexts::Terminus(texts) => {
                 let prompt = texts.summary(self.instruction);
-                let mut messages = talk.history(kept, self.last_shown(talk, kept));
+                let mut messages = talk.history(read.turns, read.last);
                 say(&mut messages, &prompt);
                 let request = behind(messages.clone());
                 let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
@@ -187,25 +219,28 @@ impl Summariser<'_> {
                 ]
             }
             SummaryTexts::Plain(texts) => {
-                let mut messages = talk.history(kept, LastShown::In);
+                let mut messages = talk.history(read.turns, read.last);
                 let prompt = texts.0.render("ask.md.j2", context! { instruction => self.instruction })?;
                 say(&mut messages, &prompt);
                 let request = behind(messages);
                 let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
-                let unread = talk.segment_start() + kept < talk.turns.len();
-                let last = if unread { end_of(screen) } else { "" };
-                vec![user(plain_handoff(texts, talk, &summary, last)?)]
+                let unread = talk.segment_start() + read.turns < talk.turns.len();
+                let last = if unread { LastStep::of(talk, screen) } else { LastStep::default() };
+                vec![user(plain_handoff(texts, talk, &summary, Notes::Whole, &last)?)]
             }
         })
     }
 
     /// A summary without the history, or none.
     async fn short(&self, talk: &Talk, screen: &str, asked: &mut Asked) -> Result<Vec<Message>, AgentError> {
-        let last = end_of(screen);
+        let last = LastStep::of(talk, screen);
+        let notes = former_notes(talk);
         let prompt = match self.texts {
             SummaryTexts::Terminus(texts) => texts.short_summary(self.instruction, screen),
             SummaryTexts::Plain(texts) => {
-                texts.0.render("short.md.j2", context! { instruction => self.instruction, last })?
+                let LastStep { message, shown } = &last;
+                let told = context! { instruction => self.instruction, notes, message, last => shown };
+                texts.0.render("short.md.j2", told)?
             }
         };
         let request = ChatRequest::of(vec![ChatMessage::user(prompt.clone())]);
@@ -223,32 +258,36 @@ impl Summariser<'_> {
                 vec![user(talk.opening.prompt.clone()), user(handoff)]
             }
             SummaryTexts::Plain(texts) => {
-                vec![user(plain_handoff(texts, talk, &summary.unwrap_or_default(), last)?)]
+                let notes = summary.as_deref().unwrap_or(notes);
+                vec![user(plain_handoff(texts, talk, notes, Notes::OfLastStep, &last)?)]
             }
         })
     }
 
-    /// Turns since the last handoff that can be summed up, as far as it is known what they come to.
-    fn fitting(&self, talk: &Talk, said: usize, most: Option<u64>) -> usize {
-        let Some(most) = most else { return said };
+    /// What can be read of the turns since the last handoff, as far as it is known what they come to; `None` if nothing can.
+    fn fitting(&self, talk: &Talk, said: usize, most: Option<u64>) -> Option<Read> {
+        let whole = Read { turns: said, last: self.last_shown(talk) };
+        let Some(most) = most else { return Some(whole) };
         let most = most.saturating_sub(UNWOUND_ROOM.min(most / UNWOUND_PART));
         let start = talk.segment_start();
-        let fits = |kept: &usize| {
-            let tokens = match self.last_shown(talk, *kept) {
-                LastShown::In => talk.tokens_until(start + kept),
-                LastShown::Out => talk.tokens_said(start + kept),
+        let fits = |read: &Read| {
+            let turns = start + read.turns;
+            let tokens = match read.last {
+                LastShown::In => talk.tokens_until(turns),
+                LastShown::Cut => talk.tokens_until_cut(turns),
+                LastShown::Out => talk.tokens_said(turns),
             };
             tokens.is_none_or(|tokens| tokens <= most)
         };
-        (1..=said).rev().find(fits).unwrap_or_default()
+        let last = if whole.last == LastShown::Out { LastShown::Out } else { LastShown::Cut };
+        std::iter::once(whole).chain((1..=said).rev().map(|turns| Read { turns, last })).find(fits)
     }
 
-    /// Whether what was shown after the last of `kept` turns is summed up with them. terminus-2 leaves it out, since the screen follows; but
-    /// what somebody said instead of the terminal is nowhere else.
-    fn last_shown(&self, talk: &Talk, kept: usize) -> LastShown {
-        let last = kept.checked_sub(1).and_then(|last| talk.turns.get(talk.segment_start() + last));
+    /// How what was shown last is summed up with the rest. terminus-2 leaves it out, since the screen follows; but what somebody said instead of
+    /// the terminal is nowhere else.
+    fn last_shown(&self, talk: &Talk) -> LastShown {
         match self.texts {
-            SummaryTexts::Terminus(_) if !last.is_some_and(is_answered) => LastShown::Out,
+            SummaryTexts::Terminus(_) if !talk.turns.last().is_some_and(is_answered) => LastShown::Out,
             SummaryTexts::Terminus(_) | SummaryTexts::Plain(_) => LastShown::In,
         }
     }
@@ -287,13 +326,57 @@ impl Summariser<'_> {
     }
 }
 
+/// Who wrote the notes that a conversation goes on from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notes {
+    /// Somebody who had read the conversation.
+    Whole,
+    /// Somebody who knew former notes and the last step.
+    OfLastStep,
+}
+
+/// What notes do not tell of.
+#[derive(Default)]
+struct LastStep {
+    message: String,
+    shown: String,
+}
+
+impl LastStep {
+    fn of(talk: &Talk, screen: &str) -> Self {
+        let message = talk.turns.last().map(said).unwrap_or_default();
+        Self { message: end_of(&message), shown: end_of(screen) }
+    }
+}
+
+/// A message with what it calls, as text.
+fn said(turn: &Turn) -> String {
+    let calls = turn.tool_calls.iter().map(|call| call.arguments.as_str());
+    std::iter::once(turn.content.trim())
+        .chain(calls)
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// What the conversation went on from last.
+fn former_notes(talk: &Talk) -> &str {
+    let asides = talk.handoffs.last().map(|handed| handed.handoff.asides.as_slice()).unwrap_or_default();
+    let notes = asides.iter().rfind(|aside| matches!(aside.kind, AsideKind::Summary | AsideKind::Short));
+    notes.map(|aside| aside.content.trim()).unwrap_or_default()
+}
+
 fn plain_handoff(
     texts: &PlainSummary,
     talk: &Talk,
-    summary: &str,
-    last: &str,
+    notes: &str,
+    by: Notes,
+    last: &LastStep,
 ) -> Result<String, PromptsError> {
-    texts.0.render("handoff.md.j2", context! { prompt => &talk.opening.prompt, summary, last })
+    let LastStep { message, shown } = last;
+    let whole = by == Notes::Whole;
+    let told = context! { prompt => &talk.opening.prompt, notes, whole, message, last => shown };
+    texts.0.render("handoff.md.j2", told)
 }
 
 /// Whether somebody answered a turn, rather than the terminal.
@@ -314,9 +397,4 @@ fn say(messages: &mut Vec<ChatMessage>, text: &str) {
 
 fn user(content: String) -> Message {
     Message { role: Role::User, content }
-}
-
-fn end_of(screen: &str) -> &str {
-    let start = screen.char_indices().rev().nth(LAST_CHARACTERS - 1).map_or(0, |(at, _)| at);
-    &screen[start..]
 }

@@ -55,12 +55,31 @@ pub struct HandoffSeen {
     pub shown: HandoffShown,
 }
 
-/// Whether the last observation is part of a history.
+/// How the last observation is part of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastShown {
     In,
+    /// Its end alone, as much as [`end_of`] gives.
+    Cut,
     Out,
 }
+
+/// Characters that [`end_of`] keeps (as terminus-2 does of a screen).
+pub(super) const LAST_CHARACTERS: usize = 1_000;
+
+/// The end of a text, and how much was left out before it.
+pub(super) fn end_of(text: &str) -> String {
+    match text.char_indices().rev().nth(LAST_CHARACTERS - 1) {
+        None | Some((0, _)) => text.to_owned(),
+        Some((at, _)) => {
+            let left_out = text[..at].chars().count();
+            format!("[… {left_out} characters left out …]\n{}", &text[at..])
+        }
+    }
+}
+
+/// Few for what terminals print, so that what is counted so is rather too much.
+const BYTES_PER_TOKEN: u64 = 4;
 
 impl Talk {
     /// The conversation as a model is sent it: since the last handoff, if there was one.
@@ -93,12 +112,16 @@ impl Talk {
                     .collect(),
                 ..ChatMessage::assistant(turn.content.clone())
             });
-            if number + 1 == start + kept && last == LastShown::Out {
+            let whole = number + 1 < start + kept || last == LastShown::In;
+            if !whole && last == LastShown::Out {
                 break;
             }
-            messages.extend(seen.shown.iter().map(|shown| match &shown.tool_call {
-                Some(id) => ChatMessage::tool(id.clone(), shown.content.clone()),
-                None => ChatMessage::user(shown.content.clone()),
+            messages.extend(seen.shown.iter().map(|shown| {
+                let content = if whole { shown.content.clone() } else { end_of(&shown.content) };
+                match &shown.tool_call {
+                    Some(id) => ChatMessage::tool(id.clone(), content),
+                    None => ChatMessage::user(content),
+                }
             }));
         }
         messages
@@ -142,11 +165,16 @@ impl Talk {
     /// Tokens of a request that ends with what was shown after the first `turns` turns, if the server counts them and the model still
     /// reads the last of these.
     pub(super) fn tokens_until(&self, turns: usize) -> Option<u64> {
-        const BYTES_PER_TOKEN: u64 = 4;
         let said = self.tokens_said(turns)?;
         let shown = &self.seen.get(turns.checked_sub(1)?)?.shown;
         let shown: usize = shown.iter().map(|shown| shown.content.len()).sum();
         Some(said + shown as u64 / BYTES_PER_TOKEN)
+    }
+
+    /// As [`tokens_until`](Self::tokens_until), but of what was shown last there is the end alone.
+    pub(super) fn tokens_until_cut(&self, turns: usize) -> Option<u64> {
+        let shown = self.seen.get(turns.checked_sub(1)?)?.shown.len().max(1);
+        Some(self.tokens_said(turns)? + (shown * LAST_CHARACTERS) as u64 / BYTES_PER_TOKEN)
     }
 
     /// Tokens of a request that ends with the message of turn `turns`, counted from 1.
@@ -164,4 +192,19 @@ fn as_sent(message: &Message) -> ChatMessage {
         Role::Assistant => ChatRole::Assistant,
     };
     ChatMessage::text(role, message.content.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_texts() {
+        let check = |text: &str, expect: &str| assert_eq!(end_of(text), expect);
+        check("", "");
+        check("short", "short");
+        let whole = "é".repeat(LAST_CHARACTERS);
+        check(&whole, &whole);
+        check(&format!("ab{whole}"), &format!("[… 2 characters left out …]\n{whole}"));
+    }
 }

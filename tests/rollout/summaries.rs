@@ -15,10 +15,10 @@ use super::player::task_dir;
 
 /// Turns in which something is done, before the work is said to be done.
 const STEPS: usize = 20;
-/// Bytes of the messages of one request, which this server counts as tokens.
-const CONTEXT: u64 = 16_000;
+/// Tokens of the messages of one request.
+const CONTEXT: u64 = 4_000;
 /// Tokens of a reply.
-const REPLY: u64 = 500;
+const REPLY: u64 = 100;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +37,16 @@ fn wanted(body: &Value) -> Wanted {
         ("You are about to hand off your work", Wanted::Summary),
         ("Please begin by asking several questions", Wanted::Questions),
         ("The next agent has a few questions for you", Wanted::Answers),
-        ("Write two or three sentences", Wanted::Short),
+        ("what still holds of the notes", Wanted::Short),
         ("Next steps (2-3 sentences)", Wanted::Short),
     ];
     asks.iter().find(|(text, _)| last.contains(text)).map_or(Wanted::Step, |(_, wanted)| *wanted)
 }
 
-/// Bytes of the messages: what this server takes for tokens.
+/// Tokens of the messages, as this server counts them.
 fn length(body: &Value) -> u64 {
-    body["messages"].to_string().len() as u64
+    const BYTES_PER_TOKEN: usize = 4;
+    (body["messages"].to_string().len() / BYTES_PER_TOKEN) as u64
 }
 
 #[derive(Clone, Copy)]
@@ -306,7 +307,7 @@ async fn where_no_summary_is_to_be_had() {
     let no_summary = |body: &Value| wanted(body) == Wanted::Summary;
     check("a short one is", no_summary, &["--summarise"], "submitted", "IN SHORT").await;
     let none_at_all = |body: &Value| wanted(body) != Wanted::Step;
-    check("not even that", none_at_all, &["--summarise"], "submitted", "the terminal showed last").await;
+    check("not even that", none_at_all, &["--summarise"], "submitted", "Last, this was said and run").await;
     // What stands after a summary does not fit either: another would not help.
     let never_again = |body: &Value| body["messages"].to_string().contains("I SUM UP");
     check("it does not help", never_again, &["--summarise"], "context_full", "I SUM UP").await;
