@@ -10,4 +10,5 @@ mod clock;
 #[allow(dead_code, reason = "the client's tests use more of it")]
 mod endpoint;
 mod model;
+mod real;
 mod table;

@@ -239,19 +239,24 @@ impl Counts {
     }
 }
 
-#[test]
-#[allow(clippy::print_stdout, reason = "the table is the result, and is shown with --nocapture")]
-fn precision_and_recall() {
-    let cases = cases();
+/// What labels come to, held against those that were given by hand.
+pub(crate) struct Tally {
+    /// For people.
+    pub(crate) table: String,
+    counts: BTreeMap<Label, Counts>,
+}
+
+/// Compares the deterministic labels; nobody has said by hand where the others fit.
+pub(crate) fn tally<'a>(found: impl Iterator<Item = (&'a Case, BTreeSet<Label>)>) -> Tally {
     let mut counts: BTreeMap<Label, Counts> = Label::ALL
         .into_iter()
         .filter(|label| label.is_deterministic())
         .map(|label| (label, Counts::default()))
         .collect();
     let mut slips = String::new();
-    for case in &cases {
-        let (record, shown) = case.played();
-        let found: BTreeSet<Label> = labels(&record, &shown).into_iter().collect();
+    let mut cases = 0;
+    for (case, found) in found {
+        cases += 1;
         for (label, count) in &mut counts {
             let (wanted, got) = (case.labels.contains(label), found.contains(label));
             match (wanted, got) {
@@ -267,14 +272,8 @@ fn precision_and_recall() {
         }
     }
     let mut table = format!(
-        "{} trajectories\n{:<20} {:>6} {:>6} {:>7} {:>10} {:>7}\n",
-        cases.len(),
-        "label",
-        "right",
-        "wrong",
-        "missed",
-        "precision",
-        "recall"
+        "{cases} trajectories\n{:<20} {:>6} {:>6} {:>7} {:>10} {:>7}\n",
+        "label", "right", "wrong", "missed", "precision", "recall"
     );
     for (label, count) in &counts {
         let Counts { right, wrong, missed } = count;
@@ -283,11 +282,24 @@ fn precision_and_recall() {
         writeln!(table, "{label:<20} {right:>6} {wrong:>6} {missed:>7} {precision:>10.3} {recall:>7.3}")
             .unwrap();
     }
-    println!("{table}{slips}");
+    table.push_str(&slips);
+    Tally { table, counts }
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "the table is the result, and is shown with --nocapture")]
+fn precision_and_recall() {
+    let cases = cases();
+    let labelled = |case: &Case| {
+        let (record, shown) = case.played();
+        labels(&record, &shown).into_iter().collect()
+    };
+    let Tally { table, counts } = tally(cases.iter().map(|case| (case, labelled(case))));
+    println!("{table}");
     for (label, count) in counts {
         assert!(count.right + count.missed >= 8, "too few trajectories of {}", label.as_str());
         // Not below, and a number at all.
-        assert!(count.precision() >= LEAST && count.recall() >= LEAST, "{}:\n{table}{slips}", label.as_str());
+        assert!(count.precision() >= LEAST && count.recall() >= LEAST, "{}:\n{table}", label.as_str());
     }
 }
 
