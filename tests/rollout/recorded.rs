@@ -26,10 +26,18 @@ model = "hand-written"
 max_tokens = 2048
 "#;
 
+/// As [`SETTINGS`], with a context as small as it was for the recordings in which conversations were summed up.
+fn small(context: u32) -> String {
+    format!(
+        "version = 1\n[endpoints.hand]\nbase_url = \"http://127.0.0.1:9/v1\"\nmax_context = {context}\n\
+         [roles.expert]\nendpoint = \"hand\"\nmodel = \"hand-written\"\nmax_tokens = 2000\n"
+    )
+}
+
 /// A recording, its task, how it is played, and the outcomes that its rollouts had.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 11] = [
     ("terminus-base", "room-users", &["--scaffold", "terminus", "--early-wake"], &["pass"]),
     (
         "terminus-self-correction",
@@ -53,6 +61,19 @@ const ROWS: [Row; 8] = [
     ("react-plan", "room-service", &["--scaffold", "react", "--arm", "plan"], &["pass"]),
     ("react-interactive", "room-compiled", &["--scaffold", "react", "--arm", "interactive"], &["pass"]),
     ("block-base", "sound-logrotate", &["--scaffold", "bash-block"], &["pass"]),
+    ("react-two-steps", "sound-two-steps", &["--scaffold", "react"], &["pass"]),
+    (
+        "bash-summarised",
+        "room-users",
+        &["--scaffold", "bash", "--summarise", "--settings", "context-5000.toml"],
+        &["pass"],
+    ),
+    (
+        "terminus-summarised",
+        "room-compiled",
+        &["--scaffold", "terminus", "--early-wake", "--summarise", "--settings", "context-6800.toml"],
+        &["pass"],
+    ),
 ];
 
 fn play(row: &Row) -> Value {
@@ -62,6 +83,9 @@ fn play(row: &Row) -> Value {
     let replies = std::fs::read_to_string(&cassette).unwrap().lines().count();
     let bench = Bench::new();
     bench.write("termsmith.toml", SETTINGS);
+    for context in [5000, 6800] {
+        bench.write(&format!("context-{context}.toml"), &small(context));
+    }
     let (cassette, task) = (cassette.display().to_string(), task_dir(task).display().to_string());
     let mut args =
         vec!["--json", "rollout", &task, "--cassette", &cassette, "--trial-seconds", "7000", "--out", "out"];
@@ -99,6 +123,17 @@ fn recorded_conversations_end_as_they_did() {
     let guided = document("bash-plan-interactive").to_string();
     assert!(guided.contains("suggests this plan") && guided.contains("The mentor says"));
     assert!(document("react-plan").to_string().contains("suggests this plan"));
+    // Each part after a summary begins with what stands for all before, and each step of a task with its own instruction.
+    let parts = |name: &str| {
+        let documents = document(name).as_array().unwrap().iter();
+        let texts = documents.filter(|document| document["extra"]["segments"].is_u64());
+        texts.map(|document| document["steps"].to_string()).collect::<Vec<_>>()
+    };
+    let summed_up = parts("bash-summarised");
+    assert_eq!(summed_up.len(), 2);
+    assert!(summed_up[1].contains("What you wrote down at its end"), "{}", summed_up[1]);
+    assert!(parts("terminus-summarised")[1].contains("You are picking up work from a previous AI agent"));
+    assert_eq!(parts("react-two-steps").len(), 2);
     // The attempts of a fork begin with the first one's turns.
     assert_eq!(document("bash-fork")["extra"]["fork"]["turns"], 2);
 }
