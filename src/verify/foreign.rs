@@ -1,5 +1,6 @@
 //! Any Harbor task, as trials need it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::harbor::{Agent, Environment, HarborTask, StepEntry, Verifier};
@@ -83,7 +84,8 @@ pub struct ForeignStep {
     pub tests: FileTree,
     /// Files put into the work directory before the step.
     pub workdir: FileTree,
-    pub min_reward: Option<f64>,
+    /// Rewards below which no further step is begun, by name.
+    pub min_reward: BTreeMap<String, f64>,
     pub verifier_env: Vec<(String, String)>,
     pub agent_timeout: Duration,
     pub verifier_timeout: Duration,
@@ -165,7 +167,7 @@ impl ForeignStep {
             solution: task.folder("solution"),
             tests,
             workdir: FileTree::default(),
-            min_reward: None,
+            min_reward: BTreeMap::new(),
             ..Self::empty()
         };
         step.with(manifest.agent.as_ref(), manifest.verifier.as_ref())
@@ -184,10 +186,7 @@ impl ForeignStep {
             solution: task.folder(&format!("{folder}/solution")),
             tests,
             workdir: task.folder(&format!("{folder}/workdir")),
-            min_reward: entry
-                .min_reward
-                .as_ref()
-                .and_then(|value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))),
+            min_reward: entry.min_reward.as_ref().map(thresholds).unwrap_or_default(),
             ..Self::empty()
         };
         let manifest = &task.manifest;
@@ -202,7 +201,7 @@ impl ForeignStep {
             solution: FileTree::default(),
             tests: FileTree::default(),
             workdir: FileTree::default(),
-            min_reward: None,
+            min_reward: BTreeMap::new(),
             verifier_env: Vec::new(),
             agent_timeout: seconds(None, AGENT_TIMEOUT),
             verifier_timeout: seconds(None, VERIFIER_TIMEOUT),
@@ -274,6 +273,18 @@ fn limits(environment: &Environment, agent: Option<&Agent>, verifier: Option<&Ve
     }
 }
 
+/// A number is the least of `reward`; a table has one for each name.
+fn thresholds(declared: &toml::Value) -> BTreeMap<String, f64> {
+    let number =
+        |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+    match declared.as_table() {
+        Some(table) => {
+            table.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).collect()
+        }
+        None => number(declared).map(|least| ("reward".to_owned(), least)).into_iter().collect(),
+    }
+}
+
 fn seconds(value: Option<f64>, default: f64) -> Duration {
     let value = value.filter(|value| *value > 0.0).unwrap_or(default);
     Duration::try_from_secs_f64(value).unwrap_or(Duration::from_secs(UNDECLARED.agent_timeout_sec.into()))
@@ -283,7 +294,7 @@ fn user(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn pairs(env: Option<&std::collections::BTreeMap<String, String>>) -> Vec<(String, String)> {
+fn pairs(env: Option<&BTreeMap<String, String>>) -> Vec<(String, String)> {
     env.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
@@ -333,6 +344,20 @@ pub fn absolute_paths(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn least_rewards() {
+        let check = |text: &str, expect: &[(&str, f64)]| {
+            let table: toml::Table = format!("min_reward = {text}").parse().unwrap();
+            let expect: BTreeMap<_, _> =
+                expect.iter().map(|(name, least)| ((*name).to_owned(), *least)).collect();
+            assert_eq!(thresholds(&table["min_reward"]), expect, "{text}");
+        };
+        check("0.5", &[("reward", 0.5)]);
+        check("1", &[("reward", 1.0)]);
+        check("{ speed = 0.25, reward = 1 }", &[("reward", 1.0), ("speed", 0.25)]);
+        check("\"much\"", &[]);
+    }
 
     #[test]
     fn paths_of_an_instruction() {

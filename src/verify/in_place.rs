@@ -77,9 +77,9 @@ pub async fn run_in_place(
         };
         sandbox = same;
         log.verifier.output.push_str(&reported.output);
-        let score = reported.rewards.as_ref().ok().map(mean);
+        let goes_on = suffices(step, &reported);
         verdicts.push(reported);
-        if step.min_reward.is_some_and(|least| score.is_none_or(|score| score < least)) {
+        if !goes_on {
             break;
         }
     }
@@ -166,9 +166,9 @@ pub async fn solve_in_place<R, E: From<EngineError>>(
             }
         };
         solved.log.output.push_str(&reported.output);
-        let score = reported.rewards.as_ref().ok().map(mean);
+        let goes_on = suffices(step, &reported);
         verdicts.push(reported);
-        if step.min_reward.is_some_and(|least| score.is_none_or(|score| score < least)) {
+        if !goes_on {
             break;
         }
     }
@@ -472,11 +472,10 @@ fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Verdict
     Verdict { outcome, cause: String::new(), checks }
 }
 
-fn mean(rewards: &BTreeMap<String, f64>) -> f64 {
-    match rewards.get("reward") {
-        Some(reward) => *reward,
-        None => rewards.values().sum::<f64>() / rewards.len().max(1) as f64,
-    }
+/// Whether a step's rewards let the next one begin. A reward that is missing is below every bound (Harbor's `_min_reward_failure`).
+fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
+    let reward = |name: &str| reported.rewards.as_ref().ok().and_then(|rewards| rewards.get(name).copied());
+    step.min_reward.iter().all(|(name, least)| reward(name).is_some_and(|reward| reward >= *least))
 }
 
 /// The files of a task's tests that the whole task shares.

@@ -24,10 +24,24 @@ const OURS: &str = "termsmith-";
 /// The rollout that `text`, the file at `path`, tells of. `result` is its trial's.
 pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Result<Imported, ImportError> {
     let document = parse(path, text)?;
+    belongs_elsewhere(&document).map_or(Ok(()), |problem| Err(refused(path, problem)))?;
     let (parts, paths) = continuations(path, &document)?;
     let converted =
         convert(&document, &parts, text, path, result).map_err(|problem| refused(path, problem))?;
     Ok(Imported { parts: paths, ..converted })
+}
+
+/// Why a document is no rollout of its own, where it says so.
+fn belongs_elsewhere(document: &Document) -> Option<Problem> {
+    let of_agent = |name: &str| document.agent.extra.as_ref().is_some_and(|extra| extra.contains_key(name));
+    let segment = document.extra.as_ref().and_then(|extra| extra.get("segment")?.as_u64());
+    if of_agent("summarization_index") {
+        Some(Problem::Aside)
+    } else if document.agent.name.starts_with(OURS) && segment.is_some_and(|segment| segment > 0) {
+        Some(Problem::Part)
+    } else {
+        None
+    }
 }
 
 fn parse(path: &Path, text: &str) -> Result<Document, ImportError> {

@@ -17,6 +17,9 @@ pub(super) fn read(path: &Path) -> Result<Imports, ImportError> {
     let mut imports = Imports::default();
     if path.is_dir() {
         visit(path, DEPTH, &mut imports)?;
+        if imports.taken.is_empty() && imports.refused.is_empty() {
+            single_files(path, &mut imports)?;
+        }
     } else if let Some(text) = read_text(path)? {
         imports.take(atif::read(path, &text, None));
     }
@@ -60,6 +63,25 @@ fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), Impor
     for entry in entries(folder)? {
         if is_folder(&entry) {
             visit(&entry, depth - 1, imports)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the ATIF files right in `folder`. Continuations lie beside what they continue, and come with it.
+fn single_files(folder: &Path, imports: &mut Imports) -> Result<(), ImportError> {
+    for path in entries(folder)? {
+        if path.extension().is_none_or(|extension| extension != "json") || path.is_dir() {
+            continue;
+        }
+        let Some(text) = read_text(&path)? else { continue };
+        // Whatever else is JSON is not meant.
+        if !text.contains("\"ATIF-v") {
+            continue;
+        }
+        match atif::read(&path, &text, None) {
+            Err(ImportError::Refused { problem: Problem::Part | Problem::Aside, .. }) => {}
+            found => imports.take(found),
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ pub enum ImportError {
     #[error("`{path}` cannot be taken over: {problem}")]
     Refused { path: PathBuf, problem: Problem },
     #[error(
-        "`{0}` is neither an ATIF file nor a folder with trials\nhint: give a Harbor job folder, a trial folder or a `trajectory.json`"
+        "`{0}` is neither an ATIF file nor a folder with trials\nhint: give a Harbor job folder, a trial folder, a `trajectory.json` or a folder of such files"
     )]
     Nothing(PathBuf),
 }
@@ -81,6 +81,12 @@ pub enum Problem {
         "it goes on in `{0}`, which is not a file beside it that can be read\nhint: copy the whole folder of the trial"
     )]
     Continuation(String),
+    #[error(
+        "it is the part after a summary, or a later step, of another file\nhint: give the file that says where it goes on, `<id>.json`"
+    )]
+    Part,
+    #[error("it is what was asked for a summary, and no rollout")]
+    Aside,
     #[error("the agent says nothing in it")]
     NoTurns,
     #[error("nobody says what the task is before the agent begins")]
@@ -91,7 +97,7 @@ pub enum Problem {
     NotUtf8,
 }
 
-/// Every rollout at or below `path`: an ATIF file, a trial folder, a job folder or a folder of jobs.
+/// Every rollout at or below `path`: an ATIF file, a folder of them, a trial folder, a job folder or a folder of jobs.
 pub fn read_imports(path: &Path) -> Result<Imports, ImportError> {
     folders::read(path)
 }

@@ -278,6 +278,85 @@ fn jobs_and_trials() {
 }
 
 /// JSON of any kind, with the names that mean something.
+/// What lies in a folder of files, which of them are rollouts, and of how many parts.
+#[test]
+fn continuations() {
+    let mark = || {
+        json!({ "source": "system", "message": "Performed context summarization",
+            "extra": { "context_management": { "type": "compaction" } } })
+    };
+    let copied = |mut step: Value| {
+        step["is_copied_context"] = json!(true);
+        step
+    };
+    let going_on = |steps: Value, next: &str| {
+        let mut document = document(steps);
+        document["continued_trajectory_ref"] = json!(next);
+        document.to_string()
+    };
+    let first = |next: &str| going_on(json!([user("Task"), agent("a", "b"), mark()]), next);
+    let last = || {
+        let steps =
+            json!([copied(user("Task")), copied(agent("questions", "")), user("answers"), agent("c", "d")]);
+        document(steps).to_string()
+    };
+    let check = |files: &[(&str, String)], taken: &[usize], refused: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        lay(dir.path(), files);
+        let found = read_imports(dir.path()).unwrap();
+        let parts: Vec<_> = found.taken.iter().map(|imported| imported.record.handoffs.len() + 1).collect();
+        assert_eq!(parts, taken, "{:?}", found.refused);
+        let why: Vec<_> = found.refused.iter().map(ToString::to_string).collect();
+        assert!(
+            why.iter().all(|why| why.contains(refused)) && why.is_empty() == refused.is_empty(),
+            "{why:?}"
+        );
+        found
+    };
+    let found = check(
+        &[
+            ("t/agent/trajectory.json", first("trajectory.cont-1.json")),
+            ("t/agent/trajectory.cont-1.json", last()),
+        ],
+        &[2],
+        "",
+    );
+    let [whole] = found.taken.as_slice() else { panic!("one rollout") };
+    let turns: Vec<_> = whole.record.turns.iter().map(|turn| turn.content.as_str()).collect();
+    assert_eq!((turns, whole.record.handoffs[0].turns), (vec!["a", "c"], 1));
+    let read: Vec<_> = whole.handoffs[0].context.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!(read, ["Task", "questions", "answers"]);
+
+    // As termsmith lays them: one folder for all rollouts.
+    let ours = |segment: u64| {
+        let mut document: Value = serde_json::from_str(&last()).unwrap();
+        document["agent"]["name"] = json!("termsmith-bash");
+        document["extra"] = json!({ "segment": segment });
+        document.to_string()
+    };
+    let aside = || {
+        let mut document = document(json!([user("Sum up."), agent("Summary.", "")]));
+        document["agent"]["extra"] = json!({ "summarization_index": 1 });
+        document.to_string()
+    };
+    let folder = [
+        ("a.json", first("a.cont-1.json")),
+        ("a.cont-1.json", ours(1)),
+        ("a.summarization-1-summary.json", aside()),
+        ("b.json", document(json!([user("Task"), agent("a", "b")])).to_string()),
+        ("notes.json", "{}".to_owned()),
+    ];
+    check(&folder, &[2, 1], "");
+
+    let gone = "is not a file beside it";
+    for next in ["b.json", "../a.json", "/etc/passwd", "a.json", ""] {
+        check(&[("a.json", first(next))], &[], gone);
+    }
+    // Round in a circle.
+    let [there, back] = [first("b.json"), going_on(json!([user("Task"), agent("a", "b"), mark()]), "a.json")];
+    check(&[("a.json", there), ("b.json", back)], &[], gone);
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let name = prop_oneof![
         Just("schema_version"),
