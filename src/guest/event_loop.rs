@@ -116,7 +116,7 @@ impl Guest {
                     )));
                 }
                 let text = |bytes| String::from_utf8(bytes).map_err(io::Error::other);
-                let home = Home { workdir: text(workdir)?, home: text(home)? };
+                let home = Home { workdir: text(workdir)?, home: text(home)?, account: None };
                 answer(BOOT, "cannot make the work directory", std::fs::create_dir_all(&home.workdir));
                 self.shell.set_home(home);
             }
@@ -130,8 +130,12 @@ impl Guest {
                 }
             }
             ToGuest::Pty { id, rows, cols, program } => {
-                let started = self.programs.open_terminal(id, rows, cols, &program);
+                let started = self.programs.open_terminal(id, rows, cols, &program, self.shell.account());
                 answer(id, &format!("cannot start {}", name(&program.argv)), started);
+            }
+            ToGuest::Account { id, account } => {
+                self.shell.set_account(account);
+                answer(id, "", Ok(()));
             }
             ToGuest::Resize { id, rows, cols } => self.programs.resize(id, rows, cols),
             ToGuest::Peek { id } => self.programs.peek(id, out),

@@ -6,7 +6,7 @@
 use super::codec::{Take, put};
 
 /// Bumped whenever a frame changes. Host and guest come from one build, so a mismatch means a foreign guest.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Longest frame after its length field: a [`MAX_COMMAND`] with its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
 /// Longest shell command, and longest argument vector and environment together.
@@ -97,6 +97,22 @@ pub enum ToGuest {
     Cancel {
         id: Id,
     },
+    /// Whose shells and terminals are that start from here on. Programs outside of them stay root's.
+    Account {
+        id: Id,
+        account: Account,
+    },
+}
+
+/// A user of the container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub uid: u32,
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+    pub name: Vec<u8>,
+    pub home: Vec<u8>,
 }
 
 /// What to execute.
@@ -314,6 +330,15 @@ impl Message for ToGuest {
             Self::Peek { id } => {
                 put(out, 13).u32(*id);
             }
+            Self::Account { id, account: Account { uid, gid, groups, name, home } } => {
+                // A user is in some dozens of groups; the kernel has a bound of its own, 65,536.
+                let count = u16::try_from(groups.len()).unwrap_or(u16::MAX);
+                let mut fields = put(out, 14).u32(*id).u32(*uid).u32(*gid).u16(count);
+                for group in groups.iter().take(count.into()) {
+                    fields = fields.u32(*group);
+                }
+                fields.bytes(name).bytes(home);
+            }
         }
     }
 
@@ -346,6 +371,12 @@ impl Message for ToGuest {
             11 => Self::End { id: take.u32()? },
             12 => Self::Cancel { id: take.u32()? },
             13 => Self::Peek { id: take.u32()? },
+            14 => {
+                let (id, uid, gid) = (take.u32()?, take.u32()?, take.u32()?);
+                let groups = (0..take.u16()?).map(|_| take.u32()).collect::<Result<_, _>>()?;
+                let (name, home) = (take.bytes()?, take.bytes()?);
+                Self::Account { id, account: Account { uid, gid, groups, name, home } }
+            }
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         take.end(message)

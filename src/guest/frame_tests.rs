@@ -44,6 +44,12 @@ fn to_guest() -> impl Strategy<Value = ToGuest> {
         n().prop_map(|id| ToGuest::End { id }),
         n().prop_map(|id| ToGuest::Cancel { id }),
         n().prop_map(|id| ToGuest::Peek { id }),
+        (n(), n(), n(), prop::collection::vec(n(), 0..4), bytes(), bytes()).prop_map(
+            |(id, uid, gid, groups, name, home)| ToGuest::Account {
+                id,
+                account: Account { uid, gid, groups, name, home }
+            }
+        ),
     ]
 }
 

@@ -3,7 +3,7 @@
 //! Standard library only, no thread but one. The room:
 //! - [`frame`] (with its `codec`) and [`head_tail`] are shared with the host; nothing else here is.
 //! - `wire` turns standard input and output into frames; `sys` holds all foreign calls.
-//! - `shell`, `program`, `files`, `relay` are the services. Each has a `turn`: it does what can be done without waiting.
+//! - `shell`, `program`, `files`, `relay` are the services; `account` says whose shells are. Each has a `turn`: it does what can be done without waiting.
 //! - `table` reads `/proc`.
 //!
 //! Whatever runs in the sandbox must neither block nor end the guest: everything is non-blocking, process 1 of a PID namespace
@@ -12,6 +12,7 @@
 pub mod frame;
 pub mod head_tail;
 
+mod account;
 mod codec;
 mod event_loop;
 mod files;

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::frame::{CHUNK, How, Id, MAX_INPUT, Program, Stream, ToHost};
+use super::account::{credentials, variables};
+use super::frame::{Account, CHUNK, How, Id, MAX_INPUT, Program, Stream, ToHost};
 use super::head_tail::HeadTail;
 use super::sys::{self, Exit};
 use super::table;
@@ -67,7 +68,7 @@ impl Programs {
         let (out, to_out) = io::pipe()?;
         let (err, to_err) = io::pipe()?;
         command.stdin(stdin).stdout(to_out).stderr(to_err);
-        sys::in_new_session(&mut command, Vec::new());
+        sys::in_new_session(&mut command, Vec::new(), None);
         let pid = command.spawn()?.id().cast_signed();
         let to_stdin = File::from(OwnedFd::from(to_stdin));
         sys::set_nonblocking(&to_stdin)?;
@@ -88,12 +89,16 @@ impl Programs {
         rows: u16,
         cols: u16,
         program: &Program,
+        account: Option<&Account>,
     ) -> io::Result<()> {
         let mut command = command(program)?;
+        let credentials = account.map(credentials);
+        command.envs(account.into_iter().flat_map(variables));
         let (main, other) = sys::open_terminal()?;
         sys::resize_terminal(&main, rows, cols);
+        sys::give_terminal(&other, credentials.as_ref())?;
         command.stdin(other.try_clone()?).stdout(other.try_clone()?).stderr(other);
-        sys::on_terminal(&mut command);
+        sys::on_terminal(&mut command, credentials);
         let pid = command.spawn()?.id().cast_signed();
         self.running.push(Running::new(id, pid, Io::Terminal(main)));
         Ok(())

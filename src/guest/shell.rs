@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::frame::{CHUNK, How, Id, Stream, ToHost};
+use super::account::{credentials, variables};
+use super::frame::{Account, CHUNK, How, Id, Stream, ToHost};
 use super::head_tail::HeadTail;
 use super::sys::{self, Exit};
 use super::table::{self, Entry};
@@ -57,6 +58,8 @@ const IDLE_KEEP: usize = 8 * 1024;
 pub(super) struct Home {
     pub(super) workdir: String,
     pub(super) home: String,
+    /// Whose shells are, if not root's.
+    pub(super) account: Option<Account>,
 }
 
 /// The shell and what it has to do.
@@ -131,6 +134,16 @@ impl Shell {
     /// Says where shells start. The first one starts with the first command.
     pub(super) fn set_home(&mut self, home: Home) {
         self.home = home;
+    }
+
+    /// Says whose shells are that start from here on. One that runs goes on as it is.
+    pub(super) fn set_account(&mut self, account: Account) {
+        self.home.account = Some(account);
+    }
+
+    /// Whose shells are, if not root's.
+    pub(super) fn account(&self) -> Option<&Account> {
+        self.home.account.as_ref()
     }
 
     /// Queues a command.
@@ -309,9 +322,10 @@ impl Live {
             let mut command = Command::new(program);
             command.args(["--norc", "--noprofile", "-c", LOADER, "bash"]);
             command.current_dir(&home.workdir).envs(home.variables());
+            command.envs(home.account.iter().flat_map(variables));
             command.stdin(Stdio::null()).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
             let fds = vec![(commands_in.as_raw_fd(), COMMAND_FD), (statuses_in.as_raw_fd(), STATUS_FD)];
-            sys::in_new_session(&mut command, fds);
+            sys::in_new_session(&mut command, fds, home.account.as_ref().map(credentials));
             match command.spawn() {
                 Ok(child) => {
                     let pid = child.id().cast_signed();

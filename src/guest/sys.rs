@@ -102,6 +102,10 @@ unsafe extern "C" {
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
     fn signal(number: i32, handler: usize) -> usize;
     fn umask(mask: u32) -> u32;
+    fn setgroups(count: usize, groups: *const u32) -> i32;
+    fn setgid(gid: u32) -> i32;
+    fn setuid(uid: u32) -> i32;
+    fn fchown(fd: i32, uid: u32, gid: u32) -> i32;
 }
 
 fn check(result: i32) -> io::Result<i32> {
@@ -227,8 +231,39 @@ pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Whose a program is, as the kernel knows users.
+#[derive(Clone, Debug)]
+pub(super) struct Credentials {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) groups: Vec<u32>,
+}
+
+/// Becomes another user, for good. Groups go first, since only root can change them.
+fn become_user(credentials: Option<&Credentials>) -> io::Result<()> {
+    let Some(Credentials { uid, gid, groups }) = credentials else { return Ok(()) };
+    // SAFETY: async-signal-safe calls; `groups` outlives the call.
+    unsafe {
+        check(setgroups(groups.len(), groups.as_ptr()))?;
+        check(setgid(*gid))?;
+        check(setuid(*uid))?;
+    }
+    Ok(())
+}
+
+/// Gives a terminal to a user, as `login` does, so that it can be opened by name.
+pub(super) fn give_terminal(terminal: &impl AsRawFd, credentials: Option<&Credentials>) -> io::Result<()> {
+    let Some(Credentials { uid, gid, .. }) = credentials else { return Ok(()) };
+    // SAFETY: the descriptor is open for the call.
+    check(unsafe { fchown(terminal.as_raw_fd(), *uid, *gid) }).map(drop)
+}
+
 /// Has `command` start in a session of its own, with `fds` (from, to) for it alone and no signal ignored.
-pub(super) fn in_new_session(command: &mut Command, fds: Vec<(RawFd, RawFd)>) {
+pub(super) fn in_new_session(
+    command: &mut Command,
+    fds: Vec<(RawFd, RawFd)>,
+    credentials: Option<Credentials>,
+) {
     // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
     unsafe {
         command.pre_exec(move || {
@@ -238,21 +273,21 @@ pub(super) fn in_new_session(command: &mut Command, fds: Vec<(RawFd, RawFd)>) {
             for &(from, to) in &fds {
                 check(dup2(from, to))?;
             }
-            Ok(())
+            become_user(credentials.as_ref())
         });
     }
 }
 
 /// Like [`in_new_session`], with standard input as the controlling terminal.
-pub(super) fn on_terminal(command: &mut Command) {
+pub(super) fn on_terminal(command: &mut Command, credentials: Option<Credentials>) {
     // SAFETY: as in `in_new_session`.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             check(setsid())?;
             prefer_for_oom();
             signal(SIGPIPE, SIG_DFL);
             check(ioctl(0, TIOCSCTTY, 0))?;
-            Ok(())
+            become_user(credentials.as_ref())
         });
     }
 }

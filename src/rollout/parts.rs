@@ -43,18 +43,18 @@ pub(super) fn load(
     Ok(Loaded { parts, rounds, begun })
 }
 
-/// All conversations as one record has them: the first one, and where the others begin. `names` are those of the task's steps. Steps
-/// that were never reached are no part of it.
-pub(super) fn merged(parts: Vec<Part>, names: &[String]) -> Talk {
+/// All conversations as one record has them: the first one, and where the others begin. `names` are those of the steps after
+/// the first. Steps that were never reached are no part of it.
+pub(super) fn merged(parts: Vec<Part>, names: &[&str]) -> Talk {
     let mut parts = parts.into_iter().map(|part| part.talk);
     let mut whole = parts.next().unwrap_or_default();
-    for (part, name) in parts.zip(names.iter().skip(1)) {
+    for (part, name) in parts.zip(names) {
         if part.opening == Opening::default() {
             break;
         }
         let begun = whole.turns.len();
         whole.handoffs.push(HandedOff {
-            handoff: Handoff { turns: begun, unread: 0, step: Some(name.clone()), asides: Vec::new() },
+            handoff: Handoff { turns: begun, unread: 0, step: Some((*name).to_owned()), asides: Vec::new() },
             seen: HandoffSeen {
                 shown: HandoffShown {
                     prompts: Vec::new(),
@@ -101,8 +101,7 @@ mod tests {
         let check = |parts: &[(&str, usize, &[usize])], expect: &[(usize, Option<&str>)]| {
             let parts: Vec<_> =
                 parts.iter().map(|(prompt, turns, at)| part(&store, prompt, *turns, at)).collect();
-            let names = ["one", "two", "three"].map(str::to_owned);
-            let whole = merged(parts, &names);
+            let whole = merged(parts, &["two", "three"]);
             assert_eq!(whole.turns.len(), whole.seen.len());
             let found: Vec<_> = whole
                 .handoffs

@@ -90,46 +90,9 @@ pub async fn attempt(
     casting: &Casting,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
+    check_playable(posed, casting)?;
     let rounds = if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 };
-    let unplayable = |why| RolloutError::Unplayable { task: posed.name.to_string(), why };
-    if !posed.further.is_empty() {
-        if casting.scaffold == ScaffoldKind::Command {
-            return Err(unplayable("an agent with a loop of its own plays tasks of one step alone"));
-        }
-        if matches!(casting.actor.arm, Arm::SelfCorrection | Arm::Fork) {
-            return Err(unplayable(
-                "self-correction and forks go on from what is judged at the end, and this task is judged step by step",
-            ));
-        }
-    }
-    let outside_our_loop = [Arm::SelfCorrection, Arm::Interactive, Arm::PlanInteractive, Arm::Fork];
-    if casting.scaffold == ScaffoldKind::Command && outside_our_loop.contains(&casting.actor.arm) {
-        return Err(unplayable("an agent with a loop of its own plays the arms base and plan alone"));
-    }
-    if casting.scaffold == ScaffoldKind::Command && casting.overflow == Overflow::Summarised {
-        return Err(unplayable("an agent with a loop of its own sums up by itself"));
-    }
-    let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
-    let mut input = json!({
-        "task": posed.identity,
-        "environment": posed.environment_digest,
-        "scaffold": casting.scaffold.as_str(),
-        "texts": texts.digest(casting.scaffold),
-        "arms": texts.arms.digest(),
-        "command": casting.command,
-        "early_wake": casting.wake == Wake::WhenDone,
-        "actor": casting.actor,
-        "settings": settings,
-        "limits": casting.limits,
-        "rounds": rounds,
-        "fork": casting.fork.as_ref().map(|fork| &fork.point),
-        "forensics": texts.forensics().digest(),
-        "attempt": attempt,
-    });
-    if casting.overflow == Overflow::Summarised {
-        input["summaries"] = json!(texts.summary.digest());
-    }
-    let key = key(ROLLOUT, &input)?;
+    let key = address(models, texts, posed, casting, attempt)?;
     if read_record(lab.store, &key)?.is_some() {
         return Ok(key);
     }
@@ -164,8 +127,7 @@ pub async fn attempt(
         talk.done = talk.turns.len();
         state = Some(kept.clone());
     };
-    let names: Vec<String> =
-        std::iter::once(String::new()).chain(posed.further.iter().map(|step| step.name.to_owned())).collect();
+    let names: Vec<&str> = posed.further.iter().map(|step| step.name).collect();
     let plans = parts.iter().filter_map(|part| part.plan.clone()).collect();
     let talk = parts::merged(parts, &names);
     let exploits = texts.forensics().examine(&talk.turns);
@@ -200,6 +162,58 @@ pub async fn attempt(
     };
     lab.commit(ROLLOUT, &key, &record, &log)?;
     Ok(key)
+}
+
+/// What cannot be done with a task is said before anything is begun.
+fn check_playable(posed: &Posed<'_>, casting: &Casting) -> Result<(), RolloutError> {
+    let arm = casting.actor.arm;
+    let of_one_step = posed.further.is_empty();
+    let own_loop = casting.scaffold == ScaffoldKind::Command;
+    let why = match () {
+        () if own_loop && !of_one_step => "an agent with a loop of its own plays tasks of one step alone",
+        () if own_loop && !matches!(arm, Arm::Base | Arm::Plan) => {
+            "an agent with a loop of its own plays the arms base and plan alone"
+        }
+        () if own_loop && casting.overflow == Overflow::Summarised => {
+            "an agent with a loop of its own sums up by itself"
+        }
+        () if !of_one_step && matches!(arm, Arm::SelfCorrection | Arm::Fork) => {
+            "self-correction and forks go on from what is judged at the end, and this task is judged step by step"
+        }
+        () => return Ok(()),
+    };
+    Err(RolloutError::Unplayable { task: posed.name.to_string(), why })
+}
+
+/// The key of an attempt: everything that what happens depends on.
+fn address(
+    models: &Models,
+    texts: &Texts,
+    posed: &Posed<'_>,
+    casting: &Casting,
+    attempt: u32,
+) -> Result<Key, RolloutError> {
+    let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
+    let mut input = json!({
+        "task": posed.identity,
+        "environment": posed.environment_digest,
+        "scaffold": casting.scaffold.as_str(),
+        "texts": texts.digest(casting.scaffold),
+        "arms": texts.arms.digest(),
+        "command": casting.command,
+        "early_wake": casting.wake == Wake::WhenDone,
+        "actor": casting.actor,
+        "settings": settings,
+        "limits": casting.limits,
+        "rounds": if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 },
+        "fork": casting.fork.as_ref().map(|fork| &fork.point),
+        "forensics": texts.forensics().digest(),
+        "attempt": attempt,
+    });
+    if casting.overflow == Overflow::Summarised {
+        input["summaries"] = json!(texts.summary.digest());
+    }
+    Ok(key(ROLLOUT, &input)?)
 }
 
 /// Where the calls of an attempt stand. It has no hash in it, so that a recording can be played after a prompt was changed.

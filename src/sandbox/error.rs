@@ -21,6 +21,8 @@ pub enum EngineError {
     Refused { action: &'static str, status: u16, message: String },
     #[error("failed to {action}: {message}")]
     Transport { action: &'static str, message: String },
+    #[error("the image has no user `{user}`, whom the task declares for its agent")]
+    NoSuchUser { user: String },
     #[error("the guest did not start: {message}")]
     Guest { message: String },
     #[error("the {engine} engine cannot {action}")]
@@ -46,6 +48,7 @@ impl EngineError {
             Self::Refused { status, .. } => *status >= 500 || *status == 409 || *status == 429,
             Self::ApiVersion { .. }
             | Self::MissingImage { .. }
+            | Self::NoSuchUser { .. }
             | Self::Unsupported { .. }
             | Self::Io { .. } => false,
         }

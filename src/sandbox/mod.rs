@@ -9,6 +9,7 @@
 //! Errors come in three tiers that are never mixed, see `error`. Whatever is dropped is removed; [`Engine::close`] waits for
 //! that, and `owner` labels let any later process find what a killed one has left.
 
+mod account;
 mod connection;
 mod container;
 mod docker;

@@ -11,6 +11,7 @@ use crate::guest::frame::{
 };
 use crate::model::{FileTree, ShellOutcome};
 
+use super::account;
 use super::connection::{Closed, Connection, Operation};
 use super::container::{Backend, Container};
 use super::docker::While;
@@ -215,6 +216,30 @@ impl Sandbox {
         self.container.changes().await
     }
 
+    /// Makes `user` (a name or a number, perhaps with a group behind a colon) the one whose shells and terminals are that start from here
+    /// on. Programs outside of them, and files, stay root's. `false` if the container does not know the user.
+    pub async fn act_as(&self, user: &str) -> Result<bool, SandboxError> {
+        let passwd = self.known("/etc/passwd").await?;
+        let Some(account) = account::find(user, &passwd, &self.known("/etc/group").await?) else {
+            return Ok(false);
+        };
+        let mut operation = self.begin(|id| ToGuest::Account { id, account }).await?;
+        match self.next(&mut operation, FILE_TIMEOUT).await? {
+            ToHost::Done { .. } => Ok(true),
+            ToHost::Failed { message, .. } => Err(failed(&message)),
+            other => Err(self.nonsense(&other).await),
+        }
+    }
+
+    /// A small text file of the container's, or nothing where there is none.
+    async fn known(&self, path: &str) -> Result<String, SandboxError> {
+        match self.get(path, MAX_ACCOUNTS).await {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(GetError::Sandbox(error)) => Err(error),
+            Err(_) => Ok(String::new()),
+        }
+    }
+
     /// Kills every process at once; the files stay until the result is dropped.
     pub async fn stop(self) -> Result<Stopped, EngineError> {
         self.container.kill().await?;
@@ -351,6 +376,8 @@ impl Sandbox {
     }
 }
 
+/// Bytes of the files that list users and groups.
+const MAX_ACCOUNTS: u64 = 1 << 20;
 /// Where the tools of an image are.
 const CLEAN_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Kept of what a tool of ours complains about.

@@ -14,7 +14,7 @@ use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
 use crate::model::{CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, GetError, Image, ImageConfig, LaunchSpec, Network, Process,
+    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, ImageConfig, LaunchSpec, Network, Process,
     ProcessOutcome, Sandbox, SandboxError,
 };
 
@@ -148,6 +148,9 @@ pub async fn solve_in_place<R, E: From<EngineError>>(
         {
             return Err(error.into());
         }
+        if let Err(SandboxError::Engine(error)) = place.begin_as(step, number, &sandbox).await {
+            return Err(error.into());
+        }
         let (solver, judging) = solve(number, &sandbox, &config.env).await?;
         solved.solvers.push(solver);
         if judging == Judging::Skip {
@@ -190,10 +193,12 @@ pub async fn ready_in_place(
     let spec = solver(images, task, &workdir);
     let sandbox = engine.launch(&spec).await?;
     let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
-    if let Some(step) = task.steps.first()
-        && let Err(SandboxError::Engine(error)) = place.prepare(step, 0, &sandbox).await
-    {
-        return Err(error);
+    if let Some(step) = task.steps.first() {
+        for prepared in [place.prepare(step, 0, &sandbox).await, place.begin_as(step, 0, &sandbox).await] {
+            if let Err(SandboxError::Engine(error)) = prepared {
+                return Err(error);
+            }
+        }
     }
     Ok((sandbox, config.env))
 }
@@ -260,6 +265,24 @@ impl Place<'_> {
         Ok(())
     }
 
+    /// Makes shells the user's that the task declares for its solver. A step is a new beginning: what its predecessor's shell was does not
+    /// go on. A container that does not know the user is the task's fault, and nobody's work is judged as another user's.
+    async fn begin_as(
+        &self,
+        step: &ForeignStep,
+        number: usize,
+        sandbox: &Sandbox,
+    ) -> Result<(), SandboxError> {
+        if number > 0 {
+            sandbox.shell("exit 0", &ExecLimit::default()).await?;
+        }
+        let Some(user) = &step.agent_user else { return Ok(()) };
+        if sandbox.act_as(user).await? {
+            return Ok(());
+        }
+        Err(SandboxError::Engine(EngineError::NoSuchUser { user: user.clone() }))
+    }
+
     /// What comes before an actor, and the actor.
     async fn act(
         &self,
@@ -269,6 +292,7 @@ impl Place<'_> {
         sandbox: &Sandbox,
     ) -> Result<Acted, SandboxError> {
         self.prepare(step, number, sandbox).await?;
+        self.begin_as(step, number, sandbox).await?;
         let mut env = self.task.environment_env.clone();
         env.push(("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()));
         env.extend(self.task.solution_env.iter().cloned());
@@ -277,6 +301,7 @@ impl Place<'_> {
             timeout: step.agent_timeout,
             env: &env,
             log: Some("/logs/agent/oracle.txt"),
+            user: step.agent_user.as_deref(),
         };
         // Each step has a reference of its own; whatever else is done, is done once.
         let act = match act {

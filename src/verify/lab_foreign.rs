@@ -50,7 +50,7 @@ impl Lab<'_> {
         condition: Condition,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), LabError> {
-        let input = serde_json::json!({
+        let mut input = serde_json::json!({
             "foreign": task.digest,
             "name": task.name,
             "environment": task.environment_digest,
@@ -58,6 +58,11 @@ impl Lab<'_> {
             "condition": condition,
             "repeat": repeat,
         });
+        let users: Vec<_> = task.steps.iter().map(|step| &step.agent_user).collect();
+        if users.iter().any(|user| user.is_some()) {
+            // What was tried before users were heeded was tried as root.
+            input["users"] = serde_json::json!(users);
+        }
         self.committed(&input, || async {
             let engine = self.engine.get().await?;
             match (&task.image, condition) {

@@ -67,7 +67,7 @@ pub async fn run_trial(
     let limits = condition.limits(&task.limits);
     let sandbox = engine.launch(&LaunchSpec { limits: &limits, ..solver_container(image, task) }).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
-    let stage = Stage { workdir: task.subject.workdir(), timeout, env: &[], log: None };
+    let stage = Stage { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
     let acted = match condition.prepare(&sandbox).await {
         Ok(()) => perform(act, &sandbox, &stage).await,
         Err(error) => Err(error),

@@ -239,6 +239,51 @@ async fn a_task_of_two_steps() {
     refused.ends(75).says("this task is judged step by step");
 }
 
+/// A task says whose shells its agent gets: by name, with the groups and the home that the image knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_not_root() {
+    const LOOK: &str = "cd; pwd; cat /srv/safe/seal";
+    const SOLVE: &str = "id -un > /srv/box/who; id -Gn | tr ' ' '\\n' | LC_ALL=C sort > /srv/box/groups";
+    for scaffold in ["bash-block", "terminus"] {
+        let server = Server::start(move |body, _| {
+            let messages = body["messages"].as_array().unwrap();
+            let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+            let command = if said == 0 { LOOK } else { SOLVE };
+            if scaffold == "bash-block" {
+                return Answer::Text(block(if said == 2 { "submit" } else { command }));
+            }
+            let keys = json!([{ "keystrokes": format!("{command}\n"), "duration": 5 }]);
+            let keys = if said < 2 { keys } else { json!([]) };
+            let reply = json!({ "analysis": "", "plan": "", "commands": keys, "task_complete": said >= 2 });
+            Answer::Text(reply.to_string())
+        })
+        .await;
+        let bench = Bench::new();
+        let task = task_dir("sound-agent-user").display().to_string();
+        let base_url = server.base_url();
+        let args = [
+            "--json",
+            "rollout",
+            &task,
+            "--scaffold",
+            scaffold,
+            "--early-wake",
+            "--base-url",
+            &base_url,
+            "--model",
+            "m",
+            "--out",
+            "out",
+        ];
+        let shown = tokio::task::block_in_place(|| {
+            let report: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+            assert_eq!(report["rollouts"][0]["outcome"], "pass", "{scaffold}");
+            bench.run(&["show", report["rollouts"][0]["id"].as_str().unwrap(), "--out", "out"]).ok().out
+        });
+        assert!(shown.contains("/home/clerk") && shown.contains("Permission denied"), "{shown}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_server_withholds_is_nobodys_failure() {
     let server = Server::start(|_, _| Answer::Raw {
