@@ -81,7 +81,7 @@ fn orphans_are_reaped() {
             !output(&sandbox, "cat /proc/$$/cmdline").await.contains("printf"),
             "the driver stays out of `ps`"
         );
-        let wait = "until ! grep -l ' Z ' /proc/[0-9]*/stat 2>/dev/null | grep .; do :; done; echo none";
+        let wait = "until ! grep -l ' Z ' /proc/[0-9]*/stat 2>/dev/null | grep -q .; do :; done; echo none";
         assert_eq!(output(&sandbox, wait).await, "none\n");
     });
 }

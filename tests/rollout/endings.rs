@@ -13,6 +13,17 @@ fn block(command: &str) -> String {
     format!("So.\n\n```bash\n{command}\n```")
 }
 
+/// A reply that is not cut off, as one of twelve of the server's own is.
+fn whole(text: &str) -> Answer {
+    let message = json!({ "role": "assistant", "content": text });
+    let body = json!({
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{ "index": 0, "finish_reason": "stop", "message": message }],
+    });
+    let headers = vec![("content-type", "application/json".to_owned())];
+    Answer::Raw { status: 200, headers, body: body.to_string() }
+}
+
 const SOLVED: &str =
     "chmod 755 /srv/keys; chmod 600 /srv/keys/host.key; chmod 644 /srv/keys/host.pub; chown -R 0:0 /srv/keys";
 
@@ -255,7 +266,7 @@ async fn an_agent_that_is_not_root() {
             let keys = json!([{ "keystrokes": format!("{command}\n"), "duration": 5 }]);
             let keys = if said < 2 { keys } else { json!([]) };
             let reply = json!({ "analysis": "", "plan": "", "commands": keys, "task_complete": said >= 2 });
-            Answer::Text(reply.to_string())
+            whole(&reply.to_string())
         })
         .await;
         let bench = Bench::new();

@@ -105,7 +105,7 @@ fn texts(format: Format) -> Texts {
 
 /// Several unknown fields, unknown tags or missing sections come from a Python set, in no order at all.
 fn without_order(text: &str) -> Vec<&str> {
-    let mut words: Vec<&str> = text.split([' ', '\n', ',']).collect();
+    let mut words: Vec<&str> = text.split([' ', '\n', ',', '"']).collect();
     words.sort_unstable();
     words
 }
