@@ -263,10 +263,12 @@ async fn hand_off<S: Scaffold, N: Notebook>(
         return Ok(Some(End::ContextFull));
     };
     let number = talk.handoffs.len();
-    let screen = match (talk.screen.take(), scaffold.screen()) {
+    let screen = match (talk.screen.clone(), scaffold.screen()) {
         (Some(screen), _) => screen,
         (None, Some(screen)) => {
             company.notebook.handing_off(number, &screen).await?;
+            // Kept until the handoff is done: whoever tries it again asks about the same screen.
+            talk.screen = Some(screen.clone());
             screen
         }
         (None, None) => last_shown(talk),
@@ -281,6 +283,7 @@ async fn hand_off<S: Scaffold, N: Notebook>(
     handed.seen.think_ms = asked.elapsed().as_secs_f64() * 1e3;
     company.notebook.handed_off(number, &handed).await?;
     talk.handoffs.push(handed);
+    talk.screen = None;
     Ok(None)
 }
 

@@ -24,6 +24,7 @@ const UNWOUND_ROOM: u64 = 4_000;
 /// has room in it.
 const ROOM_PART: u64 = 4;
 const UNWOUND_PART: u64 = 2 * ROOM_PART;
+
 /// The texts of scaffolds that have none of their own, from `templates/prompts/summary/`.
 #[derive(Clone, Debug)]
 pub struct PlainSummary(PromptSet);
