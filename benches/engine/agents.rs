@@ -9,16 +9,17 @@ use serde::{Deserialize, Serialize};
 use termsmith::agent::terminal::Wake;
 use termsmith::agent::{BashBlock, BashTool, React, Terminus, terminus::Format, terminus_texts};
 use termsmith::agent::{
-    Company, Logprobs, ModelMind, NoNotebook, Prompts, Scaffold, Scene, StepLimits, Talk, play,
+    Conversation, EpisodeContext, Hooks, Logprobs, ModelPolicy, NoTurnLog, Prompts, Scaffold, StepLimits,
+    play,
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
-use termsmith::pipeline::Workshop;
-use termsmith::rollout::{Casting, Overflow, Posed, ScaffoldKind, Venue, attempt};
+use termsmith::pipeline::PipelineAssets;
+use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, ScaffoldKind, attempt};
 use termsmith::sandbox::{Engine, Image, LaunchSpec, Network};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, Filed, Lab};
+use termsmith::verify::{EngineOnDemand, HashedTask, TrialRunner};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +29,7 @@ use crate::harbor::Harbor;
 use crate::machine::peak_memory;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
-use crate::{Ground, fixture};
+use crate::{CampaignContext, fixture};
 
 /// Turns of a long and a short episode: what a turn costs is their difference, so that starting and judging do not count.
 const LONG: usize = 22;
@@ -52,13 +53,13 @@ const SCAFFOLDS: [Row; 5] = [
     (ScaffoldKind::TerminusJson, Wake::Never, "terminus, Harbor's waits", None),
 ];
 
-pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
     let endpoint = Endpoint::start().await?;
     let mut section =
         Section::new("agents", "a turn of an agent whose model answers at once and whose command is `:`");
-    section.groups.push(actions(ground, &endpoint).await?);
+    section.groups.push(actions(context, &endpoint).await?);
     section.groups.push(fleet(&endpoint).await?);
-    section.groups.push(turns(ground, &endpoint, &mut section.notes).await?);
+    section.groups.push(turns(context, &endpoint, &mut section.notes).await?);
     section.notes.push(format!(
         "a turn is the difference between episodes of {LONG} and {SHORT} turns; `:` with a wait of 0.1 s for terminus, which Harbor \
          takes in full"
@@ -80,9 +81,9 @@ fn limits() -> StepLimits {
 }
 
 /// The action alone: from message to observation, with neither client nor journal.
-async fn actions(ground: &Ground, endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
+async fn actions(context: &CampaignContext, endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     let assets = Assets::embedded();
-    let sandbox = fixture::launch(&ground.engine, &Image::named(fixture::BASE)).await?;
+    let sandbox = fixture::launch(&context.engine, &Image::named(fixture::BASE)).await?;
     let dir = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(dir.path())?);
     let models = Models::new(settings(&endpoint.base_url, LONG)?, |_| None, &store, Options::default())?;
@@ -91,19 +92,23 @@ async fn actions(ground: &Ground, endpoint: &Endpoint) -> anyhow::Result<Vec<Lin
         let mut sample = Sample::default();
         let texts = terminus_texts(&assets, Format::Json)?;
         let limits = limits();
-        let scene =
-            Scene { sandbox: &sandbox, env: &[], limits: &limits, deadline: Instant::now() + limits.total };
-        let unit = format!("actions-{number}");
-        let talk = match kind {
-            ScaffoldKind::Bash => one(BashTool::load(&assets)?, &models, &unit, &scene).await?,
-            ScaffoldKind::BashBlock => {
-                one(BashBlock::new(&Prompts::load(&assets)?), &models, &unit, &scene).await?
-            }
-            ScaffoldKind::React => one(React::load(&assets)?, &models, &unit, &scene).await?,
-            // The rest of the table is terminus.
-            _ => one(Terminus::new(texts, wake), &models, &unit, &scene).await?,
+        let episode = EpisodeContext {
+            sandbox: &sandbox,
+            env: &[],
+            limits: &limits,
+            deadline: Instant::now() + limits.total,
         };
-        for pair in talk.seen.windows(2) {
+        let unit = format!("actions-{number}");
+        let conversation = match kind {
+            ScaffoldKind::Bash => one(BashTool::load(&assets)?, &models, &unit, &episode).await?,
+            ScaffoldKind::BashBlock => {
+                one(BashBlock::new(&Prompts::load(&assets)?), &models, &unit, &episode).await?
+            }
+            ScaffoldKind::React => one(React::load(&assets)?, &models, &unit, &episode).await?,
+            // The rest of the table is terminus.
+            _ => one(Terminus::new(texts, wake), &models, &unit, &episode).await?,
+        };
+        for pair in conversation.seen.windows(2) {
             // From one message to the next, without the time that the model took for it.
             let gap = pair[1].at_ms as f64 - pair[0].at_ms as f64 - pair[1].think_ms;
             sample.push(gap.max(0.0));
@@ -123,9 +128,9 @@ async fn one<S: Scaffold>(
     mut scaffold: S,
     models: &Models,
     unit: &str,
-    scene: &Scene<'_>,
-) -> anyhow::Result<Talk> {
-    let mut mind = ModelMind {
+    episode: &EpisodeContext<'_>,
+) -> anyhow::Result<Conversation> {
+    let mut policy = ModelPolicy {
         models,
         role: ModelRole::Expert,
         unit,
@@ -133,19 +138,23 @@ async fn one<S: Scaffold>(
         stop: Vec::new(),
         logprobs: Logprobs::No,
     };
-    let mut talk = Talk::default();
-    let mut nowhere = NoNotebook;
-    let company = Company::none(&mut nowhere);
-    let ended = play(&mut scaffold, &mut mind, &mut talk, "Do nothing.", scene, company).await?;
+    let mut conversation = Conversation::default();
+    let mut nowhere = NoTurnLog;
+    let hooks = Hooks::none(&mut nowhere);
+    let ended = play(&mut scaffold, &mut policy, &mut conversation, "Do nothing.", episode, hooks).await?;
     ensure!(ended.end == End::Submitted, "an episode ended with {ended:?}");
-    Ok(talk)
+    Ok(conversation)
 }
 
 /// A whole turn: client, journal on the disk, action. Harbor's terminus-2 beside it, on the same task and endpoint.
-async fn turns(ground: &Ground, endpoint: &Endpoint, notes: &mut Vec<String>) -> anyhow::Result<Vec<Line>> {
-    let workshop = Workshop::load(&Assets::embedded())?;
-    let task = &ground.fixture.draft.task;
-    let filed = Filed::new(task, ground.fixture.environment_digest.clone())?;
+async fn turns(
+    context: &CampaignContext,
+    endpoint: &Endpoint,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Vec<Line>> {
+    let assets = PipelineAssets::load(&Assets::embedded())?;
+    let task = &context.fixture.draft.task;
+    let hashed = HashedTask::new(task, context.fixture.environment_digest.clone())?;
     let engine = EngineOnDemand::default();
     let mut lines = Vec::new();
     for (kind, wake, name, _) in SCAFFOLDS {
@@ -153,7 +162,7 @@ async fn turns(ground: &Ground, endpoint: &Endpoint, notes: &mut Vec<String>) ->
         for round in 0..ROUNDS {
             let mut took = [0.0; 2];
             for (place, steps) in took.iter_mut().zip([SHORT, LONG]) {
-                *place = episode(&engine, &workshop, &filed, endpoint, kind, wake, steps, round).await?;
+                *place = episode(&engine, &assets, &hashed, endpoint, kind, wake, steps, round).await?;
             }
             sample.push((took[1] - took[0]) / (LONG - SHORT) as f64);
         }
@@ -167,7 +176,7 @@ async fn turns(ground: &Ground, endpoint: &Endpoint, notes: &mut Vec<String>) ->
     engine.get().await?.close().await;
     match Harbor::from_env() {
         Some(harbor) => {
-            let prepared = harbor.prepare(&ground.fixture.directory).await?;
+            let prepared = harbor.prepare(&context.fixture.directory).await?;
             let mut sample = Sample::default();
             for _ in 0..PEER_ROUNDS {
                 let short = prepared.agent_seconds(&model(SHORT), &endpoint.base_url).await?;
@@ -188,8 +197,8 @@ async fn turns(ground: &Ground, endpoint: &Endpoint, notes: &mut Vec<String>) ->
 #[expect(clippy::too_many_arguments, reason = "a bench's plain list of what varies")]
 async fn episode(
     engine: &EngineOnDemand,
-    workshop: &Workshop,
-    filed: &Filed<'_>,
+    assets: &PipelineAssets,
+    hashed: &HashedTask<'_>,
     endpoint: &Endpoint,
     kind: ScaffoldKind,
     wake: Wake,
@@ -199,19 +208,19 @@ async fn episode(
     let dir = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(dir.path())?);
     let (drain, slots) = (CancellationToken::new(), Semaphore::new(1));
-    let lab = Lab { engine, store: &store, slots: &slots, drain: &drain };
+    let runner = TrialRunner { engine, store: &store, slots: &slots, drain: &drain };
     let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
-    let posed = Posed {
+    let prepared = PreparedTask {
         further: Vec::new(),
         name: TaskName(format!("bench-{round}")),
         instruction: "Do nothing.",
         task_digest: String::new(),
-        environment_digest: filed.environment_digest.clone(),
-        identity: filed.identity.clone(),
-        venue: Venue::CleanRoom(filed),
+        environment_digest: hashed.environment_digest.clone(),
+        identity: hashed.identity.clone(),
+        evaluation: Evaluation::CleanRoom(hashed),
         tests: &FileTree::default(),
     };
-    let casting = Casting {
+    let agent_config = AgentConfig {
         scaffold: kind,
         wake,
         role: ModelRole::Expert,
@@ -228,7 +237,7 @@ async fn episode(
         command: None,
         fork: None,
     };
-    let key = attempt(&lab, &models, &workshop.texts, &posed, &casting, 0).await?;
+    let key = attempt(&runner, &models, &assets.texts, &prepared, &agent_config, 0).await?;
     let read = termsmith::rollout::read_record(&store, &key)?;
     let (_, log) = read.context("the rollout was not kept")?;
     let (first, last) = (log.turns.first().context("no turn")?, log.turns.last().context("no turn")?);
@@ -313,11 +322,15 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
             gate.wait().await;
             let began = Instant::now();
             let limits = limits();
-            let scene =
-                Scene { sandbox: &sandbox, env: &[], limits: &limits, deadline: began + limits.total };
+            let episode = EpisodeContext {
+                sandbox: &sandbox,
+                env: &[],
+                limits: &limits,
+                deadline: began + limits.total,
+            };
             let unit = format!("fleet-{number}");
-            let talk = one(BashBlock::new(prompts), models, &unit, &scene).await?;
-            Ok::<_, anyhow::Error>((talk.turns.len(), began.elapsed().as_secs_f64()))
+            let conversation = one(BashBlock::new(prompts), models, &unit, &episode).await?;
+            Ok::<_, anyhow::Error>((conversation.turns.len(), began.elapsed().as_secs_f64()))
         }
     });
     let ended: Vec<_> = rollouts.buffer_unordered(FLEET).collect().await;

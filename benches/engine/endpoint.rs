@@ -45,10 +45,10 @@ async fn answer(body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let steps = body["model"].as_str().and_then(|name| name.rsplit('-').next()?.parse().ok()).unwrap_or(0);
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+    let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
     let first = messages.first().and_then(|message| message["content"].as_str()).unwrap_or_default();
     let tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let message = reply(first, tools, said < steps, said);
+    let message = reply(first, tools, assistant < steps, assistant);
     let reply = json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": body["model"],
         "choices": [{ "index": 0, "finish_reason": "stop", "message": message }],
@@ -57,14 +57,14 @@ async fn answer(body: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], reply.to_string()).into_response()
 }
 
-fn reply(first: &str, tools: bool, more: bool, said: usize) -> Value {
+fn reply(first: &str, tools: bool, more: bool, assistant: usize) -> Value {
     let text = |content: String| json!({ "role": "assistant", "content": content });
     if tools {
         if !more {
             return text("Done.".to_owned());
         }
         let function = json!({ "name": "bash", "arguments": json!({ "command": COMMAND }).to_string() });
-        let call = json!({ "id": format!("c{said}"), "type": "function", "function": function });
+        let call = json!({ "id": format!("c{assistant}"), "type": "function", "function": function });
         return json!({ "role": "assistant", "content": "", "tool_calls": [call] });
     }
     let command = if more { COMMAND } else { "submit" };

@@ -7,11 +7,11 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use termsmith::model::{Rigor, Verdict};
 use termsmith::screen::screen;
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{Act, Condition, EngineOnDemand, Filed, Lab, run_trial};
+use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, TrialRunner, run_trial};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::Ground;
+use crate::CampaignContext;
 use crate::harbor::{Agent, Harbor};
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
@@ -26,14 +26,14 @@ const ROUNDS: usize = 3;
 /// Seconds that a standard gauntlet of a trivial task should take on two processors.
 const STANDARD: f64 = 25.0;
 
-pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
-    let task = &ground.fixture.draft.task;
+pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+    let task = &context.fixture.draft.task;
     let mut section = Section::new("gauntlet", format!("screening of `{}`", task.name));
     let (mut trials, mut pairs, mut screens) = (Sample::default(), Sample::default(), Sample::default());
     for _ in 0..ROUNDS {
-        trials.push(per_hour(TRIALS, || trial(ground, Agent::Oracle), || ground.engine.close()).await?);
-        pairs.push(per_hour(TRIALS, || crate::trials::pair(ground), async || {}).await?);
-        screens.push(standard(ground).await? * 1e3);
+        trials.push(per_hour(TRIALS, || trial(context, Agent::Oracle), || context.engine.close()).await?);
+        pairs.push(per_hour(TRIALS, || crate::trials::pair(context), async || {}).await?);
+        screens.push(standard(context).await? * 1e3);
     }
     let ours = Line::new(
         Who::Termsmith,
@@ -52,7 +52,7 @@ pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
     let screened = Line::new(Who::Termsmith, "a whole standard gauntlet", Unit::Milliseconds, &screens);
     section.groups.push(vec![screened.aim("≤ 25 s", |median| median <= STANDARD * 1e3)]);
     match Harbor::from_env() {
-        Some(harbor) => section.groups.push(beside(ground, harbor).await?),
+        Some(harbor) => section.groups.push(beside(context, harbor).await?),
         None => section.notes.push("harbor was not measured: PEER_HARBOR names no command".to_owned()),
     }
     section.notes.push(format!(
@@ -63,13 +63,13 @@ pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
 }
 
 /// The same oracle and nop trials on both sides, each in fresh containers.
-async fn beside(ground: &Ground, harbor: Harbor) -> anyhow::Result<Vec<Line>> {
-    let harbor = harbor.prepare(&ground.fixture.directory).await?;
+async fn beside(context: &CampaignContext, harbor: Harbor) -> anyhow::Result<Vec<Line>> {
+    let harbor = harbor.prepare(&context.fixture.directory).await?;
     let (mut ours, mut theirs) = (Sample::default(), Sample::default());
     for _ in 0..ROUNDS {
         let started = Instant::now();
         for agent in [Agent::Oracle, Agent::Nop] {
-            per_hour(EACH, || trial(ground, agent), || ground.engine.close()).await?;
+            per_hour(EACH, || trial(context, agent), || context.engine.close()).await?;
         }
         ours.push(rate(2 * EACH, started));
         let mut hours = 0.0;
@@ -100,31 +100,32 @@ fn rate(count: usize, started: Instant) -> f64 {
     count as f64 * 3600.0 / started.elapsed().as_secs_f64()
 }
 
-async fn trial(ground: &Ground, agent: Agent) -> anyhow::Result<()> {
-    let task = &ground.fixture.draft.task;
+async fn trial(context: &CampaignContext, agent: Agent) -> anyhow::Result<()> {
+    let task = &context.fixture.draft.task;
     let act = match agent {
         Agent::Oracle => Act::Solve(&task.solution),
         Agent::Nop => Act::Nothing,
     };
-    let trial = run_trial(&ground.engine, &ground.fixture.image, task, act, Condition::Ordinary).await?;
+    let trial = run_trial(&context.engine, &context.fixture.image, task, act, Condition::Ordinary).await?;
     let as_it_must = |verdict: &Verdict| verdict.passed() == (agent == Agent::Oracle);
     ensure!(as_it_must(&trial.verdict), "{agent:?} of `{}` ended with {:?}", task.name, trial.verdict);
     Ok(())
 }
 
 /// Seconds of one standard gauntlet, in a store that remembers nothing.
-async fn standard(ground: &Ground) -> anyhow::Result<f64> {
+async fn standard(context: &CampaignContext) -> anyhow::Result<f64> {
     let scratch = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(scratch.path())?);
     let (engine, slots, drain) =
         (EngineOnDemand::default(), Semaphore::new(PLACES), CancellationToken::new());
-    let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &drain };
-    let fixture = &ground.fixture;
-    let filed = Filed::new(&fixture.draft.task, fixture.environment_digest.clone())?;
+    let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &drain };
+    let fixture = &context.fixture;
+    let hashed = HashedTask::new(&fixture.draft.task, fixture.environment_digest.clone())?;
     let started = Instant::now();
-    let (gear, findings) = (&fixture.gear, &[]);
+    let (suite, findings) = (&fixture.suite, &[]);
     let screening =
-        screen(&lab, gear, &fixture.draft, &filed, &fixture.directory, findings, Rigor::Standard).await?;
+        screen(&runner, suite, &fixture.draft, &hashed, &fixture.directory, findings, Rigor::Standard)
+            .await?;
     if let Some(engine) = engine.connected() {
         engine.close().await;
     }

@@ -118,10 +118,15 @@ impl Prepared {
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let status = command.kill_on_drop(true).status().await;
         let status = status.with_context(|| format!("failed to run `{}`", self.command.display()))?;
-        let said = || std::fs::read_to_string(&log).unwrap_or_default();
-        ensure!(status.success(), "harbor ended with {status}:\n{}", said());
+        let assistant = || std::fs::read_to_string(&log).unwrap_or_default();
+        ensure!(status.success(), "harbor ended with {status}:\n{}", assistant());
         let results = results(jobs.path())?;
-        ensure!(results.len() == trials, "harbor finished {} of {trials} trials:\n{}", results.len(), said());
+        ensure!(
+            results.len() == trials,
+            "harbor finished {} of {trials} trials:\n{}",
+            results.len(),
+            assistant()
+        );
         summary(agent, &results)
     }
 }
@@ -139,11 +144,11 @@ impl Prepared {
         command.arg("-o").arg(jobs.path()).env("OPENAI_API_KEY", "none");
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
         let status = command.kill_on_drop(true).status().await?;
-        let said = || std::fs::read_to_string(&log).unwrap_or_default();
-        ensure!(status.success(), "harbor ended with {status}:\n{}", said());
+        let assistant = || std::fs::read_to_string(&log).unwrap_or_default();
+        ensure!(status.success(), "harbor ended with {status}:\n{}", assistant());
         let results = results(jobs.path())?;
         let span = results.first().and_then(|result| result.agent_execution.as_ref());
-        let span = span.with_context(|| format!("harbor's agent did not run:\n{}", said()))?;
+        let span = span.with_context(|| format!("harbor's agent did not run:\n{}", assistant()))?;
         Ok(seconds(&span.finished_at)? - seconds(&span.started_at)?)
     }
 }

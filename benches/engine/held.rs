@@ -10,7 +10,7 @@ use termsmith::sandbox::{ExecLimit, Image, Sandbox};
 use crate::machine::{children, meminfo, parent, proportional_memory};
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
-use crate::{Ground, fixture};
+use crate::{CampaignContext, fixture};
 
 /// What all of them together may take.
 const BUDGET_MIB: f64 = 16.0 * 1024.0;
@@ -23,25 +23,25 @@ const AT_ONCE: usize = 4;
 /// Bare containers whose memory is looked at: it varies by a few per cent.
 const BARE: usize = 16;
 
-pub(crate) async fn measure(ground: &Ground, most: usize) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &CampaignContext, most: usize) -> anyhow::Result<Section> {
     let image = Image::named(fixture::BASE);
     let before = available();
-    let (sandboxes, why) = hold(ground, &image, most, before).await;
+    let (sandboxes, why) = hold(context, &image, most, before).await;
     let answers = sandboxes.iter().map(answers);
     let answering = join_all(answers).await.into_iter().filter(|answers| *answers).count();
     let after = available();
     let ids = sandboxes.iter().map(|sandbox| sandbox.id().as_str());
-    let ours = memory(ground, ids).await?;
+    let ours = memory(context, ids).await?;
     drop(sandboxes);
-    ground.engine.close().await;
+    context.engine.close().await;
 
     let mut names = Vec::new();
     for _ in 0..BARE {
-        names.push(ground.bare.start(image.reference()).await?);
+        names.push(context.bare.start(image.reference()).await?);
     }
-    let bare = memory(ground, names.iter().map(String::as_str)).await?;
+    let bare = memory(context, names.iter().map(String::as_str)).await?;
     for name in &names {
-        ground.bare.remove(name).await?;
+        context.bare.remove(name).await?;
     }
 
     let mut section = Section::new("held", "sandboxes held at once, each with its shell running");
@@ -73,11 +73,11 @@ pub(crate) async fn measure(ground: &Ground, most: usize) -> anyhow::Result<Sect
 }
 
 /// Launches until something forbids more; says what.
-async fn hold(ground: &Ground, image: &Image, most: usize, before: f64) -> (Vec<Sandbox>, String) {
+async fn hold(context: &CampaignContext, image: &Image, most: usize, before: f64) -> (Vec<Sandbox>, String) {
     let started = Instant::now();
     let mut sandboxes = Vec::new();
     let launches = (0..most).map(|_| async {
-        let sandbox = fixture::launch(&ground.engine, image).await?;
+        let sandbox = fixture::launch(&context.engine, image).await?;
         Ok::<_, anyhow::Error>((answers(&sandbox).await, sandbox))
     });
     let mut launches = stream::iter(launches).buffer_unordered(AT_ONCE);
@@ -107,10 +107,10 @@ async fn answers(sandbox: &Sandbox) -> bool {
 }
 
 /// What each container's processes and the process that the engine keeps for it take, in MiB. Empty where we may not look.
-async fn memory(ground: &Ground, containers: impl Iterator<Item = &str>) -> anyhow::Result<Sample> {
+async fn memory(context: &CampaignContext, containers: impl Iterator<Item = &str>) -> anyhow::Result<Sample> {
     let mut sample = Sample::default();
     for container in containers {
-        let Some(pid) = ground.bare.pid(container).await? else { continue };
+        let Some(pid) = context.bare.pid(container).await? else { continue };
         let mut pids: Vec<u32> = parent(pid).into_iter().collect();
         let mut open = vec![pid];
         while let Some(pid) = open.pop() {

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::{Sample, rounds};
-use crate::{Ground, fixture};
+use crate::{CampaignContext, fixture};
 
 const ROUNDS: usize = 100;
 const WITHIN: Duration = Duration::from_secs(30);
@@ -30,18 +30,18 @@ struct Measured {
     cli: Sample,
 }
 
-pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
-    let sandbox = fixture::launch(&ground.engine, &Image::named(fixture::BASE)).await?;
+pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+    let sandbox = fixture::launch(&context.engine, &Image::named(fixture::BASE)).await?;
     let has_cli = docker(&["version"]).await.is_ok();
     let mut measured = [Measured::default(), Measured::default()];
     for _ in 0..WARM_UP {
-        round(ground, &sandbox, has_cli, &mut [Measured::default(), Measured::default()]).await?;
+        round(context, &sandbox, has_cli, &mut [Measured::default(), Measured::default()]).await?;
     }
     for _ in rounds(ROUNDS, WITHIN) {
-        round(ground, &sandbox, has_cli, &mut measured).await?;
+        round(context, &sandbox, has_cli, &mut measured).await?;
     }
     sandbox.destroy().await;
-    ground.engine.close().await;
+    context.engine.close().await;
 
     let mut section = Section::new("latency", "one command in a running sandbox, until its status is known");
     for ((command, argv), measured) in COMMANDS.into_iter().zip(measured) {
@@ -72,7 +72,7 @@ pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
 }
 
 async fn round(
-    ground: &Ground,
+    context: &CampaignContext,
     sandbox: &Sandbox,
     has_cli: bool,
     measured: &mut [Measured; 2],
@@ -86,7 +86,7 @@ async fn round(
             ensure!(done.outcome == ShellOutcome::Exited(0), "`{command}` ended with {:?}", done.outcome);
         }
         let started = Instant::now();
-        ground.bare.exec(container, argv).await?;
+        context.bare.exec(container, argv).await?;
         measured.api.push_since(started);
         if has_cli {
             let argv: Vec<_> = ["exec", container].iter().chain(argv).copied().collect();

@@ -15,13 +15,13 @@ use termsmith::sandbox::{ExecLimit, Image};
 
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::{Sample, milliseconds, rounds};
-use crate::{Ground, fixture};
+use crate::{CampaignContext, fixture};
 
 const ROUNDS: usize = 40;
 const WITHIN: Duration = Duration::from_secs(30);
 const WARM_UP: usize = 2;
 /// An engine that has not removed a container by then has stopped answering.
-const PATIENCE: Duration = Duration::from_secs(60);
+const VERIFIER_TIMEOUT_FACTOR: Duration = Duration::from_secs(60);
 
 /// The stages of a life.
 #[derive(Default)]
@@ -36,17 +36,17 @@ struct Measured {
     bare: Sample,
 }
 
-pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
     let image = Image::named(fixture::BASE);
-    let mut removals = Removals::listen(&ground.bare.docker)?;
+    let mut removals = Removals::listen(&context.bare.docker)?;
     let mut measured = Measured::default();
     for _ in 0..WARM_UP {
-        round(ground, &image, &mut removals, &mut Measured::default()).await?;
+        round(context, &image, &mut removals, &mut Measured::default()).await?;
     }
     for _ in rounds(ROUNDS, WITHIN) {
-        round(ground, &image, &mut removals, &mut measured).await?;
+        round(context, &image, &mut removals, &mut measured).await?;
     }
-    ground.engine.close().await;
+    context.engine.close().await;
 
     let mut section = Section::new("launch", format!("a container's life, {}, network none", fixture::BASE));
     let ours = |what, sample| Line::new(Who::Termsmith, what, Unit::Milliseconds, sample);
@@ -63,13 +63,13 @@ pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
 }
 
 async fn round(
-    ground: &Ground,
+    context: &CampaignContext,
     image: &Image,
     removals: &mut Removals,
     measured: &mut Measured,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
-    let sandbox = fixture::launch(&ground.engine, image).await?;
+    let sandbox = fixture::launch(&context.engine, image).await?;
     let first = sandbox.shell(":", &ExecLimit::default()).await?;
     let usable = started.elapsed();
     let name = sandbox.id().as_str().to_owned();
@@ -83,8 +83,8 @@ async fn round(
     measured.gone.push(milliseconds(gone));
 
     let started = Instant::now();
-    let name = ground.bare.start(image.reference()).await?;
-    ground.bare.remove(&name).await?;
+    let name = context.bare.start(image.reference()).await?;
+    context.bare.remove(&name).await?;
     measured.bare.push_since(started);
     Ok(())
 }
@@ -111,8 +111,8 @@ impl Removals {
             }
             bail!("the engine ended its list of events")
         };
-        tokio::time::timeout(PATIENCE, wait)
-            .await
-            .with_context(|| format!("`{name}` was not removed within {} s", PATIENCE.as_secs()))?
+        tokio::time::timeout(VERIFIER_TIMEOUT_FACTOR, wait).await.with_context(|| {
+            format!("`{name}` was not removed within {} s", VERIFIER_TIMEOUT_FACTOR.as_secs())
+        })?
     }
 }

@@ -34,7 +34,7 @@ use machine::Machine;
 use report::{Report, Section};
 
 /// What every section measures with.
-struct Ground {
+struct CampaignContext {
     engine: Engine,
     bare: Bare,
     fixture: Fixture,
@@ -89,29 +89,29 @@ async fn report(args: &Args, engine: &Engine, bare: &Bare) -> anyhow::Result<Rep
     let machine = Machine::look(bare).await?;
     note(&format!("rendering and building {}", args.recipe));
     let fixture = Fixture::build(engine, &args.recipe).await?;
-    let ground = Ground { engine: engine.clone(), bare: bare.clone(), fixture };
+    let context = CampaignContext { engine: engine.clone(), bare: bare.clone(), fixture };
     let mut sections = Vec::new();
     for name in args.sections() {
         let began = Instant::now();
         note(&format!("measuring {name} …"));
         let mut section =
-            section(name, args, &ground).await.with_context(|| format!("section {name} failed"))?;
+            section(name, args, &context).await.with_context(|| format!("section {name} failed"))?;
         section.seconds = began.elapsed().as_secs_f64();
         sections.push(section);
     }
     Ok(Report::new(machine, sections, started.elapsed()))
 }
 
-async fn section(name: SectionName, args: &Args, ground: &Ground) -> anyhow::Result<Section> {
+async fn section(name: SectionName, args: &Args, context: &CampaignContext) -> anyhow::Result<Section> {
     // Boxed: each is a large state machine, and only one lives at a time.
     match name {
-        SectionName::Latency => Box::pin(latency::measure(ground)).await,
-        SectionName::Launch => Box::pin(launch::measure(ground)).await,
-        SectionName::Trials => Box::pin(trials::measure(ground)).await,
-        SectionName::Gauntlet => Box::pin(gauntlet::measure(ground)).await,
-        SectionName::Agents => Box::pin(agents::measure(ground)).await,
-        SectionName::Held => Box::pin(held::measure(ground, args.most)).await,
-        SectionName::Memory => Box::pin(memory::measure(ground)).await,
+        SectionName::Latency => Box::pin(latency::measure(context)).await,
+        SectionName::Launch => Box::pin(launch::measure(context)).await,
+        SectionName::Trials => Box::pin(trials::measure(context)).await,
+        SectionName::Gauntlet => Box::pin(gauntlet::measure(context)).await,
+        SectionName::Agents => Box::pin(agents::measure(context)).await,
+        SectionName::Held => Box::pin(held::measure(context, args.most)).await,
+        SectionName::Memory => Box::pin(memory::measure(context)).await,
     }
 }
 

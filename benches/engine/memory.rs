@@ -12,7 +12,7 @@ use termsmith::screen::SCREEN;
 use termsmith::store::{RunDir, Store, StoreError, key};
 use tokio::process::Command;
 
-use crate::Ground;
+use crate::CampaignContext;
 use crate::machine::peak_memory;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
@@ -28,10 +28,10 @@ const ROUNDS: usize = 3;
 /// How often the kernel's high-water mark is read: what grows after the last look is missed.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
     let folder = tempfile::tempdir()?;
     let at = |name: &str| folder.path().join(name);
-    let domain = &ground.fixture.draft.task.blueprint.domain;
+    let domain = &context.fixture.draft.task.blueprint.domain;
     let attempts = REAL.to_string();
     let selection = ["--seed", "7", "--count", "1", "--domain", domain.as_str(), "--attempts", &attempts];
     let run = peak("run", &at("run"), &selection).await?;

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use futures_util::future::try_join_all;
 use termsmith::verify::{Act, Condition, run_trial};
 
-use crate::Ground;
+use crate::CampaignContext;
 use crate::harbor::Harbor;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
@@ -29,17 +29,17 @@ struct Measured {
     peer_trials: usize,
 }
 
-pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
     let harbor = match Harbor::from_env() {
-        Some(harbor) => Some(harbor.prepare(&ground.fixture.directory).await?),
+        Some(harbor) => Some(harbor.prepare(&context.fixture.directory).await?),
         None => None,
     };
-    trial(ground).await?;
+    trial(context).await?;
     let mut section = Section::new(
         "trials",
         format!(
             "oracle trials of `{}` an hour, solver and verifier each in a fresh container",
-            ground.fixture.draft.task.name
+            context.fixture.draft.task.name
         ),
     );
     let mut peer_seconds = Sample::default();
@@ -47,10 +47,10 @@ pub(crate) async fn measure(ground: &Ground) -> anyhow::Result<Section> {
     for n in CONCURRENCY {
         let mut measured = Measured::default();
         for _ in 0..ROUNDS {
-            let (rate, trials) = saturate(n, || trial(ground), || ground.engine.close()).await?;
+            let (rate, trials) = saturate(n, || trial(context), || context.engine.close()).await?;
             measured.ours.push(rate);
             measured.trials += trials;
-            let (rate, pairs) = saturate(n, || pair(ground), async || {}).await?;
+            let (rate, pairs) = saturate(n, || pair(context), async || {}).await?;
             measured.pairs.push(rate);
             measured.starts += pairs;
             if let Some(harbor) = harbor.as_ref().filter(|_| PEER_CONCURRENCY.contains(&n)) {
@@ -131,11 +131,11 @@ where
     Ok((done as f64 * 3600.0 / started.elapsed().as_secs_f64(), done))
 }
 
-async fn trial(ground: &Ground) -> anyhow::Result<()> {
-    let task = &ground.fixture.draft.task;
+async fn trial(context: &CampaignContext) -> anyhow::Result<()> {
+    let task = &context.fixture.draft.task;
     let trial = run_trial(
-        &ground.engine,
-        &ground.fixture.image,
+        &context.engine,
+        &context.fixture.image,
         task,
         Act::Solve(&task.solution),
         Condition::Ordinary,
@@ -150,10 +150,10 @@ async fn trial(ground: &Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) async fn pair(ground: &Ground) -> anyhow::Result<()> {
+pub(crate) async fn pair(context: &CampaignContext) -> anyhow::Result<()> {
     for _ in 0..2 {
-        let name = ground.bare.start(ground.fixture.image.reference()).await?;
-        ground.bare.remove(&name).await?;
+        let name = context.bare.start(context.fixture.image.reference()).await?;
+        context.bare.remove(&name).await?;
     }
     Ok(())
 }

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use minijinja::context;
 use regex::Regex;
 
+use super::conversation::Conversation;
 use super::play::AgentError;
-use super::scaffold::Said;
-use super::talk::Talk;
+use super::scaffold::AssistantMessage;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
 use crate::model::{Key, Sight};
@@ -80,9 +80,9 @@ impl ArmTexts {
         &self,
         failed: &[(String, String)],
         passed: usize,
-        talk: &Talk,
+        conversation: &Conversation,
     ) -> Result<String, PromptsError> {
-        let known = known_to(talk);
+        let known = known_to(conversation);
         let failed: Vec<_> = failed
             .iter()
             .map(|(name, message)| context! { name, message => redacted(message, &known) })
@@ -125,25 +125,26 @@ pub struct Mentor<'a> {
 
 impl Mentor<'_> {
     /// What a message asks, if it asks.
-    pub fn question(said: &Said) -> Option<&str> {
-        let text = said.content.trim().strip_prefix(ASKS)?.trim();
-        (said.tool_calls.is_empty() && !text.is_empty()).then_some(text)
+    pub fn question(assistant: &AssistantMessage) -> Option<&str> {
+        let text = assistant.content.trim().strip_prefix(ASKS)?.trim();
+        (assistant.tool_calls.is_empty() && !text.is_empty()).then_some(text)
     }
 
     /// The answer, as the agent reads it, and the call that brought it. Who wants code gets none; nor do they who have asked too often.
     pub(super) async fn answer(
         &mut self,
         question: &str,
-        talk: &Talk,
+        conversation: &Conversation,
     ) -> Result<(String, Option<Key>), AgentError> {
-        let asked = talk.turns.iter().filter(|turn| turn.kind == crate::model::TurnKind::Asked).count();
+        let asked =
+            conversation.turns.iter().filter(|turn| turn.kind == crate::model::TurnKind::Asked).count();
         let asked = u32::try_from(asked).unwrap_or(u32::MAX);
         let left = QUESTIONS.saturating_sub(asked);
         let code = self.texts.refused.iter().any(|pattern| pattern.is_match(question));
         let (answer, call) = if left == 0 || code {
             (String::new(), None)
         } else {
-            let (answer, call) = self.ask(question, talk, asked).await?;
+            let (answer, call) = self.ask(question, conversation, asked).await?;
             (without_code(&answer), Some(call))
         };
         let left_after = left.saturating_sub(1);
@@ -153,9 +154,14 @@ impl Mentor<'_> {
         Ok((self.texts.set.render("mentor-answer.md.j2", told)?, call))
     }
 
-    async fn ask(&self, question: &str, talk: &Talk, asked: u32) -> Result<(String, Key), CallError> {
+    async fn ask(
+        &self,
+        question: &str,
+        conversation: &Conversation,
+        asked: u32,
+    ) -> Result<(String, Key), CallError> {
         let instruction = self.instruction;
-        let history = history(talk);
+        let history = history(conversation);
         let set = &self.texts.set;
         let rendered = set.render("mentor-question.md.j2", context! { instruction, history, question });
         let user = rendered.unwrap_or_else(|_| question.to_owned());
@@ -166,7 +172,7 @@ impl Mentor<'_> {
             unit: self.unit.to_owned(),
             stage: "guide".to_owned(),
             round: 0,
-            step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
+            step: u32::try_from(conversation.turns.len()).unwrap_or(u32::MAX),
             sample: asked,
         };
         let reply = self.models.call(&site, &request).await?;
@@ -175,9 +181,9 @@ impl Mentor<'_> {
 }
 
 /// The end of a conversation, as text.
-fn history(talk: &Talk) -> String {
+fn history(conversation: &Conversation) -> String {
     let mut text = String::new();
-    for (turn, seen) in talk.turns.iter().zip(&talk.seen) {
+    for (turn, seen) in conversation.turns.iter().zip(&conversation.seen) {
         text.push_str("AGENT: ");
         text.push_str(&turn.content);
         for call in &turn.tool_calls {
@@ -209,14 +215,15 @@ fn without_code(text: &str) -> String {
 }
 
 /// Everything that the agent has read or said.
-fn known_to(talk: &Talk) -> String {
-    let shown = talk.seen.iter().flat_map(|seen| &seen.shown).map(|shown| shown.content.as_str());
-    let said = talk.turns.iter().map(|turn| turn.content.as_str());
-    let calls = talk.turns.iter().flat_map(|turn| &turn.tool_calls).map(|call| call.arguments.as_str());
-    [talk.opening.system.as_str(), &talk.opening.prompt]
+fn known_to(conversation: &Conversation) -> String {
+    let shown = conversation.seen.iter().flat_map(|seen| &seen.shown).map(|shown| shown.content.as_str());
+    let assistant = conversation.turns.iter().map(|turn| turn.content.as_str());
+    let calls =
+        conversation.turns.iter().flat_map(|turn| &turn.tool_calls).map(|call| call.arguments.as_str());
+    [conversation.opening.system.as_str(), &conversation.opening.prompt]
         .into_iter()
         .chain(shown)
-        .chain(said)
+        .chain(assistant)
         .chain(calls)
         .fold(String::new(), |mut all, part| {
             all.push_str(part);
@@ -284,8 +291,8 @@ mod tests {
     #[test]
     fn questions() {
         let check = |content: &str, expect: Option<&str>| {
-            let said = Said { content: content.to_owned(), ..Said::default() };
-            assert_eq!(Mentor::question(&said), expect, "{content}");
+            let assistant = AssistantMessage { content: content.to_owned(), ..AssistantMessage::default() };
+            assert_eq!(Mentor::question(&assistant), expect, "{content}");
         };
         check("MENTOR: which file first?", Some("which file first?"));
         check("\nMENTOR:\nhow?\n", Some("how?"));

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::bash_block::run;
-use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
 use crate::assets::Assets;
 use crate::model::{Shown, ToolCall, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
@@ -64,12 +64,17 @@ impl BashTool {
     }
 
     /// Runs one call. What cannot be run is answered with the reason.
-    async fn call(&self, call: &ToolCall, scene: &Scene<'_>, step: &mut Step) -> Result<(), ScaffoldError> {
+    async fn call(
+        &self,
+        call: &ToolCall,
+        episode: &EpisodeContext<'_>,
+        step: &mut Step,
+    ) -> Result<(), ScaffoldError> {
         let text = match read(call) {
             Ok(Arguments { command, timeout }) => {
                 let asked = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                let most = asked.map_or(scene.limits.command, |asked| asked.min(scene.limits.command));
-                let (act, seen, text) = run(&command, most, &self.prompts, scene).await?;
+                let most = asked.map_or(episode.limits.command, |asked| asked.min(episode.limits.command));
+                let (act, seen, text) = run(&command, most, &self.prompts, episode).await?;
                 step.acts.push(act);
                 step.seen.push(seen);
                 text
@@ -91,8 +96,12 @@ fn read(call: &ToolCall) -> Result<Arguments, String> {
 }
 
 impl Scaffold for BashTool {
-    async fn open(&mut self, scene: &Scene<'_>, instruction: &str) -> Result<Opening, ScaffoldError> {
-        let workdir = scene.sandbox.workdir();
+    async fn open(
+        &mut self,
+        episode: &EpisodeContext<'_>,
+        instruction: &str,
+    ) -> Result<Opening, ScaffoldError> {
+        let workdir = episode.sandbox.workdir();
         Ok(Opening {
             system: self.prompts.text("system.md")?.to_owned(),
             prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
@@ -100,18 +109,22 @@ impl Scaffold for BashTool {
         })
     }
 
-    async fn take(&mut self, said: &Said, scene: &Scene<'_>) -> Result<Step, ScaffoldError> {
-        if said.tool_calls.is_empty() {
+    async fn take(
+        &mut self,
+        assistant: &AssistantMessage,
+        episode: &EpisodeContext<'_>,
+    ) -> Result<Step, ScaffoldError> {
+        if assistant.tool_calls.is_empty() {
             // A message that was cut off has not come to its calls, and an empty one says nothing at all.
-            if said.cut_off || said.content.trim().is_empty() {
-                let fault = if said.cut_off { "it was cut off" } else { "it is empty" };
+            if assistant.cut_off || assistant.content.trim().is_empty() {
+                let fault = if assistant.cut_off { "it was cut off" } else { "it is empty" };
                 return Ok(Step::malformed(self.malformed(format!("the message was not used: {fault}"))?));
             }
             return Ok(Step::submitted());
         }
         let mut step = Step { kind: TurnKind::Acted, ..Step::default() };
-        for call in &said.tool_calls {
-            match self.call(call, scene, &mut step).await {
+        for call in &assistant.tool_calls {
+            match self.call(call, episode, &mut step).await {
                 Ok(()) => {}
                 Err(ScaffoldError::Lost { cause, acts }) => {
                     let acts = step.acts.into_iter().chain(acts).collect();

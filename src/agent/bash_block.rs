@@ -2,7 +2,7 @@
 
 use minijinja::context;
 
-use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
 use crate::assets::Assets;
 use crate::model::{Act, ShellOutcome, Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
@@ -78,10 +78,10 @@ pub(super) async fn run(
     command: &str,
     most: std::time::Duration,
     set: &PromptSet,
-    scene: &Scene<'_>,
+    episode: &EpisodeContext<'_>,
 ) -> Result<(Act, ActSeen, String), ScaffoldError> {
-    let limit = ExecLimit { timeout: most.min(scene.left()), keep: scene.limits.output_bytes };
-    let result = match scene.sandbox.shell(command, &limit).await {
+    let limit = ExecLimit { timeout: most.min(episode.left()), keep: episode.limits.output_bytes };
+    let result = match episode.sandbox.shell(command, &limit).await {
         Ok(result) => result,
         Err(error) => {
             let act = Act::Command { command: command.to_owned(), outcome: None };
@@ -108,19 +108,27 @@ impl<'a> BashBlock<'a> {
 }
 
 impl Scaffold for BashBlock<'_> {
-    async fn open(&mut self, scene: &Scene<'_>, instruction: &str) -> Result<Opening, ScaffoldError> {
+    async fn open(
+        &mut self,
+        episode: &EpisodeContext<'_>,
+        instruction: &str,
+    ) -> Result<Opening, ScaffoldError> {
         Ok(Opening {
             system: self.prompts.system()?.to_owned(),
-            prompt: self.prompts.task(instruction, scene.sandbox.workdir())?,
+            prompt: self.prompts.task(instruction, episode.sandbox.workdir())?,
             tools: Vec::new(),
         })
     }
 
-    async fn take(&mut self, said: &Said, scene: &Scene<'_>) -> Result<Step, ScaffoldError> {
-        let command = match read_block(&said.content) {
+    async fn take(
+        &mut self,
+        assistant: &AssistantMessage,
+        episode: &EpisodeContext<'_>,
+    ) -> Result<Step, ScaffoldError> {
+        let command = match read_block(&assistant.content) {
             Ok(command) => command,
             Err(fault) => {
-                let cut_off = said.cut_off;
+                let cut_off = assistant.cut_off;
                 let fault = fault.to_string();
                 let message = self.prompts.set.render("malformed.md.j2", context! { fault, cut_off })?;
                 return Ok(Step::malformed(message));
@@ -129,7 +137,7 @@ impl Scaffold for BashBlock<'_> {
         if command.trim() == SUBMIT {
             return Ok(Step::submitted());
         }
-        let (act, seen, text) = run(command, scene.limits.command, &self.prompts.set, scene).await?;
+        let (act, seen, text) = run(command, episode.limits.command, &self.prompts.set, episode).await?;
         Ok(Step {
             kind: TurnKind::Acted,
             acts: vec![act],

@@ -39,8 +39,8 @@ pub fn unseen_literals(
     let mut seen = prompt.to_owned();
     let mut leaks = Vec::new();
     for (place, (turn, shown)) in turns.iter().zip(shown).enumerate() {
-        let said = without_marks(turn);
-        for literal in tokens(&said) {
+        let assistant = without_marks(turn);
+        for literal in tokens(&assistant) {
             let suspicious = if written.contains(literal) {
                 data.contains(literal)
                     && literal.contains(|c: char| c == '_' || c.is_ascii_digit())
@@ -57,7 +57,7 @@ pub fn unseen_literals(
             seen.push_str(&shown.content);
         }
         // What it wrote itself it knows from then on.
-        seen.push_str(&said);
+        seen.push_str(&assistant);
     }
     leaks
 }
@@ -111,12 +111,12 @@ mod tests {
         ] {
             fixtures.insert(RelPath::new(path).unwrap(), File::text(text));
         }
-        let said: Vec<_> = turns
+        let assistant: Vec<_> = turns
             .iter()
             .map(|(command, _)| Turn { content: (*command).to_owned(), ..Turn::default() })
             .collect();
         let shown: Vec<_> = turns.iter().map(|(_, observation)| vec![Shown::text(*observation)]).collect();
-        let leaks = unseen_literals(&fixtures, script, &["python3".to_owned()], PROMPT, &said, &shown);
+        let leaks = unseen_literals(&fixtures, script, &["python3".to_owned()], PROMPT, &assistant, &shown);
         assert_eq!(leaks.iter().map(|leak| leak.literal.as_str()).collect::<Vec<_>>(), expect, "{turns:?}");
     }
 

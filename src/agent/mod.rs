@@ -3,15 +3,15 @@
 mod arms;
 mod bash;
 mod bash_block;
+mod conversation;
 mod honesty;
 mod installed;
-mod minds;
 mod play;
+mod policies;
 mod react;
 mod scaffold;
 mod scripted;
 mod summary;
-mod talk;
 pub mod terminal;
 pub mod terminus;
 mod terminus_scaffold;
@@ -19,15 +19,17 @@ mod terminus_scaffold;
 pub use arms::{ArmTexts, Mentor, QUESTIONS};
 pub use bash::{BASH, BashTool};
 pub use bash_block::{BASH_BLOCK, BashBlock, Prompts, read_block, write_block};
+pub use conversation::{Conversation, HandedOff, HandoffSeen, TurnSeen};
 pub use honesty::{Leak, unseen_literals};
 pub use installed::{COMMAND, Installed, PORT, run_installed};
-pub use minds::{Logprobs, ModelMind};
-pub use play::{AgentError, Company, Ended, Mind, NoNotebook, Notebook, play};
+pub use play::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, play};
+pub use policies::{Logprobs, ModelPolicy};
 pub use react::{REACT, React, STOP, read_action};
-pub use scaffold::{ActSeen, Dollars, Opening, Said, Scaffold, ScaffoldError, Scene, Step, StepLimits};
+pub use scaffold::{
+    ActSeen, AssistantMessage, Dollars, EpisodeContext, Opening, Scaffold, ScaffoldError, Step, StepLimits,
+};
 pub use scripted::{Move, ScriptError, ScriptedAgent, Variation};
 pub use summary::{PlainSummary, Summariser, SummaryTexts};
-pub use talk::{HandedOff, HandoffSeen, Talk, TurnSeen};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus, terminus_texts};
 
 pub use crate::prompts::{PromptSet, PromptsError};

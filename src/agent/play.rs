@@ -4,10 +4,10 @@ use std::future::Future;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::arms::Mentor;
-use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::conversation::{Conversation, HandedOff, TurnSeen};
+use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
 use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
-use super::talk::{HandedOff, Talk, TurnSeen};
 use crate::llm::CallError;
 use crate::model::{End, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
@@ -15,14 +15,17 @@ use crate::sandbox::{EngineError, ExecLimit};
 use crate::store::StoreError;
 
 /// Who speaks.
-pub trait Mind: Send {
+pub trait Policy: Send {
     /// The next message of the conversation.
-    fn next(&mut self, talk: &Talk) -> impl Future<Output = Result<Said, AgentError>> + Send;
+    fn next(
+        &mut self,
+        conversation: &Conversation,
+    ) -> impl Future<Output = Result<AssistantMessage, AgentError>> + Send;
 }
 
 /// Where turns are written down as they happen: before the next message is asked for, so that a killed process loses nothing that
 /// a model was shown.
-pub trait Notebook: Send {
+pub trait TurnLog: Send {
     fn opened(&mut self, opening: &Opening) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn turned(
         &mut self,
@@ -45,9 +48,9 @@ pub trait Notebook: Send {
 
 /// Nothing is written down until the end.
 #[derive(Clone, Copy, Debug)]
-pub struct NoNotebook;
+pub struct NoTurnLog;
 
-impl Notebook for NoNotebook {
+impl TurnLog for NoTurnLog {
     async fn opened(&mut self, _: &Opening) -> Result<(), StoreError> {
         Ok(())
     }
@@ -96,56 +99,56 @@ impl Ended {
 
 /// What takes part in an episode beside the agent.
 #[derive(Debug)]
-pub struct Company<'a, N> {
-    pub notebook: &'a mut N,
+pub struct Hooks<'a, N> {
+    pub turn_log: &'a mut N,
     /// Who can be asked.
     pub mentor: Option<Mentor<'a>>,
     /// Who sums a conversation up that would no longer fit. Without, it ends there.
     pub summariser: Option<Summariser<'a>>,
 }
 
-impl<'a, N> Company<'a, N> {
+impl<'a, N> Hooks<'a, N> {
     /// Nobody but the notebook.
-    pub fn none(notebook: &'a mut N) -> Self {
-        Self { notebook, mentor: None, summariser: None }
+    pub fn none(turn_log: &'a mut N) -> Self {
+        Self { turn_log, mentor: None, summariser: None }
     }
 }
 
 /// Plays an episode. The turns that `talk` has already, and the sandbox not yet, are done again without asking the agent, and must
 /// come to the same; the recorded observations stay, since they are what the agent was shown.
-pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
+pub async fn play<S: Scaffold, M: Policy, N: TurnLog>(
     scaffold: &mut S,
-    mind: &mut M,
-    talk: &mut Talk,
+    policy: &mut M,
+    conversation: &mut Conversation,
     instruction: &str,
-    scene: &Scene<'_>,
-    mut company: Company<'_, N>,
+    episode: &EpisodeContext<'_>,
+    mut hooks: Hooks<'_, N>,
 ) -> Result<Ended, AgentError> {
-    let opening = match scaffold.open(scene, instruction).await {
+    let opening = match scaffold.open(episode, instruction).await {
         Ok(opening) => opening,
         Err(error) => return lost(error).map(|(ended, _)| ended),
     };
-    if talk.turns.is_empty() && talk.opening == Opening::default() {
-        company.notebook.opened(&opening).await?;
-        talk.opening = opening;
+    if conversation.turns.is_empty() && conversation.opening == Opening::default() {
+        hooks.turn_log.opened(&opening).await?;
+        conversation.opening = opening;
     }
-    if let Some(ended) = do_again(scaffold, talk, scene).await? {
+    if let Some(ended) = do_again(scaffold, conversation, episode).await? {
         return Ok(ended);
     }
     loop {
-        match limit_reached(talk, scene, &company) {
+        match limit_reached(conversation, episode, &hooks) {
             None => {}
-            Some(End::ContextFull) => match hand_off(scaffold, talk, scene, &mut company).await? {
+            Some(End::ContextFull) => match hand_off(scaffold, conversation, episode, &mut hooks).await? {
                 None => continue,
                 Some(end) => return Ok(Ended::by(end)),
             },
             Some(end) => return Ok(Ended::by(end)),
         }
         let asked = Instant::now();
-        let said = match tokio::time::timeout(scene.left(), mind.next(talk)).await {
+        let assistant = match tokio::time::timeout(episode.left(), policy.next(conversation)).await {
             Err(_) => return Ok(Ended::by(End::TimedOut)),
             Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
-                match hand_off(scaffold, talk, scene, &mut company).await? {
+                match hand_off(scaffold, conversation, episode, &mut hooks).await? {
                     None => continue,
                     Some(end) => return Ok(Ended::by(end)),
                 }
@@ -153,14 +156,14 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
             Ok(Err(AgentError::Call(CallError::ContentFilter { .. }))) => {
                 return Ok(Ended::by(End::ContentFiltered));
             }
-            Ok(said) => said?,
+            Ok(assistant) => assistant?,
         };
         let mut seen = TurnSeen {
             at_ms: now_ms(),
             think_ms: asked.elapsed().as_secs_f64() * 1e3,
             ..TurnSeen::default()
         };
-        let (step, ended) = match turn(scaffold, &said, talk, scene, &mut company).await {
+        let (step, ended) = match turn(scaffold, &assistant, conversation, episode, &mut hooks).await {
             Ok(step) => (step, None),
             Err(TurnError::Agent(error)) => return Err(error),
             Err(TurnError::Scaffold(error)) => {
@@ -170,10 +173,10 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
         };
         seen.shown = step.shown;
         seen.acts = step.seen;
-        let turn = Turn { guide: step.guide, ..said.into_turn(step.kind, step.acts) };
-        company.notebook.turned(talk.turns.len(), &turn, &seen).await?;
-        talk.turns.push(turn);
-        talk.seen.push(seen);
+        let turn = Turn { guide: step.guide, ..assistant.into_turn(step.kind, step.acts) };
+        hooks.turn_log.turned(conversation.turns.len(), &turn, &seen).await?;
+        conversation.turns.push(turn);
+        conversation.seen.push(seen);
         if let Some(ended) = ended {
             return Ok(ended);
         }
@@ -189,15 +192,15 @@ pub async fn play<S: Scaffold, M: Mind, N: Notebook>(
 /// Does the recorded turns again. Where the last of them ended the episode, it ends again.
 async fn do_again<S: Scaffold>(
     scaffold: &mut S,
-    talk: &Talk,
-    scene: &Scene<'_>,
+    conversation: &Conversation,
+    episode: &EpisodeContext<'_>,
 ) -> Result<Option<Ended>, AgentError> {
-    let recorded = talk.turns.iter().zip(&talk.seen).enumerate().skip(talk.done);
+    let recorded = conversation.turns.iter().zip(&conversation.seen).enumerate().skip(conversation.done);
     for (number, (turn, seen)) in recorded {
         if turn.kind == TurnKind::Asked {
             continue;
         }
-        let step = match scaffold.take(&Said::again(turn), scene).await {
+        let step = match scaffold.take(&AssistantMessage::again(turn), episode).await {
             Ok(step) => step,
             Err(error) => return lost(error).map(|(ended, _)| Some(ended)),
         };
@@ -211,7 +214,7 @@ async fn do_again<S: Scaffold>(
                 return Ok(Some(Ended::by(End::Submitted)));
             }
             // It was answered: what failed was told, and a new round began in a new shell.
-            if let Err(error) = new_round(scaffold, scene).await {
+            if let Err(error) = new_round(scaffold, episode).await {
                 return lost(error).map(|(ended, _)| Some(ended));
             }
         }
@@ -223,28 +226,32 @@ async fn do_again<S: Scaffold>(
 }
 
 /// Begins anew as a restarted machine would: another shell, another terminal.
-async fn new_round<S: Scaffold>(scaffold: &mut S, scene: &Scene<'_>) -> Result<(), ScaffoldError> {
-    let ended = scene.sandbox.shell("exit 0", &ExecLimit::default()).await;
+async fn new_round<S: Scaffold>(scaffold: &mut S, episode: &EpisodeContext<'_>) -> Result<(), ScaffoldError> {
+    let ended = episode.sandbox.shell("exit 0", &ExecLimit::default()).await;
     ended.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
-    scaffold.open(scene, "").await.map(drop)
+    scaffold.open(episode, "").await.map(drop)
 }
 
-fn limit_reached<N>(talk: &Talk, scene: &Scene<'_>, company: &Company<'_, N>) -> Option<End> {
-    let limits = scene.limits;
-    if talk.turns.len() >= limits.turns as usize {
+fn limit_reached<N>(
+    conversation: &Conversation,
+    episode: &EpisodeContext<'_>,
+    hooks: &Hooks<'_, N>,
+) -> Option<End> {
+    let limits = episode.limits;
+    if conversation.turns.len() >= limits.turns as usize {
         return Some(End::StepLimit);
     }
-    if scene.left() == Duration::ZERO {
+    if episode.left() == Duration::ZERO {
         return Some(End::TimedOut);
     }
-    if limits.tokens.is_some_and(|most| talk.tokens() >= most) {
+    if limits.tokens.is_some_and(|most| conversation.tokens() >= most) {
         return Some(End::TokenLimit);
     }
-    if limits.dollars.is_some_and(|dollars| talk.cost(&dollars) >= dollars.most) {
+    if limits.dollars.is_some_and(|dollars| conversation.cost(&dollars) >= dollars.most) {
         return Some(End::DollarLimit);
     }
-    let full = limits.context.zip(talk.next_prompt()).is_some_and(|(most, next)| {
-        let room = if company.summariser.is_some() { summary::room(most) } else { 0 };
+    let full = limits.context.zip(conversation.next_prompt()).is_some_and(|(most, next)| {
+        let room = if hooks.summariser.is_some() { summary::room(most) } else { 0 };
         next >= most - room
     });
     full.then_some(End::ContextFull)
@@ -252,44 +259,45 @@ fn limit_reached<N>(talk: &Talk, scene: &Scene<'_>, company: &Company<'_, N>) ->
 
 /// Goes on from a summary. Where that cannot be, or would not help, why the episode ends: a conversation that does not fit right after
 /// a handoff would not fit after another.
-async fn hand_off<S: Scaffold, N: Notebook>(
+async fn hand_off<S: Scaffold, N: TurnLog>(
     scaffold: &S,
-    talk: &mut Talk,
-    scene: &Scene<'_>,
-    company: &mut Company<'_, N>,
+    conversation: &mut Conversation,
+    episode: &EpisodeContext<'_>,
+    hooks: &mut Hooks<'_, N>,
 ) -> Result<Option<End>, AgentError> {
-    let Some(summariser) = company.summariser.as_ref().filter(|_| talk.segment_start() < talk.turns.len())
+    let Some(summariser) =
+        hooks.summariser.as_ref().filter(|_| conversation.segment_start() < conversation.turns.len())
     else {
         return Ok(Some(End::ContextFull));
     };
-    let number = talk.handoffs.len();
-    let screen = match (talk.screen.clone(), scaffold.screen()) {
+    let number = conversation.handoffs.len();
+    let screen = match (conversation.screen.clone(), scaffold.screen()) {
         (Some(screen), _) => screen,
         (None, Some(screen)) => {
-            company.notebook.handing_off(number, &screen).await?;
+            hooks.turn_log.handing_off(number, &screen).await?;
             // Kept until the handoff is done: whoever tries it again asks about the same screen.
-            talk.screen = Some(screen.clone());
+            conversation.screen = Some(screen.clone());
             screen
         }
-        (None, None) => last_shown(talk),
+        (None, None) => last_shown(conversation),
     };
     let asked = Instant::now();
-    let summed_up = summariser.hand_off(talk, &screen, scene.limits.context);
-    let Ok(handed) = tokio::time::timeout(scene.left(), summed_up).await else {
+    let summed_up = summariser.hand_off(conversation, &screen, episode.limits.context);
+    let Ok(handed) = tokio::time::timeout(episode.left(), summed_up).await else {
         return Ok(Some(End::TimedOut));
     };
     let mut handed = handed?;
     handed.seen.at_ms = now_ms();
     handed.seen.think_ms = asked.elapsed().as_secs_f64() * 1e3;
-    company.notebook.handed_off(number, &handed).await?;
-    talk.handoffs.push(handed);
-    talk.screen = None;
+    hooks.turn_log.handed_off(number, &handed).await?;
+    conversation.handoffs.push(handed);
+    conversation.screen = None;
     Ok(None)
 }
 
 /// What a scaffold without a screen showed last.
-fn last_shown(talk: &Talk) -> String {
-    let shown = talk.seen.last().map(|seen| seen.shown.as_slice()).unwrap_or_default();
+fn last_shown(conversation: &Conversation) -> String {
+    let shown = conversation.seen.last().map(|seen| seen.shown.as_slice()).unwrap_or_default();
     shown.iter().map(|shown| shown.content.as_str()).collect::<Vec<_>>().join("\n")
 }
 
@@ -298,21 +306,21 @@ enum TurnError {
     Scaffold(ScaffoldError),
 }
 
-async fn turn<S: Scaffold, N: Notebook>(
+async fn turn<S: Scaffold, N: TurnLog>(
     scaffold: &mut S,
-    said: &Said,
-    talk: &Talk,
-    scene: &Scene<'_>,
-    company: &mut Company<'_, N>,
+    assistant: &AssistantMessage,
+    conversation: &Conversation,
+    episode: &EpisodeContext<'_>,
+    hooks: &mut Hooks<'_, N>,
 ) -> Result<Step, TurnError> {
-    if let Some(mentor) = &mut company.mentor
-        && let Some(question) = Mentor::question(said)
+    if let Some(mentor) = &mut hooks.mentor
+        && let Some(question) = Mentor::question(assistant)
     {
-        let (answer, guide) = mentor.answer(question, talk).await.map_err(TurnError::Agent)?;
+        let (answer, guide) = mentor.answer(question, conversation).await.map_err(TurnError::Agent)?;
         let shown = vec![Shown::text(answer)];
         return Ok(Step { kind: TurnKind::Asked, shown, guide, ..Step::default() });
     }
-    scaffold.take(said, scene).await.map_err(TurnError::Scaffold)
+    scaffold.take(assistant, episode).await.map_err(TurnError::Scaffold)
 }
 
 /// How an episode ends whose sandbox is lost. What is not the agent's doing stays an error.

@@ -5,7 +5,7 @@
 use minijinja::context;
 
 use super::bash_block::run;
-use super::scaffold::{Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
 use crate::assets::Assets;
 use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
@@ -37,8 +37,12 @@ impl React {
 }
 
 impl Scaffold for React {
-    async fn open(&mut self, scene: &Scene<'_>, instruction: &str) -> Result<Opening, ScaffoldError> {
-        let workdir = scene.sandbox.workdir();
+    async fn open(
+        &mut self,
+        episode: &EpisodeContext<'_>,
+        instruction: &str,
+    ) -> Result<Opening, ScaffoldError> {
+        let workdir = episode.sandbox.workdir();
         Ok(Opening {
             system: self.prompts.text("system.md")?.to_owned(),
             prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
@@ -46,16 +50,20 @@ impl Scaffold for React {
         })
     }
 
-    async fn take(&mut self, said: &Said, scene: &Scene<'_>) -> Result<Step, ScaffoldError> {
+    async fn take(
+        &mut self,
+        assistant: &AssistantMessage,
+        episode: &EpisodeContext<'_>,
+    ) -> Result<Step, ScaffoldError> {
         // Half a command must not be run.
-        let Some(action) = read_action(&said.content).filter(|_| !said.cut_off) else {
-            let cut_off = said.cut_off;
+        let Some(action) = read_action(&assistant.content).filter(|_| !assistant.cut_off) else {
+            let cut_off = assistant.cut_off;
             return Ok(Step::malformed(self.prompts.render("malformed.md.j2", context! { cut_off })?));
         };
         if action == SUBMIT {
             return Ok(Step::submitted());
         }
-        let (act, seen, text) = run(action, scene.limits.command, &self.prompts, scene).await?;
+        let (act, seen, text) = run(action, episode.limits.command, &self.prompts, episode).await?;
         let shown = vec![Shown::text(text)];
         Ok(Step { kind: TurnKind::Acted, acts: vec![act], seen: vec![seen], shown, ..Step::default() })
     }

@@ -14,7 +14,7 @@ pub trait Scaffold: Send {
     /// The first messages. Called once for each sandbox, before anything else.
     fn open(
         &mut self,
-        scene: &Scene<'_>,
+        episode: &EpisodeContext<'_>,
         instruction: &str,
     ) -> impl Future<Output = Result<Opening, ScaffoldError>> + Send;
 
@@ -22,8 +22,8 @@ pub trait Scaffold: Send {
     /// is brought back to where it was.
     fn take(
         &mut self,
-        said: &Said,
-        scene: &Scene<'_>,
+        assistant: &AssistantMessage,
+        episode: &EpisodeContext<'_>,
     ) -> impl Future<Output = Result<Step, ScaffoldError>> + Send;
 
     /// What stands on the screen, where there is one that outlives an observation.
@@ -34,7 +34,7 @@ pub trait Scaffold: Send {
 
 /// Where a scaffold acts.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct EpisodeContext<'a> {
     pub sandbox: &'a Sandbox,
     /// The image's environment variables.
     pub env: &'a [(String, String)],
@@ -42,7 +42,7 @@ pub struct Scene<'a> {
     pub deadline: Instant,
 }
 
-impl Scene<'_> {
+impl EpisodeContext<'_> {
     /// What is left of the episode's time.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
@@ -103,7 +103,7 @@ pub struct Opening {
 
 /// One message of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
+pub struct AssistantMessage {
     pub content: String,
     pub reasoning: Option<String>,
     pub tool_calls: Vec<ToolCall>,
@@ -113,7 +113,7 @@ pub struct Said {
     pub cut_off: bool,
 }
 
-impl Said {
+impl AssistantMessage {
     /// The message of a recorded turn.
     pub fn again(turn: &Turn) -> Self {
         Self {

@@ -6,8 +6,8 @@
 
 use minijinja::context;
 
+use super::conversation::{Conversation, HandedOff, HandoffSeen, LastShown, end_of};
 use super::play::AgentError;
-use super::talk::{HandedOff, HandoffSeen, LastShown, Talk, end_of};
 use super::terminus;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, ModelRole, Models, Tool};
@@ -99,10 +99,10 @@ struct Asked {
 }
 
 impl Asked {
-    fn handed_off(self, talk: &Talk, unread: usize, context: Vec<Message>) -> HandedOff {
+    fn handed_off(self, conversation: &Conversation, unread: usize, context: Vec<Message>) -> HandedOff {
         let Self { asides, prompts } = self;
         HandedOff {
-            handoff: Handoff { turns: talk.turns.len(), unread, step: None, asides },
+            handoff: Handoff { turns: conversation.turns.len(), unread, step: None, asides },
             seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },
         }
     }
@@ -133,29 +133,29 @@ impl Summariser<'_> {
     /// Sums up what was said since the last handoff. `screen` is what the terminal shows, `most` the tokens of the model's context.
     pub(super) async fn hand_off(
         &self,
-        talk: &Talk,
+        conversation: &Conversation,
         screen: &str,
         most: Option<u64>,
     ) -> Result<HandedOff, AgentError> {
-        let said = talk.turns.len() - talk.segment_start();
-        let Some(mut read) = self.fitting(talk, said, most) else {
-            return self.without_history(talk, screen, Asked::default()).await;
+        let assistant = conversation.turns.len() - conversation.segment_start();
+        let Some(mut read) = self.fitting(conversation, assistant, most) else {
+            return self.without_history(conversation, screen, Asked::default()).await;
         };
         let mut tried = 0;
         // What was paid for stays in it, whatever came of it.
         let mut asked = Asked::default();
         loop {
-            match self.whole(talk, read, screen, tried, &mut asked).await {
-                Ok(context) => return Ok(asked.handed_off(talk, said - read.turns, context)),
+            match self.whole(conversation, read, screen, tried, &mut asked).await {
+                Ok(context) => return Ok(asked.handed_off(conversation, assistant - read.turns, context)),
                 Err(Failed::Error(error)) => return Err(error),
                 Err(Failed::TooLong) => {
                     tried += 1;
                     match read.less() {
                         Some(less) => read = less,
-                        None => return self.without_history(talk, screen, asked).await,
+                        None => return self.without_history(conversation, screen, asked).await,
                     }
                 }
-                Err(Failed::Unusable) => return self.without_history(talk, screen, asked).await,
+                Err(Failed::Unusable) => return self.without_history(conversation, screen, asked).await,
             }
         }
     }
@@ -163,24 +163,24 @@ impl Summariser<'_> {
     /// A handoff whose history nobody read.
     async fn without_history(
         &self,
-        talk: &Talk,
+        conversation: &Conversation,
         screen: &str,
         mut asked: Asked,
     ) -> Result<HandedOff, AgentError> {
-        let context = self.short(talk, screen, &mut asked).await?;
-        Ok(asked.handed_off(talk, talk.turns.len() - talk.segment_start(), context))
+        let context = self.short(conversation, screen, &mut asked).await?;
+        Ok(asked.handed_off(conversation, conversation.turns.len() - conversation.segment_start(), context))
     }
 
     /// A summary of what was said since the last handoff, as much as is read of it.
     async fn whole(
         &self,
-        talk: &Talk,
+        conversation: &Conversation,
         read: Read,
         screen: &str,
         tried: u32,
         asked: &mut Asked,
     ) -> Result<Vec<Message>, Failed> {
-        let tools: Vec<Tool> = talk
+        let tools: Vec<Tool> = conversation
             .opening
             .tools
             .iter()
@@ -199,43 +199,52 @@ impl Summariser<'_> {
         Ok(match self.texts {
             SummaryTexts::Terminus(texts) => {
                 let prompt = texts.summary(self.instruction);
-                let mut messages = talk.history(read.turns, read.last);
+                let mut messages = conversation.history(read.turns, read.last);
                 say(&mut messages, &prompt);
                 let request = behind(messages.clone());
-                let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
+                let summary =
+                    self.ask(AsideKind::Summary, conversation, tried, prompt, &request, asked).await?;
                 let questions = texts.questions(self.instruction, &summary, screen);
                 let request = ChatRequest::of(vec![ChatMessage::user(questions.clone())]);
-                let asks =
-                    self.ask(AsideKind::Questions, talk, tried, questions.clone(), &request, asked).await?;
+                let asks = self
+                    .ask(AsideKind::Questions, conversation, tried, questions.clone(), &request, asked)
+                    .await?;
                 messages.push(ChatMessage::assistant(summary));
                 let prompt = texts.answers(&asks);
                 say(&mut messages, &prompt);
                 let request = behind(messages);
-                let answers = self.ask(AsideKind::Answers, talk, tried, prompt, &request, asked).await?;
+                let answers =
+                    self.ask(AsideKind::Answers, conversation, tried, prompt, &request, asked).await?;
                 vec![
-                    user(talk.opening.prompt.clone()),
+                    user(conversation.opening.prompt.clone()),
                     user(questions),
                     Message { role: Role::Assistant, content: asks },
                     user(texts.handoff(&answers)),
                 ]
             }
             SummaryTexts::Plain(texts) => {
-                let mut messages = talk.history(read.turns, read.last);
+                let mut messages = conversation.history(read.turns, read.last);
                 let prompt = texts.0.render("ask.md.j2", context! { instruction => self.instruction })?;
                 say(&mut messages, &prompt);
                 let request = behind(messages);
-                let summary = self.ask(AsideKind::Summary, talk, tried, prompt, &request, asked).await?;
-                let unread = talk.segment_start() + read.turns < talk.turns.len();
-                let last = if unread { LastStep::of(talk, screen) } else { LastStep::default() };
-                vec![user(plain_handoff(texts, talk, &summary, Notes::Whole, &last)?)]
+                let summary =
+                    self.ask(AsideKind::Summary, conversation, tried, prompt, &request, asked).await?;
+                let unread = conversation.segment_start() + read.turns < conversation.turns.len();
+                let last = if unread { LastStep::of(conversation, screen) } else { LastStep::default() };
+                vec![user(plain_handoff(texts, conversation, &summary, Notes::Whole, &last)?)]
             }
         })
     }
 
     /// A summary without the history, or none.
-    async fn short(&self, talk: &Talk, screen: &str, asked: &mut Asked) -> Result<Vec<Message>, AgentError> {
-        let last = LastStep::of(talk, screen);
-        let notes = former_notes(talk);
+    async fn short(
+        &self,
+        conversation: &Conversation,
+        screen: &str,
+        asked: &mut Asked,
+    ) -> Result<Vec<Message>, AgentError> {
+        let last = LastStep::of(conversation, screen);
+        let notes = former_notes(conversation);
         let prompt = match self.texts {
             SummaryTexts::Terminus(texts) => texts.short_summary(self.instruction, screen),
             SummaryTexts::Plain(texts) => {
@@ -245,7 +254,7 @@ impl Summariser<'_> {
             }
         };
         let request = ChatRequest::of(vec![ChatMessage::user(prompt.clone())]);
-        let summary = match self.ask(AsideKind::Short, talk, 0, prompt, &request, asked).await {
+        let summary = match self.ask(AsideKind::Short, conversation, 0, prompt, &request, asked).await {
             Ok(summary) => Some(summary),
             Err(Failed::Error(error)) => return Err(error),
             Err(Failed::TooLong | Failed::Unusable) => None,
@@ -256,39 +265,41 @@ impl Summariser<'_> {
                     Some(summary) => texts.short_handoff(self.instruction, summary),
                     None => texts.last_resort(self.instruction, screen),
                 };
-                vec![user(talk.opening.prompt.clone()), user(handoff)]
+                vec![user(conversation.opening.prompt.clone()), user(handoff)]
             }
             SummaryTexts::Plain(texts) => {
                 let notes = summary.as_deref().unwrap_or(notes);
-                vec![user(plain_handoff(texts, talk, notes, Notes::OfLastStep, &last)?)]
+                vec![user(plain_handoff(texts, conversation, notes, Notes::OfLastStep, &last)?)]
             }
         })
     }
 
     /// What can be read of the turns since the last handoff, as far as it is known what they come to; `None` if nothing can.
-    fn fitting(&self, talk: &Talk, said: usize, most: Option<u64>) -> Option<Read> {
-        let whole = Read { turns: said, last: self.last_shown(talk) };
+    fn fitting(&self, conversation: &Conversation, assistant: usize, most: Option<u64>) -> Option<Read> {
+        let whole = Read { turns: assistant, last: self.last_shown(conversation) };
         let Some(most) = most else { return Some(whole) };
         let most = most.saturating_sub(UNWOUND_ROOM.min(most / UNWOUND_PART));
-        let start = talk.segment_start();
+        let start = conversation.segment_start();
         let fits = |read: &Read| {
             let turns = start + read.turns;
             let tokens = match read.last {
-                LastShown::In => talk.tokens_until(turns),
-                LastShown::Cut => talk.tokens_until_cut(turns),
-                LastShown::Out => talk.tokens_said(turns),
+                LastShown::In => conversation.tokens_until(turns),
+                LastShown::Cut => conversation.tokens_until_cut(turns),
+                LastShown::Out => conversation.tokens_said(turns),
             };
             tokens.is_none_or(|tokens| tokens <= most)
         };
         let last = if whole.last == LastShown::Out { LastShown::Out } else { LastShown::Cut };
-        std::iter::once(whole).chain((1..=said).rev().map(|turns| Read { turns, last })).find(fits)
+        std::iter::once(whole).chain((1..=assistant).rev().map(|turns| Read { turns, last })).find(fits)
     }
 
     /// How what was shown last is summed up with the rest. terminus-2 leaves it out, since the screen follows; but what somebody said instead of
     /// the terminal is nowhere else.
-    fn last_shown(&self, talk: &Talk) -> LastShown {
+    fn last_shown(&self, conversation: &Conversation) -> LastShown {
         match self.texts {
-            SummaryTexts::Terminus(_) if !talk.turns.last().is_some_and(is_answered) => LastShown::Out,
+            SummaryTexts::Terminus(_) if !conversation.turns.last().is_some_and(is_answered) => {
+                LastShown::Out
+            }
             SummaryTexts::Terminus(_) | SummaryTexts::Plain(_) => LastShown::In,
         }
     }
@@ -296,7 +307,7 @@ impl Summariser<'_> {
     async fn ask(
         &self,
         kind: AsideKind,
-        talk: &Talk,
+        conversation: &Conversation,
         tried: u32,
         prompt: String,
         request: &ChatRequest,
@@ -307,7 +318,7 @@ impl Summariser<'_> {
             unit: self.unit.to_owned(),
             stage: kind.as_str().to_owned(),
             round: self.round,
-            step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
+            step: u32::try_from(conversation.turns.len()).unwrap_or(u32::MAX),
             sample: tried,
         };
         let reply = self.models.call(&site, request).await?;
@@ -344,14 +355,14 @@ struct LastStep {
 }
 
 impl LastStep {
-    fn of(talk: &Talk, screen: &str) -> Self {
-        let message = talk.turns.last().map(said).unwrap_or_default();
+    fn of(conversation: &Conversation, screen: &str) -> Self {
+        let message = conversation.turns.last().map(assistant).unwrap_or_default();
         Self { message: end_of(&message), shown: end_of(screen) }
     }
 }
 
 /// A message with what it calls, as text.
-fn said(turn: &Turn) -> String {
+fn assistant(turn: &Turn) -> String {
     let calls = turn.tool_calls.iter().map(|call| call.arguments.as_str());
     std::iter::once(turn.content.trim())
         .chain(calls)
@@ -361,22 +372,23 @@ fn said(turn: &Turn) -> String {
 }
 
 /// What the conversation went on from last.
-fn former_notes(talk: &Talk) -> &str {
-    let asides = talk.handoffs.last().map(|handed| handed.handoff.asides.as_slice()).unwrap_or_default();
+fn former_notes(conversation: &Conversation) -> &str {
+    let asides =
+        conversation.handoffs.last().map(|handed| handed.handoff.asides.as_slice()).unwrap_or_default();
     let notes = asides.iter().rfind(|aside| matches!(aside.kind, AsideKind::Summary | AsideKind::Short));
     notes.map(|aside| aside.content.trim()).unwrap_or_default()
 }
 
 fn plain_handoff(
     texts: &PlainSummary,
-    talk: &Talk,
+    conversation: &Conversation,
     notes: &str,
     by: Notes,
     last: &LastStep,
 ) -> Result<String, PromptsError> {
     let LastStep { message, shown } = last;
     let whole = by == Notes::Whole;
-    let told = context! { prompt => &talk.opening.prompt, notes, whole, message, last => shown };
+    let told = context! { prompt => &conversation.opening.prompt, notes, whole, message, last => shown };
     texts.0.render("handoff.md.j2", told)
 }
 

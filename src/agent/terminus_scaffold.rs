@@ -1,6 +1,6 @@
 //! The `terminus` scaffold: Harbor's terminus-2 on an emulated pane, with no tmux in the image.
 
-use super::scaffold::{ActSeen, Opening, Said, Scaffold, ScaffoldError, Scene, Step};
+use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
 use super::terminal::{SIZE, Terminal, Waited, Wake};
 use super::terminus::{Format, Next, Pane, Parsed, Reading, Texts, Turns, to_bytes};
 use crate::model::{Act, Shown, TurnKind};
@@ -55,8 +55,12 @@ impl Terminus {
 }
 
 impl Scaffold for Terminus {
-    async fn open(&mut self, scene: &Scene<'_>, instruction: &str) -> Result<Opening, ScaffoldError> {
-        let opened = Terminal::open(scene.sandbox, scene.env, SIZE).await;
+    async fn open(
+        &mut self,
+        episode: &EpisodeContext<'_>,
+        instruction: &str,
+    ) -> Result<Opening, ScaffoldError> {
+        let opened = Terminal::open(episode.sandbox, episode.env, SIZE).await;
         let mut terminal = opened.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
         // The shell's first prompt. Harbor's tmux has it long before anybody looks.
         terminal.wait_quiet(FIRST_PROMPT, Wake::WhenDone).await;
@@ -67,14 +71,18 @@ impl Scaffold for Terminus {
         Ok(Opening { prompt: self.texts.task(instruction, &output), ..Opening::default() })
     }
 
-    async fn take(&mut self, said: &Said, _: &Scene<'_>) -> Result<Step, ScaffoldError> {
+    async fn take(
+        &mut self,
+        assistant: &AssistantMessage,
+        _: &EpisodeContext<'_>,
+    ) -> Result<Step, ScaffoldError> {
         let format = self.texts.format();
-        let content = match (said.cut_off, format.salvage(&said.content)) {
-            (false, _) => said.content.as_str(),
+        let content = match (assistant.cut_off, format.salvage(&assistant.content)) {
+            (false, _) => assistant.content.as_str(),
             (true, Some(whole)) => whole,
             (true, None) => {
-                let tokens = said.usage.map(|usage| usage.completion);
-                return Ok(Step::malformed(self.texts.too_long(&said.content, tokens)));
+                let tokens = assistant.usage.map(|usage| usage.completion);
+                return Ok(Step::malformed(self.texts.too_long(&assistant.content, tokens)));
             }
         };
         let parsed = match self.turns.read(content) {

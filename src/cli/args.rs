@@ -220,7 +220,7 @@ pub(super) struct ExportArgs {
 pub(super) struct ImportArgs {
     /// Harbor job folders, trial folders or ATIF files (v1.0 to v1.8)
     #[arg(required = true)]
-    pub(super) places: Vec<PathBuf>,
+    pub(super) capacity: Vec<PathBuf>,
     /// Run folder that they are kept in
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,

@@ -7,7 +7,7 @@ use super::args::{Cli, DataArgs, SftArg};
 use super::failure::Failure;
 use crate::assets::{Assets, Overrides};
 use crate::export::{ExportOptions, phi, sft};
-use crate::pipeline::Workshop;
+use crate::pipeline::PipelineAssets;
 use crate::store::{RunDir, Store};
 
 /// Text for people or JSON for scripts.
@@ -36,8 +36,8 @@ impl Config {
         Ok(Assets::with_override(&self.overrides)?)
     }
 
-    pub(super) fn workshop(&self) -> Result<Workshop, Failure> {
-        Ok(Workshop::load(&self.assets()?)?)
+    pub(super) fn pipeline_assets(&self) -> Result<PipelineAssets, Failure> {
+        Ok(PipelineAssets::load(&self.assets()?)?)
     }
 }
 

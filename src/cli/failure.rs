@@ -10,10 +10,10 @@ use crate::folder::WalkError;
 use crate::harbor::{IntoTaskError, ReadError, WriteError};
 use crate::lint::LintError;
 use crate::llm::CallError;
-use crate::pipeline::{Fault, PipelineError, PublishError, TakeError, WorkshopError};
+use crate::pipeline::{AssetsError, Fault, ImportTaskError, PipelineError, PublishError};
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
-use crate::verify::LabError;
+use crate::verify::TrialError;
 
 /// What a command returns.
 pub(super) type Outcome = Result<Status, Failure>;
@@ -53,7 +53,7 @@ ends_with! {
     AssetError => BadInput,
     DomainError => BadInput,
     AuthorError => BadInput,
-    WorkshopError => BadInput,
+    AssetsError => BadInput,
     PromptsError => BadInput,
     LintError => BadInput,
     WalkError => Io,
@@ -61,16 +61,16 @@ ends_with! {
     IntoTaskError => BadInput,
     WriteError => BadInput,
     PublishError => Io,
-    TakeError => BadInput,
+    ImportTaskError => BadInput,
     serde_json::Error => Io,
 }
 
-impl From<LabError> for Failure {
-    fn from(error: LabError) -> Self {
+impl From<TrialError> for Failure {
+    fn from(error: TrialError) -> Self {
         let status = match &error {
-            LabError::Engine(_) => Status::NoEngine,
-            LabError::Store(_) => Status::Io,
-            LabError::Drained => Status::Interrupted,
+            TrialError::Engine(_) => Status::NoEngine,
+            TrialError::Store(_) => Status::Io,
+            TrialError::Drained => Status::Interrupted,
         };
         Self::new(status, error)
     }

@@ -44,11 +44,11 @@ pub(super) fn report(config: &Config, args: &ReportArgs) -> Outcome {
 }
 
 pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
-    let workshop = config.workshop()?;
+    let assets = config.pipeline_assets()?;
     let store = Store::new(RunDir::open(&args.out)?);
     let mut refused = 0;
-    for place in &args.places {
-        let taken = take_over(&store, workshop.texts.forensics(), place)?;
+    for place in &args.capacity {
+        let taken = take_over(&store, assets.texts.forensics(), place)?;
         refused += taken.refused.len();
         for why in &taken.refused {
             say::note(format!("not taken over: {why}"));
@@ -77,8 +77,8 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
 }
 
 pub(super) fn audit(config: &Config, args: &AuditArgs) -> Outcome {
-    let workshop = config.workshop()?;
-    let audit = audit_store(&workshop, &existing_run(&args.out)?)?;
+    let assets = config.pipeline_assets()?;
+    let audit = audit_store(&assets, &existing_run(&args.out)?)?;
     match config.format {
         Format::Json => say::json(&audit)?,
         Format::Text => say::text(&table(&audit))?,

@@ -19,9 +19,9 @@ use crate::store::Store;
 
 pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
     let started = Instant::now();
-    let workshop = config.workshop()?;
+    let assets = config.pipeline_assets()?;
     let store = existing_run(&args.out)?;
-    let report = runtime()?.block_on(drive(&store, &workshop.judge, args))?;
+    let report = runtime()?.block_on(drive(&store, &assets.judge, args))?;
     for rollouts in gather_rollouts(&store)? {
         publish_rollouts(&store, &rollouts?).map_err(Fault::from)?;
     }

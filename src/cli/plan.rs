@@ -10,9 +10,9 @@ use super::{run, say};
 use crate::domain::{coverage, gaps};
 
 pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
-    let workshop = config.workshop()?;
-    let plan = run::planned(&workshop, &args.selection)?;
-    let coverage = coverage(&workshop.domains, &plan.blueprints);
+    let assets = config.pipeline_assets()?;
+    let plan = run::planned(&assets, &args.selection)?;
+    let coverage = coverage(&assets.domains, &plan.blueprints);
     if config.format == Format::Json {
         say::json(&serde_json::json!({
             "version": 1,

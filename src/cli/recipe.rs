@@ -15,9 +15,9 @@ use super::say;
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::model::{Blueprint, RecipeId, Rigor, Seed};
-use crate::pipeline::{Fault, Rehearsal, Workshop, file_draft, rehearse};
+use crate::pipeline::{Fault, PipelineAssets, Rehearsal, hash_draft, rehearse};
 use crate::store::{RunDir, Store};
-use crate::verify::{EngineOnDemand, Lab};
+use crate::verify::{EngineOnDemand, TrialRunner};
 
 /// What `recipe check` is asked for.
 pub(super) struct CheckOptions {
@@ -30,17 +30,17 @@ pub(super) struct CheckOptions {
 }
 
 pub(super) fn list(config: &Config) -> Outcome {
-    let workshop = config.workshop()?;
+    let assets = config.pipeline_assets()?;
     if config.format == Format::Json {
-        say::json(&workshop.recipes.keys().collect::<Vec<_>>())?;
+        say::json(&assets.recipes.keys().collect::<Vec<_>>())?;
         return Ok(Status::Ok);
     }
-    for (id, recipe) in &workshop.recipes {
+    for (id, recipe) in &assets.recipes {
         let kinds: Vec<_> = recipe.decl.kinds.iter().map(|kind| kind.as_str()).collect();
         say::line(format!("{:<44} {:<34} {}", id.as_str(), kinds.join(", "), recipe.decl.title))?;
     }
-    for domain in workshop.domains.keys() {
-        if !workshop.recipes.keys().any(|id| id.as_str().starts_with(&format!("{domain}/"))) {
+    for domain in assets.domains.keys() {
+        if !assets.recipes.keys().any(|id| id.as_str().starts_with(&format!("{domain}/"))) {
             say::line(format!("{domain}: no recipe yet; `termsmith new recipe {domain}/NAME` starts one"))?;
         }
     }
@@ -48,24 +48,24 @@ pub(super) fn list(config: &Config) -> Outcome {
 }
 
 pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outcome {
-    let workshop = config.workshop()?;
-    let recipe = find(&workshop, name)?;
+    let assets = config.pipeline_assets()?;
+    let recipe = find(&assets, name)?;
     let scratch = tempdir()?;
     let store = Store::new(RunDir::open(&scratch.join("store"))?);
-    let blueprint = blueprint(&workshop, recipe, seed, 0)?;
-    let filed = file_draft(&workshop, &store, &blueprint, None)?;
-    crate::store::publish_tree(&scratch.join("files"), out, &filed.directory)?;
+    let blueprint = blueprint(&assets, recipe, seed, 0)?;
+    let hashed = hash_draft(&assets, &store, &blueprint, None)?;
+    crate::store::publish_tree(&scratch.join("files"), out, &hashed.directory)?;
     let _ = std::fs::remove_dir_all(&scratch);
     say::line(format!("wrote {}", out.display()))?;
     Ok(Status::Ok)
 }
 
 pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
-    let workshop = config.workshop()?;
+    let assets = config.pipeline_assets()?;
     let recipes: Vec<&Recipe> = if options.names.is_empty() {
-        workshop.recipes.values().collect()
+        assets.recipes.values().collect()
     } else {
-        options.names.iter().map(|name| find(&workshop, name)).collect::<Result<_, _>>()?
+        options.names.iter().map(|name| find(&assets, name)).collect::<Result<_, _>>()?
     };
     let scratch = tempdir()?;
     let out = options.out.clone().unwrap_or_else(|| scratch.clone());
@@ -73,19 +73,19 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     let mut work = Vec::new();
     for recipe in recipes {
         for nth in 0..options.seeds {
-            work.push(blueprint(&workshop, recipe, options.from + u64::from(nth), nth)?);
+            work.push(blueprint(&assets, recipe, options.from + u64::from(nth), nth)?);
         }
     }
     let slots = Semaphore::new(jobs(options.jobs) as usize);
     let engine = EngineOnDemand::default();
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
         let mut problems = 0;
         let mut finished = 0;
         for blueprint in &work {
             let rehearsed = tokio::select! {
-                rehearsed = rehearse(&lab, &workshop, blueprint, options.rigor) => rehearsed,
+                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor) => rehearsed,
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
             };
             match rehearsed {
@@ -173,17 +173,17 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
     Ok(())
 }
 
-fn find<'a>(workshop: &'a Workshop, name: &str) -> Result<&'a Recipe, Failure> {
-    workshop.recipes.get(&RecipeId(name.to_owned())).ok_or_else(|| {
-        let known: Vec<_> = workshop.recipes.keys().map(RecipeId::as_str).collect();
+fn find<'a>(assets: &'a PipelineAssets, name: &str) -> Result<&'a Recipe, Failure> {
+    assets.recipes.get(&RecipeId(name.to_owned())).ok_or_else(|| {
+        let known: Vec<_> = assets.recipes.keys().map(RecipeId::as_str).collect();
         Failure::usage(format!("no recipe `{name}`\nhint: there are {}", known.join(", ")))
     })
 }
 
 /// A blueprint of this recipe alone. Difficulties take turns, so that a few checks see them all.
-fn blueprint(workshop: &Workshop, recipe: &Recipe, seed: u64, nth: u32) -> Result<Blueprint, Failure> {
+fn blueprint(assets: &PipelineAssets, recipe: &Recipe, seed: u64, nth: u32) -> Result<Blueprint, Failure> {
     let only = BTreeMap::from([(recipe.id.clone(), recipe.decl.clone())]);
-    let plan = plan(&workshop.domains, &only, Seed(seed), 1, &Domains::All);
+    let plan = plan(&assets.domains, &only, Seed(seed), 1, &Domains::All);
     let impossible = || {
         let reasons: Vec<_> = plan.impossible.iter().map(ToString::to_string).collect();
         Failure::new(

@@ -18,27 +18,27 @@ use crate::agent::{Dollars, Logprobs, StepLimits};
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, Arm, File, ModelActor, Sight};
 use crate::pipeline::{
-    CampaignOptions, CampaignReport, Event, Fault, Ground, Judging, Places, Player, Workshop, campaign,
-    export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts, report_store,
-    task_directories,
+    CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
+    Solver, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
+    report_store, task_directories,
 };
-use crate::rollout::{Casting, Overflow, ScaffoldKind, rollout_id};
+use crate::rollout::{AgentConfig, Overflow, ScaffoldKind, rollout_id};
 use crate::store::{RunDir, Store, publish_file};
-use crate::verify::{EngineOnDemand, Lab};
+use crate::verify::{EngineOnDemand, TrialRunner};
 
 /// File beside a task by which `verify-certificate` knows that its certificate does not hold any more.
 pub(super) const REVOKED: &str = "revoked.json";
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     let started = Instant::now();
-    let workshop = config.workshop()?;
-    let places = if args.tasks.is_empty() { vec![args.out.join("tasks")] } else { args.tasks.clone() };
-    let dirs = task_directories(&places)?;
+    let assets = config.pipeline_assets()?;
+    let capacity = if args.tasks.is_empty() { vec![args.out.join("tasks")] } else { args.tasks.clone() };
+    let dirs = task_directories(&capacity)?;
     if dirs.is_empty() {
         return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
     }
     let store = Store::new(RunDir::open(&args.out)?);
-    let report = runtime()?.block_on(drive(config, &workshop, &store, &dirs, args))?;
+    let report = runtime()?.block_on(drive(config, &assets, &store, &dirs, args))?;
     for group in gather_groups(&store)? {
         publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
     }
@@ -117,7 +117,7 @@ fn status(report: &CampaignReport) -> Status {
 
 async fn drive(
     config: &Config,
-    workshop: &Workshop,
+    assets: &PipelineAssets,
     store: &Store,
     dirs: &[PathBuf],
     args: &RolloutArgs,
@@ -125,17 +125,17 @@ async fn drive(
     let interrupts = Interrupts::listen()?;
     let engine = EngineOnDemand::default();
     let slots = Semaphore::new(jobs(None) as usize);
-    let lab = Lab { engine: &engine, store, slots: &slots, drain: &interrupts.drain };
-    let (models, player) = player(args, store, &lab)?;
+    let runner = TrialRunner { engine: &engine, store, slots: &slots, drain: &interrupts.drain };
+    let (models, solver) = solver(args, store, &runner)?;
     let trial = args.limits.trial_seconds.map(Duration::from_secs);
     let judging = match args.judge {
         JudgeArg::None => Judging::Rules,
         JudgeArg::Model => Judging::Model,
     };
-    let options = CampaignOptions { player, attempts: args.attempts, fork_at: args.fork_at, trial, judging };
+    let options = CampaignOptions { solver, attempts: args.attempts, fork_at: args.fork_at, trial, judging };
     let cpus =
         std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
-    let places = Places::new(jobs(args.concurrency), crate::doctor::memory_mb(), cpus);
+    let capacity = Capacity::new(jobs(args.concurrency), crate::doctor::memory_mb(), cpus);
     if let Ok(engine) = engine.get().await {
         engine.sweep().await.unwrap_or_default();
     }
@@ -146,9 +146,9 @@ async fn drive(
             progress.show(&event);
         }
     };
-    let ground = Ground { lab: &lab, workshop, models: models.as_ref(), places: &places };
+    let context = CampaignContext { runner: &runner, assets, models: models.as_ref(), capacity: &capacity };
     let report = tokio::select! {
-        report = campaign(ground, dirs, &options, &show) => Some(report),
+        report = campaign(context, dirs, &options, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
     };
     progress.finish();
@@ -162,11 +162,15 @@ async fn drive(
 }
 
 /// Who acts, and the models that it takes.
-fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Models>, Player), Failure> {
+fn solver(
+    args: &RolloutArgs,
+    store: &Store,
+    runner: &TrialRunner<'_>,
+) -> Result<(Option<Models>, Solver), Failure> {
     let scaffold = match args.scaffold {
-        ScaffoldArg::Scripted => return Ok((None, Player::Scripted)),
-        ScaffoldArg::Oracle => return Ok((None, Player::Reference(Actor::Oracle))),
-        ScaffoldArg::Nop => return Ok((None, Player::Reference(Actor::Nop))),
+        ScaffoldArg::Scripted => return Ok((None, Solver::Scripted)),
+        ScaffoldArg::Oracle => return Ok((None, Solver::Reference(Actor::Oracle))),
+        ScaffoldArg::Nop => return Ok((None, Solver::Reference(Actor::Nop))),
         ScaffoldArg::Terminus => ScaffoldKind::TerminusJson,
         ScaffoldArg::TerminusXml => ScaffoldKind::TerminusXml,
         ScaffoldArg::Bash => ScaffoldKind::Bash,
@@ -174,7 +178,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         ScaffoldArg::React => ScaffoldKind::React,
         ScaffoldArg::Command => ScaffoldKind::Command,
     };
-    let models = models::models(&args.model, store, lab.drain)?;
+    let models = models::models(&args.model, store, runner.drain)?;
     let role = if args.adversary.is_some() { ModelRole::Adversary } else { ModelRole::Expert };
     let arm = arm(args.arm);
     let mut roles = vec![role];
@@ -211,7 +215,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         dollars: dollars(args, settings, endpoint)?,
         context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
     };
-    let casting = Casting {
+    let agent_config = AgentConfig {
         scaffold,
         wake: if args.early_wake { Wake::WhenDone } else { Wake::Never },
         role,
@@ -223,7 +227,7 @@ fn player(args: &RolloutArgs, store: &Store, lab: &Lab<'_>) -> Result<(Option<Mo
         command: args.agent_command.clone(),
         fork: None,
     };
-    Ok((Some(models), Player::Model(Box::new(casting))))
+    Ok((Some(models), Solver::Model(Box::new(agent_config))))
 }
 
 /// The bound in dollars of one rollout, with the prices that the settings name.

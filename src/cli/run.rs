@@ -13,7 +13,7 @@ use super::{say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
 use crate::model::Seed;
 use crate::pipeline::{
-    Event, Fault, RunOptions, RunReport, UnitOptions, Workshop, audit_store, publish_audit,
+    Event, Fault, PipelineAssets, RunOptions, RunReport, UnitOptions, audit_store, publish_audit,
     run as run_pipeline,
 };
 use crate::sandbox::EngineError;
@@ -26,8 +26,8 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         Some(text) => text.parse().map_err(Failure::usage)?,
         None => Shard::WHOLE,
     };
-    let workshop = config.workshop()?;
-    let plan = planned(&workshop, &args.selection)?;
+    let assets = config.pipeline_assets()?;
+    let plan = planned(&assets, &args.selection)?;
     let store = Store::new(RunDir::open(&args.out)?);
     let options = RunOptions {
         shard,
@@ -39,8 +39,8 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         slots: jobs(args.jobs),
         export: export_options(&args.data, &args.out)?,
     };
-    let report = runtime()?.block_on(drive(&workshop, &store, &plan, &options))?;
-    let audit = audit_store(&workshop, &store)?;
+    let report = runtime()?.block_on(drive(&assets, &store, &plan, &options))?;
+    let audit = audit_store(&assets, &store)?;
     publish_audit(&store, &audit)?;
     let status = status(&report);
     match config.format {
@@ -54,15 +54,15 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
 }
 
 /// The plan of a selection.
-pub(super) fn planned(workshop: &Workshop, selection: &Selection) -> Result<Plan, Failure> {
-    let domains = Domains::named(&workshop.domains, &selection.only)
+pub(super) fn planned(assets: &PipelineAssets, selection: &Selection) -> Result<Plan, Failure> {
+    let domains = Domains::named(&assets.domains, &selection.only)
         .map_err(|error| Failure::new(Status::Usage, error))?;
-    let recipes = workshop.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
-    Ok(plan(&workshop.domains, &recipes, Seed(selection.seed), selection.count, &domains))
+    let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+    Ok(plan(&assets.domains, &recipes, Seed(selection.seed), selection.count, &domains))
 }
 
 async fn drive(
-    workshop: &Workshop,
+    assets: &PipelineAssets,
     store: &Store,
     plan: &Plan,
     options: &RunOptions,
@@ -76,7 +76,7 @@ async fn drive(
         show(Event::Swept { containers: engine.sweep().await.unwrap_or_default() });
     }
     let report = tokio::select! {
-        report = run_pipeline(workshop, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
+        report = run_pipeline(assets, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
     };
     progress.finish();

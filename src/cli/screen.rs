@@ -17,10 +17,12 @@ use super::interrupt::Interrupts;
 use super::say;
 use crate::harbor::read_task;
 use crate::model::{Certificate, File, RowKind, Timings};
-use crate::pipeline::{ExamineError, Examined, Fault, Ring, Workshop, examine, task_directories};
+use crate::pipeline::{
+    ExamineError, Examined, Fault, PipelineAssets, VerifierMode, examine, task_directories,
+};
 use crate::screen::{Extent, Only, Screening};
 use crate::store::{RunDir, Store, publish_file};
-use crate::verify::{EngineOnDemand, Lab};
+use crate::verify::{EngineOnDemand, TrialRunner};
 
 const MIB: u64 = 1 << 20;
 
@@ -65,7 +67,7 @@ impl Ended {
 }
 
 pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
-    let workshop = config.workshop()?;
+    let assets = config.pipeline_assets()?;
     let dirs = task_directories(&args.tasks)?;
     if dirs.is_empty() {
         return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
@@ -78,13 +80,13 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let engine = EngineOnDemand::default();
     let budget = args.budget.map(Duration::from_secs);
     let extent = Extent { budget, ..Extent::of(args.rigor.into()) };
-    let ring = if args.as_harbor { Ring::AsHarbor } else { Ring::AsDeclared };
+    let verifier_mode = if args.as_harbor { VerifierMode::AsHarbor } else { VerifierMode::AsDeclared };
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        let lab = Lab { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
         // As many tasks as trials, so that the trials of one do not wait for each other's sections.
         let work = stream::iter(&dirs).map(|dir| {
-            let (lab, workshop, only) = (&lab, &workshop, &only);
+            let (runner, assets, only) = (&runner, &assets, &only);
             async move {
                 let expected = args.summary.then(|| expected(dir)).transpose();
                 let only = match &expected {
@@ -93,7 +95,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
                     Err(why) => Err(why.clone()),
                 };
                 let ended = match only {
-                    Ok(only) => one(lab, workshop, dir, ring, extent, &only).await?,
+                    Ok(only) => one(runner, assets, dir, verifier_mode, extent, &only).await?,
                     // A corpus with one bad expectation still says what it finds of the others.
                     Err(why) => Ended::Unreadable(why),
                 };
@@ -123,14 +125,14 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
 }
 
 async fn one(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
     dir: &Path,
-    ring: Ring,
+    verifier_mode: VerifierMode,
     extent: Extent,
     only: &Only,
 ) -> Result<Ended, Failure> {
-    match examine(lab, workshop, dir, ring, extent, only).await {
+    match examine(runner, assets, dir, verifier_mode, extent, only).await {
         Ok(Examined::Screened(screening)) => Ok(Ended::Screened(screening)),
         Ok(Examined::Unsupported(why)) => Ok(Ended::Unsupported(why)),
         Err(ExamineError::Read(error)) => Ok(Ended::Unreadable(error.to_string())),

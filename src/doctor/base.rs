@@ -10,7 +10,7 @@ use super::distro::{Family, family};
 use super::endpoint;
 use super::engine::message_of;
 use super::error::{FixError, tail};
-use super::http::{self, Endpoint, Patience};
+use super::http::{self, Endpoint, Timeouts};
 use super::system::Ran;
 use super::{Context, Events, Finding, Invocation, Privilege, System, apt};
 
@@ -22,11 +22,11 @@ const SUITE: &str = "bookworm";
 const LABEL: &str = "termsmith.bootstrap";
 
 /// A question about an image.
-const QUESTION: Patience = Patience { idle: Duration::from_secs(20), total: Duration::from_secs(20) };
+const QUESTION: Timeouts = Timeouts { idle: Duration::from_secs(20), total: Duration::from_secs(20) };
 /// Where no registry can be reached some networks drop packets silently, and an engine tries for minutes.
-const PULL: Patience = Patience { idle: Duration::from_secs(45), total: Duration::from_secs(600) };
+const PULL: Timeouts = Timeouts { idle: Duration::from_secs(45), total: Duration::from_secs(600) };
 /// mmdebstrap is silent until its packages are downloaded and installed, which a slow mirror draws out.
-const IMPORT: Patience = Patience { idle: Duration::from_secs(900), total: Duration::from_secs(1800) };
+const IMPORT: Timeouts = Timeouts { idle: Duration::from_secs(900), total: Duration::from_secs(1800) };
 
 /// Debian's keys on other systems, for a mirror that is not theirs.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";

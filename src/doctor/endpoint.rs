@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::System;
-use super::http::{self, Endpoint, HttpError, Patience, Response};
+use super::http::{self, Endpoint, HttpError, Response, Timeouts};
 
 /// Docker's socket where nothing else was said.
 pub(super) const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 /// A healthy engine answers a ping within a millisecond; one that systemd has yet to start takes a few seconds.
-const PING: Patience = Patience { idle: Duration::from_secs(5), total: Duration::from_secs(5) };
+const PING: Timeouts = Timeouts { idle: Duration::from_secs(5), total: Duration::from_secs(5) };
 
 /// A place where no engine answered.
 #[derive(Debug)]
-pub(super) struct Silence {
+pub(super) struct ProbeFailure {
     pub(super) endpoint: Endpoint,
     pub(super) why: Why,
 }
@@ -28,7 +28,7 @@ pub(super) enum Why {
     NoEngine { status: u16 },
 }
 
-impl Silence {
+impl ProbeFailure {
     /// The place exists, but this user may not use it.
     pub(super) fn is_denied(&self) -> bool {
         matches!(&self.why, Why::Http(error) if error.kind() == io::ErrorKind::PermissionDenied)
@@ -49,7 +49,7 @@ impl Silence {
 
 /// What DOCKER_HOST asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum DockerHost {
     /// Nothing: look around.
     Any,
     /// This place and no other.
@@ -59,10 +59,10 @@ pub(super) enum Wish {
 }
 
 /// Reads DOCKER_HOST.
-pub(super) fn wish(system: &System) -> Wish {
-    let Some(host) = system.var("DOCKER_HOST") else { return Wish::Any };
+pub(super) fn docker_host(system: &System) -> DockerHost {
+    let Some(host) = system.var("DOCKER_HOST") else { return DockerHost::Any };
     if let Some(path) = host.strip_prefix("unix://").filter(|path| path.starts_with('/')) {
-        return Wish::This(Endpoint::Unix(system.path(path)));
+        return DockerHost::This(Endpoint::Unix(system.path(path)));
     }
     let plain = system.var("DOCKER_TLS_VERIFY").is_none();
     match host.strip_prefix("tcp://").or_else(|| host.strip_prefix("http://")) {
@@ -70,9 +70,9 @@ pub(super) fn wish(system: &System) -> Wish {
             let address = address.trim_end_matches('/');
             // Docker's port for plain HTTP.
             let with_port = if has_port(address) { address.to_owned() } else { format!("{address}:2375") };
-            Wish::This(Endpoint::Tcp(with_port))
+            DockerHost::This(Endpoint::Tcp(with_port))
         }
-        _ => Wish::Unknown(host.to_owned()),
+        _ => DockerHost::Unknown(host.to_owned()),
     }
 }
 
@@ -83,10 +83,10 @@ fn has_port(address: &str) -> bool {
 
 /// The places to try, best first: the system's Docker, then a user's own, then Podman.
 fn candidates(system: &System) -> Vec<Endpoint> {
-    match wish(system) {
-        Wish::This(endpoint) => return vec![endpoint],
-        Wish::Unknown(_) => return Vec::new(),
-        Wish::Any => {}
+    match docker_host(system) {
+        DockerHost::This(endpoint) => return vec![endpoint],
+        DockerHost::Unknown(_) => return Vec::new(),
+        DockerHost::Any => {}
     }
     let mut sockets = vec![PathBuf::from(DEFAULT_SOCKET)];
     let runtime = system.var("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -98,12 +98,12 @@ fn candidates(system: &System) -> Vec<Endpoint> {
 }
 
 /// The first place where an engine answers, or what every place did instead.
-pub(super) fn find(system: &System) -> Result<Endpoint, Vec<Silence>> {
+pub(super) fn find(system: &System) -> Result<Endpoint, Vec<ProbeFailure>> {
     let mut silences = Vec::new();
     for endpoint in candidates(system) {
         match ping(&endpoint) {
             Ok(()) => return Ok(endpoint),
-            Err(why) => silences.push(Silence { endpoint, why }),
+            Err(why) => silences.push(ProbeFailure { endpoint, why }),
         }
     }
     Err(silences)
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn docker_host_is_read_as_docker_reads_it() {
-        let tcp = |address: &str| Wish::This(Endpoint::Tcp(address.to_owned()));
-        let unknown = |host: &str| Wish::Unknown(host.to_owned());
+        let tcp = |address: &str| DockerHost::This(Endpoint::Tcp(address.to_owned()));
+        let unknown = |host: &str| DockerHost::Unknown(host.to_owned());
         for (host, tls, expected) in [
-            ("", "", Wish::Any),
+            ("", "", DockerHost::Any),
             ("tcp://engine.example:2375", "", tcp("engine.example:2375")),
             ("tcp://engine.example/", "", tcp("engine.example:2375")),
             ("http://127.0.0.1:80", "", tcp("127.0.0.1:80")),
@@ -139,11 +139,11 @@ mod tests {
             ("unix://relative", "", unknown("unix://relative")),
         ] {
             let machine = Machine::new().env("DOCKER_HOST", host).env("DOCKER_TLS_VERIFY", tls);
-            assert_eq!(wish(&machine.system()), expected, "{host}");
+            assert_eq!(docker_host(&machine.system()), expected, "{host}");
         }
         let machine = Machine::new().env("DOCKER_HOST", "unix:///x/docker.sock");
-        let expected = Wish::This(Endpoint::Unix(machine.system().path("/x/docker.sock")));
-        assert_eq!(wish(&machine.system()), expected);
+        let expected = DockerHost::This(Endpoint::Unix(machine.system().path("/x/docker.sock")));
+        assert_eq!(docker_host(&machine.system()), expected);
     }
 
     /// Which socket is chosen when engines listen on these.

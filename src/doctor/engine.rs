@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::endpoint::{self, DEFAULT_SOCKET, Silence, Wish};
+use super::endpoint::{self, DEFAULT_SOCKET, DockerHost, ProbeFailure};
 use super::error::FixError;
-use super::http::{self, Endpoint, Patience};
+use super::http::{self, Endpoint, Timeouts};
 use super::{Context, Events, Finding, System, apt, leftover, start};
 
 /// Engines that the test suite passes on; others may work, and we say that we do not know.
@@ -15,7 +15,7 @@ const TESTED: [(&str, &str); 1] = [("Docker", "20.10")];
 /// Packages of Debian and its kin; iptables is what the engine's networks are made with.
 const PACKAGES: [&str; 2] = ["docker.io", "iptables"];
 /// A question about the engine's state; slow while it is busy with many containers.
-const QUESTION: Patience = Patience { idle: Duration::from_secs(20), total: Duration::from_secs(20) };
+const QUESTION: Timeouts = Timeouts { idle: Duration::from_secs(20), total: Duration::from_secs(20) };
 
 /// Is an engine there, and is it one that was tested?
 pub(super) fn look(context: &Context<'_>) -> Finding {
@@ -89,18 +89,18 @@ impl Engine {
             Err(silences) => silences,
         };
         let host = system.var("DOCKER_HOST").unwrap_or_default().to_owned();
-        match endpoint::wish(system) {
-            Wish::Unknown(_) => {
+        match endpoint::docker_host(system) {
+            DockerHost::Unknown(_) => {
                 let why = "only unix:// and tcp:// without TLS are spoken".to_owned();
                 return Self::Elsewhere { host, why };
             }
-            Wish::This(wanted) if !is_default(system, &wanted) => {
-                let why = silences.first().map(Silence::explain).unwrap_or_default();
+            DockerHost::This(wanted) if !is_default(system, &wanted) => {
+                let why = silences.first().map(ProbeFailure::explain).unwrap_or_default();
                 return Self::Elsewhere { host, why };
             }
-            Wish::This(_) | Wish::Any => {}
+            DockerHost::This(_) | DockerHost::Any => {}
         }
-        if let Some(socket) = silences.iter().find(|silence| silence.is_denied()) {
+        if let Some(socket) = silences.iter().find(|probe_failure| probe_failure.is_denied()) {
             let socket = match &socket.endpoint {
                 Endpoint::Unix(path) => path.clone(),
                 Endpoint::Tcp(address) => PathBuf::from(address),

@@ -41,7 +41,7 @@ struct Inner {
     dir: TempDir,
     env: RefCell<BTreeMap<String, String>>,
     uid: Cell<u32>,
-    patience: Cell<Duration>,
+    timeouts: Cell<Duration>,
     commands: RefCell<Vec<String>>,
     programs: RefCell<Vec<(String, Reply, Effect)>>,
     requests: Requests,
@@ -58,7 +58,7 @@ impl Machine {
             dir,
             env: RefCell::default(),
             uid: Cell::new(0),
-            patience: Cell::new(Duration::ZERO),
+            timeouts: Cell::new(Duration::ZERO),
             commands: RefCell::default(),
             programs: RefCell::default(),
             requests: Arc::default(),
@@ -101,8 +101,8 @@ impl Machine {
         self
     }
 
-    pub(super) fn patience(self, patience: Duration) -> Self {
-        self.0.patience.set(patience);
+    pub(super) fn timeouts(self, timeouts: Duration) -> Self {
+        self.0.timeouts.set(timeouts);
         self
     }
 
@@ -134,7 +134,7 @@ impl Machine {
             env: self.0.env.borrow().clone(),
             uid: self.0.uid.get(),
             runner: Box::new(move |invocation, stdout| machine.run(invocation, stdout)),
-            start_patience: self.0.patience.get(),
+            start_patience: self.0.timeouts.get(),
         }
     }
 

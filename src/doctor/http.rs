@@ -59,7 +59,7 @@ impl HttpError {
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// Longest silence of the other side.
     pub(super) idle: Duration,
     /// Longest whole call.
@@ -80,13 +80,13 @@ impl Response {
 }
 
 /// `GET path`.
-pub(super) fn get(endpoint: &Endpoint, path: &str, patience: Patience) -> Result<Response, HttpError> {
-    exchange(endpoint, &format!("GET {path}"), patience, Body::None)
+pub(super) fn get(endpoint: &Endpoint, path: &str, timeouts: Timeouts) -> Result<Response, HttpError> {
+    exchange(endpoint, &format!("GET {path}"), timeouts, Body::None)
 }
 
 /// `POST path` without a body.
-pub(super) fn post(endpoint: &Endpoint, path: &str, patience: Patience) -> Result<Response, HttpError> {
-    exchange(endpoint, &format!("POST {path}"), patience, Body::None)
+pub(super) fn post(endpoint: &Endpoint, path: &str, timeouts: Timeouts) -> Result<Response, HttpError> {
+    exchange(endpoint, &format!("POST {path}"), timeouts, Body::None)
 }
 
 /// `POST path` whose body is what `feed` writes. If `feed` fails the upload is cut off, which the engine sees as an
@@ -94,10 +94,10 @@ pub(super) fn post(endpoint: &Endpoint, path: &str, patience: Patience) -> Resul
 pub(super) fn upload(
     endpoint: &Endpoint,
     path: &str,
-    patience: Patience,
+    timeouts: Timeouts,
     feed: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<Response, HttpError> {
-    exchange(endpoint, &format!("POST {path}"), patience, Body::Stream(feed))
+    exchange(endpoint, &format!("POST {path}"), timeouts, Body::Stream(feed))
 }
 
 /// Percent-encodes a value for a query.
@@ -121,14 +121,14 @@ enum Body<'a> {
 fn exchange(
     endpoint: &Endpoint,
     request: &str,
-    patience: Patience,
+    timeouts: Timeouts,
     body: Body<'_>,
 ) -> Result<Response, HttpError> {
-    let deadline = Instant::now() + patience.total;
-    let stream = Stream::connect(endpoint, patience.idle.min(patience.total))
+    let deadline = Instant::now() + timeouts.total;
+    let stream = Stream::connect(endpoint, timeouts.idle.min(timeouts.total))
         .map_err(|source| HttpError::Connect { endpoint: endpoint.clone(), source })?;
-    let timed = Timed { stream, idle: patience.idle, deadline };
-    talk(timed, request, body).map_err(|source| HttpError::Exchange {
+    let timed = Timed { stream, idle: timeouts.idle, deadline };
+    conversation(timed, request, body).map_err(|source| HttpError::Exchange {
         endpoint: endpoint.clone(),
         // Queries carry nothing that a reader of the message needs.
         request: request.split('?').next().unwrap_or(request).to_owned(),
@@ -136,7 +136,7 @@ fn exchange(
     })
 }
 
-fn talk(mut stream: Timed, request: &str, body: Body<'_>) -> io::Result<Response> {
+fn conversation(mut stream: Timed, request: &str, body: Body<'_>) -> io::Result<Response> {
     // The engine ignores the host's name, but HTTP/1.1 wants one.
     let head = format!("{request} HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n");
     let mut sent = Ok(());
@@ -254,13 +254,13 @@ fn malformed(what: &'static str) -> io::Error {
 ///
 /// The standard library has no time-out here, and a daemon that hangs with a full backlog blocks `connect` for ever; the
 /// thread that waits for it then ends with the process.
-pub(super) fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+pub(super) fn connect_unix(path: &Path, timeouts: Duration) -> io::Result<UnixStream> {
     let (sender, receiver) = mpsc::channel();
     let path = path.to_owned();
     thread::Builder::new()
         .name("connect".to_owned())
         .spawn(move || sender.send(UnixStream::connect(path)))?;
-    receiver.recv_timeout(patience).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    receiver.recv_timeout(timeouts).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
 enum Stream {
@@ -269,13 +269,13 @@ enum Stream {
 }
 
 impl Stream {
-    fn connect(endpoint: &Endpoint, patience: Duration) -> io::Result<Self> {
+    fn connect(endpoint: &Endpoint, timeouts: Duration) -> io::Result<Self> {
         match endpoint {
-            Endpoint::Unix(path) => connect_unix(path, patience).map(Self::Unix),
+            Endpoint::Unix(path) => connect_unix(path, timeouts).map(Self::Unix),
             Endpoint::Tcp(address) => {
                 let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
                 for address in address.to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, patience) {
+                    match TcpStream::connect_timeout(&address, timeouts) {
                         Ok(stream) => return Ok(Self::Tcp(stream)),
                         Err(failed) => error = failed,
                     }

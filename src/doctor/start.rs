@@ -185,7 +185,7 @@ mod tests {
             "dockerd was started but does not answer on `/var/run/docker.sock` after 0 s\n  | starting\n  | failed to start daemon: no space left",
         );
         // Ended at once: no reason to wait for long.
-        let machine = machine.patience(Duration::from_secs(3600));
+        let machine = machine.timeouts(Duration::from_secs(3600));
         machine.when_run(DIRECT, Reply::text(0, "4242\n"), |_| {});
         check_failure(
             &machine,

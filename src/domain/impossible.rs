@@ -73,8 +73,8 @@ pub(super) fn impossible_cells(specs: &Specs, recipes: &Recipes, domains: &Domai
                     |decl: &RecipeDecl| decl.kinds.contains(&kind) && decl.difficulties.contains(level);
                 recipes.iter().any(|recipe| fits(recipe.decl))
             };
-            let (posed, missing): (Vec<_>, Vec<_>) = wanted(&spec.difficulty).partition(poses);
-            if posed.is_empty() {
+            let (prepared, missing): (Vec<_>, Vec<_>) = wanted(&spec.difficulty).partition(poses);
+            if prepared.is_empty() {
                 add(Cell::Kind(kind));
             } else {
                 missing.into_iter().for_each(|level| add(Cell::KindDifficulty(kind, level)));
@@ -105,7 +105,7 @@ pub fn gaps(cells: &[ImpossibleCell]) -> String {
         let pick = |of: fn(&Cell) -> Option<String>| {
             cells.iter().filter_map(|cell| of(&cell.cell)).collect::<Vec<_>>()
         };
-        let posed = pick(|cell| match cell {
+        let prepared = pick(|cell| match cell {
             Cell::Kind(kind) => Some(kind.as_str().to_owned()),
             Cell::KindDifficulty(kind, level) => Some(format!("{} {}", level.as_str(), kind.as_str())),
             _ => None,
@@ -114,7 +114,7 @@ pub fn gaps(cells: &[ImpossibleCell]) -> String {
             Cell::Skill(skill) => Some(skill.clone()),
             _ => None,
         });
-        let lists = [("no recipe poses", posed), ("no recipe exercises", skills)];
+        let lists = [("no recipe poses", prepared), ("no recipe exercises", skills)];
         let lists = lists.iter().filter(|(_, list)| !list.is_empty());
         let lists: Vec<_> = lists.map(|(what, list)| format!("{what} {}", list.join(", "))).collect();
         for cell in cells.iter().filter(|cell| matches!(cell.cell, Cell::Domain | Cell::Recipe(_))) {

@@ -1,6 +1,6 @@
 //! Config `pref_dmpo`: pairs of whole trajectories for DMPO, with the weight of every turn.
 //!
-//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Mind that its DPO trainer puts the
+//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Policy that its DPO trainer puts the
 //! observations inside `chosen` and `rejected` into the loss: `…_turn_index` names the messages that the loss belongs to.
 
 use arrow::datatypes::DataType;

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::model::FileTree;
 
-/// Places of one rule in one file that are told. Whoever has more of them knows by then.
+/// Capacity of one rule in one file that are told. Whoever has more of them knows by then.
 pub(super) const MOST_IN_ONE_FILE: usize = 10;
 
 pub(super) struct Pattern {

@@ -27,7 +27,7 @@ const ROOTS: [&str; 8] = [
 
 /// What the rules find in the task directory `dir`, which may be as odd as it likes.
 pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
-    let mut taken = Taken { files: FileTree::default(), oddities: Vec::new(), bytes: 0 };
+    let mut taken = CapacityPermit { files: FileTree::default(), oddities: Vec::new(), bytes: 0 };
     // Also what `..` and links on the way to it lead to: only with it can a link be seen to leave.
     let root = fs::canonicalize(dir).map_err(|error| WalkError::io(dir, error))?;
     for name in ROOTS {
@@ -38,13 +38,13 @@ pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
     Ok(lint_files(rules, &Parts { name: &name, files: &taken.files, oddities: &taken.oddities, draft: None }))
 }
 
-struct Taken {
+struct CapacityPermit {
     files: FileTree,
     oddities: Vec<Oddity>,
     bytes: u64,
 }
 
-impl Taken {
+impl CapacityPermit {
     fn entry(&mut self, root: &Path, place: &Path, path: &str, depth: usize) -> Result<(), WalkError> {
         let metadata = match place.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

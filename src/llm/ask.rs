@@ -8,7 +8,7 @@ use super::{
     CallError, CallSite, ChatMessage, ChatRequest, Finish, JsonMode, ModelRole, Models, Reply, ResponseFormat,
 };
 
-/// Places in a text at which JSON is looked for. Beyond, it is prose with braces.
+/// Capacity in a text at which JSON is looked for. Beyond, it is prose with braces.
 const MAX_STARTS: usize = 64;
 
 /// No data came of a question.

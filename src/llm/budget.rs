@@ -92,7 +92,7 @@ impl Price {
 
 /// The cap that a call could have passed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Spent {
+pub enum BudgetExceeded {
     /// Tokens: spent so far, wanted for the call, and the cap.
     Tokens { spent: u64, wanted: u64, cap: u64 },
     /// US dollars, likewise.
@@ -101,7 +101,7 @@ pub enum Spent {
     Wall { elapsed: Duration, cap: Duration },
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tokens { spent, wanted, cap } => {
@@ -160,7 +160,7 @@ impl Ledger {
         }
     }
 
-    /// Spent so far, without what is reserved.
+    /// BudgetExceeded so far, without what is reserved.
     pub(super) fn spent(&self) -> Cost {
         self.state().spent
     }
@@ -172,7 +172,7 @@ impl Ledger {
     }
 
     /// Reserves `bound`. Where only reservations of others stand in the way, waits for what they really come to.
-    pub(super) async fn reserve(&self, bound: Cost) -> Result<Reservation<'_>, Spent> {
+    pub(super) async fn reserve(&self, bound: Cost) -> Result<Reservation<'_>, BudgetExceeded> {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
@@ -190,13 +190,13 @@ impl Ledger {
         }
     }
 
-    fn fits(&self, spent: Cost, bound: Cost) -> Result<(), Spent> {
+    fn fits(&self, spent: Cost, bound: Cost) -> Result<(), BudgetExceeded> {
         let total = spent + bound;
         if let Some(cap) = self.max_tokens.filter(|cap| total.tokens > *cap) {
-            return Err(Spent::Tokens { spent: spent.tokens, wanted: bound.tokens, cap });
+            return Err(BudgetExceeded::Tokens { spent: spent.tokens, wanted: bound.tokens, cap });
         }
         if let Some(cap) = self.max_usd.filter(|cap| total.picodollars > (cap * PICO) as u64) {
-            return Err(Spent::Usd { spent: spent.usd(), wanted: bound.usd(), cap });
+            return Err(BudgetExceeded::Usd { spent: spent.usd(), wanted: bound.usd(), cap });
         }
         Ok(())
     }
@@ -259,7 +259,10 @@ mod tests {
         // 70 are spent or reserved: 30 fit, 40 wait for what becomes of the 60, and 91 can never fit.
         let second = reserve(30).unwrap().unwrap();
         assert!(reserve(40).is_none());
-        assert_eq!(reserve(91).unwrap().unwrap_err(), Spent::Tokens { spent: 10, wanted: 91, cap: 100 });
+        assert_eq!(
+            reserve(91).unwrap().unwrap_err(),
+            BudgetExceeded::Tokens { spent: 10, wanted: 91, cap: 100 }
+        );
         drop(second);
         assert_eq!(ledger.spent(), tokens(40));
         first.settle(tokens(5));

@@ -14,12 +14,12 @@ use super::endpoint::Endpoint;
 use super::fault::{Bill, Outcome, Refusal, lost, outcome};
 use super::journal::{Begun, begun, call_key, charged};
 use super::request::{body, bound};
-use super::response::Said;
+use super::response::Replied;
 use super::transport::Exchange;
 use super::{
-    AttemptSeen, Budget, CALL, CallError, CallRecord, CallSeen, CallSite, Cassette, ChatRequest, Clock, Cost,
-    Drift, EndpointSettings, ModelRole, Recorder, Reply, RetryPolicy, RoleSettings, Settings, Spent,
-    SystemClock, Usage,
+    AttemptSeen, Budget, BudgetExceeded, CALL, CallError, CallRecord, CallSeen, CallSite, Cassette,
+    ChatRequest, Clock, Cost, Drift, EndpointSettings, ModelRole, Recorder, Reply, RetryPolicy, RoleSettings,
+    Settings, SystemClock, Usage,
 };
 use crate::model::Key;
 use crate::store::Store;
@@ -69,7 +69,7 @@ pub struct Tally {
     pub drifted: u64,
     /// The first of those drifts, and where they were.
     pub drifts: Vec<(CallSite, Drift)>,
-    /// Spent by this process; where tokens or dollars are capped, also by those before it in the same run folder.
+    /// BudgetExceeded by this process; where tokens or dollars are capped, also by those before it in the same run folder.
     pub spent: Cost,
 }
 
@@ -202,7 +202,7 @@ impl Models {
 
     async fn replay(&self, call: &Prepared<'_>, record: CallRecord) -> Result<Reply, CallError> {
         let exchange = Exchange::of_body(record.body);
-        let Outcome::Said(said) = outcome(&exchange, self.options.clock.wall()) else {
+        let Outcome::Replied(said) = outcome(&exchange, self.options.clock.wall()) else {
             return Err(CallError::Record { key: call.key.clone() });
         };
         if let Some(recorder) = self.options.recorder.clone() {
@@ -217,8 +217,8 @@ impl Models {
         let (body, drift) = cassette.play(call.site, &call.body)?;
         let exchange = Exchange::of_body(body);
         let said = match outcome(&exchange, self.options.clock.wall()) {
-            Outcome::Said(said) => said,
-            Outcome::Passing { fault, .. } => {
+            Outcome::Replied(said) => said,
+            Outcome::Retryable { fault, .. } => {
                 return Err(cassette.unreadable(call.site, fault.to_string()).into());
             }
             Outcome::Final { message, .. } => return Err(cassette.unreadable(call.site, message).into()),
@@ -272,7 +272,7 @@ impl Models {
             seen.attempts.push(AttemptSeen { took_ms: millis(took), fault: outcome.complaint() });
             let attempts = seen.attempts.len().try_into().unwrap_or(u32::MAX);
             match (outcome, exchange) {
-                (Outcome::Said(said), Some(exchange)) => {
+                (Outcome::Replied(said), Some(exchange)) => {
                     let latency = clock.elapsed().saturating_sub(began);
                     seen.latency_ms = Some(millis(latency));
                     seen.request_id.clone_from(&exchange.request_id);
@@ -284,7 +284,7 @@ impl Models {
                     self.note(call, seen).await?;
                     return Err(call.final_error(&refusal, status, message));
                 }
-                (Outcome::Passing { fault, wait, .. }, _) => {
+                (Outcome::Retryable { fault, wait, .. }, _) => {
                     self.note(call, seen.clone()).await?;
                     if attempts >= self.options.retry.attempts {
                         let endpoint = call.name.to_owned();
@@ -298,7 +298,7 @@ impl Models {
                     self.until_drain(call, clock.sleep(wait)).await?;
                 }
                 // A reply without an exchange there is not.
-                (Outcome::Said(_), None) => return Err(call.cancelled()),
+                (Outcome::Replied(_), None) => return Err(call.cancelled()),
             }
         }
     }
@@ -326,7 +326,7 @@ impl Models {
         let elapsed = self.options.clock.elapsed();
         match cap.checked_sub(elapsed).filter(|left| !left.is_zero()) {
             Some(left) => Ok(limit.min(left)),
-            None => Err(CallError::Budget(Spent::Wall { elapsed, cap })),
+            None => Err(CallError::Budget(BudgetExceeded::Wall { elapsed, cap })),
         }
     }
 
@@ -341,7 +341,7 @@ impl Models {
                 Some(cap) => {
                     let left = cap.saturating_sub(self.options.clock.elapsed());
                     self.options.clock.sleep(left).await;
-                    Spent::Wall { elapsed: self.options.clock.elapsed(), cap }
+                    BudgetExceeded::Wall { elapsed: self.options.clock.elapsed(), cap }
                 }
                 None => std::future::pending().await,
             }
@@ -401,7 +401,7 @@ struct Made {
 }
 
 impl Prepared<'_> {
-    fn reply(&self, said: Said, made: Made) -> Reply {
+    fn reply(&self, said: Replied, made: Made) -> Reply {
         let named = || self.body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
         Reply {
             key: self.key.clone(),

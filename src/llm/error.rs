@@ -1,7 +1,7 @@
 //! Why a call brought no reply.
 
 use super::cassette::CassetteError;
-use super::{CallSite, Fault, ModelRole, Spent};
+use super::{BudgetExceeded, CallSite, Fault, ModelRole};
 use crate::model::Key;
 use crate::store::StoreError;
 
@@ -10,7 +10,7 @@ use crate::store::StoreError;
 pub enum CallError {
     /// The next request could pass a cap. It was not sent.
     #[error("the budget is reached: {0}")]
-    Budget(Spent),
+    Budget(BudgetExceeded),
     /// The conversation is longer than the model takes. Every further turn would be refused too.
     #[error(
         "endpoint `{endpoint}` refused a request that is longer than the model's context: {message}\nhint: give the role a model with a longer context, or lower its `max_tokens`"

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::Usage;
-use super::response::{Response, Said, usage_of};
+use super::response::{Replied, Response, usage_of};
 use super::retry::retry_after;
 use super::transport::{Exchange, Lost};
 
@@ -69,24 +69,24 @@ pub(super) enum Refusal {
 /// What an attempt came to.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    Said(Box<Said>),
-    Passing { fault: Fault, wait: Option<Duration>, bill: Bill },
+    Replied(Box<Replied>),
+    Retryable { fault: Fault, wait: Option<Duration>, bill: Bill },
     Final { refusal: Refusal, status: u16, message: String, bill: Bill },
 }
 
 impl Outcome {
     pub(super) fn bill(&self) -> Bill {
         match self {
-            Self::Said(said) => said.usage.map_or(Bill::Unseen, Bill::Counted),
-            Self::Passing { bill, .. } | Self::Final { bill, .. } => *bill,
+            Self::Replied(said) => said.usage.map_or(Bill::Unseen, Bill::Counted),
+            Self::Retryable { bill, .. } | Self::Final { bill, .. } => *bill,
         }
     }
 
     /// In words; `None` for a reply.
     pub(super) fn complaint(&self) -> Option<String> {
         match self {
-            Self::Said(_) => None,
-            Self::Passing { fault, .. } => Some(fault.to_string()),
+            Self::Replied(_) => None,
+            Self::Retryable { fault, .. } => Some(fault.to_string()),
             Self::Final { status, message, .. } => Some(format!("status {status}: {message}")),
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> Outcome {
     }
     let json: Value = match serde_json::from_str(body) {
         Ok(json) => json,
-        Err(_) => return Outcome::Passing { fault: Fault::NotJson(clip(body)), wait: None, bill },
+        Err(_) => return Outcome::Retryable { fault: Fault::NotJson(clip(body)), wait: None, bill },
     };
     // Routers answer 200 and put their upstream's error inside.
     if let Some(error) = json.get("error").filter(|error| !error.is_null() && json.get("choices").is_none()) {
@@ -116,12 +116,12 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> Outcome {
     let response: Response = match serde_json::from_value(json) {
         Ok(response) => response,
         Err(error) => {
-            return Outcome::Passing { fault: Fault::Shape(clip(&error.to_string())), wait: None, bill };
+            return Outcome::Retryable { fault: Fault::Shape(clip(&error.to_string())), wait: None, bill };
         }
     };
     match response.said() {
-        Some(said) => Outcome::Said(Box::new(said)),
-        None => Outcome::Passing { fault: Fault::NoChoices, wait: None, bill },
+        Some(said) => Outcome::Replied(Box::new(said)),
+        None => Outcome::Retryable { fault: Fault::NoChoices, wait: None, bill },
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn lost(lost: Lost) -> Outcome {
         Lost::TimedOut(after) => (Fault::TimedOut(after), Bill::Unseen),
         Lost::Broken(why) => (Fault::Broken(clip(&why)), Bill::Unseen),
     };
-    Outcome::Passing { fault, wait: None, bill }
+    Outcome::Retryable { fault, wait: None, bill }
 }
 
 fn refused(exchange: &Exchange, status: u16, bill: Bill, now: SystemTime) -> Outcome {
@@ -147,7 +147,7 @@ fn refused(exchange: &Exchange, status: u16, bill: Bill, now: SystemTime) -> Out
     } else if is_passing(status) && !error.is_quota() {
         let asked = exchange.retry_after.as_deref();
         let wait = asked.and_then(|asked| retry_after(asked, exchange.date.as_deref(), now));
-        return Outcome::Passing { fault: Fault::Status { status, message }, wait, bill };
+        return Outcome::Retryable { fault: Fault::Status { status, message }, wait, bill };
     } else {
         Refusal::Other
     };

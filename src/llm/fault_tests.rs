@@ -14,8 +14,8 @@ fn verdict(status: u16, body: &str) -> String {
         Bill::Unseen => "unseen".to_owned(),
     };
     let word = match outcome {
-        Outcome::Said(_) => "reply".to_owned(),
-        Outcome::Passing { fault, .. } => {
+        Outcome::Replied(_) => "reply".to_owned(),
+        Outcome::Retryable { fault, .. } => {
             let name = format!("{fault:?}");
             name.split([' ', '(']).next().unwrap_or_default().to_owned()
         }
@@ -110,7 +110,7 @@ fn additions_of_servers_are_taken() {
             "logprobs": {"content": [{"token": "a", "logprob": -0.25, "bytes": [97], "top_logprobs": []}]},
         }],
     });
-    let Outcome::Said(said) = outcome(&Exchange::of_body(body.to_string()), SystemTime::UNIX_EPOCH) else {
+    let Outcome::Replied(said) = outcome(&Exchange::of_body(body.to_string()), SystemTime::UNIX_EPOCH) else {
         panic!("no reply");
     };
     insta::assert_debug_snapshot!(said);
@@ -123,6 +123,6 @@ fn additions_of_servers_are_taken() {
         body["choices"][0][key] = value.clone();
         body[key] = value;
         let outcome = outcome(&Exchange::of_body(body.to_string()), SystemTime::UNIX_EPOCH);
-        assert!(matches!(outcome, Outcome::Said(_)), "{key}");
+        assert!(matches!(outcome, Outcome::Replied(_)), "{key}");
     }
 }

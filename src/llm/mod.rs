@@ -30,7 +30,7 @@ mod transport;
 mod wire_tests;
 
 pub use ask::{AskError, ask, ask_checked};
-pub use budget::{Budget, Cost, Spent};
+pub use budget::{Budget, BudgetExceeded, Cost};
 pub use cassette::{Cassette, CassetteError, Recorder};
 pub use client::{Models, Options, Tally};
 pub use clock::{Clock, SystemClock};

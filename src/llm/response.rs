@@ -73,7 +73,7 @@ struct Logprobs {
 
 /// What a response says.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct Replied {
     pub(super) message: ChatMessage,
     pub(super) finish: Finish,
     pub(super) usage: Option<Usage>,
@@ -85,7 +85,7 @@ pub(super) struct Said {
 
 impl Response {
     /// The first reply. `None` where there is none.
-    pub(super) fn said(self) -> Option<Said> {
+    pub(super) fn said(self) -> Option<Replied> {
         let choice = self.choices.into_iter().next()?;
         let message = choice.message;
         let calls = message.tool_calls.unwrap_or_default().into_iter().enumerate();
@@ -100,7 +100,7 @@ impl Response {
                 },
             })
             .collect();
-        Some(Said {
+        Some(Replied {
             message: ChatMessage {
                 role: ChatRole::Assistant,
                 content: message.content,

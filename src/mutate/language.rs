@@ -79,7 +79,7 @@ impl Language {
         edits
     }
 
-    /// Places that the grammar has no rule for; none where no grammar is carried.
+    /// Capacity that the grammar has no rule for; none where no grammar is carried.
     pub(super) fn faults(self, text: &str) -> usize {
         self.parse(text).map_or(0, |tree| faults(tree.root_node()))
     }

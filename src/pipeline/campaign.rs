@@ -8,21 +8,21 @@ use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
+use super::assets::PipelineAssets;
+use super::capacity::Capacity;
 use super::error::Fault;
 use super::event::{Event, EventSink};
 use super::gather::gather;
-use super::places::Places;
-use super::posed::{PoseError, PosedRecord, Ready, pose};
-use super::workshop::Workshop;
+use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
 use crate::agent::AgentError;
 use crate::judge::{Subject, judge_once};
 use crate::llm::{CallError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TrajectoryRecord};
 use crate::rollout::{
-    Casting, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
+    AgentConfig, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
 };
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Filed, Lab};
+use crate::verify::{HashedTask, TrialRunner};
 
 /// That a rollout belongs to a task: by this, readers find it.
 pub const MEMBER: Stage = Stage { name: "member", version: 1 };
@@ -31,24 +31,24 @@ pub const MEMBER: Stage = Stage { name: "member", version: 1 };
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberRecord {
-    pub posed: Key,
+    pub prepared: Key,
     pub rollout: Key,
 }
 
 /// Who acts.
 #[derive(Clone, Debug)]
-pub enum Player {
+pub enum Solver {
     /// The task's own solution, or nobody.
     Reference(Actor),
     /// The expert of the recipe that made the task, in the same run folder.
     Scripted,
-    Model(Box<Casting>),
+    Model(Box<AgentConfig>),
 }
 
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub struct CampaignOptions {
-    pub player: Player,
+    pub solver: Solver,
     /// Rollouts of each task.
     pub attempts: u32,
     /// Turn after which the attempts of the arm `fork` part from the first rollout.
@@ -69,12 +69,12 @@ pub enum Judging {
 
 /// What is shared by all rollouts of a campaign.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    pub lab: &'a Lab<'a>,
-    pub workshop: &'a Workshop,
+pub struct CampaignContext<'a> {
+    pub runner: &'a TrialRunner<'a>,
+    pub assets: &'a PipelineAssets,
     /// `None` where no model acts.
     pub models: Option<&'a Models>,
-    pub places: &'a Places,
+    pub capacity: &'a Capacity,
 }
 
 /// How a campaign ended.
@@ -83,7 +83,7 @@ pub struct CampaignReport {
     /// Rollouts with a record, in order of tasks and attempts.
     pub members: Vec<Member>,
     /// Tasks and attempts without a result, and why.
-    pub faults: Vec<(String, PoseError)>,
+    pub faults: Vec<(String, PrepareError)>,
     pub interrupted: bool,
     /// A cap was reached, and nothing more was begun.
     pub out_of_budget: bool,
@@ -101,15 +101,15 @@ pub struct Member {
 
 /// Plays every task, or remembers that it was played.
 pub async fn campaign(
-    ground: Ground<'_>,
+    context: CampaignContext<'_>,
     dirs: &[PathBuf],
     options: &CampaignOptions,
     events: EventSink<'_>,
 ) -> CampaignReport {
     let ready: Vec<OnceCell<Ready>> = dirs.iter().map(|_| OnceCell::new()).collect();
-    let first = match &options.player {
+    let first = match &options.solver {
         // The rollout that the others part from comes first, and is one of them.
-        Player::Model(casting) if casting.actor.arm == Arm::Fork => 1,
+        Solver::Model(agent_config) if agent_config.actor.arm == Arm::Fork => 1,
         _ => options.attempts,
     };
     let order = fair(dirs, first);
@@ -118,7 +118,7 @@ pub async fn campaign(
         let cell = &ready[task];
         async move {
             // Boxed, as thousands of them wait.
-            let done = Box::pin(one(ground, cell, &dirs[task], options, number, events)).await;
+            let done = Box::pin(one(context, cell, &dirs[task], options, number, events)).await;
             (task, number, done)
         }
     });
@@ -130,20 +130,20 @@ pub async fn campaign(
         match done {
             Ok(members) => {
                 for member in members {
-                    let revokes = matches!(&options.player, Player::Model(casting) if casting.actor.adversary.is_some());
+                    let revokes = matches!(&options.solver, Solver::Model(agent_config) if agent_config.actor.adversary.is_some());
                     if revokes && member.outcome == Outcome::Pass {
                         report.revoked.push((dirs[task].clone(), member.key.clone()));
                     }
                     report.members.push(member);
                 }
             }
-            Err(PoseError::Fault(
+            Err(PrepareError::Fault(
                 Fault::Drained
                 | Fault::Rollout(RolloutError::Agent(AgentError::Call(
                     CallError::Cancelled(_) | CallError::ShuttingDown,
                 ))),
             )) => report.interrupted = true,
-            Err(PoseError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(
+            Err(PrepareError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(
                 CallError::Budget(_),
             ))))) => report.out_of_budget = true,
             Err(error) => report.faults.push((format!("{name}, attempt {number}"), error)),
@@ -171,65 +171,67 @@ fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
 }
 
 async fn one(
-    ground: Ground<'_>,
+    context: CampaignContext<'_>,
     cell: &OnceCell<Ready>,
     dir: &std::path::Path,
     options: &CampaignOptions,
     number: u32,
     events: EventSink<'_>,
-) -> Result<Vec<Member>, PoseError> {
-    let Ground { lab, workshop, models, places } = ground;
-    let texts = &workshop.texts;
-    if lab.drain.is_cancelled() {
+) -> Result<Vec<Member>, PrepareError> {
+    let CampaignContext { runner, assets, models, capacity } = context;
+    let texts = &assets.texts;
+    if runner.drain.is_cancelled() {
         return Err(Fault::Drained.into());
     }
-    let ready = cell.get_or_try_init(|| Box::pin(pose(lab, workshop, dir))).await?;
-    let filed = ready.filed().map_err(Fault::from)?;
-    let Some(mut posed) = ready.posed(filed.as_ref()) else { return Err(Fault::Drained.into()) };
+    let ready = cell.get_or_try_init(|| Box::pin(prepare(runner, assets, dir))).await?;
+    let hashed = ready.hashed().map_err(Fault::from)?;
+    let Some(mut prepared) = ready.prepared(hashed.as_ref()) else { return Err(Fault::Drained.into()) };
     if let Some(trial) = options.trial {
-        posed.further.iter_mut().for_each(|step| step.total = trial);
+        prepared.further.iter_mut().for_each(|step| step.total = trial);
     }
     let task = ready.record.task.to_string();
     let began = Instant::now();
     let _place = tokio::select! {
         biased;
-        () = lab.drain.cancelled() => return Err(Fault::Drained.into()),
-        place = places.take(&ready.limits) => place.ok_or(Fault::Drained)?,
+        () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
+        place = capacity.take(&ready.limits) => place.ok_or(Fault::Drained)?,
     };
     let mut keys = Vec::new();
-    match (&options.player, models) {
-        (Player::Reference(actor), _) => {
-            keys.push(reference(lab, &posed, actor, number).await.map_err(Fault::from)?);
+    match (&options.solver, models) {
+        (Solver::Reference(actor), _) => {
+            keys.push(reference(runner, &prepared, actor, number).await.map_err(Fault::from)?);
         }
-        (Player::Scripted, _) => {
-            keys.push(Box::pin(scripted(ground, &ready.record, number)).await?);
+        (Solver::Scripted, _) => {
+            keys.push(Box::pin(scripted(context, &ready.record, number)).await?);
         }
-        (Player::Model(casting), Some(models)) => {
-            let mut casting = casting.clone();
-            casting.limits.total =
+        (Solver::Model(agent_config), Some(models)) => {
+            let mut agent_config = agent_config.clone();
+            agent_config.limits.total =
                 options.trial.unwrap_or(Duration::from_secs(ready.limits.agent_timeout_sec.into()));
-            let casting = &casting;
-            let played = match casting.actor.arm {
-                Arm::Fork => forked(ground, models, casting, &posed, options).await,
-                _ => attempt(lab, models, texts, &posed, casting, number).await.map(|key| vec![key]),
+            let agent_config = &agent_config;
+            let played = match agent_config.actor.arm {
+                Arm::Fork => forked(context, models, agent_config, &prepared, options).await,
+                _ => {
+                    attempt(runner, models, texts, &prepared, agent_config, number).await.map(|key| vec![key])
+                }
             };
             if let Err(RolloutError::Agent(AgentError::Call(error))) = &played
                 && ends_everything(error)
             {
-                lab.drain.cancel();
+                runner.drain.cancel();
             }
             keys.extend(played.map_err(Fault::from)?);
         }
-        (Player::Model(_), None) => return Err(Fault::Drained.into()),
+        (Solver::Model(_), None) => return Err(Fault::Drained.into()),
     }
     if let (Judging::Model, Some(models)) = (options.judging, models) {
         for key in &keys {
-            judged(ground, models, key).await?;
+            judged(context, models, key).await?;
         }
     }
     let mut members = Vec::new();
     for key in keys {
-        let outcome = member(lab.store, &ready.key, &key).map_err(Fault::from)?;
+        let outcome = member(runner.store, &ready.key, &key).map_err(Fault::from)?;
         events(Event::RolledOut { task: task.clone(), attempt: number, outcome });
         members.push(Member { task: task.clone(), key, outcome });
     }
@@ -238,24 +240,28 @@ async fn one(
 }
 
 /// An attempt of the scripted expert, whose script the run folder has.
-async fn scripted(ground: Ground<'_>, task: &PosedRecord, attempt: u32) -> Result<Key, PoseError> {
-    let (lab, prompts) = (ground.lab, &ground.workshop.prompts);
-    for unit in gather(lab.store).map_err(Fault::from)? {
+async fn scripted(
+    context: CampaignContext<'_>,
+    task: &PreparedRecord,
+    attempt: u32,
+) -> Result<Key, PrepareError> {
+    let (runner, prompts) = (context.runner, &context.assets.prompts);
+    for unit in gather(runner.store).map_err(Fault::from)? {
         let unit = unit.map_err(Fault::from)?;
         if unit.certificate.task_digest == task.task_digest {
-            let filed = Filed::new(&unit.draft.task, unit.certificate.environment_digest.clone());
-            let filed = filed.map_err(Fault::from)?;
-            let key = rollout(lab, prompts, &unit.draft, &filed, &unit.certificate, attempt).await;
+            let hashed = HashedTask::new(&unit.draft.task, unit.certificate.environment_digest.clone());
+            let hashed = hashed.map_err(Fault::from)?;
+            let key = rollout(runner, prompts, &unit.draft, &hashed, &unit.certificate, attempt).await;
             return Ok(key.map_err(Fault::from)?);
         }
     }
     let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();
-    Err(PoseError::Unplayable { task: task.task.to_string(), why })
+    Err(PrepareError::Unplayable { task: task.task.to_string(), why })
 }
 
 /// Has a model label a rollout, or remembers that it did.
-async fn judged(ground: Ground<'_>, models: &Models, key: &Key) -> Result<(), PoseError> {
-    let (store, texts) = (ground.lab.store, &ground.workshop.judge);
+async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Result<(), PrepareError> {
+    let (store, texts) = (context.runner.store, &context.assets.judge);
     let Some((record, log)) = read_record(store, key).map_err(Fault::from)? else { return Ok(()) };
     let shown: Vec<_> = log.turns.into_iter().map(|turn| turn.shown).collect();
     let handoffs: Vec<_> = log.handoffs.into_iter().map(|handoff| handoff.shown).collect();
@@ -266,20 +272,23 @@ async fn judged(ground: Ground<'_>, models: &Models, key: &Key) -> Result<(), Po
 
 /// A rollout, and as many that part from it after the same turn as attempts were asked for.
 async fn forked(
-    ground: Ground<'_>,
+    context: CampaignContext<'_>,
     models: &Models,
-    casting: &Casting,
-    posed: &crate::rollout::Posed<'_>,
+    agent_config: &AgentConfig,
+    prepared: &crate::rollout::PreparedTask<'_>,
     options: &CampaignOptions,
 ) -> Result<Vec<Key>, RolloutError> {
-    let (lab, texts) = (ground.lab, &ground.workshop.texts);
-    let base = Casting { actor: ModelActor { arm: Arm::Base, ..casting.actor.clone() }, ..casting.clone() };
-    let parent = attempt(lab, models, texts, posed, &base, 0).await?;
-    let fork = fork(lab, texts, posed, casting, &parent, options.fork_at).await?;
+    let (runner, texts) = (context.runner, &context.assets.texts);
+    let base = AgentConfig {
+        actor: ModelActor { arm: Arm::Base, ..agent_config.actor.clone() },
+        ..agent_config.clone()
+    };
+    let parent = attempt(runner, models, texts, prepared, &base, 0).await?;
+    let fork = fork(runner, texts, prepared, agent_config, &parent, options.fork_at).await?;
     let mut keys = vec![parent];
     for number in 0..options.attempts {
-        let casting = Casting { fork: Some(fork.clone()), ..casting.clone() };
-        keys.push(attempt(lab, models, texts, posed, &casting, number).await?);
+        let agent_config = AgentConfig { fork: Some(fork.clone()), ..agent_config.clone() };
+        keys.push(attempt(runner, models, texts, prepared, &agent_config, number).await?);
     }
     Ok(keys)
 }
@@ -297,8 +306,8 @@ pub(super) fn ends_everything(error: &CallError) -> bool {
     )
 }
 
-fn member(store: &Store, posed: &Key, rollout: &Key) -> Result<Outcome, StoreError> {
-    let record = MemberRecord { posed: posed.clone(), rollout: rollout.clone() };
+fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<Outcome, StoreError> {
+    let record = MemberRecord { prepared: prepared.clone(), rollout: rollout.clone() };
     let key = key(MEMBER, &record)?;
     if store.get::<MemberRecord>(MEMBER, &key)?.is_none() {
         store.put(MEMBER, &key, &record)?;

@@ -7,7 +7,7 @@ use crate::harbor::WriteError;
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 use crate::store::StoreError;
-use crate::verify::LabError;
+use crate::verify::TrialError;
 
 /// One unit that has no result. Others go on unless the fault says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +28,12 @@ pub enum Fault {
     Drained,
 }
 
-impl From<LabError> for Fault {
-    fn from(error: LabError) -> Self {
+impl From<TrialError> for Fault {
+    fn from(error: TrialError) -> Self {
         match error {
-            LabError::Engine(error) => Self::Engine(error),
-            LabError::Store(error) => Self::Store(error),
-            LabError::Drained => Self::Drained,
+            TrialError::Engine(error) => Self::Engine(error),
+            TrialError::Store(error) => Self::Store(error),
+            TrialError::Drained => Self::Drained,
         }
     }
 }
@@ -41,7 +41,7 @@ impl From<LabError> for Fault {
 impl From<RolloutError> for Fault {
     fn from(error: RolloutError) -> Self {
         match error {
-            RolloutError::Lab(error) => error.into(),
+            RolloutError::TrialRunner(error) => error.into(),
             RolloutError::Agent(crate::agent::AgentError::Engine(error)) => Self::Engine(error),
             other => Self::Rollout(other),
         }

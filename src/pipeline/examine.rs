@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::assets::PipelineAssets;
 use super::error::Fault;
-use super::workshop::Workshop;
 use crate::harbor::{HarborTask, ReadError, read_task};
 use crate::lint::lint_task;
 use crate::model::environment_digest;
 use crate::screen::{Extent, Only, Ours, Screening, screen_in_place, screen_ours};
-use crate::verify::{Filed, Foreign, Lab};
+use crate::verify::{Foreign, HashedTask, TrialRunner};
 
 /// Who judges tasks of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ring {
+pub enum VerifierMode {
     /// Our clean room; tasks of other makers as they declare.
     AsDeclared,
     /// Every task in Harbor's shared mode, so that its hardness elsewhere is known.
@@ -38,26 +38,26 @@ pub enum ExamineError {
 
 /// Screens the task in `dir`.
 pub async fn examine(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
     dir: &Path,
-    ring: Ring,
+    verifier_mode: VerifierMode,
     extent: Extent,
     only: &Only,
 ) -> Result<Examined, ExamineError> {
     let directory = read_task(dir)?;
-    let findings = lint_task(&workshop.rules, &directory);
-    let screening = match ours(&directory, ring) {
+    let findings = lint_task(&assets.rules, &directory);
+    let screening = match ours(&directory, verifier_mode) {
         Some(task) => {
-            let base = workshop.kit.base(&task.base).unwrap_or_default();
+            let base = assets.kit.base(&task.base).unwrap_or_default();
             let digest = environment_digest(&task.environment, base);
-            let filed = Filed::new(&task, digest).map_err(Fault::from)?;
-            let ours = Ours { draft: None, filed: &filed, digest: directory.digest() };
-            screen_ours(lab, &workshop.gear, &ours, &findings, extent, only).await
+            let hashed = HashedTask::new(&task, digest).map_err(Fault::from)?;
+            let ours = Ours { draft: None, hashed: &hashed, digest: directory.digest() };
+            screen_ours(runner, &assets.suite, &ours, &findings, extent, only).await
         }
         None => match Foreign::new(&directory) {
             Ok(task) => {
-                screen_in_place(lab, &workshop.gear, &directory, &task, &findings, extent, only).await
+                screen_in_place(runner, &assets.suite, &directory, &task, &findings, extent, only).await
             }
             Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
         },
@@ -65,8 +65,8 @@ pub async fn examine(
     Ok(Examined::Screened(Box::new(screening.map_err(Fault::from)?)))
 }
 
-fn ours(directory: &HarborTask, ring: Ring) -> Option<crate::model::Task> {
-    if ring == Ring::AsHarbor {
+fn ours(directory: &HarborTask, verifier_mode: VerifierMode) -> Option<crate::model::Task> {
+    if verifier_mode == VerifierMode::AsHarbor {
         return None;
     }
     // One that says it is ours and cannot be read as such is a task all the same.
@@ -74,9 +74,9 @@ fn ours(directory: &HarborTask, ring: Ring) -> Option<crate::model::Task> {
 }
 
 /// The task directories among and directly below `places`, in order of their names.
-pub fn task_directories(places: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
+pub fn task_directories(capacity: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for place in places {
+    for place in capacity {
         if place.join("task.toml").is_file() {
             found.push(place.clone());
             continue;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::campaign::{MEMBER, MemberRecord};
-use super::posed::{POSED, PosedRecord};
+use super::prepared::{PREPARED, PreparedRecord};
 use super::unit::{DRAFT, UNIT, UnitRecord};
 use crate::judge::Judgements;
 use crate::model::{Arm, Certificate, Draft, Facts, File, Key, Rollout};
@@ -46,7 +46,7 @@ pub fn gather(store: &Store) -> Result<impl Iterator<Item = Result<Gathered, Sto
 /// The rollouts of one task that were played apart from any unit.
 #[derive(Debug)]
 pub struct Group {
-    pub posed: PosedRecord,
+    pub prepared: PreparedRecord,
     /// In order of who acted, and of attempts.
     pub rollouts: Vec<(Rollout, RolloutLog)>,
 }
@@ -72,13 +72,13 @@ pub fn gather_groups(
     let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
     for key in store.keys(MEMBER)? {
         if let Some(member) = store.get::<MemberRecord>(MEMBER, &key)? {
-            members.entry(member.posed).or_default().insert(member.rollout);
+            members.entry(member.prepared).or_default().insert(member.rollout);
         }
     }
     let mut named = Vec::with_capacity(members.len());
     for (key, rollouts) in members {
-        if let Some(posed) = store.get::<PosedRecord>(POSED, &key)? {
-            named.push((posed.task.0.clone(), key, rollouts));
+        if let Some(prepared) = store.get::<PreparedRecord>(PREPARED, &key)? {
+            named.push((prepared.task.0.clone(), key, rollouts));
         }
     }
     named.sort();
@@ -93,13 +93,13 @@ fn read_group(
     keys: &BTreeSet<Key>,
     judgements: &Judgements,
 ) -> Result<Option<Group>, StoreError> {
-    let Some(posed) = store.get::<PosedRecord>(POSED, key)? else { return Ok(None) };
+    let Some(prepared) = store.get::<PreparedRecord>(PREPARED, key)? else { return Ok(None) };
     let mut rollouts = Vec::with_capacity(keys.len());
     for key in keys {
-        rollouts.extend(read_rollout(store, key, &posed.facts, &posed.checks, judgements)?);
+        rollouts.extend(read_rollout(store, key, &prepared.facts, &prepared.checks, judgements)?);
     }
     rollouts.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
-    Ok(Some(Group { posed, rollouts }))
+    Ok(Some(Group { prepared, rollouts }))
 }
 
 /// Who, in which scaffold and arm, which attempt; ids make it total.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::campaign::{MEMBER, MemberRecord};
-use super::posed::{POSED, PosedRecord};
+use super::prepared::{PREPARED, PreparedRecord};
 use crate::agent::{HandoffSeen, TurnSeen};
 use crate::model::Key;
 use crate::rollout::import::{ImportError, Imported, Imports, read_imports};
@@ -15,7 +15,7 @@ use crate::verify::VerifierLog;
 
 /// Why nothing was taken over.
 #[derive(Debug, thiserror::Error)]
-pub enum TakeError {
+pub enum ImportTaskError {
     #[error(transparent)]
     Import(#[from] ImportError),
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub enum TakeError {
 
 /// What was taken over, and what was not.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct CapacityPermit {
     pub rollouts: Vec<Key>,
     /// Of these, the ones that were there already.
     pub known: usize,
@@ -32,9 +32,13 @@ pub struct Taken {
 }
 
 /// Takes over every rollout at `path`: a Harbor job folder, a trial folder, or an ATIF file.
-pub fn take_over(store: &Store, forensics: &Forensics, path: &Path) -> Result<Taken, TakeError> {
+pub fn take_over(
+    store: &Store,
+    forensics: &Forensics,
+    path: &Path,
+) -> Result<CapacityPermit, ImportTaskError> {
     let Imports { taken, refused } = read_imports(path)?;
-    let mut done = Taken { refused, ..Taken::default() };
+    let mut done = CapacityPermit { refused, ..CapacityPermit::default() };
     for imported in taken {
         let (key, known) = file(store, forensics, imported)?;
         done.known += usize::from(known);
@@ -46,16 +50,16 @@ pub fn take_over(store: &Store, forensics: &Forensics, path: &Path) -> Result<Ta
 fn file(store: &Store, forensics: &Forensics, imported: Imported) -> Result<(Key, bool), StoreError> {
     let Imported { mut record, shown, handoffs, facts, checks, .. } = imported;
     record.exploits = forensics.examine(&record.turns);
-    let posed = PosedRecord {
+    let prepared = PreparedRecord {
         task: record.task.clone(),
         task_digest: record.task_digest.clone(),
         environment_digest: record.environment_digest.clone(),
         facts,
         checks,
     };
-    let posed_key = key(POSED, &posed)?;
-    if store.get::<PosedRecord>(POSED, &posed_key)?.is_none() {
-        store.put(POSED, &posed_key, &posed)?;
+    let prepared_key = key(PREPARED, &prepared)?;
+    if store.get::<PreparedRecord>(PREPARED, &prepared_key)?.is_none() {
+        store.put(PREPARED, &prepared_key, &prepared)?;
     }
     let rollout = key(ROLLOUT, &json!({ "imported": record }))?;
     let known = read_record(store, &rollout)?.is_some();
@@ -75,7 +79,7 @@ fn file(store: &Store, forensics: &Forensics, imported: Imported) -> Result<(Key
         store.observe(&rollout, &log)?;
         store.put(ROLLOUT, &rollout, &record)?;
     }
-    let member = MemberRecord { posed: posed_key, rollout: rollout.clone() };
+    let member = MemberRecord { prepared: prepared_key, rollout: rollout.clone() };
     let member_key = key(MEMBER, &member)?;
     if store.get::<MemberRecord>(MEMBER, &member_key)?.is_none() {
         store.put(MEMBER, &member_key, &member)?;

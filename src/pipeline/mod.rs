@@ -2,7 +2,9 @@
 //!
 //! Nothing here prints. What happens is told as [`Event`]s, which are never read for correctness.
 
+mod assets;
 mod campaign;
+mod capacity;
 mod clock;
 mod error;
 mod event;
@@ -11,30 +13,28 @@ mod gather;
 mod import;
 mod judging;
 mod outputs;
-mod places;
-mod posed;
+mod prepared;
 mod publish;
 mod read;
 mod rehearse;
 mod run;
 mod unit;
-mod workshop;
 
+pub use assets::{AssetsError, PipelineAssets};
 pub use campaign::{
-    CampaignOptions, CampaignReport, Ground, Judging, MEMBER, Member, MemberRecord, Player, campaign,
+    CampaignContext, CampaignOptions, CampaignReport, Judging, MEMBER, Member, MemberRecord, Solver, campaign,
 };
+pub use capacity::Capacity;
 pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
-pub use examine::{ExamineError, Examined, Ring, examine, task_directories};
+pub use examine::{ExamineError, Examined, VerifierMode, examine, task_directories};
 pub use gather::{Gathered, Group, gather, gather_groups, gather_rollouts};
-pub use import::{TakeError, Taken, take_over};
+pub use import::{CapacityPermit, ImportTaskError, take_over};
 pub use judging::{JudgingReport, judge_store};
 pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store};
-pub use places::Places;
-pub use posed::{POSED, PoseError, PosedRecord, Ready, pose};
+pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};
 pub use publish::{publish, publish_rollouts, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
 pub use rehearse::{Play, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};
-pub use unit::{DRAFT, Ended, FiledDraft, UNIT, UnitOptions, UnitRecord, certify, file_draft, unit};
-pub use workshop::{Workshop, WorkshopError};
+pub use unit::{DRAFT, Ended, HashedDraft, UNIT, UnitOptions, UnitRecord, certify, hash_draft, unit};

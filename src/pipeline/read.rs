@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::assets::PipelineAssets;
 use super::error::PipelineError;
 use super::gather::{gather, gather_rollouts};
 use super::run::BLUEPRINT;
-use super::workshop::Workshop;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
@@ -21,7 +21,7 @@ pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSumm
 }
 
 /// What a run covers, held against all specs in use.
-pub fn audit_store(workshop: &Workshop, store: &Store) -> Result<Audit, StoreError> {
+pub fn audit_store(assets: &PipelineAssets, store: &Store) -> Result<Audit, StoreError> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
     for unit in gather(store)? {
@@ -43,7 +43,7 @@ pub fn audit_store(workshop: &Workshop, store: &Store) -> Result<Audit, StoreErr
         }
     }
     entries.sort_by_key(|entry| entry.blueprint.index);
-    let axes: Vec<_> = workshop.domains.iter().map(|(id, spec)| axes(id, spec)).collect();
+    let axes: Vec<_> = assets.domains.iter().map(|(id, spec)| axes(id, spec)).collect();
     Ok(audit(entries, &axes))
 }
 

@@ -4,15 +4,15 @@ use rand::SeedableRng as _;
 use rand::rngs::ChaCha20Rng;
 use serde::Serialize;
 
+use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::event::Event;
-use super::unit::{FiledDraft, certify, file_draft};
-use super::workshop::Workshop;
+use super::unit::{HashedDraft, certify, hash_draft};
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
 use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome};
 use crate::rollout::{Played, RolloutError, episode};
-use crate::verify::{Filed, Lab};
+use crate::verify::{HashedTask, TrialRunner};
 
 /// What a rehearsal showed.
 #[derive(Debug)]
@@ -41,22 +41,22 @@ impl Play {
 
 /// Screens the draft of `blueprint` and plays its expert in every way.
 pub async fn rehearse(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
     blueprint: &Blueprint,
     rigor: Rigor,
 ) -> Result<Rehearsal, Fault> {
-    let filed_draft = file_draft(workshop, lab.store, blueprint, None)?;
-    let filed = Filed::new(&filed_draft.draft.task, filed_draft.environment_digest.clone())?;
+    let hashed_draft = hash_draft(assets, runner.store, blueprint, None)?;
+    let hashed = HashedTask::new(&hashed_draft.draft.task, hashed_draft.environment_digest.clone())?;
     let quiet = |_: Event| {};
-    let (_, certificate) = certify(lab, workshop, &filed_draft, &filed, rigor, &quiet).await?;
+    let (_, certificate) = certify(runner, assets, &hashed_draft, &hashed, rigor, &quiet).await?;
     let mut rehearsal = Rehearsal {
         problems: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
         plays: Vec::new(),
         certificate,
     };
     if rehearsal.certificate.screened() == Screened::Certified {
-        let script = &filed_draft.draft.expert;
+        let script = &hashed_draft.draft.expert;
         let mut variations = vec![("no slip".to_owned(), Variation::Expert(None))];
         for slip in &script.slips {
             variations.push((format!("slip before {}", slip.before), Variation::Expert(Some(slip))));
@@ -71,7 +71,7 @@ pub async fn rehearse(
         }
         let plays = variations
             .into_iter()
-            .map(|(name, variation)| play_one(lab, workshop, &filed_draft, &filed, name, variation));
+            .map(|(name, variation)| play_one(runner, assets, &hashed_draft, &hashed, name, variation));
         for play in futures_util::future::join_all(plays).await {
             let play = play?;
             if !play.ok {
@@ -84,34 +84,33 @@ pub async fn rehearse(
 }
 
 async fn play_one(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
-    filed_draft: &FiledDraft,
-    filed: &Filed<'_>,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    hashed_draft: &HashedDraft,
+    hashed: &HashedTask<'_>,
     name: String,
     variation: Variation<'_>,
 ) -> Result<Play, Fault> {
-    let _slot = lab.slot().await?;
-    let task = &filed_draft.draft.task;
+    let _slot = runner.slot().await?;
+    let task = &hashed_draft.draft.task;
     // Wordings do not matter here; any seed will do.
     let mut rng = ChaCha20Rng::seed_from_u64(task.blueprint.seed.0);
-    let agent = ScriptedAgent::playing(&filed_draft.draft.expert, variation, &mut rng, &workshop.prompts);
-    let played = match episode(lab, &workshop.prompts, filed, agent).await {
+    let agent = ScriptedAgent::playing(&hashed_draft.draft.expert, variation, &mut rng, &assets.prompts);
+    let played = match episode(runner, &assets.prompts, hashed, agent).await {
         Ok(played) => played,
         Err(RolloutError::Agent(AgentError::Script(error))) => {
             return Ok(Play { name, ok: false, turns: None, note: error.to_string() });
         }
         Err(other) => return Err(other.into()),
     };
-    let talk = &played.talk;
-    let script = workshop.recipes.get(&task.blueprint.recipe).map(written_by_the_author).unwrap_or_default();
-    let tools =
-        workshop.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
-    let shown: Vec<_> = talk.seen.iter().map(|seen| seen.shown.clone()).collect();
-    let prompt = &talk.opening.prompt;
-    let leaks = unseen_literals(&task.environment, &script, tools, prompt, &talk.turns, &shown);
+    let conversation = &played.conversation;
+    let script = assets.recipes.get(&task.blueprint.recipe).map(written_by_the_author).unwrap_or_default();
+    let tools = assets.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
+    let shown: Vec<_> = conversation.seen.iter().map(|seen| seen.shown.clone()).collect();
+    let prompt = &conversation.opening.prompt;
+    let leaks = unseen_literals(&task.environment, &script, tools, prompt, &conversation.turns, &shown);
     let note = complaint(variation, &played, &leaks);
-    Ok(Play { name, ok: note.is_empty(), turns: Some(talk.turns.len()), note })
+    Ok(Play { name, ok: note.is_empty(), turns: Some(conversation.turns.len()), note })
 }
 
 /// Everything that the recipe's author wrote and that is no fixture: an expert's script may include any of it.
@@ -122,7 +121,7 @@ fn written_by_the_author(recipe: &Recipe) -> String {
 
 /// What is wrong with a playing; empty if nothing is.
 fn complaint(variation: Variation<'_>, played: &Played, leaks: &[Leak]) -> String {
-    let verdict = &played.hosted.verdict;
+    let verdict = &played.evaluated.verdict;
     if let Some(leak) = leaks.first() {
         return format!("turn {} uses `{}`, which nothing has shown it", leak.turn + 1, leak.literal);
     }
@@ -131,7 +130,7 @@ fn complaint(variation: Variation<'_>, played: &Played, leaks: &[Leak]) -> Strin
         Variation::StopsAt(slip, _) => Some(slip),
         Variation::Flawed(_) => None,
     };
-    for turn in &played.talk.turns {
+    for turn in &played.conversation.turns {
         let [Act::Command { command, outcome }] = turn.acts.as_slice() else { continue };
         let failed = !matches!(outcome, None | Some(ShellOutcome::Exited(0)));
         let is_slip = slipped.is_some_and(|slip| turn.content == write_block(&slip.say, Some(command)));
@@ -146,7 +145,7 @@ fn complaint(variation: Variation<'_>, played: &Played, leaks: &[Leak]) -> Strin
         verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
     match (variation, verdict.passed()) {
         (Variation::Expert(_), false) => {
-            let why = played.hosted.log.messages.values().next().map_or("", String::as_str);
+            let why = played.evaluated.log.messages.values().next().map_or("", String::as_str);
             format!("does not pass: {} {} {why}", verdict.cause, failed.join(", "))
         }
         (Variation::Flawed(_) | Variation::StopsAt(..), true) => "passes, though it should not".to_owned(),

@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::assets::PipelineAssets;
 use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
@@ -14,7 +15,6 @@ use super::gather::{read_unit, write_index};
 use super::publish::{prune, publish};
 use super::read::export_store;
 use super::unit::{Ended, UnitOptions, unit};
-use super::workshop::Workshop;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
 use crate::judge::Judgements;
@@ -22,7 +22,7 @@ use crate::model::{Blueprint, Key};
 use crate::rollout::rollout_id;
 use crate::sandbox::EngineError;
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{EngineOnDemand, Lab};
+use crate::verify::{EngineOnDemand, TrialRunner};
 
 /// The plan's points, committed so that an audit knows what was asked for.
 pub(super) const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
@@ -57,7 +57,7 @@ pub struct RunReport {
 
 /// Runs `plan` to its end, or as far as it gets. Run again with the same arguments, it continues.
 pub async fn run(
-    workshop: &Workshop,
+    assets: &PipelineAssets,
     store: &Store,
     engine: &EngineOnDemand,
     plan: &Plan,
@@ -73,10 +73,10 @@ pub async fn run(
         }
     }
     let slots = Semaphore::new(options.slots as usize);
-    let lab = Lab { engine, store, slots: &slots, drain };
+    let runner = TrialRunner { engine, store, slots: &slots, drain };
     let watch = Watch::default();
     let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
-        .map(|blueprint| one(&lab, workshop, store, blueprint, options, &watch, events))
+        .map(|blueprint| one(&runner, assets, store, blueprint, options, &watch, events))
         // As many units as slots: while one waits for its last trial, others fill the places.
         .buffer_unordered(options.slots as usize)
         .collect()
@@ -107,15 +107,15 @@ pub async fn run(
 }
 
 async fn one<'a>(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
     store: &Store,
     blueprint: &'a Blueprint,
     options: &RunOptions,
     watch: &Watch,
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
-    let result = unit(lab, workshop, blueprint, &options.unit, events).await;
+    let result = unit(runner, assets, blueprint, &options.unit, events).await;
     let result = match result {
         Ok(ended) => publish_unit(store, &ended, options.unit.image_prefix.as_deref())
             .map(|()| ended)
@@ -131,9 +131,9 @@ async fn one<'a>(
         }
     }
     match &result {
-        Err(Fault::Engine(EngineError::Unreachable { .. })) => watch.engine_failed(lab.drain),
+        Err(Fault::Engine(EngineError::Unreachable { .. })) => watch.engine_failed(runner.drain),
         // What cannot be written cannot be committed: no other trial can bring anything.
-        Err(Fault::Store(_)) => lab.drain.cancel(),
+        Err(Fault::Store(_)) => runner.drain.cancel(),
         _ => {}
     }
     (blueprint, result)

@@ -5,9 +5,9 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
+use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::event::{Event, EventSink};
-use super::workshop::Workshop;
 use crate::author::{AuthorError, draft};
 use crate::harbor::{WriteError, write_task};
 use crate::lint::lint_draft;
@@ -18,7 +18,7 @@ use crate::model::{
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Filed, Lab};
+use crate::verify::{HashedTask, TrialRunner};
 
 /// Bump when the same blueprint and recipe would give another draft.
 pub const DRAFT: Stage = Stage { name: "draft", version: 1 };
@@ -48,7 +48,7 @@ pub struct Ended {
 
 /// A draft with its directory and digests, as screening and rollouts take it.
 #[derive(Debug)]
-pub struct FiledDraft {
+pub struct HashedDraft {
     pub draft: Draft,
     pub key: Key,
     pub directory: FileTree,
@@ -67,35 +67,35 @@ pub struct UnitOptions {
 }
 
 /// Renders a blueprint's draft, or remembers it.
-pub fn file_draft(
-    workshop: &Workshop,
+pub fn hash_draft(
+    assets: &PipelineAssets,
     store: &Store,
     blueprint: &Blueprint,
     image_prefix: Option<&str>,
-) -> Result<FiledDraft, Fault> {
+) -> Result<HashedDraft, Fault> {
     let unknown = || AuthorError::Unknown(blueprint.recipe.clone());
-    let recipe = workshop.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
-    let domain = workshop.domains.get(&blueprint.domain).ok_or_else(unknown)?;
+    let recipe = assets.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
+    let domain = assets.domains.get(&blueprint.domain).ok_or_else(unknown)?;
     let limits = domain.limits.over(&Limits::default());
     let input = serde_json::json!({
         "blueprint": blueprint,
         "recipe": recipe.digest(),
-        "kit": workshop.kit.digest(),
+        "kit": assets.kit.digest(),
         "limits": limits,
     });
     let key = key(DRAFT, &input)?;
     let draft = match store.get::<Draft>(DRAFT, &key)? {
         Some(draft) => draft,
         None => {
-            let draft = draft(&workshop.kit, recipe, blueprint, &limits)?;
+            let draft = draft(&assets.kit, recipe, blueprint, &limits)?;
             store.put(DRAFT, &key, &draft)?;
             draft
         }
     };
-    let base = workshop.kit.base(&draft.task.base).unwrap_or_default();
+    let base = assets.kit.base(&draft.task.base).unwrap_or_default();
     let environment_digest = environment_digest(&draft.task.environment, base);
     let directory = task_directory(&draft.task, image_prefix)?;
-    Ok(FiledDraft { draft, key, directory, environment_digest })
+    Ok(HashedDraft { draft, key, directory, environment_digest })
 }
 
 /// A task's Harbor directory. With a prefix, its image is named `<prefix>/<task>`.
@@ -106,27 +106,27 @@ pub(super) fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<
 
 /// Takes one blueprint to its committed end.
 pub async fn unit(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
     blueprint: &Blueprint,
     options: &UnitOptions,
     events: EventSink<'_>,
 ) -> Result<Ended, Fault> {
     let started = Instant::now();
-    let filed_draft = file_draft(workshop, lab.store, blueprint, options.image_prefix.as_deref())?;
-    let draft = &filed_draft.draft;
+    let hashed_draft = hash_draft(assets, runner.store, blueprint, options.image_prefix.as_deref())?;
+    let draft = &hashed_draft.draft;
     let task = draft.task.name.to_string();
-    let filed = Filed::new(&draft.task, filed_draft.environment_digest.clone())?;
+    let hashed = HashedTask::new(&draft.task, hashed_draft.environment_digest.clone())?;
     let (certificate_key, certificate) =
-        certify(lab, workshop, &filed_draft, &filed, options.rigor, events).await?;
+        certify(runner, assets, &hashed_draft, &hashed, options.rigor, events).await?;
     let rollouts = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
             let runs = (0..options.attempts).map(|attempt| {
-                let (filed, certificate, task) = (&filed, &certificate, &task);
+                let (hashed, certificate, task) = (&hashed, &certificate, &task);
                 async move {
-                    let key = rollout(lab, &workshop.prompts, draft, filed, certificate, attempt).await?;
-                    let outcome = rollout_outcome(lab.store, &key)?;
+                    let key = rollout(runner, &assets.prompts, draft, hashed, certificate, attempt).await?;
+                    let outcome = rollout_outcome(runner.store, &key)?;
                     events(Event::RolledOut { task: task.clone(), attempt, outcome });
                     Ok::<_, Fault>((key, outcome))
                 }
@@ -137,14 +137,14 @@ pub async fn unit(
     };
     let record = UnitRecord {
         blueprint: blueprint.clone(),
-        draft: filed_draft.key.clone(),
+        draft: hashed_draft.key.clone(),
         certificate: certificate_key,
         rollouts: rollouts.iter().map(|(key, _)| key.clone()).collect(),
     };
     let outcomes = rollouts.into_iter().map(|(_, outcome)| outcome).collect();
     let key = key(UNIT, &record)?;
-    if lab.store.get::<UnitRecord>(UNIT, &key)?.is_none() {
-        lab.store.put(UNIT, &key, &record)?;
+    if runner.store.get::<UnitRecord>(UNIT, &key)?.is_none() {
+        runner.store.put(UNIT, &key, &record)?;
     }
     events(Event::Finished { task, seconds: started.elapsed().as_secs_f64() });
     Ok(Ended { key, record, certificate, outcomes })
@@ -152,42 +152,42 @@ pub async fn unit(
 
 /// Screens a draft, or remembers its certificate.
 pub async fn certify(
-    lab: &Lab<'_>,
-    workshop: &Workshop,
-    filed_draft: &FiledDraft,
-    filed: &Filed<'_>,
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    hashed_draft: &HashedDraft,
+    hashed: &HashedTask<'_>,
     rigor: Rigor,
     events: EventSink<'_>,
 ) -> Result<(Key, Certificate), Fault> {
     let started = Instant::now();
-    let findings = lint_draft(&workshop.rules, &filed_draft.directory, &filed_draft.draft);
+    let findings = lint_draft(&assets.rules, &hashed_draft.directory, &hashed_draft.draft);
     let input = serde_json::json!({
-        "draft": filed_draft.key,
-        "task": filed.identity,
-        "environment": filed.environment_digest,
-        "directory": crate::model::task_digest(&filed_draft.directory),
+        "draft": hashed_draft.key,
+        "task": hashed.identity,
+        "environment": hashed.environment_digest,
+        "directory": crate::model::task_digest(&hashed_draft.directory),
         "findings": findings,
-        "gear": workshop.gear.digest(),
+        "gear": assets.suite.digest(),
         "rigor": rigor,
         "tool": env!("CARGO_PKG_VERSION"),
     });
     let key = key(SCREEN, &input)?;
-    let certificate = match lab.store.get::<Certificate>(SCREEN, &key)? {
+    let certificate = match runner.store.get::<Certificate>(SCREEN, &key)? {
         Some(certificate) => certificate,
         None => {
-            events(Event::Started { task: filed.task.name.to_string() });
+            events(Event::Started { task: hashed.task.name.to_string() });
             let Screening { certificate, timings } = screen(
-                lab,
-                &workshop.gear,
-                &filed_draft.draft,
-                filed,
-                &filed_draft.directory,
+                runner,
+                &assets.suite,
+                &hashed_draft.draft,
+                hashed,
+                &hashed_draft.directory,
                 &findings,
                 rigor,
             )
             .await?;
-            lab.store.observe(&key, &timings)?;
-            lab.store.put(SCREEN, &key, &certificate)?;
+            runner.store.observe(&key, &timings)?;
+            runner.store.put(SCREEN, &key, &certificate)?;
             certificate
         }
     };

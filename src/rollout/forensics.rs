@@ -38,11 +38,11 @@ impl Forensics {
         let acts: Vec<(usize, &str)> = turns
             .iter()
             .enumerate()
-            .flat_map(|(turn, said)| {
-                let acts = said.acts.iter().map(Act::text);
+            .flat_map(|(turn, assistant)| {
+                let acts = assistant.acts.iter().map(Act::text);
                 // What an agent with a loop of its own runs is seen in its calls alone.
-                let calls = said.tool_calls.iter().map(|call| call.arguments.as_str());
-                let unseen = calls.filter(|_| said.acts.is_empty());
+                let calls = assistant.tool_calls.iter().map(|call| call.arguments.as_str());
+                let unseen = calls.filter(|_| assistant.acts.is_empty());
                 acts.chain(unseen).map(move |text| (turn, text))
             })
             .collect();

@@ -2,15 +2,15 @@
 
 use super::record::RolloutError;
 use super::steps::Steps;
-use crate::agent::{HandedOff, HandoffSeen, Opening, Talk};
+use crate::agent::{Conversation, HandedOff, HandoffSeen, Opening};
 use crate::model::{Handoff, HandoffShown, Key, Message, Role, Round};
 use crate::store::Store;
 
 /// A conversation, and where it is written down.
 #[derive(Debug)]
 pub(super) struct Part {
-    pub(super) talk: Talk,
-    pub(super) notebook: Steps,
+    pub(super) conversation: Conversation,
+    pub(super) turn_log: Steps,
     /// The call that brought its plan.
     pub(super) plan: Option<Key>,
 }
@@ -30,23 +30,23 @@ pub(super) fn load(
     store: &Store,
     rollout: &Key,
     steps: usize,
-    parent: Option<&Talk>,
+    parent: Option<&Conversation>,
 ) -> Result<Loaded, RolloutError> {
-    let notebook = Steps::new(store, rollout, 0);
-    let (talk, rounds, begun) = notebook.load(parent)?;
-    let mut parts = vec![Part { talk, notebook, plan: None }];
+    let turn_log = Steps::new(store, rollout, 0);
+    let (conversation, rounds, begun) = turn_log.load(parent)?;
+    let mut parts = vec![Part { conversation, turn_log, plan: None }];
     for step in 1..steps {
-        let notebook = Steps::new(store, rollout, step);
-        let (talk, ..) = notebook.load(None)?;
-        parts.push(Part { talk, notebook, plan: None });
+        let turn_log = Steps::new(store, rollout, step);
+        let (conversation, ..) = turn_log.load(None)?;
+        parts.push(Part { conversation, turn_log, plan: None });
     }
     Ok(Loaded { parts, rounds, begun })
 }
 
 /// All conversations as one record has them: the first one, and where the others begin. `names` are those of the steps after
 /// the first. Steps that were never reached are no part of it.
-pub(super) fn merged(parts: Vec<Part>, names: &[&str]) -> Talk {
-    let mut parts = parts.into_iter().map(|part| part.talk);
+pub(super) fn merged(parts: Vec<Part>, names: &[&str]) -> Conversation {
+    let mut parts = parts.into_iter().map(|part| part.conversation);
     let mut whole = parts.next().unwrap_or_default();
     for (part, name) in parts.zip(names) {
         if part.opening == Opening::default() {
@@ -84,14 +84,14 @@ mod tests {
             handoff: Handoff { turns: *turns, unread: 0, step: None, asides: Vec::new() },
             seen: HandoffSeen::default(),
         };
-        let talk = Talk {
+        let conversation = Conversation {
             opening: Opening { prompt: prompt.to_owned(), ..Opening::default() },
             turns: vec![Turn::default(); turns],
             seen: vec![TurnSeen::default(); turns],
             handoffs: handoffs.iter().map(handed).collect(),
-            ..Talk::default()
+            ..Conversation::default()
         };
-        Part { talk, notebook: Steps::new(store, &Key("00".repeat(32)), 0), plan: None }
+        Part { conversation, turn_log: Steps::new(store, &Key("00".repeat(32)), 0), plan: None }
     }
 
     #[test]

@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
 use super::forked::Fork;
 use super::parts::{self, Loaded, Part};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scaffolds::{Protocol, ScaffoldKind, Texts};
 use super::scripted::now_ms;
 use super::steps::RoundSeen;
-use super::venue::{Hosted, Slot, Venue, is_transient};
 use crate::agent::terminal::Wake;
 use crate::agent::{
-    AgentError, Company, Ended, Installed, Logprobs, Mentor, ModelMind, PromptsError, STOP, Scene,
-    StepLimits, Summariser, Talk, run_installed,
+    AgentError, Conversation, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
+    PromptsError, STOP, StepLimits, Summariser, run_installed,
 };
 use crate::llm::{ModelRole, Models};
 use crate::model::{
@@ -22,14 +22,14 @@ use crate::model::{
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
-use crate::verify::{Keep, Lab};
+use crate::verify::{Keep, TrialRunner};
 
 /// How often an attempt is tried again when the engine fails under it.
 const RETRIES: u32 = 3;
 
 /// A task, as rollouts take it.
 #[derive(Clone, Debug)]
-pub struct Posed<'a> {
+pub struct PreparedTask<'a> {
     pub name: TaskName,
     pub instruction: &'a str,
     /// Steps after the first, where the task has several.
@@ -38,7 +38,7 @@ pub struct Posed<'a> {
     pub environment_digest: String,
     /// What tells the task from others, for keys.
     pub identity: String,
-    pub venue: Venue<'a>,
+    pub evaluation: Evaluation<'a>,
     /// Shown to an adversary that may see them.
     pub tests: &'a FileTree,
 }
@@ -54,7 +54,7 @@ pub struct FurtherStep<'a> {
 
 /// How a model acts.
 #[derive(Clone, Debug)]
-pub struct Casting {
+pub struct AgentConfig {
     pub scaffold: ScaffoldKind,
     pub wake: Wake,
     pub role: ModelRole,
@@ -83,98 +83,100 @@ pub enum Overflow {
 
 /// Runs attempt number `attempt`, or remembers it, or goes on with it where an earlier process left it.
 pub async fn attempt(
-    lab: &Lab<'_>,
+    runner: &TrialRunner<'_>,
     models: &Models,
     texts: &Texts,
-    posed: &Posed<'_>,
-    casting: &Casting,
+    prepared: &PreparedTask<'_>,
+    agent_config: &AgentConfig,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
-    check_playable(posed, casting)?;
-    let rounds = if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 };
-    let key = address(models, texts, posed, casting, attempt)?;
-    if read_record(lab.store, &key)?.is_some() {
+    check_playable(prepared, agent_config)?;
+    let rounds = if agent_config.actor.arm == Arm::SelfCorrection { agent_config.rounds } else { 0 };
+    let key = address(models, texts, prepared, agent_config, attempt)?;
+    if read_record(runner.store, &key)?.is_some() {
         return Ok(key);
     }
-    let unit = unit(posed, casting, attempt);
+    let unit = unit(prepared, agent_config, attempt);
     let clock = Instant::now();
-    let parent = casting.fork.as_ref().map(|fork| &fork.talk);
+    let parent = agent_config.fork.as_ref().map(|fork| &fork.conversation);
     let Loaded { mut parts, rounds: mut ended_rounds, begun } =
-        parts::load(lab.store, &key, posed.further.len() + 1, parent)?;
+        parts::load(runner.store, &key, prepared.further.len() + 1, parent)?;
     let started_ms = begun.unwrap_or_else(now_ms);
     // What a fork shares with its parent is in its state already.
-    let mut state = casting.fork.as_ref().map(|fork| fork.state.clone());
-    let stage = Stage { lab, models, texts, posed, casting, unit: &unit };
-    let hosted = loop {
+    let mut state = agent_config.fork.as_ref().map(|fork| fork.state.clone());
+    let stage = Stage { runner, models, texts, prepared, agent_config, unit: &unit };
+    let evaluated = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Keep::State } else { Keep::Nothing };
-        let hosted = stage.round(round, state.as_ref(), keep, &mut parts).await?;
-        let again =
-            round < rounds && hosted.ended.end == End::Submitted && hosted.verdict.outcome == Outcome::Fail;
+        let evaluated = stage.round(round, state.as_ref(), keep, &mut parts).await?;
+        let again = round < rounds
+            && evaluated.ended.end == End::Submitted
+            && evaluated.verdict.outcome == Outcome::Fail;
         // Only tasks of one step have rounds.
-        let (true, Some(kept), [Part { talk, notebook, .. }]) = (again, &hosted.kept, parts.as_mut_slice())
+        let (true, Some(kept), [Part { conversation, turn_log, .. }]) =
+            (again, &evaluated.kept, parts.as_mut_slice())
         else {
-            break hosted;
+            break evaluated;
         };
-        let feedback = stage.feedback(&hosted, talk)?;
-        let ended = Round { turns: talk.turns.len(), verdict: hosted.verdict.clone() };
-        let seen = RoundSeen { feedback: feedback.clone(), verifier: hosted.log.clone() };
-        notebook.round_ended(ended_rounds.len(), &ended, &seen).await?;
+        let feedback = stage.feedback(&evaluated, conversation)?;
+        let ended = Round { turns: conversation.turns.len(), verdict: evaluated.verdict.clone() };
+        let seen = RoundSeen { feedback: feedback.clone(), verifier: evaluated.log.clone() };
+        turn_log.round_ended(ended_rounds.len(), &ended, &seen).await?;
         ended_rounds.push(ended);
-        if let Some(last) = talk.seen.last_mut() {
+        if let Some(last) = conversation.seen.last_mut() {
             last.shown = vec![Shown::text(feedback)];
         }
-        talk.done = talk.turns.len();
+        conversation.done = conversation.turns.len();
         state = Some(kept.clone());
     };
-    let names: Vec<&str> = posed.further.iter().map(|step| step.name).collect();
+    let names: Vec<&str> = prepared.further.iter().map(|step| step.name).collect();
     let plans = parts.iter().filter_map(|part| part.plan.clone()).collect();
-    let talk = parts::merged(parts, &names);
-    let exploits = texts.forensics().examine(&talk.turns);
+    let conversation = parts::merged(parts, &names);
+    let exploits = texts.forensics().examine(&conversation.turns);
     let (handoffs, handoffs_seen) =
-        talk.handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip();
+        conversation.handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip();
     let record = TrajectoryRecord {
-        task: posed.name.clone(),
-        task_digest: posed.task_digest.clone(),
-        environment_digest: posed.environment_digest.clone(),
+        task: prepared.name.clone(),
+        task_digest: prepared.task_digest.clone(),
+        environment_digest: prepared.environment_digest.clone(),
         attempt,
-        actor: Actor::Model(casting.actor.clone()),
-        scaffold: casting.scaffold.as_str().to_owned(),
-        system: talk.opening.system,
-        prompt: talk.opening.prompt,
-        tools: talk.opening.tools,
-        turns: talk.turns,
-        end: hosted.ended.end,
-        verdict: hosted.verdict,
+        actor: Actor::Model(agent_config.actor.clone()),
+        scaffold: agent_config.scaffold.as_str().to_owned(),
+        system: conversation.opening.system,
+        prompt: conversation.opening.prompt,
+        tools: conversation.opening.tools,
+        turns: conversation.turns,
+        end: evaluated.ended.end,
+        verdict: evaluated.verdict,
         rounds: ended_rounds,
         plans,
         handoffs,
-        fork: casting.fork.as_ref().map(|fork| fork.point.clone()),
+        fork: agent_config.fork.as_ref().map(|fork| fork.point.clone()),
         exploits,
     };
     let log = RolloutLog {
         started_ms,
-        turns: talk.seen,
+        turns: conversation.seen,
         handoffs: handoffs_seen,
-        verifier: hosted.log,
-        engine: hosted.engine.to_owned(),
+        verifier: evaluated.log,
+        engine: evaluated.engine.to_owned(),
         seconds: clock.elapsed().as_secs_f64(),
     };
-    lab.commit(ROLLOUT, &key, &record, &log)?;
+    runner.commit(ROLLOUT, &key, &record, &log)?;
     Ok(key)
 }
 
 /// What cannot be done with a task is said before anything is begun.
-fn check_playable(posed: &Posed<'_>, casting: &Casting) -> Result<(), RolloutError> {
-    let arm = casting.actor.arm;
-    let of_one_step = posed.further.is_empty();
-    let own_loop = casting.scaffold == ScaffoldKind::Command;
+fn check_playable(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Result<(), RolloutError> {
+    let arm = agent_config.actor.arm;
+    let of_one_step = prepared.further.is_empty();
+    let own_loop = agent_config.scaffold == ScaffoldKind::Command;
     let why = match () {
         () if own_loop && !of_one_step => "an agent with a loop of its own plays tasks of one step alone",
         () if own_loop && !matches!(arm, Arm::Base | Arm::Plan) => {
             "an agent with a loop of its own plays the arms base and plan alone"
         }
-        () if own_loop && casting.overflow == Overflow::Summarised => {
+        () if own_loop && agent_config.overflow == Overflow::Summarised => {
             "an agent with a loop of its own sums up by itself"
         }
         () if !of_one_step && matches!(arm, Arm::SelfCorrection | Arm::Fork) => {
@@ -182,58 +184,58 @@ fn check_playable(posed: &Posed<'_>, casting: &Casting) -> Result<(), RolloutErr
         }
         () => return Ok(()),
     };
-    Err(RolloutError::Unplayable { task: posed.name.to_string(), why })
+    Err(RolloutError::Unplayable { task: prepared.name.to_string(), why })
 }
 
 /// The key of an attempt: everything that what happens depends on.
 fn address(
     models: &Models,
     texts: &Texts,
-    posed: &Posed<'_>,
-    casting: &Casting,
+    prepared: &PreparedTask<'_>,
+    agent_config: &AgentConfig,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
-    let (settings, _) = models.settings(casting.role).map_err(AgentError::Call)?;
+    let (settings, _) = models.settings(agent_config.role).map_err(AgentError::Call)?;
     let mut input = json!({
-        "task": posed.identity,
-        "environment": posed.environment_digest,
-        "scaffold": casting.scaffold.as_str(),
-        "texts": texts.digest(casting.scaffold),
+        "task": prepared.identity,
+        "environment": prepared.environment_digest,
+        "scaffold": agent_config.scaffold.as_str(),
+        "texts": texts.digest(agent_config.scaffold),
         "arms": texts.arms.digest(),
-        "command": casting.command,
-        "early_wake": casting.wake == Wake::WhenDone,
-        "actor": casting.actor,
+        "command": agent_config.command,
+        "early_wake": agent_config.wake == Wake::WhenDone,
+        "actor": agent_config.actor,
         "settings": settings,
-        "limits": casting.limits,
-        "rounds": if casting.actor.arm == Arm::SelfCorrection { casting.rounds } else { 0 },
-        "fork": casting.fork.as_ref().map(|fork| &fork.point),
+        "limits": agent_config.limits,
+        "rounds": if agent_config.actor.arm == Arm::SelfCorrection { agent_config.rounds } else { 0 },
+        "fork": agent_config.fork.as_ref().map(|fork| &fork.point),
         "forensics": texts.forensics().digest(),
         "attempt": attempt,
     });
-    if casting.overflow == Overflow::Summarised {
+    if agent_config.overflow == Overflow::Summarised {
         input["summaries"] = json!(texts.summary.digest());
     }
     Ok(key(ROLLOUT, &input)?)
 }
 
 /// Where the calls of an attempt stand. It has no hash in it, so that a recording can be played after a prompt was changed.
-fn unit(posed: &Posed<'_>, casting: &Casting, attempt: u32) -> String {
-    let ModelActor { arm, adversary, .. } = &casting.actor;
+fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -> String {
+    let ModelActor { arm, adversary, .. } = &agent_config.actor;
     let arm = match adversary {
         None => arm.as_str(),
         Some(Sight::Blind) => "adversary_blind",
         Some(Sight::Tests) => "adversary_tests",
     };
-    format!("{}/{}/{arm}/{attempt}", posed.name, casting.scaffold.as_str())
+    format!("{}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.as_str())
 }
 
 /// What the rounds of one attempt share.
 struct Stage<'a> {
-    lab: &'a Lab<'a>,
+    runner: &'a TrialRunner<'a>,
     models: &'a Models,
     texts: &'a Texts,
-    posed: &'a Posed<'a>,
-    casting: &'a Casting,
+    prepared: &'a PreparedTask<'a>,
+    agent_config: &'a AgentConfig,
     unit: &'a str,
 }
 
@@ -246,19 +248,26 @@ impl Stage<'_> {
         state: Option<&Image>,
         keep: Keep,
         parts: &mut [Part],
-    ) -> Result<Hosted, RolloutError> {
+    ) -> Result<Evaluated, RolloutError> {
         let mut tried = 0;
         loop {
-            let hosted =
-                self.posed.venue.host(self.lab, Slot::ForJudging, state, keep, async |step, sandbox, env| {
+            let evaluated = self.prepared.evaluation.host(
+                self.runner,
+                Slot::ForJudging,
+                state,
+                keep,
+                async |step, sandbox, env| {
                     match parts.get_mut(step) {
                         Some(part) => self.episode(round, step, part, sandbox, env).await,
                         // A venue has the steps that its task has.
                         None => Ok(Ended { end: End::Submitted, cause: String::new() }),
                     }
-                });
-            match hosted.await {
-                Err(error) if is_transient(&error) && tried < RETRIES && !self.lab.drain.is_cancelled() => {
+                },
+            );
+            match evaluated.await {
+                Err(error)
+                    if is_transient(&error) && tried < RETRIES && !self.runner.drain.is_cancelled() =>
+                {
                     tried += 1;
                 }
                 ended => return ended,
@@ -274,49 +283,51 @@ impl Stage<'_> {
         sandbox: &Sandbox,
         env: &[(String, String)],
     ) -> Result<Ended, AgentError> {
-        let Self { models, texts, posed, casting, .. } = *self;
-        let Part { talk, notebook, plan } = part;
-        let further = step.checked_sub(1).and_then(|at| posed.further.get(at));
+        let Self { models, texts, prepared, agent_config, .. } = *self;
+        let Part { conversation, turn_log, plan } = part;
+        let further = step.checked_sub(1).and_then(|at| prepared.further.get(at));
         let unit = &further
             .map_or_else(|| self.unit.to_owned(), |further| format!("{}/{}", self.unit, further.name));
-        let task = further.map_or(posed.instruction, |further| further.instruction);
+        let task = further.map_or(prepared.instruction, |further| further.instruction);
         let instruction = &self.instruction(task, unit, plan).await?;
         let limits = &StepLimits {
-            total: further.map_or(casting.limits.total, |further| further.total),
-            ..casting.limits
+            total: further.map_or(agent_config.limits.total, |further| further.total),
+            ..agent_config.limits
         };
         // What was used of the time before an interruption stays used.
-        let used = talk.thought_ms().max(0.0) / 1e3;
+        let used = conversation.thought_ms().max(0.0) / 1e3;
         let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
-        let scene = Scene { sandbox, env, limits, deadline: Instant::now() + left };
-        let stop = match casting.scaffold {
+        let episode = EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left };
+        let stop = match agent_config.scaffold {
             ScaffoldKind::React => vec![STOP.to_owned()],
             _ => Vec::new(),
         };
-        let mut mind =
-            ModelMind { models, role: casting.role, unit, round, stop, logprobs: casting.logprobs };
-        let mentor = matches!(casting.actor.arm, Arm::Interactive | Arm::PlanInteractive).then_some(Mentor {
+        let mut policy = ModelPolicy {
             models,
-            texts: &texts.arms,
-            unit,
-            instruction: task,
-        });
-        let summariser = (casting.overflow == Overflow::Summarised).then_some(Summariser {
-            models,
-            role: casting.role,
+            role: agent_config.role,
             unit,
             round,
-            texts: texts.summaries(casting.scaffold),
+            stop,
+            logprobs: agent_config.logprobs,
+        };
+        let mentor = matches!(agent_config.actor.arm, Arm::Interactive | Arm::PlanInteractive)
+            .then_some(Mentor { models, texts: &texts.arms, unit, instruction: task });
+        let summariser = (agent_config.overflow == Overflow::Summarised).then_some(Summariser {
+            models,
+            role: agent_config.role,
+            unit,
+            round,
+            texts: texts.summaries(agent_config.scaffold),
             instruction,
         });
-        let company = Company { notebook, mentor, summariser };
-        if casting.scaffold == ScaffoldKind::Command {
-            let command = casting.command.as_deref().unwrap_or_default();
-            let installed = Installed { command, models, role: casting.role, unit };
-            return run_installed(&installed, instruction, talk, &scene).await;
+        let hooks = Hooks { turn_log, mentor, summariser };
+        if agent_config.scaffold == ScaffoldKind::Command {
+            let command = agent_config.command.as_deref().unwrap_or_default();
+            let installed = Installed { command, models, role: agent_config.role, unit };
+            return run_installed(&installed, instruction, conversation, &episode).await;
         }
-        let protocol = Protocol { texts, kind: casting.scaffold, wake: casting.wake };
-        protocol.play(&mut mind, talk, instruction, &scene, company).await
+        let protocol = Protocol { texts, kind: agent_config.scaffold, wake: agent_config.wake };
+        protocol.play(&mut policy, conversation, instruction, &episode, hooks).await
     }
 
     /// The instruction `task` with what the arm adds to it. `plan_call` is told which call brought a plan.
@@ -326,10 +337,10 @@ impl Stage<'_> {
         unit: &str,
         plan_call: &mut Option<Key>,
     ) -> Result<String, AgentError> {
-        let Self { models, texts, posed, casting, .. } = *self;
-        let (arms, actor) = (&texts.arms, &casting.actor);
+        let Self { models, texts, prepared, agent_config, .. } = *self;
+        let (arms, actor) = (&texts.arms, &agent_config.actor);
         if let Some(sight) = actor.adversary {
-            return Ok(arms.adversary(sight, task, &as_text(posed.tests))?);
+            return Ok(arms.adversary(sight, task, &as_text(prepared.tests))?);
         }
         let mut instruction = task.to_owned();
         if matches!(actor.arm, Arm::Plan | Arm::PlanInteractive) {
@@ -344,17 +355,17 @@ impl Stage<'_> {
     }
 
     /// What the agent reads after a round that failed.
-    fn feedback(&self, hosted: &Hosted, talk: &Talk) -> Result<String, PromptsError> {
-        let checks = &hosted.verdict.checks;
+    fn feedback(&self, evaluated: &Evaluated, conversation: &Conversation) -> Result<String, PromptsError> {
+        let checks = &evaluated.verdict.checks;
         let failed: Vec<_> = checks
             .iter()
             .filter(|check| !check.passed)
             .map(|check| {
-                let message = hosted.log.messages.get(&check.id).map_or("", String::as_str);
+                let message = evaluated.log.messages.get(&check.id).map_or("", String::as_str);
                 (check.id.to_string(), message.lines().next().unwrap_or_default().to_owned())
             })
             .collect();
-        self.texts.arms.feedback(&failed, checks.len() - failed.len(), talk)
+        self.texts.arms.feedback(&failed, checks.len() - failed.len(), conversation)
     }
 }
 

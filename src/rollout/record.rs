@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::old;
 use crate::agent::{AgentError, HandoffSeen, PromptsError, TurnSeen};
 use crate::judge::{self, Judgements};
 use crate::model::{Check, Facts, Key, Rollout, Shown, TrajectoryRecord};
 use crate::store::{Stage, Store, StoreError};
-use crate::verify::{LabError, VerifierLog};
+use crate::verify::{TrialError, VerifierLog};
 
 /// Bump when the same attempt would act or be shown things otherwise.
 pub const ROLLOUT: Stage = Stage { name: "rollout", version: 2 };
@@ -31,7 +30,7 @@ pub struct RolloutLog {
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     #[error(transparent)]
-    Lab(#[from] LabError),
+    TrialRunner(#[from] TrialError),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -43,7 +42,7 @@ pub enum RolloutError {
 
 impl From<StoreError> for RolloutError {
     fn from(error: StoreError) -> Self {
-        Self::Lab(LabError::Store(error))
+        Self::TrialRunner(TrialError::Store(error))
     }
 }
 
@@ -77,14 +76,8 @@ pub fn rollout_id(key: &Key) -> String {
     key.as_str().get(..16).unwrap_or(key.as_str()).to_owned()
 }
 
-/// A record of any version, as the present one.
+/// A committed rollout with what was observed of it, if both are there.
 pub fn read_record(store: &Store, key: &Key) -> Result<Option<(TrajectoryRecord, RolloutLog)>, StoreError> {
-    match store.version(ROLLOUT, key)? {
-        None => Ok(None),
-        Some(1) => old::read(store, key),
-        Some(_) => {
-            let Some(record) = store.get::<TrajectoryRecord>(ROLLOUT, key)? else { return Ok(None) };
-            Ok(store.observed::<RolloutLog>(key)?.map(|log| (record, log)))
-        }
-    }
+    let Some(record) = store.get::<TrajectoryRecord>(ROLLOUT, key)? else { return Ok(None) };
+    Ok(store.observed::<RolloutLog>(key)?.map(|log| (record, log)))
 }

@@ -4,9 +4,9 @@ use super::forensics::Forensics;
 use crate::agent::terminal::Wake;
 use crate::agent::terminus::{self, Format};
 use crate::agent::{
-    AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, COMMAND, Company, Ended, Mind, Notebook,
-    PlainSummary, Prompts, PromptsError, REACT, React, Scene, SummaryTexts, TERMINUS_JSON, TERMINUS_XML,
-    Talk, Terminus, play, terminus_texts,
+    AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, COMMAND, Conversation, Ended,
+    EpisodeContext, Hooks, PlainSummary, Policy, Prompts, PromptsError, REACT, React, SummaryTexts,
+    TERMINUS_JSON, TERMINUS_XML, Terminus, TurnLog, play, terminus_texts,
 };
 use crate::assets::Assets;
 use crate::model::End;
@@ -102,33 +102,33 @@ pub(super) struct Protocol<'a> {
 
 impl Protocol<'_> {
     /// Plays an episode in it.
-    pub(super) async fn play<M: Mind, N: Notebook>(
+    pub(super) async fn play<M: Policy, N: TurnLog>(
         self,
-        mind: &mut M,
-        talk: &mut Talk,
+        policy: &mut M,
+        conversation: &mut Conversation,
         instruction: &str,
-        scene: &Scene<'_>,
-        company: Company<'_, N>,
+        episode: &EpisodeContext<'_>,
+        hooks: Hooks<'_, N>,
     ) -> Result<Ended, AgentError> {
         let Self { texts, kind, wake } = self;
         match kind {
             ScaffoldKind::Bash => {
-                play(&mut texts.bash.clone(), mind, talk, instruction, scene, company).await
+                play(&mut texts.bash.clone(), policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::BashBlock => {
                 let mut scaffold = BashBlock::new(&texts.bash_block);
-                play(&mut scaffold, mind, talk, instruction, scene, company).await
+                play(&mut scaffold, policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::React => {
-                play(&mut texts.react.clone(), mind, talk, instruction, scene, company).await
+                play(&mut texts.react.clone(), policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::TerminusJson => {
                 let mut scaffold = Terminus::new(texts.terminus_json.clone(), wake);
-                play(&mut scaffold, mind, talk, instruction, scene, company).await
+                play(&mut scaffold, policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::TerminusXml => {
                 let mut scaffold = Terminus::new(texts.terminus_xml.clone(), wake);
-                play(&mut scaffold, mind, talk, instruction, scene, company).await
+                play(&mut scaffold, policy, conversation, instruction, episode, hooks).await
             }
             // Its loop is not ours: nobody asks for a protocol that there is none of.
             ScaffoldKind::Command => {

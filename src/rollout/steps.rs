@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::agent::{HandedOff, HandoffSeen, Notebook, Opening, Talk, TurnSeen};
+use crate::agent::{Conversation, HandedOff, HandoffSeen, Opening, TurnLog, TurnSeen};
 use crate::model::{Handoff, Key, Round, Shown, Turn};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::VerifierLog;
@@ -52,36 +52,39 @@ impl Steps {
     }
 
     /// What was written down: the conversation, the rounds that have ended, and when it began. `parent` is what a fork begins with.
-    pub(super) fn load(&self, parent: Option<&Talk>) -> Result<(Talk, Vec<Round>, Option<u64>), StoreError> {
+    pub(super) fn load(
+        &self,
+        parent: Option<&Conversation>,
+    ) -> Result<(Conversation, Vec<Round>, Option<u64>), StoreError> {
         let begun = self.store.observed::<Begun>(&self.key(OPENING, 0)?)?;
         let at_ms = begun.as_ref().map(|begun| begun.at_ms);
-        let mut talk = match (parent, begun) {
+        let mut conversation = match (parent, begun) {
             (Some(parent), _) => parent.clone(),
-            (None, Some(begun)) => Talk { opening: begun.opening, ..Talk::default() },
-            (None, None) => return Ok((Talk::default(), Vec::new(), None)),
+            (None, Some(begun)) => Conversation { opening: begun.opening, ..Conversation::default() },
+            (None, None) => return Ok((Conversation::default(), Vec::new(), None)),
         };
         loop {
-            let key = self.key(STEP, talk.turns.len())?;
+            let key = self.key(STEP, conversation.turns.len())?;
             let Some(turn) = self.store.get::<Turn>(STEP, &key)? else { break };
             let Some(seen) = self.store.observed::<TurnSeen>(&key)? else { break };
-            talk.turns.push(turn);
-            talk.seen.push(seen);
+            conversation.turns.push(turn);
+            conversation.seen.push(seen);
         }
-        while let Some(handed) = self.handed_off_before(talk.handoffs.len())? {
-            talk.handoffs.push(handed);
+        while let Some(handed) = self.handed_off_before(conversation.handoffs.len())? {
+            conversation.handoffs.push(handed);
         }
-        talk.screen = self.store.observed(&self.key(SCREEN, talk.handoffs.len())?)?;
+        conversation.screen = self.store.observed(&self.key(SCREEN, conversation.handoffs.len())?)?;
         let mut rounds = Vec::new();
         loop {
             let key = self.key(ROUND, rounds.len())?;
             let Some(round) = self.store.get::<Round>(ROUND, &key)? else { break };
             let Some(seen) = self.store.observed::<RoundSeen>(&key)? else { break };
-            if let Some(last) = round.turns.checked_sub(1).and_then(|at| talk.seen.get_mut(at)) {
+            if let Some(last) = round.turns.checked_sub(1).and_then(|at| conversation.seen.get_mut(at)) {
                 last.shown = vec![Shown::text(seen.feedback)];
             }
             rounds.push(round);
         }
-        Ok((talk, rounds, at_ms))
+        Ok((conversation, rounds, at_ms))
     }
 
     fn handed_off_before(&self, number: usize) -> Result<Option<HandedOff>, StoreError> {
@@ -143,7 +146,7 @@ fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Resu
     }
 }
 
-impl Notebook for Steps {
+impl TurnLog for Steps {
     async fn opened(&mut self, opening: &Opening) -> Result<(), StoreError> {
         let begun = Begun { at_ms: super::scripted::now_ms(), opening: opening.clone() };
         self.observe(OPENING, 0, begun).await

@@ -2,12 +2,12 @@
 
 use futures_util::future::join_all;
 
-use super::exam::{Exam, Exploit, Only, WatchPlace};
 use super::settle::{Says, settle};
 use super::table::{Table, trial_row};
+use super::target::{Exploit, Only, ScreeningTarget, WatchPlace};
 use crate::model::{FileTree, Rigor, RowKind};
 use crate::verify::{
-    Act, Condition, Lab, LabError, NamedScript, SANDBOX_LOST, TrialLog, TrialRecord, knowledge,
+    Act, Condition, NamedScript, SANDBOX_LOST, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge,
 };
 
 /// A trial, and what was seen of it.
@@ -15,21 +15,22 @@ type Tried = (TrialRecord, TrialLog);
 
 /// Tries the attacks: those that do not disturb each other in one trial, the others each in one of its own.
 pub(super) async fn attacks(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     rigor: Rigor,
     only: &Only,
     table: &mut Table,
-) -> Result<(), LabError> {
-    let knows = knowledge(exam.instruction, exam.tests);
-    let wanted = exam.attacks.iter().filter(|attack| {
+) -> Result<(), TrialError> {
+    let knows = knowledge(target.instruction, target.tests);
+    let wanted = target.attacks.iter().filter(|attack| {
         only.wants_row(RowKind::Attack, &attack.name)
             && (!attack.alone || rigor == Rigor::Full || matches!(only, Only::Rows(_)))
     });
     let (alone, together): (Vec<&Exploit>, Vec<&Exploit>) = wanted.partition(|attack| attack.alone);
     let knows = &knows;
-    let singles = join_all(alone.iter().map(|attack| async move { run(lab, exam, knows, &[*attack]).await }));
-    let try_together = |group| run(lab, exam, knows, group);
+    let singles =
+        join_all(alone.iter().map(|attack| async move { run(runner, target, knows, &[*attack]).await }));
+    let try_together = |group| run(runner, target, knows, group);
     let (singles, settled) = tokio::join!(singles, settle(&together, &try_together, &says));
     for (attack, record) in alone.iter().zip(singles) {
         push(table, attack, &record?);
@@ -41,14 +42,14 @@ pub(super) async fn attacks(
             push(table, attack, &group.record);
         }
     }
-    watched(exam, only, table);
+    watched(target, only, table);
     Ok(())
 }
 
 /// Rows of the attacks that are patterns. They count for no rate: nothing was tried.
-fn watched(exam: &Exam<'_>, only: &Only, table: &mut Table) {
-    for watch in exam.watches.iter().filter(|watch| only.wants_row(RowKind::Attack, &watch.name)) {
-        let found = exam.findings.iter().find(|finding| finding.rule == watch.name);
+fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
+    for watch in target.watches.iter().filter(|watch| only.wants_row(RowKind::Attack, &watch.name)) {
+        let found = target.findings.iter().find(|finding| finding.rule == watch.name);
         let note = match (watch.place, found) {
             (WatchPlace::Trajectory, _) => "no trial: looked for in the commands of trajectories".to_owned(),
             (WatchPlace::Task, None) => "no trial: the task's files show nothing of it".to_owned(),
@@ -70,17 +71,17 @@ fn says((record, _): &Tried) -> Says {
 }
 
 async fn run(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     knows: &FileTree,
     group: &[&Exploit],
-) -> Result<Tried, LabError> {
+) -> Result<Tried, TrialError> {
     let scripts: Vec<_> = group
         .iter()
         .map(|attack| NamedScript { name: attack.name.clone(), text: attack.script.clone() })
         .collect();
     let act = Act::Attack { scripts: &scripts, knows };
-    exam.arena.trial(lab, act, Condition::Ordinary, 0).await
+    target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
 }
 
 /// A verifier that breaks under an attack has not paid for it, and says so: a missing verdict is never a reward.

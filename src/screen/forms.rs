@@ -1,22 +1,24 @@
 //! The twin of mutation: right states in other forms, which a verifier must accept.
 
-use super::exam::{Exam, Only};
 use super::settle::{Says, Settled, settle};
 use super::table::{Table, trial_row, why};
+use super::target::{Only, ScreeningTarget};
 use crate::model::{FileTree, Row, RowKind, ShellOutcome, Variant};
-use crate::verify::{Act, Condition, Lab, LabError, NOT_APPLICABLE, NamedScript, TrialLog, TrialRecord};
+use crate::verify::{
+    Act, Condition, NOT_APPLICABLE, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner,
+};
 
 /// Tries all variants in one trial; those that it rejects are found by halves.
 pub(super) async fn variants(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     only: &Only,
     table: &mut Table,
-) -> Result<(), LabError> {
-    let Some(solution) = exam.solution else { return Ok(()) };
+) -> Result<(), TrialError> {
+    let Some(solution) = target.solution else { return Ok(()) };
     let wanted: Vec<&Variant> =
-        exam.variants.iter().filter(|variant| only.wants_row(RowKind::Variant, &variant.name)).collect();
-    let try_together = |group| run(lab, exam, solution, group);
+        target.variants.iter().filter(|variant| only.wants_row(RowKind::Variant, &variant.name)).collect();
+    let try_together = |group| run(runner, target, solution, group);
     let settled = settle(&wanted, &try_together, &says).await?;
     for variant in wanted {
         let speaks = settled.iter().find(|group| group.items.iter().any(|item| item.name == variant.name));
@@ -40,17 +42,17 @@ pub(super) async fn variants(
 }
 
 async fn run(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     solution: &FileTree,
     group: &[&Variant],
-) -> Result<(TrialRecord, TrialLog), LabError> {
+) -> Result<(TrialRecord, TrialLog), TrialError> {
     let scripts: Vec<_> = group
         .iter()
         .map(|variant| NamedScript { name: variant.name.clone(), text: variant.script.clone() })
         .collect();
     let act = Act::Vary { solution, scripts: &scripts };
-    exam.arena.trial(lab, act, Condition::Ordinary, 0).await
+    target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
 }
 
 /// All pass, or one of them is refused; a verifier that breaks has refused it.

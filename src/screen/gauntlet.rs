@@ -4,16 +4,16 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 
-use super::exam::{Exam, Extent, Only, mutant_name};
 use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
 use super::table::{Expect, Planned, Table, trial_row};
+use super::target::{Extent, Only, ScreeningTarget, mutant_name};
 use super::{battery, forms};
 use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings};
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
-use crate::verify::{Act, Condition, Lab, LabError, Outline, same_meaning, well_formed};
+use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, same_meaning, well_formed};
 
 /// Bump when the table changes: certificates of the old table are then made anew.
 pub const SCREEN: Stage = Stage { name: "certificate", version: 3 };
@@ -36,37 +36,37 @@ pub struct Screening {
 
 /// Makes the rows after lint and build, which `table` already has, and the certificate.
 pub(super) async fn run(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     extent: Extent,
     only: &Only,
     mut table: Table,
-) -> Result<Screening, LabError> {
+) -> Result<Screening, TrialError> {
     // Rows that were asked for by name are made in full.
     let full = Extent { rigor: extent.rigor, budget: extent.budget, ..Extent::of(Rigor::Full) };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
-        trials(lab, exam, extent, only, &mut table).await?;
+        trials(runner, target, extent, only, &mut table).await?;
     }
     let certified = !table.rejected();
-    let limits = exam.arena.limits();
+    let limits = target.evaluation.limits();
     let timings = Timings {
         version: Timings::VERSION,
-        task: exam.name.clone(),
-        task_digest: exam.digest.clone(),
+        task: target.name.clone(),
+        task_digest: target.digest.clone(),
         agent_timeout_sec: limits.agent_timeout_sec,
         memory_mb: limits.memory_mb,
         rows: table.timings,
     };
     let certificate = Certificate {
         version: Certificate::VERSION,
-        task: exam.name.clone(),
-        task_digest: exam.digest.clone(),
-        environment_digest: exam.environment_digest.clone(),
+        task: target.name.clone(),
+        task_digest: target.digest.clone(),
+        environment_digest: target.environment_digest.clone(),
         tool: env!("CARGO_PKG_VERSION").to_owned(),
         certified,
         rigor: extent.rigor,
-        judging: exam.arena.judging(),
+        judging: target.evaluation.judging(),
         left_out: u32::try_from(table.left_out).unwrap_or(u32::MAX),
         rates: rates(&table.rows),
         rows: table.rows,
@@ -77,32 +77,33 @@ pub(super) async fn run(
 }
 
 async fn trials(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     extent: Extent,
     only: &Only,
     table: &mut Table,
-) -> Result<(), LabError> {
+) -> Result<(), TrialError> {
     let started = Instant::now();
-    let (record, untouched) = exam.arena.trial(lab, Act::Nothing, Condition::Ordinary, 0).await?;
-    table.untouched(&record.verdict, &untouched, exam.arena.weights());
+    let (record, untouched) = target.evaluation.trial(runner, Act::Nothing, Condition::Ordinary, 0).await?;
+    table.untouched(&record.verdict, &untouched, target.evaluation.weights());
     if table.rejected() {
         return Ok(());
     }
-    let Some(solution) = exam.solution else {
+    let Some(solution) = target.solution else {
         table.skipped(RowKind::Reference, "1", "the task brings no solution, so nothing is known of it");
-        return battery::attacks(lab, exam, extent.rigor, only, table).await;
+        return battery::attacks(runner, target, extent.rigor, only, table).await;
     };
     let planned = soundness::reference(solution, 1);
-    let (record, reference) = exam.arena.trial(lab, planned.act, planned.condition, planned.repeat).await?;
+    let (record, reference) =
+        target.evaluation.trial(runner, planned.act, planned.condition, planned.repeat).await?;
     table.trial(&planned, &record.verdict, &reference, false);
     if table.rejected() {
         return Ok(());
     }
     let script = solution.text("solve.sh").unwrap_or_default();
     let partial = partial(script, solution, extent, only);
-    let mut planned = soundness::plan(exam, extent, only, table);
-    planned.extend(exam.wrong.iter().filter(|_| only.wants(RowKind::WrongSolution)).map(|wrong| Planned {
+    let mut planned = soundness::plan(target, extent, only, table);
+    planned.extend(target.wrong.iter().filter(|_| only.wants(RowKind::WrongSolution)).map(|wrong| Planned {
         kind: RowKind::WrongSolution,
         name: wrong.name.clone(),
         act: Act::Solve(&wrong.files),
@@ -120,7 +121,8 @@ async fn trials(
         about: about.clone(),
         ..soundness::reference(solution, 1)
     }));
-    let trials = planned.iter().map(|row| exam.arena.trial(lab, row.act, row.condition, row.repeat));
+    let trials =
+        planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
     // All are waited for, so that a drained run commits what was under way.
     let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (row, (record, log)) in planned.iter().zip(ended) {
@@ -128,17 +130,17 @@ async fn trials(
         table.trial(row, &record.verdict, &log, equal);
     }
     if only.wants(RowKind::Inputs) && extent.rigor != Rigor::Quick {
-        soundness::inputs(exam, &reference.outline, &untouched.outline, table);
+        soundness::inputs(target, &reference.outline, &untouched.outline, table);
     }
     if only.wants(RowKind::Leak) && (extent.rigor == Rigor::Full || matches!(only, Only::Rows(_))) {
-        leak(lab, exam, &reference.outline, &untouched.outline, table).await?;
+        leak(runner, target, &reference.outline, &untouched.outline, table).await?;
     }
     if extent.rigor == Rigor::Quick && matches!(only, Only::All) {
         return Ok(());
     }
-    forms::variants(lab, exam, only, table).await?;
+    forms::variants(runner, target, only, table).await?;
     // Before the mutants: a budget may cut those short, and never these.
-    battery::attacks(lab, exam, extent.rigor, only, table).await?;
+    battery::attacks(runner, target, extent.rigor, only, table).await?;
     if only.wants(RowKind::Mutant) {
         let states = States {
             reference: &reference.outline,
@@ -146,7 +148,7 @@ async fn trials(
             untouched: &untouched.outline,
         };
         let deadline = extent.budget.map(|budget| started + budget);
-        mutation(lab, exam, solution, extent.mutants, deadline, &states, table).await?;
+        mutation(runner, target, solution, extent.mutants, deadline, &states, table).await?;
     }
     Ok(())
 }
@@ -185,14 +187,14 @@ struct States<'a> {
 
 /// Mutants of the reference. Survivors are the checks that are missing; only a rate over enough of them rejects.
 async fn mutation(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     solution: &FileTree,
     most: usize,
     deadline: Option<Instant>,
     states: &States<'_>,
     table: &mut Table,
-) -> Result<(), LabError> {
+) -> Result<(), TrialError> {
     let all = mutants(solution);
     let enough = if all.len() <= most { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
     let chosen: Vec<Mutant> = sample(all, most, Seed(0));
@@ -202,7 +204,7 @@ async fn mutation(
         if late() {
             break;
         }
-        let act = |mutant| exam.arena.trial(lab, mutant, Condition::Ordinary, 0);
+        let act = |mutant| target.evaluation.trial(runner, mutant, Condition::Ordinary, 0);
         let trials = batch.iter().map(|mutant| act(Act::Solve(&mutant.files)));
         ended.extend(join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?);
     }

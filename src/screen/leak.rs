@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::exam::Exam;
 use super::table::Table;
+use super::target::ScreeningTarget;
 use crate::model::{FileTree, RowKind};
-use crate::verify::{Lab, LabError, Outline};
+use crate::verify::{Outline, TrialError, TrialRunner};
 
 /// Shorter files are equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
@@ -15,12 +15,12 @@ const SKELETON: &str = "etc/skel/";
 
 /// Looks for the reference's results, its script and the tests in every layer of the image.
 pub(super) async fn leak(
-    lab: &Lab<'_>,
-    exam: &Exam<'_>,
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
     reference: &Outline,
     untouched: &Outline,
     table: &mut Table,
-) -> Result<(), LabError> {
+) -> Result<(), TrialError> {
     let mut secrets: BTreeMap<String, String> = BTreeMap::new();
     let mut sizes = std::collections::BTreeSet::new();
     let mut add = |hash: String, size: u64, what: String| {
@@ -37,15 +37,15 @@ pub(super) async fn leak(
         add(trace.hash.clone(), trace.size, format!("what the reference writes to `{path}`"));
     }
     let given = FileTree::default();
-    for (folder, files) in [("solution", exam.solution.unwrap_or(&given)), ("tests", exam.tests)] {
+    for (folder, files) in [("solution", target.solution.unwrap_or(&given)), ("tests", target.tests)] {
         let secret = files.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/"));
         for (path, file) in secret {
             let hash = blake3::hash(&file.bytes).to_hex().to_string();
             add(hash, file.bytes.len() as u64, format!("`{folder}/{path}`"));
         }
     }
-    let image = exam.arena.image(lab).await?;
-    let files = lab.engine.get().await?.layer_files(&image, &sizes).await?;
+    let image = target.evaluation.image(runner).await?;
+    let files = runner.engine.get().await?.layer_files(&image, &sizes).await?;
     let told = files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
     let found = told.into_iter().find_map(|file| {
         let what = secrets.get(blake3::hash(&file.bytes).to_hex().as_str())?;

@@ -5,9 +5,8 @@
 //! everything that is wrong. Static findings explain and rank; only those that make a trial impossible reject a task of
 //! another maker.
 
-mod arena;
 mod battery;
-mod exam;
+mod evaluation;
 mod forms;
 mod gauntlet;
 mod leak;
@@ -16,28 +15,29 @@ mod repair;
 mod settle;
 mod soundness;
 mod table;
+mod target;
 
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
 use crate::model::{Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
-use crate::verify::{Filed, Foreign, ForeignImages, Lab, LabError};
+use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
 
-pub use exam::{Exploit, Extent, Only, Watch, WatchPlace};
 pub use gauntlet::{SCREEN, Screening};
+pub use target::{Exploit, Extent, Only, Watch, WatchPlace};
 
-use arena::Arena;
-use exam::Exam;
+use evaluation::Evaluation;
 use table::Table;
+use target::ScreeningTarget;
 
 /// What the templates bring against every task.
 #[derive(Clone, Debug, Default)]
-pub struct Gear {
+pub struct AttackSuite {
     pub attacks: Vec<Exploit>,
     pub watches: Vec<Watch>,
     pub variants: Vec<Variant>,
 }
 
-impl Gear {
+impl AttackSuite {
     /// Hash over everything in it, for keys.
     pub fn digest(&self) -> String {
         let text = format!("{self:?}");
@@ -47,108 +47,109 @@ impl Gear {
 
 /// Screens a draft of ours in the clean room. `findings` are those of its directory.
 pub async fn screen(
-    lab: &Lab<'_>,
-    gear: &Gear,
+    runner: &TrialRunner<'_>,
+    suite: &AttackSuite,
     draft: &Draft,
-    filed: &Filed<'_>,
+    hashed: &HashedTask<'_>,
     directory: &FileTree,
     findings: &[Finding],
     rigor: Rigor,
-) -> Result<Screening, LabError> {
-    let ours = Ours { draft: Some(draft), filed, digest: crate::model::task_digest(directory) };
-    screen_ours(lab, gear, &ours, findings, Extent::of(rigor), &Only::All).await
+) -> Result<Screening, TrialError> {
+    let ours = Ours { draft: Some(draft), hashed, digest: crate::model::task_digest(directory) };
+    screen_ours(runner, suite, &ours, findings, Extent::of(rigor), &Only::All).await
 }
 
 /// A task that termsmith wrote, with what its author knows beyond the directory, if the author is at hand.
 #[derive(Clone, Debug)]
 pub struct Ours<'a> {
     pub draft: Option<&'a Draft>,
-    pub filed: &'a Filed<'a>,
+    pub hashed: &'a HashedTask<'a>,
     /// Harbor's digest of the directory.
     pub digest: String,
 }
 
 /// Screens a task of ours in the clean room.
 pub async fn screen_ours(
-    lab: &Lab<'_>,
-    gear: &Gear,
+    runner: &TrialRunner<'_>,
+    suite: &AttackSuite,
     ours: &Ours<'_>,
     findings: &[Finding],
     extent: Extent,
     only: &Only,
-) -> Result<Screening, LabError> {
-    let task = ours.filed.task;
+) -> Result<Screening, TrialError> {
+    let task = ours.hashed.task;
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
     if !table.rejected() {
-        match lab.build(ours.filed).await? {
+        match runner.build(ours.hashed).await? {
             Ok(()) => table.row(RowKind::Build, "1", true, ""),
             Err(log) => table.row(RowKind::Build, "1", false, &format!("the image does not build: {log}")),
         }
     }
     let none: &[WrongSolution] = &[];
-    let exam = Exam {
+    let target = ScreeningTarget {
         name: task.name.to_string(),
         digest: ours.digest.clone(),
-        environment_digest: ours.filed.environment_digest.clone(),
-        arena: Arena::CleanRoom(ours.filed),
+        environment_digest: ours.hashed.environment_digest.clone(),
+        evaluation: Evaluation::CleanRoom(ours.hashed),
         solution: Some(&task.solution),
         second: ours.draft.map(|draft| &draft.second),
         wrong: ours.draft.map_or(none, |draft| &draft.wrong),
-        variants: ours.draft.map_or_else(|| unconditional(gear), |draft| draft.variants.clone()),
-        attacks: &gear.attacks,
-        watches: &gear.watches,
+        variants: ours.draft.map_or_else(|| unconditional(suite), |draft| draft.variants.clone()),
+        attacks: &suite.attacks,
+        watches: &suite.watches,
         findings,
         instruction: &task.instruction,
         tests: &task.tests,
     };
     // One allocation a task: the future of all its rows is tens of kilobytes.
-    Box::pin(gauntlet::run(lab, &exam, extent, only, table)).await
+    Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 
 /// Screens a task of any maker as it declares to be judged.
 pub async fn screen_in_place(
-    lab: &Lab<'_>,
-    gear: &Gear,
+    runner: &TrialRunner<'_>,
+    suite: &AttackSuite,
     directory: &HarborTask,
     task: &Foreign,
     findings: &[Finding],
     extent: Extent,
     only: &Only,
-) -> Result<Screening, LabError> {
+) -> Result<Screening, TrialError> {
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
     let tests = crate::verify::tests_of(task);
-    let images = if table.rejected() { None } else { build_in_place(lab, task, &tests, &mut table).await? };
+    let images =
+        if table.rejected() { None } else { build_in_place(runner, task, &tests, &mut table).await? };
     // Without an image no row asks for one.
     let images =
         images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
-    let exam = Exam {
+    let target = ScreeningTarget {
         name: task.name.clone(),
         digest: task.digest.clone(),
         environment_digest: task.environment_digest.clone(),
-        arena: Arena::InPlace { task, images: &images },
+        evaluation: Evaluation::InPlace { task, images: &images },
         solution: task.solution(),
         second: None,
         wrong: &[],
-        variants: unconditional(gear),
-        attacks: &gear.attacks,
-        watches: &gear.watches,
+        variants: unconditional(suite),
+        attacks: &suite.attacks,
+        watches: &suite.watches,
         findings,
         instruction: directory.instruction().unwrap_or_default(),
         tests: &tests,
     };
     // One allocation a task: the future of all its rows is tens of kilobytes.
-    Box::pin(gauntlet::run(lab, &exam, extent, only, table)).await
+    Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 
 async fn build_in_place(
-    lab: &Lab<'_>,
+    runner: &TrialRunner<'_>,
     task: &Foreign,
     tests: &FileTree,
     table: &mut Table,
-) -> Result<Option<ForeignImages>, LabError> {
-    match lab.foreign_images(task, tests).await? {
+) -> Result<Option<ForeignImages>, TrialError> {
+    match runner.foreign_images(task, tests).await? {
         Ok(images) => {
             table.row(RowKind::Build, "1", true, "");
             Ok(Some(images))
@@ -174,6 +175,6 @@ fn lint_rows(findings: &[Finding], only: &Only, table: &mut Table) {
     }
 }
 
-fn unconditional(gear: &Gear) -> Vec<Variant> {
-    gear.variants.iter().filter(|variant| !variant.conditional).cloned().collect()
+fn unconditional(suite: &AttackSuite) -> Vec<Variant> {
+    suite.variants.iter().filter(|variant| !variant.conditional).cloned().collect()
 }

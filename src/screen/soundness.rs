@@ -1,7 +1,7 @@
 //! Rows by which a sound task shows that its verdict depends on the work alone.
 
-use super::exam::{Exam, Extent, Only};
 use super::table::{Expect, Planned, Table};
+use super::target::{Extent, Only, ScreeningTarget};
 use crate::model::{FileTree, Rigor, RowKind};
 use crate::verify::{Act, Condition, Outline};
 
@@ -9,8 +9,13 @@ use crate::verify::{Act, Condition, Outline};
 pub(super) const FLAKE_REFERENCES: u32 = 20;
 
 /// The reference under ordinary and special conditions, and the second solution.
-pub(super) fn plan<'a>(exam: &Exam<'a>, extent: Extent, only: &Only, table: &mut Table) -> Vec<Planned<'a>> {
-    let Some(solution) = exam.solution else { return Vec::new() };
+pub(super) fn plan<'a>(
+    target: &ScreeningTarget<'a>,
+    extent: Extent,
+    only: &Only,
+    table: &mut Table,
+) -> Vec<Planned<'a>> {
+    let Some(solution) = target.solution else { return Vec::new() };
     let mut rows = Vec::new();
     let references = match only {
         Only::Rows(_) if only.wants_row(RowKind::Reference, "flake") => FLAKE_REFERENCES,
@@ -22,7 +27,7 @@ pub(super) fn plan<'a>(exam: &Exam<'a>, extent: Extent, only: &Only, table: &mut
         if !only.wants_row(RowKind::Reference, condition.name()) {
             continue;
         }
-        match exam.arena.inapplicable(condition) {
+        match target.evaluation.inapplicable(condition) {
             Some(why) => table.skipped(RowKind::Reference, condition.name(), why),
             None => rows.push(Planned {
                 name: condition.name().to_owned(),
@@ -33,7 +38,7 @@ pub(super) fn plan<'a>(exam: &Exam<'a>, extent: Extent, only: &Only, table: &mut
             }),
         }
     }
-    if let Some(second) = exam.second.filter(|_| only.wants(RowKind::SecondSolution)) {
+    if let Some(second) = target.second.filter(|_| only.wants(RowKind::SecondSolution)) {
         rows.push(Planned {
             kind: RowKind::SecondSolution,
             act: Act::Solve(second),
@@ -78,8 +83,13 @@ fn about(condition: Condition) -> &'static str {
 }
 
 /// Whether the reference leaves the inputs alone that it was given.
-pub(super) fn inputs(exam: &Exam<'_>, reference: &Outline, untouched: &Outline, table: &mut Table) {
-    let edited: Vec<_> = given(exam, reference, untouched)
+pub(super) fn inputs(
+    target: &ScreeningTarget<'_>,
+    reference: &Outline,
+    untouched: &Outline,
+    table: &mut Table,
+) {
+    let edited: Vec<_> = given(target, reference, untouched)
         .into_iter()
         .filter(|path| match (reference.get(path), untouched.get(path)) {
             (Some(now), Some(then)) => now.hash != then.hash,
@@ -98,8 +108,8 @@ pub(super) fn inputs(exam: &Exam<'_>, reference: &Outline, untouched: &Outline, 
 
 /// The files that count as inputs: what the tests keep a pristine copy of and the instruction does not ask to change, and what is
 /// called an input.
-fn given(exam: &Exam<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
-    let pristine = exam.tests.iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
+fn given(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
+    let pristine = target.tests.iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =
         pristine.map(|path| format!("/{path}")).filter(|path| is_data(path)).collect();
     let named = reference.keys().chain(untouched.keys());

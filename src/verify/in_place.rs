@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::act::{Act, Acted, Stage, perform, quoted};
+use super::clean_room::VerifierLog;
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
 use super::outline::{changed, state_of};
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
-use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
 use crate::model::{CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
@@ -25,7 +25,7 @@ const MAX_LOG: usize = 64 << 10;
 /// A small command of the harness itself.
 const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
 /// As in the clean room: a verdict must not depend on how busy this machine is.
-const PATIENCE: u32 = 5;
+const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 /// Artifacts of one task, in bytes.
 const MAX_ARTIFACTS: u64 = 256 << 20;
 const TESTS_DIR: &str = "/tests";
@@ -400,7 +400,7 @@ impl Place<'_> {
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             cwd: workdir.to_owned(),
             stdin: Vec::new(),
-            timeout: step.verifier_timeout * PATIENCE,
+            timeout: step.verifier_timeout * VERIFIER_TIMEOUT_FACTOR,
             keep: MAX_LOG,
         };
         let done = sandbox.spawn(&process).await?;

@@ -9,31 +9,31 @@
 //!    ([`results`]).
 
 mod act;
+mod clean_room;
 mod condition;
 mod foreign;
 mod in_place;
-mod lab;
-mod lab_foreign;
 mod outline;
 mod relay;
 mod reports;
 mod results;
 mod reward;
-mod room;
+mod runner;
+mod runner_foreign;
 mod subject;
 mod trial;
 
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
+pub use clean_room::{Judged, VerifierLog, judge, judge_and_keep};
 pub use condition::{Condition, clock_can_move};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{
     ForeignImages, Judging, Keep, SolvedInPlace, ready_in_place, run_in_place, solve_in_place, tests_of,
 };
-pub use lab::{BuildRecord, EngineOnDemand, Filed, Lab, LabError, Transient, TrialRecord};
 pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
-pub use room::{Judged, VerifierLog, judge, judge_and_keep};
+pub use runner::{BuildRecord, EngineOnDemand, HashedTask, Transient, TrialError, TrialRecord, TrialRunner};
 pub use subject::{Carried, SubjectError, SubjectLimits, carry};
 pub use trial::{SANDBOX_LOST, Trial, TrialLog, run_trial, solver_container};

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::act::{Act, Stage, Used, perform};
+use super::clean_room::{VerifierLog, judge_under};
 use super::condition::Condition;
 use super::outline::Outline;
-use super::room::{VerifierLog, judge_under};
 use crate::model::{Outcome, ShellOutcome, Task, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, LaunchSpec, Network, SandboxError};
 

@@ -1,6 +1,6 @@
 //! Caps that no number of calls at once passes.
 
-use termsmith::llm::{Budget, CallError, Models, Options, Spent};
+use termsmith::llm::{Budget, BudgetExceeded, CallError, Models, Options};
 
 use super::clock::TestClock;
 use super::endpoint::{Server, until};
@@ -89,7 +89,9 @@ async fn a_call_that_could_pass_the_cap_is_not_sent() {
     let models =
         Models::new(settings(&server, "", ""), env, &store, Options { budget, ..options(&clock) }).unwrap();
     let error = models.call(&site(0), &request(0)).await.unwrap_err();
-    let CallError::Budget(Spent::Tokens { spent: 0, cap: 100, wanted }) = error else { panic!("{error}") };
+    let CallError::Budget(BudgetExceeded::Tokens { spent: 0, cap: 100, wanted }) = error else {
+        panic!("{error}")
+    };
     assert!(wanted > 64 + 100, "{wanted}");
     assert_eq!(server.requests(), 0);
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::common::Bench;
 use super::endpoint::{Answer, Server};
-use super::player::task_dir;
+use super::solver::task_dir;
 
 /// What a model says, given how often it has spoken and the request.
 type Says = fn(usize) -> String;
@@ -39,7 +39,7 @@ fn rows() -> Vec<Row> {
     vec![
         Row {
             name: "solves",
-            says: |said| block(if said == 0 { SOLVED } else { "submit" }),
+            says: |assistant| block(if assistant == 0 { SOLVED } else { "submit" }),
             args: &[],
             expect: json!(["submitted", "pass", "none", false, 1.0]),
         },
@@ -91,7 +91,7 @@ fn rows() -> Vec<Row> {
         },
         Row {
             name: "solves, and looks for the tests",
-            says: |said| match said {
+            says: |assistant| match assistant {
                 0 => block("find / -name 'test_outputs*' -o -name 'solve.sh'"),
                 1 => block(SOLVED),
                 _ => block("submit"),
@@ -149,8 +149,8 @@ fn play(server: &Server, args: &[&str]) -> (Value, Value) {
 async fn rounds_and_forks_of_tasks_that_are_judged_in_place() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();
-        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
-        Answer::Text(match said {
+        let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
+        Answer::Text(match assistant {
             0 => block("echo kept > /srv/note; sleep 1000 & chmod 600 /srv/keys/host.key"),
             2 => block(&format!("cat /srv/note; echo /te*ts; pgrep sleep; {SOLVED}")),
             _ => block("submit"),
@@ -182,9 +182,9 @@ async fn a_task_of_two_steps() {
         Server::start(move |body, _| {
             let messages = body["messages"].as_array().unwrap();
             let task = messages[1]["content"].as_str().unwrap();
-            let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+            let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
             let second = task.contains("first.txt");
-            Answer::Text(block(match (second, said) {
+            Answer::Text(block(match (second, assistant) {
                 (false, 0) => "LC_ALL=C sort /app/names.txt > /app/sorted.txt",
                 (true, 0) if solves => "head -n 1 /app/sorted.txt > /app/first.txt",
                 (true, 0) => "echo nobody > /app/first.txt",
@@ -258,14 +258,15 @@ async fn an_agent_that_is_not_root() {
     for scaffold in ["bash-block", "terminus"] {
         let server = Server::start(move |body, _| {
             let messages = body["messages"].as_array().unwrap();
-            let said = messages.iter().filter(|message| message["role"] == "assistant").count();
-            let command = if said == 0 { LOOK } else { SOLVE };
+            let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
+            let command = if assistant == 0 { LOOK } else { SOLVE };
             if scaffold == "bash-block" {
-                return Answer::Text(block(if said == 2 { "submit" } else { command }));
+                return Answer::Text(block(if assistant == 2 { "submit" } else { command }));
             }
             let keys = json!([{ "keystrokes": format!("{command}\n"), "duration": 5 }]);
-            let keys = if said < 2 { keys } else { json!([]) };
-            let reply = json!({ "analysis": "", "plan": "", "commands": keys, "task_complete": said >= 2 });
+            let keys = if assistant < 2 { keys } else { json!([]) };
+            let reply =
+                json!({ "analysis": "", "plan": "", "commands": keys, "task_complete": assistant >= 2 });
             whole(&reply.to_string())
         })
         .await;
@@ -336,16 +337,16 @@ async fn a_model_labels_what_rules_cannot() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_there_already_is_labelled_too() {
     let server = Server::start(|body, _| {
-        let said = body["messages"][1]["content"].as_str().unwrap();
+        let assistant = body["messages"][1]["content"].as_str().unwrap();
         let lost = json!({ "label": "hallucinated_success", "steps": [1], "why": "nothing was looked at" });
-        assert!(said.contains("submit"), "{said}");
+        assert!(assistant.contains("submit"), "{assistant}");
         Answer::Text(json!({ "labels": [lost] }).to_string())
     })
     .await;
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
-    let player = Server::start(|_, _| Answer::Text(block("submit"))).await;
-    let (url, judge) = (player.base_url(), server.base_url());
+    let solver = Server::start(|_, _| Answer::Text(block("submit"))).await;
+    let (url, judge) = (solver.base_url(), server.base_url());
     let rollout =
         ["rollout", &task, "--scaffold", "bash-block", "--base-url", &url, "--model", "m", "--out", "out"];
     let args = ["--json", "judge", "--base-url", &judge, "--model", "j", "--sft", "all", "--out", "out"];
@@ -372,9 +373,9 @@ async fn an_adversary_that_passes_revokes_the_certificate() {
         let messages = body["messages"].as_array().unwrap();
         let told = messages[1]["content"].as_str().unwrap();
         assert!(told.contains("the task was NOT done"), "{told}");
-        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
         // A task whose test asks only whether the output exists.
-        Answer::Text(block(if said == 0 { "touch /app/errors.txt" } else { "submit" }))
+        Answer::Text(block(if assistant == 0 { "touch /app/errors.txt" } else { "submit" }))
     })
     .await;
     let bench = Bench::new();
@@ -429,11 +430,11 @@ PY"#;
 async fn an_installed_agent_reaches_the_model_without_a_network() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();
-        let said = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
         let command = "mkdir -p /app/report; ls /sys/class/net; ls /app/readings";
         let function = json!({ "name": "sh", "arguments": json!({ "command": command }).to_string() });
-        let call = json!([{ "id": format!("c{said}"), "type": "function", "function": function }]);
-        let message = if said < 2 {
+        let call = json!([{ "id": format!("c{assistant}"), "type": "function", "function": function }]);
+        let message = if assistant < 2 {
             json!({ "role": "assistant", "content": "On.", "tool_calls": call })
         } else {
             json!({ "role": "assistant", "content": "That is all." })

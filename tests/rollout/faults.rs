@@ -10,18 +10,18 @@ use termsmith::assets::Assets;
 use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
 use termsmith::pipeline::{
-    CampaignOptions, CampaignReport, Ground, Judging, Places, Player as Plays, Workshop, campaign,
-    gather_groups,
+    CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets, Solver as Plays,
+    campaign, gather_groups,
 };
-use termsmith::rollout::{Casting, Overflow, ScaffoldKind};
+use termsmith::rollout::{AgentConfig, Overflow, ScaffoldKind};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, Lab};
+use termsmith::verify::{EngineOnDemand, TrialRunner};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::TestClock;
 use super::endpoint::{Answer, Kind, Server, fault};
-use super::player::{Numbered, Player, SEED, TASKS, task_dir};
+use super::solver::{Numbered, SEED, Solver, TASKS, task_dir};
 
 const ATTEMPTS: u32 = 3;
 const AT_ONCE: u32 = 32;
@@ -38,14 +38,14 @@ fn settings(server: &Server) -> Settings {
 
 /// Plays all tasks in the folder `store`.
 async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
-    let workshop = Workshop::load(&Assets::embedded()).unwrap();
+    let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
     let drain = CancellationToken::new();
     let engine = EngineOnDemand::default();
     let slots = Semaphore::new(4);
-    let lab = Lab { engine: &engine, store, slots: &slots, drain: &drain };
+    let runner = TrialRunner { engine: &engine, store, slots: &slots, drain: &drain };
     let options = Options { budget, clock: TestClock::jumping(), drain: drain.clone(), ..Options::default() };
     let models = Models::new(settings(server), |_| None, store, options).unwrap();
-    let casting = Casting {
+    let agent_config = AgentConfig {
         scaffold: ScaffoldKind::BashBlock,
         wake: Wake::Never,
         role: ModelRole::Expert,
@@ -68,16 +68,17 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
         fork: None,
     };
     let options = CampaignOptions {
-        player: Plays::Model(Box::new(casting)),
+        solver: Plays::Model(Box::new(agent_config)),
         attempts: ATTEMPTS,
         fork_at: 0,
         trial: Some(Duration::from_secs(600)),
         judging: Judging::Rules,
     };
-    let places = Places::new(AT_ONCE, 1 << 20, 1 << 10);
-    let ground = Ground { lab: &lab, workshop: &workshop, models: Some(&models), places: &places };
+    let capacity = Capacity::new(AT_ONCE, 1 << 20, 1 << 10);
+    let context =
+        CampaignContext { runner: &runner, assets: &assets, models: Some(&models), capacity: &capacity };
     let dirs: Vec<PathBuf> = TASKS.iter().map(|name| task_dir(name)).collect();
-    let report = campaign(ground, &dirs, &options, &|_| {}).await;
+    let report = campaign(context, &dirs, &options, &|_| {}).await;
     engine.get().await.unwrap().close().await;
     (report, models.tally().spent.tokens)
 }
@@ -87,8 +88,8 @@ fn essence(store: &Store) -> Vec<(String, u32, Outcome, Vec<String>)> {
     let rollouts = gather_groups(store).unwrap().flat_map(|group| group.unwrap().rollouts);
     let essence = |rollout: Rollout| {
         let record = rollout.record;
-        let said = record.turns.iter().map(|turn| turn.content.clone()).collect();
-        (record.task.0, record.attempt, record.verdict.outcome, said)
+        let assistant = record.turns.iter().map(|turn| turn.content.clone()).collect();
+        (record.task.0, record.attempt, record.verdict.outcome, assistant)
     };
     rollouts.map(|(rollout, _)| essence(rollout)).collect()
 }
@@ -101,14 +102,14 @@ fn store() -> (tempfile::TempDir, Store) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_change_no_verdict_and_no_cap_is_passed() {
-    let player = Arc::new(Player::new());
-    let answer = |player: &Arc<Player>| {
-        let player = Arc::clone(player);
-        move |body: &serde_json::Value| Answer::Text(player.reply(body, Numbered::No))
+    let solver = Arc::new(Solver::new());
+    let answer = |solver: &Arc<Solver>| {
+        let solver = Arc::clone(solver);
+        move |body: &serde_json::Value| Answer::Text(solver.reply(body, Numbered::No))
     };
-    let good = answer(&player);
+    let good = answer(&solver);
     let calm = Server::start(move |body, _| good(body)).await;
-    let good = answer(&player);
+    let good = answer(&solver);
     let rough = Server::start(move |body, attempt| match fault(3, body, attempt) {
         Kind::Reply => good(body),
         kind => Answer::Do(kind),

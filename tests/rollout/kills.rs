@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::common::{Bench, files};
 use super::endpoint::{Answer, Server};
-use super::player::{Numbered, Player, SEED, TASKS, task_dir};
+use super::solver::{Numbered, SEED, Solver, TASKS, task_dir};
 
 const ATTEMPTS: &str = "2";
 /// Requests after which the command is killed, one after the other, at a random instant of the time after.
@@ -20,8 +20,8 @@ const MOST_PAUSE_MS: u64 = 700;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_command_pays_for_nothing_twice() {
-    let player = Arc::new(Player::new());
-    let server = Server::start(move |body, _| Answer::Text(player.reply(body, Numbered::Yes))).await;
+    let solver = Arc::new(Solver::new());
+    let server = Server::start(move |body, _| Answer::Text(solver.reply(body, Numbered::Yes))).await;
     let bench = Bench::new();
     bench.write(
         "termsmith.toml",

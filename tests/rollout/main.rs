@@ -21,6 +21,6 @@ mod endings;
 mod endpoint;
 mod faults;
 mod kills;
-mod player;
 mod recorded;
+mod solver;
 mod summaries;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::common::Bench;
-use super::player::task_dir;
+use super::solver::task_dir;
 
 /// Where the endpoints of recordings were. Nobody listens there.
 const SETTINGS: &str = r#"

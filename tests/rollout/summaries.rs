@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::common::Bench;
 use super::endpoint::{Answer, Server};
-use super::player::task_dir;
+use super::solver::task_dir;
 
 /// Turns in which something is done, before the work is said to be done.
 const STEPS: usize = 20;
@@ -264,12 +264,12 @@ async fn a_conversation_goes_on_from_a_summary() {
             .filter(|seen| wanted(&seen.body) == Wanted::Summary)
             .map(|seen| assistant(&seen.body["messages"]))
             .collect();
-        let said = |part: &&Value| {
+        let assistant = |part: &&Value| {
             let steps = part["steps"].as_array().unwrap();
             steps.iter().filter(|step| step["source"] == "agent").count()
         };
-        let said: Vec<_> = parts.iter().map(said).take(parts.len() - 1).collect();
-        assert!(context.is_none() || summed_up == said, "{name}: {summed_up:?} of {said:?}");
+        let assistant: Vec<_> = parts.iter().map(assistant).take(parts.len() - 1).collect();
+        assert!(context.is_none() || summed_up == assistant, "{name}: {summed_up:?} of {assistant:?}");
         if context.is_some() {
             assert_eq!(answered.count(), seen.len(), "{name}: nothing is sent that would not fit");
         }

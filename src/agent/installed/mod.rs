@@ -8,9 +8,9 @@ mod wire;
 
 use std::time::Instant;
 
+use super::conversation::Conversation;
 use super::play::{AgentError, Ended};
-use super::scaffold::Scene;
-use super::talk::Talk;
+use super::scaffold::EpisodeContext;
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
 use crate::sandbox::{ExecLimit, SandboxError};
@@ -41,10 +41,10 @@ pub struct Installed<'a> {
 pub async fn run_installed(
     installed: &Installed<'_>,
     instruction: &str,
-    talk: &mut Talk,
-    scene: &Scene<'_>,
+    conversation: &mut Conversation,
+    episode: &EpisodeContext<'_>,
 ) -> Result<Ended, AgentError> {
-    let sandbox = scene.sandbox;
+    let sandbox = episode.sandbox;
     let lost = |error: SandboxError| match error {
         SandboxError::Engine(error) => Err(AgentError::Engine(error)),
         lost => Ok(Ended { end: End::SandboxLost, cause: lost.to_string() }),
@@ -63,8 +63,8 @@ pub async fn run_installed(
          OPENAI_BASE_URL=http://127.0.0.1:{PORT}/v1 OPENAI_API_BASE=http://127.0.0.1:{PORT}/v1\n{}",
         installed.command
     );
-    let limit = ExecLimit { timeout: scene.left(), keep: LOG_BYTES };
-    let mut proxy = Proxy::new(installed, talk);
+    let limit = ExecLimit { timeout: episode.left(), keep: LOG_BYTES };
+    let mut proxy = Proxy::new(installed, conversation);
     let started = Instant::now();
     let ran = tokio::select! {
         ran = sandbox.shell(&command, &limit) => ran,
@@ -75,15 +75,15 @@ pub async fn run_installed(
         Ok(ran) => ran,
         Err(error) => return lost(error),
     };
-    let said = String::from_utf8_lossy(&ran.output).into_owned();
+    let assistant = String::from_utf8_lossy(&ran.output).into_owned();
     Ok(match ran.outcome {
-        ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: said },
+        ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: assistant },
         ShellOutcome::Exited(0) => Ended { end: End::Submitted, cause: String::new() },
         // A program that fails has ended too; what it did counts, and what it said is kept.
         ShellOutcome::Exited(status) | ShellOutcome::ShellDied(status) => Ended {
             end: End::Submitted,
             cause: format!(
-                "the agent ended with {status} after {:.0} s: {said}",
+                "the agent ended with {status} after {:.0} s: {assistant}",
                 started.elapsed().as_secs_f64()
             ),
         },

@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 
 use super::Installed;
 use super::wire::{self, Form};
+use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::play::AgentError;
 use crate::agent::scaffold::Opening;
-use crate::agent::talk::{Talk, TurnSeen};
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
 use crate::model::{Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::sandbox::RelayCall;
@@ -17,15 +17,15 @@ use crate::sandbox::RelayCall;
 /// Answers one agent.
 pub(super) struct Proxy<'a, 't> {
     installed: &'a Installed<'a>,
-    talk: &'t mut Talk,
+    conversation: &'t mut Conversation,
     /// Every message of the conversation so far, the last reply included.
     messages: Vec<ChatMessage>,
     calls: u32,
 }
 
 impl<'a, 't> Proxy<'a, 't> {
-    pub(super) fn new(installed: &'a Installed<'a>, talk: &'t mut Talk) -> Self {
-        Self { installed, talk, messages: Vec::new(), calls: 0 }
+    pub(super) fn new(installed: &'a Installed<'a>, conversation: &'t mut Conversation) -> Self {
+        Self { installed, conversation, messages: Vec::new(), calls: 0 }
     }
 
     /// Answers until the sandbox ends; then it waits for ever. Returns what ends the whole run.
@@ -43,7 +43,7 @@ impl<'a, 't> Proxy<'a, 't> {
 
     /// The last message ended the agent's work.
     pub(super) fn finish(&mut self) {
-        if let (Some(turn), Some(seen)) = (self.talk.turns.last_mut(), self.talk.seen.last())
+        if let (Some(turn), Some(seen)) = (self.conversation.turns.last_mut(), self.conversation.seen.last())
             && seen.shown.is_empty()
         {
             turn.kind = TurnKind::Submitted;
@@ -100,14 +100,14 @@ impl<'a, 't> Proxy<'a, 't> {
             && request.messages.len() > self.messages.len()
             && request.messages.iter().zip(&self.messages).all(|(one, other)| said_alike(one, other));
         let new = if goes_on { request.messages.get(self.messages.len()..) } else { None };
-        match (new, self.talk.seen.last_mut()) {
+        match (new, self.conversation.seen.last_mut()) {
             (Some(new), Some(seen)) => seen.shown = new.iter().map(shown).collect(),
-            _ => *self.talk = begun(&request),
+            _ => *self.conversation = begun(&request),
         }
         self.messages = request.messages;
         self.messages.push(reply.message.clone());
         let calls = reply.message.tool_calls.iter();
-        self.talk.turns.push(Turn {
+        self.conversation.turns.push(Turn {
             content: reply.message.content.clone(),
             reasoning: reply.message.reasoning.clone(),
             tool_calls: calls
@@ -126,7 +126,7 @@ impl<'a, 't> Proxy<'a, 't> {
         });
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         let at_ms = u64::try_from(since).unwrap_or_default();
-        self.talk.seen.push(TurnSeen { at_ms, think_ms, ..TurnSeen::default() });
+        self.conversation.seen.push(TurnSeen { at_ms, think_ms, ..TurnSeen::default() });
     }
 }
 
@@ -140,7 +140,7 @@ fn shown(message: &ChatMessage) -> Shown {
 }
 
 /// A conversation before its first reply.
-fn begun(request: &ChatRequest) -> Talk {
+fn begun(request: &ChatRequest) -> Conversation {
     let of = |role: ChatRole| {
         let texts = request.messages.iter().filter(|message| message.role == role);
         texts.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n")
@@ -152,5 +152,5 @@ fn begun(request: &ChatRequest) -> Talk {
     });
     let opening =
         Opening { system: of(ChatRole::System), prompt: of(ChatRole::User), tools: tools.collect() };
-    Talk { opening, ..Talk::default() }
+    Conversation { opening, ..Conversation::default() }
 }

@@ -219,9 +219,9 @@ pub(super) fn answer(reply: &Reply, form: Form) -> Vec<u8> {
             response(200, "application/json", &envelope("chat.completion", choice, json!(usage)).to_string())
         }
         Form::Events => {
-            let said = json!({ "index": 0, "delta": message, "finish_reason": null });
+            let assistant = json!({ "index": 0, "delta": message, "finish_reason": null });
             let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
-            let events = [(said, Value::Null), (end, json!(usage))].map(|(choice, usage)| {
+            let events = [(assistant, Value::Null), (end, json!(usage))].map(|(choice, usage)| {
                 format!("data: {}\n\n", envelope("chat.completion.chunk", choice, usage))
             });
             response(200, "text/event-stream", &format!("{}data: [DONE]\n\n", events.concat()))

@@ -37,7 +37,7 @@ pub(super) enum Parameter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
-    Ground,
+    CampaignContext,
     Escape,
     EscapeIntermediate,
     Csi,
@@ -75,7 +75,7 @@ impl Parser {
     pub(super) fn open_string(&self) -> Option<u64> {
         let inside = !matches!(
             self.state,
-            State::Ground
+            State::CampaignContext
                 | State::Escape
                 | State::EscapeIntermediate
                 | State::Csi
@@ -89,7 +89,7 @@ impl Parser {
     /// Gives a string up.
     pub(super) fn abandon_string(&mut self) {
         self.clear();
-        self.state = State::Ground;
+        self.state = State::CampaignContext;
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8], to: &mut impl Act) {
@@ -102,7 +102,7 @@ impl Parser {
         if self.state == State::DcsBody || self.state == State::DcsEscape {
             self.state = match (self.state, byte) {
                 (State::DcsBody, 0x1b) => State::DcsEscape,
-                (State::DcsEscape, b'\\') => State::Ground,
+                (State::DcsEscape, b'\\') => State::CampaignContext,
                 _ => State::DcsBody,
             };
             return;
@@ -110,14 +110,14 @@ impl Parser {
         match byte {
             0x18 | 0x1a => {
                 self.control(byte, to);
-                self.state = State::Ground;
+                self.state = State::CampaignContext;
             }
             0x1b => {
                 self.clear();
                 self.state = State::Escape;
             }
             0x00..=0x1f => match self.state {
-                State::Osc if byte == 0x07 => self.state = State::Ground,
+                State::Osc if byte == 0x07 => self.state = State::CampaignContext,
                 State::Dcs
                 | State::DcsParameter
                 | State::DcsIntermediate
@@ -138,11 +138,11 @@ impl Parser {
     /// A byte that is no control, outside the body of a device control string.
     fn graphic(&mut self, byte: u8, to: &mut impl Act) {
         match (self.state, byte) {
-            (State::Ground, 0x20..=0x7e) => {
+            (State::CampaignContext, 0x20..=0x7e) => {
                 self.partial.clear();
                 to.print(byte);
             }
-            (State::Ground, 0x80..) => self.character(byte, to),
+            (State::CampaignContext, 0x80..) => self.character(byte, to),
             (State::Escape | State::EscapeIntermediate, 0x20..=0x2f) => {
                 self.collect(byte, State::EscapeIntermediate);
             }
@@ -154,7 +154,7 @@ impl Parser {
                 if !self.discard {
                     to.escape(&self.intermediates, byte);
                 }
-                self.state = State::Ground;
+                self.state = State::CampaignContext;
             }
             (State::Csi | State::CsiParameter, 0x30..=0x3b) => self.parameter(byte, State::CsiParameter),
             (State::Csi, 0x3c..=0x3f) => self.collect(byte, State::CsiParameter),
@@ -167,10 +167,10 @@ impl Parser {
                 {
                     to.sequence(&self.intermediates, &parameters, byte);
                 }
-                self.state = State::Ground;
+                self.state = State::CampaignContext;
             }
             (State::CsiParameter | State::CsiIntermediate, 0x30..=0x3f) => self.state = State::CsiIgnore,
-            (State::CsiIgnore, 0x40..=0x7e) => self.state = State::Ground,
+            (State::CsiIgnore, 0x40..=0x7e) => self.state = State::CampaignContext,
             (State::Dcs | State::DcsParameter, 0x30..=0x39 | 0x3b) => {
                 self.parameter(byte, State::DcsParameter);
             }

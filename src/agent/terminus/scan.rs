@@ -20,7 +20,7 @@ pub(super) fn has_self_closing(content: &str, name: &str) -> bool {
         .any(|(at, open)| content[at + open.len()..].trim_start_matches(is_space).starts_with("/>"))
 }
 
-/// Places of `<name(?:\s|>|/>)`.
+/// Capacity of `<name(?:\s|>|/>)`.
 pub(super) fn opening_tags<'a>(content: &'a str, name: &str) -> impl Iterator<Item = usize> + use<'a> {
     let open = format!("<{name}");
     let mut from = 0;

@@ -322,10 +322,10 @@ fn every_problem_of_every_file_is_told_at_once() {
     let broken = edit(&broken, "id = \"pruning\"", "id = \"digging\"");
     let assets = assets(&[("a", &broken), ("b", "nonsense")], &[]);
     let problems = load_domains(&assets).unwrap_err().problems;
-    let places: Vec<_> =
+    let capacity: Vec<_> =
         problems.iter().map(|problem| (problem.file.as_str(), problem.at.map(|at| at.line))).collect();
     assert_eq!(
-        places,
+        capacity,
         [("domains/a.toml", Some(10)), ("domains/a.toml", Some(26)), ("domains/b.toml", Some(1))]
     );
 }

@@ -45,7 +45,7 @@ pub struct Report {
 /// Who played, and how. Attempts of different players are never put together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Player {
+pub struct Solver {
     /// A model's name, or `scripted`, `oracle`, `nop`.
     pub teacher: String,
     pub scaffold: String,
@@ -59,7 +59,7 @@ pub struct Player {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlayerReport {
-    pub player: Player,
+    pub solver: Solver,
     pub counts: Counts,
     /// Share of all counted attempts that passed. Its interval is Wilson's at the attempts: how sure the share is on these very tasks.
     pub pass_rate: Option<Estimate>,

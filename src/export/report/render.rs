@@ -65,20 +65,20 @@ impl Table {
 }
 
 fn passes(report: &Report) -> Table {
-    let most = report.players.iter().map(|player| player.at.len()).max().unwrap_or_default();
+    let most = report.players.iter().map(|solver| solver.at.len()).max().unwrap_or_default();
     let powers: Vec<u64> = (0..most).map(|power| 1 << power).collect();
     let fixed = ["tasks", "attempts", "masked", "passed", "rate"].map(str::to_owned);
     let at = powers.iter().map(|k| format!("pass@{k}"));
     let all = powers.iter().skip(1).map(|k| format!("pass^{k}"));
     let mut table = Table::new(&WHO, fixed.into_iter().chain(at).chain(all));
-    for player in &report.players {
-        let counts = player.counts;
-        let numbers = [player.tasks.len() as u64, counts.attempts, counts.masked, counts.passed];
-        let find = |k: &u64| player.at.iter().find(|at| at.k == *k);
+    for solver in &report.players {
+        let counts = solver.counts;
+        let numbers = [solver.tasks.len() as u64, counts.attempts, counts.masked, counts.passed];
+        let find = |k: &u64| solver.at.iter().find(|at| at.k == *k);
         let at = powers.iter().map(|k| interval(find(k).map(|at| at.pass_at)));
         let all = powers.iter().skip(1).map(|k| interval(find(k).map(|at| at.pass_all)));
-        let cells = numbers.iter().map(u64::to_string).chain([interval(player.pass_rate)]);
-        table.rows.push(who(player).into_iter().chain(cells).chain(at).chain(all).collect());
+        let cells = numbers.iter().map(u64::to_string).chain([interval(solver.pass_rate)]);
+        table.rows.push(who(solver).into_iter().chain(cells).chain(at).chain(all).collect());
     }
     table
 }
@@ -86,8 +86,8 @@ fn passes(report: &Report) -> Table {
 fn step_scores(report: &Report) -> Table {
     let heads = ["scored"].into_iter().chain(StepScores::BANDS).chain(["mean"]);
     let mut table = Table::new(&WHO, heads.map(str::to_owned));
-    for player in &report.players {
-        let scores = player.breakdown.step_scores;
+    for solver in &report.players {
+        let scores = solver.breakdown.step_scores;
         let scored: u64 = scores.bands().iter().sum();
         if scored == 0 {
             continue;
@@ -96,7 +96,7 @@ fn step_scores(report: &Report) -> Table {
         let mean = scores.mean.map_or_else(|| NOTHING.to_owned(), percent);
         table
             .rows
-            .push(who(player).into_iter().chain([scored.to_string()]).chain(shares).chain([mean]).collect());
+            .push(who(solver).into_iter().chain([scored.to_string()]).chain(shares).chain([mean]).collect());
     }
     table
 }
@@ -117,8 +117,8 @@ fn effort(report: &Report) -> Table {
     ];
     let text = [WHO[0], WHO[1], WHO[2], "fate"];
     let mut table = Table::new(&text, quantities.map(str::to_owned));
-    for player in &report.players {
-        for (fate, effort) in &player.breakdown.effort {
+    for solver in &report.players {
+        for (fate, effort) in &solver.breakdown.effort {
             let whole = |spread: Spread| known(spread, |value| format!("{value:.0}"));
             let tenths = |spread: Spread| known(spread, |value| format!("{value:.1}"));
             let dollars = |spread: Spread| known(spread, |value| format!("{value:.4}"));
@@ -131,7 +131,7 @@ fn effort(report: &Report) -> Table {
                 dollars(effort.usd).to_vec(),
             ];
             let fate = fate.as_str().to_owned();
-            table.rows.push(who(player).into_iter().chain([fate]).chain(cells.concat()).collect());
+            table.rows.push(who(solver).into_iter().chain([fate]).chain(cells.concat()).collect());
         }
     }
     table
@@ -147,8 +147,8 @@ fn known(spread: Spread, show: impl Fn(f64) -> String) -> [String; 2] {
 
 fn causes(report: &Report) -> Table {
     let mut table = Table::new(&[WHO[0], WHO[1], WHO[2], "of", "what"], ["attempts".to_owned()]);
-    for player in &report.players {
-        let breakdown = &player.breakdown;
+    for solver in &report.players {
+        let breakdown = &solver.breakdown;
         let kinds: [(&str, &BTreeMap<String, u64>); 4] = [
             ("cause", &breakdown.failure_kinds),
             ("end", &breakdown.ends),
@@ -158,7 +158,7 @@ fn causes(report: &Report) -> Table {
         for (kind, counts) in kinds {
             for (name, count) in counts {
                 let cells = [kind.to_owned(), name.clone(), count.to_string()];
-                table.rows.push(who(player).into_iter().chain(cells).collect());
+                table.rows.push(who(solver).into_iter().chain(cells).collect());
             }
         }
     }
@@ -169,8 +169,8 @@ fn tasks(report: &Report) -> Table {
     let numbers =
         ["attempts", "masked", "passed", "pass@1", "largest k", "pass@k", "pass^k", "F2P", "seconds"];
     let mut table = Table::new(&[WHO[0], WHO[1], WHO[2], "task"], numbers.map(str::to_owned));
-    for player in &report.players {
-        for task in &player.tasks {
+    for solver in &report.players {
+        for task in &solver.tasks {
             let (counts, last) = (task.counts, task.at.last());
             let share = |of: Option<f64>| of.map_or_else(|| NOTHING.to_owned(), percent);
             let cells = [
@@ -185,7 +185,7 @@ fn tasks(report: &Report) -> Table {
                 share(task.breakdown.step_scores.mean),
                 seconds(task),
             ];
-            table.rows.push(who(player).into_iter().chain(cells).collect());
+            table.rows.push(who(solver).into_iter().chain(cells).collect());
         }
     }
     table
@@ -200,13 +200,13 @@ fn seconds(task: &TaskReport) -> String {
     if known == 0 { NOTHING.to_owned() } else { format!("{:.1}", total / known as f64) }
 }
 
-fn who(player: &PlayerReport) -> Vec<String> {
-    let player = &player.player;
-    let arm = match &player.adversary {
-        Some(sight) => format!("{} (told to cheat, {sight})", player.arm),
-        None => player.arm.clone(),
+fn who(solver: &PlayerReport) -> Vec<String> {
+    let solver = &solver.solver;
+    let arm = match &solver.adversary {
+        Some(sight) => format!("{} (told to cheat, {sight})", solver.arm),
+        None => solver.arm.clone(),
     };
-    vec![player.teacher.clone(), player.scaffold.clone(), arm]
+    vec![solver.teacher.clone(), solver.scaffold.clone(), arm]
 }
 
 fn percent(share: f64) -> String {

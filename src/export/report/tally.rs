@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::estimate::{pass_all, pass_at, wilson};
 use super::{
-    At, Attempt, Breakdown, Counts, Effort, Fate, Player, PlayerReport, Report, Spread, StepScores, TaskAt,
+    At, Attempt, Breakdown, Counts, Effort, Fate, PlayerReport, Report, Solver, Spread, StepScores, TaskAt,
     TaskReport, VERSION,
 };
 use crate::model::{Actor, End, FailureKind, ModelActor, Rollout, Sight};
 
 /// Attempts by player and task. Little is kept of each, so that a run of any length fits.
 #[derive(Debug, Default)]
-pub(super) struct Tally(BTreeMap<Player, BTreeMap<Task, Attempts>>);
+pub(super) struct Tally(BTreeMap<Solver, BTreeMap<Task, Attempts>>);
 
 /// A task's name and digest.
 type Task = (String, String);
@@ -64,13 +64,13 @@ impl Tally {
             tokens: tokens(rollout),
             usd: *usd,
         };
-        let tasks = self.0.entry(player(rollout)).or_default();
+        let tasks = self.0.entry(solver(rollout)).or_default();
         let task = tasks.entry((record.task.0.clone(), record.task_digest.clone())).or_default();
         task.insert(rollout.id.clone(), kept);
     }
 
     pub(super) fn report(&self) -> Report {
-        let players = self.0.iter().map(|(player, tasks)| {
+        let players = self.0.iter().map(|(solver, tasks)| {
             let all: Vec<&Kept> = tasks.values().flat_map(BTreeMap::values).collect();
             let counts = counts(&all);
             let tasks: Vec<_> = tasks
@@ -78,7 +78,7 @@ impl Tally {
                 .map(|((task, digest), kept)| of_task(task, digest, &kept.values().collect::<Vec<_>>()))
                 .collect();
             PlayerReport {
-                player: player.clone(),
+                solver: solver.clone(),
                 counts,
                 pass_rate: rate(counts),
                 at: over_tasks(&tasks),
@@ -90,14 +90,14 @@ impl Tally {
     }
 }
 
-fn player(rollout: &Rollout) -> Player {
+fn solver(rollout: &Rollout) -> Solver {
     let actor = &rollout.record.actor;
     let adversary = match actor {
         Actor::Model(ModelActor { adversary: Some(Sight::Blind), .. }) => Some("blind".to_owned()),
         Actor::Model(ModelActor { adversary: Some(Sight::Tests), .. }) => Some("tests".to_owned()),
         _ => None,
     };
-    Player {
+    Solver {
         teacher: actor.teacher().to_owned(),
         scaffold: rollout.record.scaffold.clone(),
         arm: actor.arm().as_str().to_owned(),

@@ -77,7 +77,7 @@ fn what_is_counted() {
 #[test]
 fn rates_are_means_over_tasks() {
     let report = several();
-    let scripted = report.players.iter().find(|player| player.player.teacher == "scripted").unwrap();
+    let scripted = report.players.iter().find(|solver| solver.solver.teacher == "scripted").unwrap();
     let rate = scripted.pass_rate.unwrap();
     assert_eq!(rate, wilson(0.8, 5).unwrap());
     // Task 0 passed 3 of 4; task 1, 1 of 1. Only task 0 has two attempts or more.

@@ -87,9 +87,9 @@ fn convert(
     let extra = document.extra.as_ref();
     let ours = document.agent.name.starts_with(OURS);
     let fork = extra.filter(|_| ours).and_then(|extra| parsed::<ForkPoint>(extra, "fork"));
-    let mut talk = Talk::read(document, parts, fork.as_ref())?;
-    let scaffold = scaffold(document, &talk.turns);
-    talk.understand(&scaffold);
+    let mut conversation = Conversation::read(document, parts, fork.as_ref())?;
+    let scaffold = scaffold(document, &conversation.turns);
+    conversation.understand(&scaffold);
 
     let theirs = result.map(TrialResult::verdict);
     let told = extra.filter(|_| ours).and_then(our_verdict);
@@ -120,14 +120,14 @@ fn convert(
             source: blake3::hash(text.as_bytes()).to_hex().to_string(),
         }),
         scaffold,
-        system: talk.system,
-        prompt: talk.prompt,
+        system: conversation.system,
+        prompt: conversation.prompt,
         tools: tools(document),
-        turns: talk.turns,
+        turns: conversation.turns,
         end: End::Imported,
         rounds: Vec::new(),
         plans: Vec::new(),
-        handoffs: talk.handoffs,
+        handoffs: conversation.handoffs,
         fork,
         exploits: Vec::new(),
         verdict,
@@ -140,8 +140,8 @@ fn convert(
             .and_then(|result| result.started_at.clone())
             .or_else(|| document.steps.first()?.timestamp.clone()),
         facts: extra.filter(|_| ours).map(facts).unwrap_or_default(),
-        shown: talk.shown,
-        handoffs: talk.handed,
+        shown: conversation.shown,
+        handoffs: conversation.handed,
         parts: Vec::new(),
         record,
     })
@@ -149,7 +149,7 @@ fn convert(
 
 /// A conversation while it is read.
 #[derive(Default)]
-struct Talk {
+struct Conversation {
     system: String,
     prompt: String,
     turns: Vec<Turn>,
@@ -160,28 +160,28 @@ struct Talk {
     answered: bool,
 }
 
-impl Talk {
+impl Conversation {
     /// Copied steps are no turns, unless this is a fork of ours that tells so itself; a task that is only told in them is told.
     fn read(document: &Document, parts: &[Document], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
-        let mut talk = Self::default();
+        let mut conversation = Self::default();
         let mut copied = Self::default();
         for (number, step) in numbered(document)? {
-            let place = if step.is_copied() && fork.is_none() { &mut copied } else { &mut talk };
+            let place = if step.is_copied() && fork.is_none() { &mut copied } else { &mut conversation };
             place.take(step).map_err(|fault| fault.at(number))?;
         }
         for part in parts {
-            talk.go_on(part)?;
+            conversation.go_on(part)?;
         }
-        if talk.turns.is_empty() {
+        if conversation.turns.is_empty() {
             return Err(Problem::NoTurns);
         }
-        if talk.prompt.is_empty() {
-            talk.prompt = copied.prompt;
+        if conversation.prompt.is_empty() {
+            conversation.prompt = copied.prompt;
         }
-        if talk.system.is_empty() {
-            talk.system = copied.system;
+        if conversation.system.is_empty() {
+            conversation.system = copied.system;
         }
-        if talk.prompt.is_empty() { Err(Problem::NoPrompt) } else { Ok(talk) }
+        if conversation.prompt.is_empty() { Err(Problem::NoPrompt) } else { Ok(conversation) }
     }
 
     /// Takes a part that follows a summary: what it begins with stands for all before.

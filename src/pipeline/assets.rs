@@ -13,16 +13,16 @@ use crate::model::{DomainId, RecipeId};
 use crate::mutate::{VariantError, variants};
 use crate::prompts::PromptSet;
 use crate::rollout::{Forensics, Texts};
-use crate::screen::{Exploit, Gear, Watch, WatchPlace};
+use crate::screen::{AttackSuite, Exploit, Watch, WatchPlace};
 
 /// Loaded and checked assets.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct PipelineAssets {
     pub domains: BTreeMap<DomainId, DomainSpec>,
     pub recipes: BTreeMap<RecipeId, Recipe>,
     pub kit: Kit,
     pub rules: Rules,
-    pub gear: Gear,
+    pub suite: AttackSuite,
     pub prompts: Prompts,
     /// What models are told, in every scaffold and arm.
     pub texts: Texts,
@@ -32,7 +32,7 @@ pub struct Workshop {
 
 /// Assets that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum WorkshopError {
+pub enum AssetsError {
     #[error(transparent)]
     Domain(#[from] DomainError),
     #[error(transparent)]
@@ -47,9 +47,9 @@ pub enum WorkshopError {
     Prompts(#[from] PromptsError),
 }
 
-impl Workshop {
+impl PipelineAssets {
     /// Reads `assets`.
-    pub fn load(assets: &Assets) -> Result<Self, WorkshopError> {
+    pub fn load(assets: &Assets) -> Result<Self, AssetsError> {
         let domains = load_domains(assets)?;
         let recipes = recipes(assets, &domains)?;
         let known = attacks(assets)?;
@@ -58,7 +58,7 @@ impl Workshop {
             recipes,
             kit: Kit::load(assets)?,
             rules: Rules::load(assets)?,
-            gear: Gear {
+            suite: AttackSuite {
                 attacks: known.iter().filter_map(exploit).collect(),
                 watches: known.iter().filter_map(watch).collect(),
                 variants: variants(assets)?,

@@ -6,16 +6,16 @@ use crate::lint::Finding;
 use crate::model::{FileTree, Rigor, RowKind, Variant, WrongSolution};
 use crate::mutate::Mutant;
 
-use super::arena::Arena;
+use super::evaluation::Evaluation;
 
 /// One task, with all that its author and the templates bring against it.
 #[derive(Debug)]
-pub(super) struct Exam<'a> {
+pub(super) struct ScreeningTarget<'a> {
     pub name: String,
     /// Harbor's digest of the directory.
     pub digest: String,
     pub environment_digest: String,
-    pub arena: Arena<'a>,
+    pub evaluation: Evaluation<'a>,
     /// The reference; `None` if the task brings none, and then there is little to say about it.
     pub solution: Option<&'a FileTree>,
     pub second: Option<&'a FileTree>,

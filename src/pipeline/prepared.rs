@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::assets::PipelineAssets;
 use super::error::Fault;
-use super::workshop::Workshop;
 use crate::harbor::{HarborTask, ReadError, read_task};
 use crate::judge::JudgeError;
 use crate::model::{
     Certificate, Check, CheckClass, Difficulty, Facts, FileTree, Key, Limits, Task, TaskName, Verdict,
     environment_digest,
 };
-use crate::rollout::{FurtherStep, Posed, Venue};
+use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Act, Condition, Filed, Foreign, ForeignImages, Lab, tests_of};
+use crate::verify::{Act, Condition, Foreign, ForeignImages, HashedTask, TrialRunner, tests_of};
 
 /// Bump when the same directory would be made ready otherwise.
-pub const POSED: Stage = Stage { name: "posed", version: 1 };
+pub const PREPARED: Stage = Stage { name: "prepared", version: 1 };
 
 /// A task that agents have worked on, as its rollouts are read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PosedRecord {
+pub struct PreparedRecord {
     pub task: TaskName,
     pub task_digest: String,
     pub environment_digest: String,
@@ -36,7 +36,7 @@ pub struct PosedRecord {
 pub struct Ready {
     pub dir: PathBuf,
     pub key: Key,
-    pub record: PosedRecord,
+    pub record: PreparedRecord,
     pub instruction: String,
     pub limits: Limits,
     /// Where it has a certificate of ours beside it.
@@ -53,7 +53,7 @@ enum Kind {
 
 /// Why a directory is not ready.
 #[derive(Debug, thiserror::Error)]
-pub enum PoseError {
+pub enum PrepareError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -66,9 +66,13 @@ pub enum PoseError {
 }
 
 /// Makes the task in `dir` ready. Its image is built here, once for all attempts.
-pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Ready, PoseError> {
+pub async fn prepare(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    dir: &Path,
+) -> Result<Ready, PrepareError> {
     let directory = read_task(dir)?;
-    let unplayable = |why: String| PoseError::Unplayable { task: directory.name.clone(), why };
+    let unplayable = |why: String| PrepareError::Unplayable { task: directory.name.clone(), why };
     let task_digest = directory.digest();
     let certified = certificate(dir).filter(|certificate| certificate.task_digest == task_digest);
     let first = directory.manifest.steps.iter().flatten().next();
@@ -82,16 +86,16 @@ pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Read
         certified.as_ref().map(|certificate| certificate.checks.clone()).filter(|checks| !checks.is_empty());
     let (kind, checks, facts, name, limits, environment, tests) = match directory.clone().into_task() {
         Ok(task) => {
-            let base = workshop.kit.base(&task.base).unwrap_or_default();
+            let base = assets.kit.base(&task.base).unwrap_or_default();
             let environment = environment_digest(&task.environment, base);
-            let filed = Filed::new(&task, environment.clone()).map_err(Fault::from)?;
-            if let Err(log) = lab.build(&filed).await.map_err(Fault::from)? {
+            let hashed = HashedTask::new(&task, environment.clone()).map_err(Fault::from)?;
+            if let Err(log) = runner.build(&hashed).await.map_err(Fault::from)? {
                 return Err(unplayable(format!("its image does not build: {log}")));
             }
             let checks = match known {
                 Some(checks) => checks,
                 None => {
-                    let trial = lab.trial(&filed, Act::Nothing, Condition::Ordinary, 0).await;
+                    let trial = runner.trial(&hashed, Act::Nothing, Condition::Ordinary, 0).await;
                     classes(&trial.map_err(Fault::from)?.0.verdict, |id| {
                         task.weights.get(id).copied().unwrap_or(1.0)
                     })
@@ -106,13 +110,13 @@ pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Read
         Err(_) => {
             let task = Foreign::new(&directory).map_err(|error| unplayable(error.to_string()))?;
             let tests = tests_of(&task);
-            let images = lab.foreign_images(&task, &tests).await.map_err(Fault::from)?;
+            let images = runner.foreign_images(&task, &tests).await.map_err(Fault::from)?;
             let images = images.map_err(|log| unplayable(format!("its image does not build: {log}")))?;
             let checks = match known {
                 Some(checks) => checks,
                 None => {
                     let trial =
-                        lab.trial_in_place(&task, &images, Act::Nothing, Condition::Ordinary, 0).await;
+                        runner.trial_in_place(&task, &images, Act::Nothing, Condition::Ordinary, 0).await;
                     classes(&trial.map_err(Fault::from)?.0.verdict, |_| 1.0)
                 }
             };
@@ -126,28 +130,30 @@ pub async fn pose(lab: &Lab<'_>, workshop: &Workshop, dir: &Path) -> Result<Read
             (Kind::Foreign { task: Box::new(task), images }, checks, facts, name, limits, environment, tests)
         }
     };
-    let record = PosedRecord { task: name, task_digest, environment_digest: environment, facts, checks };
-    let key = key(POSED, &record).map_err(Fault::from)?;
-    commit(lab.store, &key, &record).map_err(Fault::from)?;
+    let record = PreparedRecord { task: name, task_digest, environment_digest: environment, facts, checks };
+    let key = key(PREPARED, &record).map_err(Fault::from)?;
+    commit(runner.store, &key, &record).map_err(Fault::from)?;
     Ok(Ready { dir: dir.to_owned(), key, record, instruction, limits, certified, kind, tests })
 }
 
 impl Ready {
     /// The task for rollouts, while `filed` (see [`Ready::filed`]) lives.
-    pub fn posed<'a>(&'a self, filed: Option<&'a Filed<'a>>) -> Option<Posed<'a>> {
-        let (venue, identity) = match (&self.kind, filed) {
-            (Kind::Ours { .. }, Some(filed)) => (Venue::CleanRoom(filed), filed.identity.clone()),
-            (Kind::Foreign { task, images }, _) => (Venue::InPlace { task, images }, task.digest.clone()),
+    pub fn prepared<'a>(&'a self, hashed: Option<&'a HashedTask<'a>>) -> Option<PreparedTask<'a>> {
+        let (evaluation, identity) = match (&self.kind, hashed) {
+            (Kind::Ours { .. }, Some(hashed)) => (Evaluation::CleanRoom(hashed), hashed.identity.clone()),
+            (Kind::Foreign { task, images }, _) => {
+                (Evaluation::InPlace { task, images }, task.digest.clone())
+            }
             (Kind::Ours { .. }, None) => return None,
         };
-        Some(Posed {
+        Some(PreparedTask {
             name: self.record.task.clone(),
             instruction: &self.instruction,
             further: self.further(),
             task_digest: self.record.task_digest.clone(),
             environment_digest: self.record.environment_digest.clone(),
             identity,
-            venue,
+            evaluation,
             tests: &self.tests,
         })
     }
@@ -164,18 +170,20 @@ impl Ready {
     }
 
     /// The task with its digests, if it is ours.
-    pub fn filed(&self) -> Result<Option<Filed<'_>>, StoreError> {
+    pub fn hashed(&self) -> Result<Option<HashedTask<'_>>, StoreError> {
         match &self.kind {
-            Kind::Ours { task, environment_digest } => Filed::new(task, environment_digest.clone()).map(Some),
+            Kind::Ours { task, environment_digest } => {
+                HashedTask::new(task, environment_digest.clone()).map(Some)
+            }
             Kind::Foreign { .. } => Ok(None),
         }
     }
 }
 
-fn commit(store: &Store, key: &Key, record: &PosedRecord) -> Result<(), StoreError> {
-    match store.get::<PosedRecord>(POSED, key)? {
+fn commit(store: &Store, key: &Key, record: &PreparedRecord) -> Result<(), StoreError> {
+    match store.get::<PreparedRecord>(PREPARED, key)? {
         Some(_) => Ok(()),
-        None => store.put(POSED, key, record),
+        None => store.put(PREPARED, key, record),
     }
 }
 

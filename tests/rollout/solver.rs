@@ -15,12 +15,12 @@ pub(crate) fn task_dir(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet").join(name)
 }
 
-pub(crate) struct Player {
+pub(crate) struct Solver {
     solutions: Vec<(String, String)>,
     serial: AtomicU64,
 }
 
-impl Player {
+impl Solver {
     pub(crate) fn new() -> Self {
         let read = |name: &str, file: &str| std::fs::read_to_string(task_dir(name).join(file)).unwrap();
         let solutions = TASKS.iter().map(|name| {

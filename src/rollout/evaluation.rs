@@ -6,17 +6,17 @@ use crate::agent::{AgentError, Ended};
 use crate::model::{End, Outcome, Verdict};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox};
 use crate::verify::{
-    Filed, Foreign, ForeignImages, Judging, Keep, Lab, LabError, SANDBOX_LOST, VerifierLog, judge,
-    judge_and_keep, ready_in_place, solve_in_place, solver_container,
+    Foreign, ForeignImages, HashedTask, Judging, Keep, SANDBOX_LOST, TrialError, TrialRunner, VerifierLog,
+    judge, judge_and_keep, ready_in_place, solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
 
 /// A task, as its solver finds it.
 #[derive(Clone, Copy, Debug)]
-pub enum Venue<'a> {
+pub enum Evaluation<'a> {
     /// Ours: judged in the clean room.
-    CleanRoom(&'a Filed<'a>),
+    CleanRoom(&'a HashedTask<'a>),
     /// Of another maker: judged as it declares.
     InPlace { task: &'a Foreign, images: &'a ForeignImages },
 }
@@ -32,7 +32,7 @@ pub enum Slot {
 
 /// A finished episode and its verdict.
 #[derive(Debug)]
-pub struct Hosted {
+pub struct Evaluated {
     pub ended: Ended,
     pub verdict: Verdict,
     pub log: VerifierLog,
@@ -41,41 +41,41 @@ pub struct Hosted {
     pub engine: &'static str,
 }
 
-impl Venue<'_> {
+impl Evaluation<'_> {
     /// Has `solve` work in a fresh container (of `state`, where that is given), and judges what it leaves. `solve` is given the
     /// number of the task's step (0, unless it has several), the sandbox and the image's environment.
     pub async fn host(
         &self,
-        lab: &Lab<'_>,
+        runner: &TrialRunner<'_>,
         slot: Slot,
         state: Option<&Image>,
         keep: Keep,
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
-    ) -> Result<Hosted, RolloutError> {
-        let engine = lab.engine.get().await.map_err(LabError::Engine)?;
+    ) -> Result<Evaluated, RolloutError> {
+        let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
         match self {
-            Self::CleanRoom(filed) => {
-                let image = lab.image(filed).await.map_err(LabError::Engine)?;
-                let config = engine.image_config(&image).await.map_err(LabError::Engine)?;
-                let spec = solver_container(state.unwrap_or(&image), filed.task);
-                let sandbox = engine.launch(&LaunchSpec { ..spec }).await.map_err(LabError::Engine)?;
+            Self::CleanRoom(hashed) => {
+                let image = runner.image(hashed).await.map_err(TrialError::Engine)?;
+                let config = engine.image_config(&image).await.map_err(TrialError::Engine)?;
+                let spec = solver_container(state.unwrap_or(&image), hashed.task);
+                let sandbox = engine.launch(&LaunchSpec { ..spec }).await.map_err(TrialError::Engine)?;
                 // An error drops the sandbox, which removes it.
                 let ended = solve(0, &sandbox, &config.env).await?;
                 if let Some(verdict) = without_judging(&ended) {
                     sandbox.destroy().await;
-                    return Ok(Hosted::unjudged(ended, verdict, engine.name()));
+                    return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
                 }
-                let _slot = slot.take(lab).await?;
+                let _slot = slot.take(runner).await?;
                 let (judged, kept) = match keep {
-                    Keep::Nothing => (judge(engine, &image, filed.task, sandbox).await, None),
-                    Keep::State => match judge_and_keep(engine, &image, filed.task, sandbox).await {
+                    Keep::Nothing => (judge(engine, &image, hashed.task, sandbox).await, None),
+                    Keep::State => match judge_and_keep(engine, &image, hashed.task, sandbox).await {
                         Ok((judged, kept)) => (Ok(judged), Some(kept)),
                         Err(error) => (Err(error), None),
                     },
                 };
-                let judged = judged.map_err(LabError::Engine)?;
+                let judged = judged.map_err(TrialError::Engine)?;
                 let verdict = at_the_end_of(&ended, judged.verdict);
-                Ok(Hosted { ended, verdict, log: judged.log, kept, engine: engine.name() })
+                Ok(Evaluated { ended, verdict, log: judged.log, kept, engine: engine.name() })
             }
             Self::InPlace { task, images } => {
                 let mut held = None;
@@ -84,7 +84,7 @@ impl Venue<'_> {
                     held = None;
                     let ended = solve(step, sandbox, env).await?;
                     // Judging begins when this returns; a run that is being drained judges what it has begun.
-                    held = slot.take(lab).await.ok().flatten();
+                    held = slot.take(runner).await.ok().flatten();
                     let judging =
                         if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
                     Ok::<_, AgentError>((ended, judging))
@@ -97,21 +97,24 @@ impl Venue<'_> {
                     (None, Some(verdict)) => at_the_end_of(&ended, verdict),
                     (None, None) => Verdict::without_checks(Outcome::Fail, SANDBOX_LOST),
                 };
-                Ok(Hosted { ended, verdict, log: solved.log, kept: solved.kept, engine: engine.name() })
+                Ok(Evaluated { ended, verdict, log: solved.log, kept: solved.kept, engine: engine.name() })
             }
         }
     }
 }
 
-impl Venue<'_> {
+impl Evaluation<'_> {
     /// A fresh container in which a solver could begin, with its image's environment.
-    pub(super) async fn ready(&self, lab: &Lab<'_>) -> Result<(Sandbox, Vec<(String, String)>), LabError> {
-        let engine = lab.engine.get().await?;
+    pub(super) async fn ready(
+        &self,
+        runner: &TrialRunner<'_>,
+    ) -> Result<(Sandbox, Vec<(String, String)>), TrialError> {
+        let engine = runner.engine.get().await?;
         match self {
-            Self::CleanRoom(filed) => {
-                let image = lab.image(filed).await?;
+            Self::CleanRoom(hashed) => {
+                let image = runner.image(hashed).await?;
                 let config = engine.image_config(&image).await?;
-                Ok((engine.launch(&solver_container(&image, filed.task)).await?, config.env))
+                Ok((engine.launch(&solver_container(&image, hashed.task)).await?, config.env))
             }
             Self::InPlace { task, images } => Ok(ready_in_place(engine, images, task).await?),
         }
@@ -119,15 +122,15 @@ impl Venue<'_> {
 }
 
 impl Slot {
-    async fn take<'l>(self, lab: &'l Lab<'_>) -> Result<Option<SemaphorePermit<'l>>, LabError> {
+    async fn take<'l>(self, runner: &'l TrialRunner<'_>) -> Result<Option<SemaphorePermit<'l>>, TrialError> {
         match self {
             Self::Held => Ok(None),
-            Self::ForJudging => lab.slot().await.map(Some),
+            Self::ForJudging => runner.slot().await.map(Some),
         }
     }
 }
 
-impl Hosted {
+impl Evaluated {
     fn unjudged(ended: Ended, verdict: Verdict, engine: &'static str) -> Self {
         let log = VerifierLog { output: ended.cause.clone(), ..VerifierLog::default() };
         Self { ended, verdict, log, kept: None, engine }
@@ -175,8 +178,8 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
 
 /// What is tried again when the engine fails under it.
 pub(super) fn is_transient(error: &RolloutError) -> bool {
-    let (RolloutError::Lab(LabError::Engine(engine)) | RolloutError::Agent(AgentError::Engine(engine))) =
-        error
+    let (RolloutError::TrialRunner(TrialError::Engine(engine))
+    | RolloutError::Agent(AgentError::Engine(engine))) = error
     else {
         return false;
     };

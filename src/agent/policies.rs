@@ -1,28 +1,31 @@
 //! Who speaks: a script, or a model.
 
 use super::bash_block::write_block;
-use super::play::{AgentError, Mind};
-use super::scaffold::Said;
+use super::conversation::Conversation;
+use super::play::{AgentError, Policy};
+use super::scaffold::AssistantMessage;
 use super::scripted::{Move, ScriptedAgent};
-use super::talk::Talk;
 use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
 use crate::model::{Act, Tokens, ToolCall};
 
-impl Mind for ScriptedAgent {
-    async fn next(&mut self, talk: &Talk) -> Result<Said, AgentError> {
-        let ran = talk.turns.last().is_some_and(|turn| matches!(turn.acts.as_slice(), [Act::Command { .. }]));
-        let shown = talk.seen.last().and_then(|seen| seen.shown.first()).filter(|_| ran);
+impl Policy for ScriptedAgent {
+    async fn next(&mut self, conversation: &Conversation) -> Result<AssistantMessage, AgentError> {
+        let ran = conversation
+            .turns
+            .last()
+            .is_some_and(|turn| matches!(turn.acts.as_slice(), [Act::Command { .. }]));
+        let shown = conversation.seen.last().and_then(|seen| seen.shown.first()).filter(|_| ran);
         let content = match self.next_move(shown.map(|shown| shown.content.as_str()))? {
             Move::Run { thought, command } => write_block(&thought, Some(&command)),
             Move::Submit { thought } => write_block(&thought, None),
         };
-        Ok(Said { content, ..Said::default() })
+        Ok(AssistantMessage { content, ..AssistantMessage::default() })
     }
 }
 
 /// A model.
 #[derive(Debug)]
-pub struct ModelMind<'a> {
+pub struct ModelPolicy<'a> {
     pub models: &'a Models,
     pub role: ModelRole,
     /// The rollout.
@@ -43,9 +46,9 @@ pub enum Logprobs {
     Ask,
 }
 
-impl Mind for ModelMind<'_> {
-    async fn next(&mut self, talk: &Talk) -> Result<Said, AgentError> {
-        let tools = talk.opening.tools.iter().map(|tool| Tool {
+impl Policy for ModelPolicy<'_> {
+    async fn next(&mut self, conversation: &Conversation) -> Result<AssistantMessage, AgentError> {
+        let tools = conversation.opening.tools.iter().map(|tool| Tool {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
@@ -54,14 +57,14 @@ impl Mind for ModelMind<'_> {
             tools: tools.collect(),
             stop: self.stop.clone(),
             logprobs: self.logprobs == Logprobs::Ask,
-            ..ChatRequest::of(talk.messages())
+            ..ChatRequest::of(conversation.messages())
         };
         let site = CallSite {
             role: self.role,
             unit: self.unit.to_owned(),
             stage: "step".to_owned(),
             round: self.round,
-            step: u32::try_from(talk.turns.len()).unwrap_or(u32::MAX),
+            step: u32::try_from(conversation.turns.len()).unwrap_or(u32::MAX),
             sample: 0,
         };
         let reply = self.models.call(&site, &request).await?;
@@ -72,7 +75,7 @@ impl Mind for ModelMind<'_> {
             }));
         }
         let calls = reply.message.tool_calls.into_iter();
-        Ok(Said {
+        Ok(AssistantMessage {
             content: reply.message.content,
             reasoning: reply.message.reasoning,
             tool_calls: calls

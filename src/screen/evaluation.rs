@@ -4,30 +4,31 @@ use std::collections::BTreeMap;
 
 use crate::model::{CheckId, Judging, Limits};
 use crate::verify::{
-    Act, Condition, Filed, Foreign, ForeignImages, ImageSource, Lab, LabError, Mode, TrialLog, TrialRecord,
+    Act, Condition, Foreign, ForeignImages, HashedTask, ImageSource, Mode, TrialError, TrialLog, TrialRecord,
+    TrialRunner,
 };
 
 /// A task with the judge that its trials go to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Arena<'a> {
-    CleanRoom(&'a Filed<'a>),
+pub(super) enum Evaluation<'a> {
+    CleanRoom(&'a HashedTask<'a>),
     InPlace { task: &'a Foreign, images: &'a ForeignImages },
 }
 
-impl Arena<'_> {
+impl Evaluation<'_> {
     /// One trial in fresh containers, or its record.
     pub(super) async fn trial(
         &self,
-        lab: &Lab<'_>,
+        runner: &TrialRunner<'_>,
         act: Act<'_>,
         condition: Condition,
         repeat: u32,
-    ) -> Result<(TrialRecord, TrialLog), LabError> {
+    ) -> Result<(TrialRecord, TrialLog), TrialError> {
         match self {
             // Boxed: a trial's future is large, and many wait at once.
-            Self::CleanRoom(filed) => Box::pin(lab.trial(filed, act, condition, repeat)).await,
+            Self::CleanRoom(hashed) => Box::pin(runner.trial(hashed, act, condition, repeat)).await,
             Self::InPlace { task, images } => {
-                Box::pin(lab.trial_in_place(task, images, act, condition, repeat)).await
+                Box::pin(runner.trial_in_place(task, images, act, condition, repeat)).await
             }
         }
     }
@@ -35,7 +36,7 @@ impl Arena<'_> {
     /// What the task allows a solver.
     pub(super) fn limits(&self) -> &Limits {
         match self {
-            Self::CleanRoom(filed) => &filed.task.limits,
+            Self::CleanRoom(hashed) => &hashed.task.limits,
             Self::InPlace { task, .. } => &task.limits,
         }
     }
@@ -44,7 +45,7 @@ impl Arena<'_> {
     pub(super) fn weights(&self) -> &BTreeMap<CheckId, f64> {
         static NONE: BTreeMap<CheckId, f64> = BTreeMap::new();
         match self {
-            Self::CleanRoom(filed) => &filed.task.weights,
+            Self::CleanRoom(hashed) => &hashed.task.weights,
             Self::InPlace { .. } => &NONE,
         }
     }
@@ -80,9 +81,9 @@ impl Arena<'_> {
     }
 
     /// The image's name on the engine, once it is there.
-    pub(super) async fn image(&self, lab: &Lab<'_>) -> Result<crate::sandbox::Image, LabError> {
+    pub(super) async fn image(&self, runner: &TrialRunner<'_>) -> Result<crate::sandbox::Image, TrialError> {
         match self {
-            Self::CleanRoom(filed) => Ok(lab.image(filed).await?),
+            Self::CleanRoom(hashed) => Ok(runner.image(hashed).await?),
             Self::InPlace { images, .. } => Ok(images.solver.clone()),
         }
     }

@@ -26,7 +26,7 @@ const LOG_TAIL: usize = 2_000;
 
 /// What trials need. Shared by all work of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Lab<'a> {
+pub struct TrialRunner<'a> {
     pub engine: &'a EngineOnDemand,
     pub store: &'a Store,
     /// One permit a trial.
@@ -55,7 +55,7 @@ impl EngineOnDemand {
 
 /// Why there is no result. Nothing of this is ever stored.
 #[derive(Debug, thiserror::Error)]
-pub enum LabError {
+pub enum TrialError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -90,14 +90,14 @@ struct BuildLog {
 
 /// A task with the digests that its trials are filed under.
 #[derive(Clone, Debug)]
-pub struct Filed<'a> {
+pub struct HashedTask<'a> {
     pub task: &'a Task,
     pub environment_digest: String,
     /// Hash over everything in the task, also what no file of its directory shows.
     pub identity: String,
 }
 
-impl<'a> Filed<'a> {
+impl<'a> HashedTask<'a> {
     /// Computes the digests of `task`.
     pub fn new(task: &'a Task, environment_digest: String) -> Result<Self, StoreError> {
         let text = canonical_json(task).map_err(StoreError::Encode)?;
@@ -105,10 +105,10 @@ impl<'a> Filed<'a> {
     }
 }
 
-impl Lab<'_> {
+impl TrialRunner<'_> {
     /// Builds the task's image, or remembers how that went. `Err(log)` inside means that the Dockerfile is at fault.
-    pub async fn build(&self, filed: &Filed<'_>) -> Result<Result<(), String>, LabError> {
-        let key = key(BUILD, &serde_json::json!({ "environment": filed.environment_digest }))?;
+    pub async fn build(&self, hashed: &HashedTask<'_>) -> Result<Result<(), String>, TrialError> {
+        let key = key(BUILD, &serde_json::json!({ "environment": hashed.environment_digest }))?;
         if let Some(BuildRecord { built }) = self.store.get(BUILD, &key)? {
             if built {
                 return Ok(Ok(()));
@@ -117,7 +117,7 @@ impl Lab<'_> {
             return Ok(Err(tail(&log)));
         }
         let _slot = self.slot().await?;
-        let (built, log) = match self.retry(|| self.ensure_image(filed)).await? {
+        let (built, log) = match self.retry(|| self.ensure_image(hashed)).await? {
             Ok(_) => (true, String::new()),
             Err(log) => (false, log),
         };
@@ -129,24 +129,24 @@ impl Lab<'_> {
     /// Runs a scripted trial, or remembers it. `repeat` tells apart trials of the same act.
     pub async fn trial(
         &self,
-        filed: &Filed<'_>,
+        hashed: &HashedTask<'_>,
         act: Act<'_>,
         condition: Condition,
         repeat: u32,
-    ) -> Result<(TrialRecord, TrialLog), LabError> {
+    ) -> Result<(TrialRecord, TrialLog), TrialError> {
         let input = serde_json::json!({
-            "task": filed.identity,
-            "environment": filed.environment_digest,
+            "task": hashed.identity,
+            "environment": hashed.environment_digest,
             "act": act.identity(),
             "condition": condition,
             "repeat": repeat,
         });
         self.committed(&input, || async {
             let image = match condition {
-                Condition::Rebuilt => self.rebuilt(filed).await?,
-                _ => self.image(filed).await?,
+                Condition::Rebuilt => self.rebuilt(hashed).await?,
+                _ => self.image(hashed).await?,
             };
-            run_trial(self.engine.get().await?, &image, filed.task, act, condition).await
+            run_trial(self.engine.get().await?, &image, hashed.task, act, condition).await
         })
         .await
     }
@@ -156,7 +156,7 @@ impl Lab<'_> {
         &self,
         input: &serde_json::Value,
         run: impl FnMut() -> F,
-    ) -> Result<(TrialRecord, TrialLog), LabError>
+    ) -> Result<(TrialRecord, TrialLog), TrialError>
     where
         F: Future<Output = Result<Trial, EngineError>>,
     {
@@ -172,8 +172,8 @@ impl Lab<'_> {
     }
 
     /// The task's image, for an actor that runs its own loop.
-    pub async fn image(&self, filed: &Filed<'_>) -> Result<Image, EngineError> {
-        match self.ensure_image(filed).await? {
+    pub async fn image(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
+        match self.ensure_image(hashed).await? {
             Ok(image) => Ok(image),
             // It built when the task was certified; that it does not now is the engine's or the mirror's doing.
             Err(log) => Err(build_failure(tail(&log))),
@@ -203,11 +203,11 @@ impl Lab<'_> {
     }
 
     /// Waits for a place to run a trial in.
-    pub async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, LabError> {
+    pub async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, TrialError> {
         tokio::select! {
             biased;
-            () = self.drain.cancelled() => Err(LabError::Drained),
-            permit = self.slots.acquire() => permit.map_err(|_| LabError::Drained),
+            () = self.drain.cancelled() => Err(TrialError::Drained),
+            permit = self.slots.acquire() => permit.map_err(|_| TrialError::Drained),
         }
     }
 
@@ -230,8 +230,8 @@ impl Lab<'_> {
     }
 
     /// The task's image once more, from nothing.
-    async fn rebuilt(&self, filed: &Filed<'_>) -> Result<Image, EngineError> {
-        match self.engine.get().await?.rebuild_image(&image_spec(filed)).await {
+    async fn rebuilt(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
+        match self.engine.get().await?.rebuild_image(&image_spec(hashed)).await {
             Ok(image) => Ok(image),
             Err(ImageError::Engine(error)) => Err(error),
             // It was built before from the same text, so that it cannot be now is the mirror's doing.
@@ -239,8 +239,8 @@ impl Lab<'_> {
         }
     }
 
-    async fn ensure_image(&self, filed: &Filed<'_>) -> Result<Result<Image, String>, EngineError> {
-        match self.engine.get().await?.ensure_image(&image_spec(filed)).await {
+    async fn ensure_image(&self, hashed: &HashedTask<'_>) -> Result<Result<Image, String>, EngineError> {
+        match self.engine.get().await?.ensure_image(&image_spec(hashed)).await {
             Ok(image) => Ok(Ok(image)),
             Err(ImageError::Build { log }) => Ok(Err(log)),
             Err(ImageError::Engine(error)) => Err(error),
@@ -266,11 +266,11 @@ fn build_failure(message: String) -> EngineError {
     EngineError::Transport { action: "build the image", message }
 }
 
-fn image_spec<'a>(filed: &'a Filed<'_>) -> ImageSpec<'a> {
+fn image_spec<'a>(hashed: &'a HashedTask<'_>) -> ImageSpec<'a> {
     ImageSpec {
-        digest: &filed.environment_digest,
-        context: &filed.task.environment,
-        timeout: Duration::from_secs(filed.task.limits.build_timeout_sec.into()),
+        digest: &hashed.environment_digest,
+        context: &hashed.task.environment,
+        timeout: Duration::from_secs(hashed.task.limits.build_timeout_sec.into()),
     }
 }
 

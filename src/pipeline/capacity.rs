@@ -13,7 +13,7 @@ const CENTI: f64 = 100.0;
 
 /// What a host has left. A rollout takes a place, its task's memory limit and its processors, and gives them back at its end.
 #[derive(Debug)]
-pub struct Places {
+pub struct Capacity {
     number: Semaphore,
     memory_mb: Semaphore,
     centi_cpus: Semaphore,
@@ -23,11 +23,11 @@ pub struct Places {
 
 /// What one rollout has taken.
 #[derive(Debug)]
-pub struct Taken<'a> {
+pub struct CapacityPermit<'a> {
     _parts: [SemaphorePermit<'a>; 3],
 }
 
-impl Places {
+impl Capacity {
     /// Room for `number` rollouts on a host of `memory_mb` MiB and `cpus` processors.
     pub fn new(number: u32, memory_mb: u64, cpus: u32) -> Self {
         let total_mb = clamp((memory_mb as f64 * MEMORY_SHARE) as u64);
@@ -42,14 +42,14 @@ impl Places {
     }
 
     /// Waits for room for a task with these limits. One that wants more than there is gets all of it, alone.
-    pub async fn take(&self, limits: &Limits) -> Option<Taken<'_>> {
+    pub async fn take(&self, limits: &Limits) -> Option<CapacityPermit<'_>> {
         let memory = limits.memory_mb.clamp(1, self.total_mb);
         let cpus = clamp((limits.cpus * CENTI) as u64).min(self.total_cpus);
         // Always in this order, so that nobody holds what another waits for.
         let number = self.number.acquire().await.ok()?;
         let memory = self.memory_mb.acquire_many(memory).await.ok()?;
         let cpus = self.centi_cpus.acquire_many(cpus).await.ok()?;
-        Some(Taken { _parts: [number, memory, cpus] })
+        Some(CapacityPermit { _parts: [number, memory, cpus] })
     }
 }
 
@@ -71,19 +71,19 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_not_there_for_others() {
-        let check = |places: Places, tasks: &[Limits], fit: usize| {
+        let check = |capacity: Capacity, tasks: &[Limits], fit: usize| {
             let mut held = Vec::new();
             for limits in tasks {
-                held.extend(places.take(limits).now_or_never().flatten());
+                held.extend(capacity.take(limits).now_or_never().flatten());
             }
             assert_eq!(held.len(), fit, "{tasks:?}");
         };
         let small = task(1000, 1.0);
-        check(Places::new(2, 100_000, 64), &[small.clone(), small.clone(), small.clone()], 2);
+        check(Capacity::new(2, 100_000, 64), &[small.clone(), small.clone(), small.clone()], 2);
         // 85 % of 4000 MiB.
-        check(Places::new(9, 4000, 64), &[small.clone(), small.clone(), small.clone(), small.clone()], 3);
-        check(Places::new(9, 100_000, 1), &vec![task(10, 4.0); 3], 2);
+        check(Capacity::new(9, 4000, 64), &[small.clone(), small.clone(), small.clone(), small.clone()], 3);
+        check(Capacity::new(9, 100_000, 1), &vec![task(10, 4.0); 3], 2);
         // Larger than the host: alone, but not never.
-        check(Places::new(9, 1000, 1), &[task(50_000, 99.0), small], 1);
+        check(Capacity::new(9, 1000, 1), &[task(50_000, 99.0), small], 1);
     }
 }

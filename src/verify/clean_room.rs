@@ -27,7 +27,7 @@ const MAX_LOG: usize = 64 << 10;
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
 /// The declared limit is for a machine with nothing else to do. A verdict must not depend on how busy this one is, so only
 /// what takes several times as long is the subject's doing.
-const PATIENCE: u32 = 5;
+const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 /// Any fixed order but the declared one shows whether checks lean on each other; a fixed one can be repeated.
 const SHUFFLE_SEED: &str = "1";
 /// Disk that the largest subject takes in the verifier's container.
@@ -199,7 +199,7 @@ async fn run_checks(
             .collect(),
         cwd: "/".to_owned(),
         stdin: Vec::new(),
-        timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * PATIENCE,
+        timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * VERIFIER_TIMEOUT_FACTOR,
         keep: MAX_LOG,
     };
     let done = verifier.spawn(&process).await?;

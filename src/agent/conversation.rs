@@ -8,7 +8,7 @@ use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn};
 
 /// A conversation as far as it has come.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Talk {
+pub struct Conversation {
     pub opening: Opening,
     pub turns: Vec<Turn>,
     /// One for each turn.
@@ -81,7 +81,7 @@ pub(super) fn end_of(text: &str) -> String {
 /// Few for what terminals print, so that what is counted so is rather too much.
 const BYTES_PER_TOKEN: u64 = 4;
 
-impl Talk {
+impl Conversation {
     /// The conversation as a model is sent it: since the last handoff, if there was one.
     pub fn messages(&self) -> Vec<ChatMessage> {
         self.history(self.turns.len() - self.segment_start(), LastShown::In)
@@ -165,10 +165,10 @@ impl Talk {
     /// Tokens of a request that ends with what was shown after the first `turns` turns, if the server counts them and the model still
     /// reads the last of these.
     pub(super) fn tokens_until(&self, turns: usize) -> Option<u64> {
-        let said = self.tokens_said(turns)?;
+        let assistant = self.tokens_said(turns)?;
         let shown = &self.seen.get(turns.checked_sub(1)?)?.shown;
         let shown: usize = shown.iter().map(|shown| shown.content.len()).sum();
-        Some(said + shown as u64 / BYTES_PER_TOKEN)
+        Some(assistant + shown as u64 / BYTES_PER_TOKEN)
     }
 
     /// As [`tokens_until`](Self::tokens_until), but of what was shown last there is the end alone.

@@ -11,7 +11,7 @@ const NEAR_MISS_PROBABILITY: f64 = 0.6;
 
 /// The actor of one attempt at a task: even attempts mean to succeed, odd ones fail in a drawn way. It is a pure function
 /// of seed and attempt, so more attempts never change the earlier ones.
-pub fn cast(script: &ExpertScript, seed: Seed, attempt: u32) -> Actor {
+pub fn scripted_actor(script: &ExpertScript, seed: Seed, attempt: u32) -> Actor {
     if attempt.is_multiple_of(2) {
         return Actor::Scripted { failure: None };
     }

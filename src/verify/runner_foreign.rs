@@ -6,18 +6,18 @@ use super::act::Act;
 use super::condition::Condition;
 use super::foreign::{Foreign, ImageSource, Mode};
 use super::in_place::{ForeignImages, run_in_place};
-use super::lab::{Lab, LabError, TrialRecord};
+use super::runner::{TrialError, TrialRecord, TrialRunner};
 use super::trial::TrialLog;
 use crate::model::{FileTree, environment_digest};
 use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
 
-impl Lab<'_> {
+impl TrialRunner<'_> {
     /// The task's images. `Err(log)` inside means that a Dockerfile is at fault.
     pub async fn foreign_images(
         &self,
         task: &Foreign,
         tests: &FileTree,
-    ) -> Result<Result<ForeignImages, String>, LabError> {
+    ) -> Result<Result<ForeignImages, String>, TrialError> {
         let _slot = self.slot().await?;
         let solver = match &task.image {
             ImageSource::Named(name) => Image::named(name.clone()),
@@ -49,7 +49,7 @@ impl Lab<'_> {
         act: Act<'_>,
         condition: Condition,
         repeat: u32,
-    ) -> Result<(TrialRecord, TrialLog), LabError> {
+    ) -> Result<(TrialRecord, TrialLog), TrialError> {
         let mut input = serde_json::json!({
             "foreign": task.digest,
             "name": task.name,
