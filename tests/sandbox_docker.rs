@@ -12,7 +12,8 @@ use support::{base, docker, eventually, launch, limit, limits, output, run, shel
 use termsmith::model::Profile;
 use termsmith::model::ShellOutcome::{Exited, ShellDied};
 use termsmith::sandbox::{
-    ChangeKind, Engine, EngineError, ExecLimit, LaunchSpec, Network, Preload, Process, Sandbox, SandboxError,
+    ChangeKind, Engine, EngineError, Evidence, ExecLimit, LaunchSpec, Network, Preload, Process, Sandbox,
+    SandboxError,
 };
 
 /// The same engine, asked directly.
@@ -131,10 +132,10 @@ fn a_sandbox_that_dies_is_lost_and_says_why() {
             api().kill_container(sandbox.id().as_str(), Some(options)).await.unwrap();
         };
         let (lost, ()) = tokio::join!(running, kill);
-        let Err(SandboxError::Lost { cause }) = lost else { panic!("{lost:?}") };
-        assert!(cause.contains("137"), "{cause}");
+        let Err(SandboxError::Lost(loss)) = lost else { panic!("{lost:?}") };
+        assert_eq!(loss.evidence, Evidence::KilledFromOutside, "{loss}");
         let later = sandbox.shell("true", &ExecLimit::default()).await;
-        assert!(matches!(later, Err(SandboxError::Lost { .. })), "{later:?}");
+        assert!(matches!(later, Err(SandboxError::Lost(_))), "{later:?}");
     });
 }
 
@@ -145,8 +146,9 @@ fn the_disk_watchdog_kills_who_writes_too_much() {
         let sandbox = launch(&engine).await;
         let fill = "for i in 1 2 3 4 5; do head -c 30000000 /dev/zero >/var/tmp/$i; done; sleep 1000";
         let lost = sandbox.shell(fill, &limit(Duration::from_secs(60))).await;
-        let Err(SandboxError::Lost { cause }) = lost else { panic!("{lost:?}") };
-        assert_eq!(cause, "disk limit of 64 MiB exceeded");
+        let Err(SandboxError::Lost(loss)) = lost else { panic!("{lost:?}") };
+        assert_eq!(loss.evidence, Evidence::DiskLimit);
+        assert_eq!(loss.detail, "disk limit of 64 MiB exceeded");
     });
 }
 

@@ -97,6 +97,7 @@ async fn actions(context: &CampaignContext, endpoint: &Endpoint) -> anyhow::Resu
             env: &[],
             limits: &limits,
             deadline: Instant::now() + limits.total,
+            silent_loss: None,
         };
         let unit = format!("actions-{number}");
         let conversation = match kind {
@@ -327,6 +328,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 env: &[],
                 limits: &limits,
                 deadline: began + limits.total,
+                silent_loss: None,
             };
             let unit = format!("fleet-{number}");
             let conversation = one(BashBlock::new(prompts), models, &unit, &episode).await?;

@@ -126,9 +126,9 @@ impl Scaffold for BashTool {
         for call in &assistant.tool_calls {
             match self.call(call, episode, &mut step).await {
                 Ok(()) => {}
-                Err(ScaffoldError::Lost { cause, acts }) => {
+                Err(ScaffoldError::Sandbox { error, acts }) => {
                     let acts = step.acts.into_iter().chain(acts).collect();
-                    return Err(ScaffoldError::Lost { cause, acts });
+                    return Err(ScaffoldError::Sandbox { error, acts });
                 }
                 Err(error) => return Err(error),
             }

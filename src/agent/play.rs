@@ -9,9 +9,9 @@ use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, Scaff
 use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
 use crate::llm::CallError;
-use crate::model::{End, Shown, Turn, TurnKind};
+use crate::model::{Blame, End, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
-use crate::sandbox::{EngineError, ExecLimit};
+use crate::sandbox::{EngineError, ExecLimit, SandboxError};
 use crate::store::StoreError;
 
 /// Who speaks.
@@ -73,6 +73,9 @@ impl TurnLog for NoTurnLog {
 pub enum AgentError {
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A loss that is not the solver's fault, or not known to be.
+    #[error(transparent)]
+    Sandbox(SandboxError),
     #[error(transparent)]
     Prompts(#[from] PromptsError),
     #[error(transparent)]
@@ -126,7 +129,7 @@ pub async fn play<S: Scaffold, M: Policy, N: TurnLog>(
 ) -> Result<Ended, AgentError> {
     let opening = match scaffold.open(episode, instruction).await {
         Ok(opening) => opening,
-        Err(error) => return lost(error).map(|(ended, _)| ended),
+        Err(error) => return lost(error, episode).map(|(ended, _)| ended),
     };
     if conversation.turns.is_empty() && conversation.opening == Opening::default() {
         hooks.turn_log.opened(&opening).await?;
@@ -167,7 +170,7 @@ pub async fn play<S: Scaffold, M: Policy, N: TurnLog>(
             Ok(step) => (step, None),
             Err(TurnError::Agent(error)) => return Err(error),
             Err(TurnError::Scaffold(error)) => {
-                let (ended, acts) = lost(error)?;
+                let (ended, acts) = lost(error, episode)?;
                 (Step { acts, ..Step::default() }, Some(ended))
             }
         };
@@ -202,7 +205,7 @@ async fn do_again<S: Scaffold>(
         }
         let step = match scaffold.take(&AssistantMessage::again(turn), episode).await {
             Ok(step) => step,
-            Err(error) => return lost(error).map(|(ended, _)| Some(ended)),
+            Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
         };
         if step.kind != turn.kind || step.acts != turn.acts {
             let cause =
@@ -215,7 +218,7 @@ async fn do_again<S: Scaffold>(
             }
             // It was answered: what failed was told, and a new round began in a new shell.
             if let Err(error) = new_round(scaffold, episode).await {
-                return lost(error).map(|(ended, _)| Some(ended));
+                return lost(error, episode).map(|(ended, _)| Some(ended));
             }
         }
         if step.shell_ended {
@@ -323,12 +326,25 @@ async fn turn<S: Scaffold, N: TurnLog>(
     scaffold.take(assistant, episode).await.map_err(TurnError::Scaffold)
 }
 
-/// How an episode ends whose sandbox is lost. What is not the agent's doing stays an error.
-fn lost(error: ScaffoldError) -> Result<(Ended, Vec<crate::model::Act>), AgentError> {
+/// How an episode ends that lost its sandbox by what was done in it. Every other loss stays an error, so that the episode is played
+/// again in a fresh container.
+fn lost(
+    error: ScaffoldError,
+    episode: &EpisodeContext<'_>,
+) -> Result<(Ended, Vec<crate::model::Act>), AgentError> {
     match error {
         ScaffoldError::Prompts(error) => Err(error.into()),
         ScaffoldError::Engine(error) => Err(error.into()),
-        ScaffoldError::Lost { cause, acts } => Ok((Ended { end: End::SandboxLost, cause }, acts)),
+        ScaffoldError::Sandbox { error, acts } => Ok((ended_by_loss(error, episode.silent_loss)?, acts)),
+    }
+}
+
+/// The end of an episode that lost its sandbox, if that is the solver's fault. `silent_loss` is whose fault it is where the evidence
+/// does not say.
+pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> Result<Ended, AgentError> {
+    match error.blame().or(silent_loss) {
+        Some(Blame::Solver) => Ok(Ended { end: End::SandboxLost, cause: error.to_string() }),
+        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(AgentError::Sandbox(error)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Act, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
+use crate::model::{Act, Blame, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
@@ -40,6 +40,8 @@ pub struct EpisodeContext<'a> {
     pub env: &'a [(String, String)],
     pub limits: &'a StepLimits,
     pub deadline: Instant,
+    /// Whose fault a loss of the sandbox is whose evidence does not say. `None` until an experiment has decided.
+    pub silent_loss: Option<Blame>,
 }
 
 impl EpisodeContext<'_> {
@@ -176,17 +178,17 @@ pub enum ScaffoldError {
     Prompts(#[from] PromptsError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The sandbox died under it: the agent's doing.
-    #[error("the sandbox was lost: {cause}")]
-    Lost { cause: String, acts: Vec<Act> },
+    /// The sandbox gave no answer. [`SandboxError::blame`] says whose fault that is.
+    #[error("{error}")]
+    Sandbox { error: SandboxError, acts: Vec<Act> },
 }
 
 impl ScaffoldError {
-    /// What of `error` is the engine's doing, and what the agent's, after `acts`.
+    /// `error`, which came after `acts`.
     pub(super) fn of(error: SandboxError, acts: Vec<Act>) -> Self {
         match error {
             SandboxError::Engine(error) => Self::Engine(error),
-            lost => Self::Lost { cause: lost.to_string(), acts },
+            error => Self::Sandbox { error, acts },
         }
     }
 }

@@ -74,7 +74,7 @@ impl Scaffold for Terminus {
     async fn take(
         &mut self,
         assistant: &AssistantMessage,
-        _: &EpisodeContext<'_>,
+        episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
         let format = self.texts.format();
         let content = match (assistant.cut_off, format.salvage(&assistant.content)) {
@@ -90,8 +90,8 @@ impl Scaffold for Terminus {
             Reading::Accepted(parsed) => parsed,
         };
         let mut step = Step::default();
-        if let Err(cause) = self.type_in(&parsed, &mut step).await {
-            return Err(ScaffoldError::Lost { cause, acts: step.acts });
+        if let Err(wire) = self.type_in(&parsed, &mut step).await {
+            return Err(ScaffoldError::of(episode.sandbox.diagnose(wire).await, step.acts));
         }
         let output = self.show();
         (step.kind, step.shown) = match self.turns.observe(&parsed, &output) {

@@ -79,7 +79,7 @@ impl From<TrialError> for Failure {
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let status = match &error {
-            AgentError::Engine(_) => Status::NoEngine,
+            AgentError::Engine(_) | AgentError::Sandbox(_) => Status::NoEngine,
             AgentError::Prompts(_) | AgentError::Script(_) => Status::BadInput,
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),

@@ -3,6 +3,7 @@
 //! Everything that is written under `store/` is one of these types, so a change here is a change of format:
 //! bump the version of the stage that writes it (see `store::Stage`).
 
+mod blame;
 mod blueprint;
 mod call_detail;
 mod certificate;
@@ -17,6 +18,7 @@ mod trajectory;
 mod variant;
 mod verdict;
 
+pub use blame::Blame;
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
 pub use call_detail::CallDetail;
 pub use certificate::{

@@ -41,7 +41,7 @@ impl From<TrialError> for Fault {
 impl From<RolloutError> for Fault {
     fn from(error: RolloutError) -> Self {
         match error {
-            RolloutError::TrialRunner(error) => error.into(),
+            RolloutError::Trial(error) => error.into(),
             RolloutError::Agent(crate::agent::AgentError::Engine(error)) => Self::Engine(error),
             other => Self::Rollout(other),
         }

@@ -3,8 +3,8 @@
 use tokio::sync::SemaphorePermit;
 
 use crate::agent::{AgentError, Ended};
-use crate::model::{End, Outcome, Verdict};
-use crate::sandbox::{EngineError, Image, LaunchSpec, Sandbox};
+use crate::model::{Blame, End, Outcome, Verdict};
+use crate::sandbox::{Image, LaunchSpec, Sandbox};
 use crate::verify::{
     Foreign, ForeignImages, HashedTask, Judging, Keep, SANDBOX_LOST, TrialError, TrialRunner, VerifierLog,
     judge, judge_and_keep, ready_in_place, solve_in_place, solver_container,
@@ -178,10 +178,11 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
 
 /// What is tried again when the engine fails under it.
 pub(super) fn is_transient(error: &RolloutError) -> bool {
-    let (RolloutError::TrialRunner(TrialError::Engine(engine))
-    | RolloutError::Agent(AgentError::Engine(engine))) = error
-    else {
-        return false;
-    };
-    EngineError::is_transient(engine)
+    match error {
+        RolloutError::Trial(TrialError::Engine(error)) | RolloutError::Agent(AgentError::Engine(error)) => {
+            error.is_transient()
+        }
+        RolloutError::Agent(AgentError::Sandbox(error)) => error.blame() == Some(Blame::Infra),
+        _ => false,
+    }
 }

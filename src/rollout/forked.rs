@@ -58,6 +58,7 @@ pub async fn fork(
             env: &env,
             limits: &limits,
             deadline: Instant::now() + limits.total,
+            silent_loss: None,
         };
         let protocol = Protocol { texts, kind: agent_config.scaffold, wake: agent_config.wake };
         let mut nowhere = NoTurnLog;

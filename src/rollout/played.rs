@@ -297,7 +297,8 @@ impl Stage<'_> {
         // What was used of the time before an interruption stays used.
         let used = conversation.thought_ms().max(0.0) / 1e3;
         let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
-        let episode = EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left };
+        let episode =
+            EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss: None };
         let stop = match agent_config.scaffold {
             ScaffoldKind::React => vec![STOP.to_owned()],
             _ => Vec::new(),

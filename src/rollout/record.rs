@@ -30,7 +30,7 @@ pub struct RolloutLog {
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     #[error(transparent)]
-    TrialRunner(#[from] TrialError),
+    Trial(#[from] TrialError),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub enum RolloutError {
 
 impl From<StoreError> for RolloutError {
     fn from(error: StoreError) -> Self {
-        Self::TrialRunner(TrialError::Store(error))
+        Self::Trial(TrialError::Store(error))
     }
 }
 

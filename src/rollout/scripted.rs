@@ -95,8 +95,13 @@ pub async fn episode(
     let mut conversation = Conversation::default();
     let evaluated = Evaluation::CleanRoom(hashed)
         .host(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env| {
-            let episode =
-                EpisodeContext { sandbox, env, limits: &limits, deadline: Instant::now() + limits.total };
+            let episode = EpisodeContext {
+                sandbox,
+                env,
+                limits: &limits,
+                deadline: Instant::now() + limits.total,
+                silent_loss: None,
+            };
             let mut nowhere = NoTurnLog;
             let hooks = Hooks::none(&mut nowhere);
             play(

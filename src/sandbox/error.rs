@@ -4,6 +4,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::loss::Loss;
+use crate::model::Blame;
+
 /// The engine failed. Nothing is known about whoever worked in the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -37,20 +40,41 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether the same call may succeed later without anybody changing anything.
-    pub fn is_transient(&self) -> bool {
+    /// Whose fault it is. [`Blame::Infra`] is tried again.
+    pub fn blame(&self) -> Blame {
         match self {
-            // Nobody inside can remove a container, so one that is missing was cleaned up from outside.
+            // Nobody inside can remove a container, so one that is missing was removed from outside.
             Self::Unreachable { .. }
             | Self::Transport { .. }
             | Self::Guest { .. }
-            | Self::NoSuchContainer { .. } => true,
-            Self::Refused { status, .. } => *status >= 500 || *status == 409 || *status == 429,
-            Self::ApiVersion { .. }
-            | Self::MissingImage { .. }
-            | Self::NoSuchUser { .. }
-            | Self::Unsupported { .. }
-            | Self::Io { .. } => false,
+            | Self::NoSuchContainer { .. } => Blame::Infra,
+            // Conflicts and rate limits end by themselves; every other 4xx would be answered again.
+            Self::Refused { status, .. } if *status >= 500 || *status == 409 || *status == 429 => {
+                Blame::Infra
+            }
+            Self::Refused { .. } | Self::ApiVersion { .. } | Self::Unsupported { .. } => Blame::Caller,
+            Self::MissingImage { .. } => Blame::Caller,
+            // Files of this host that termsmith itself reads and writes.
+            Self::Io { .. } => Blame::Caller,
+            Self::NoSuchUser { .. } => Blame::Task,
+        }
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        self.blame() == Blame::Infra
+    }
+}
+
+impl SandboxError {
+    /// Whose fault it is, or `None` where the evidence does not say.
+    pub fn blame(&self) -> Option<Blame> {
+        match self {
+            Self::Lost(loss) => loss.blame(),
+            Self::Engine(error) => Some(error.blame()),
+            Self::TooLarge { .. } | Self::Nul { .. } => Some(Blame::Caller),
+            // The sandbox lives: a full disk, a folder in place of a file, no process left. Whose doing that is, the guest cannot tell.
+            Self::Failed { .. } => None,
         }
     }
 }
@@ -70,9 +94,9 @@ pub enum ImageError {
 /// Why a sandbox gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The guest is gone while the engine answers: what ran in the sandbox has killed it, or a limit has.
-    #[error("the sandbox was lost: {cause}")]
-    Lost { cause: String },
+    /// The sandbox gives no answer any more. Its evidence says whose fault that is, or that an experiment must decide.
+    #[error("the sandbox was lost: {0}")]
+    Lost(Loss),
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// Never sent.

@@ -16,8 +16,8 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Closed, Connection, Piece, Streams};
 use super::container::{Backend, Container};
 use super::{
-    ArchiveError, ContainerId, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox, SandboxError,
-    guest_binary,
+    ArchiveError, ContainerId, EngineError, Evidence, Image, ImageSpec, LaunchSpec, Loss, Network, Sandbox,
+    SandboxError, guest_binary,
 };
 
 /// How long a guest may take to kill its children and end when its input is closed.
@@ -120,7 +120,10 @@ impl ProcessContainer {
         let status = self.child.lock().await.try_wait();
         let status =
             status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
-        SandboxError::Lost { cause: format!("guest: {status} ({wire})") }
+        SandboxError::Lost(Loss {
+            evidence: Evidence::Unexplained,
+            detail: format!("guest: {status}; {wire}"),
+        })
     }
 
     /// The archive of a folder below the work directory, with paths as the Docker engine writes them.

@@ -19,8 +19,8 @@ use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::{Change, Stopped};
 use super::{
-    ContainerId, EngineError, ExecLimit, GetError, Image, Process, ProcessOutcome, ProcessResult,
-    SandboxError, ShellResult,
+    ContainerId, EngineError, Evidence, ExecLimit, GetError, Image, Loss, Process, ProcessOutcome,
+    ProcessResult, SandboxError, ShellResult,
 };
 
 /// How much longer than its own time-out an answer may take: the guest's two stages, and a host under load.
@@ -362,12 +362,17 @@ impl Sandbox {
                 Ok(reply)
             }
             Ok(Err(Closed(why))) => Err(self.lost(why).await),
-            Err(_) => Err(SandboxError::Lost { cause: "the guest does not answer".to_owned() }),
+            Err(_) => Err(SandboxError::Lost(Loss { evidence: Evidence::Silent, detail: String::new() })),
         }
     }
 
-    async fn lost(&self, wire: String) -> SandboxError {
+    /// What the engine, the host and the guest show about the end of this sandbox, whose stream ended with `wire`.
+    pub async fn diagnose(&self, wire: String) -> SandboxError {
         self.container.why_lost(wire).await
+    }
+
+    async fn lost(&self, wire: String) -> SandboxError {
+        self.diagnose(wire).await
     }
 
     /// A frame of the wrong kind: whoever speaks there is not our guest.

@@ -9,7 +9,7 @@ mod wire;
 use std::time::Instant;
 
 use super::conversation::Conversation;
-use super::play::{AgentError, Ended};
+use super::play::{AgentError, Ended, ended_by_loss};
 use super::scaffold::EpisodeContext;
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
@@ -47,7 +47,7 @@ pub async fn run_installed(
     let sandbox = episode.sandbox;
     let lost = |error: SandboxError| match error {
         SandboxError::Engine(error) => Err(AgentError::Engine(error)),
-        lost => Ok(Ended { end: End::SandboxLost, cause: lost.to_string() }),
+        error => ended_by_loss(error, episode.silent_loss),
     };
     let (settings, _) = installed.models.settings(installed.role)?;
     if let Err(error) = sandbox.put(INSTRUCTION, instruction.as_bytes(), 0o644).await {

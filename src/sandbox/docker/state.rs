@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use std::time::Duration;
 
 use crate::sandbox::{
-    ArchiveError, Change, ChangeKind, ContainerId, EngineError, SandboxError, StoppedState,
+    ArchiveError, Change, ChangeKind, ContainerId, EngineError, Evidence, Loss, SandboxError, StoppedState,
 };
 
 use super::launch::GUEST_FOLDER;
@@ -79,14 +79,15 @@ impl DockerEngine {
             Ok(state) => state,
             Err(error) => return SandboxError::Engine(error),
         };
-        let disk = self.shared.live().get(id).and_then(|watched| watched.killed.clone());
-        let cause = match (disk, noted) {
-            (Some(cause), _) => cause,
-            (None, Err(_)) => format!("its processes run, but {wire}"),
-            (None, Ok(_)) if state.oom_killed && state.exit_code == KILLED => "out of memory".to_owned(),
-            (None, Ok(_)) => format!("it ended with status {} ({wire})", state.exit_code),
+        let watchdog = self.shared.live().get(id).and_then(|watched| watched.killed.clone());
+        let (evidence, detail) = match (watchdog, noted) {
+            (Some(cause), _) => (Evidence::DiskLimit, cause),
+            (None, Err(_)) => (Evidence::StreamBroken, wire),
+            (None, Ok(_)) if state.oom_killed && state.exit_code == KILLED => (Evidence::OutOfMemory, wire),
+            (None, Ok(_)) if state.exit_code == KILLED => (Evidence::KilledFromOutside, wire),
+            (None, Ok(_)) => (Evidence::Unexplained, format!("status {}; {wire}", state.exit_code)),
         };
-        SandboxError::Lost { cause }
+        SandboxError::Lost(Loss { evidence, detail })
     }
 
     /// The archive of one folder, bounded while it arrives.

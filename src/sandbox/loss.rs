@@ -1,0 +1,94 @@
+//! Why a sandbox was lost, and whose fault that is.
+
+use std::fmt;
+
+use crate::model::Blame;
+
+/// A sandbox that gives no answer any more, with what is known about the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    pub evidence: Evidence,
+    /// For people and for `observed/`: exit status, the guest's last words, what the stream said.
+    pub detail: String,
+}
+
+/// What the engine, the host and the guest show about the end of a sandbox.
+///
+/// The guest is process 1 of its PID namespace: no process in the container can end it by a signal. A container that ended by SIGKILL
+/// without an out-of-memory event and without a kill of ours was therefore ended from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Evidence {
+    /// The kernel killed processes of the container because it was at its own memory limit.
+    OutOfMemory,
+    /// The watchdog killed it for what it had written itself: bytes, files or nested folders past its own limits.
+    DiskLimit,
+    /// The guest ended by itself and named a limit of the container that it met: processes, descriptors, memory.
+    GuestLimit,
+    /// The container ended by SIGKILL, with neither an out-of-memory event nor a kill of ours.
+    KilledFromOutside,
+    /// The engine has no container of this name any more. Nobody inside can remove it.
+    Removed,
+    /// The file system of the host is full, or so nearly full that writes fail.
+    HostDiskFull,
+    /// The guest is silent, and the host has no processor time left to give it.
+    HostStarved,
+    /// The container runs on, but the attached stream ended or broke.
+    StreamBroken,
+    /// The guest broke the protocol. Processes of the container cannot reach its streams, so this is a defect of ours.
+    Protocol,
+    /// The container runs and the host has processor time to give, but the guest does not answer.
+    Silent,
+    /// The container ended with a status that none of the above explains.
+    Unexplained,
+}
+
+impl Evidence {
+    /// Whose fault it is. `None` where the evidence does not say: then an experiment decides ([`crate::verify`] judges again in
+    /// fresh containers beside a control).
+    pub fn blame(self) -> Option<Blame> {
+        match self {
+            Self::OutOfMemory | Self::DiskLimit | Self::GuestLimit => Some(Blame::Solver),
+            Self::KilledFromOutside
+            | Self::Removed
+            | Self::HostDiskFull
+            | Self::HostStarved
+            | Self::StreamBroken
+            | Self::Protocol => Some(Blame::Infra),
+            Self::Silent | Self::Unexplained => None,
+        }
+    }
+
+    /// As it is said in messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out of memory",
+            Self::DiskLimit => "disk limit exceeded",
+            Self::GuestLimit => "the guest met a limit of the container",
+            Self::KilledFromOutside => "killed from outside the container",
+            Self::Removed => "the container was removed from outside",
+            Self::HostDiskFull => "the disk of the host is full",
+            Self::HostStarved => "the host has no processor time to give",
+            Self::StreamBroken => "the stream to the guest broke while the container runs",
+            Self::Protocol => "the guest broke the protocol",
+            Self::Silent => "the guest does not answer",
+            Self::Unexplained => "the container ended for a reason that is not known",
+        }
+    }
+}
+
+impl Loss {
+    /// Whose fault it is; see [`Evidence::blame`].
+    pub fn blame(&self) -> Option<Blame> {
+        self.evidence.blame()
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.evidence.as_str())?;
+        if !self.detail.is_empty() {
+            write!(f, " ({})", self.detail)?;
+        }
+        Ok(())
+    }
+}
