@@ -31,7 +31,7 @@ use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::{
     ConfigSummary, ExportError, ExportOptions, ExportSummary, LeftOut, atif, export, pref_dmpo, sft,
 };
-use termsmith::model::{self, Actor, Arm, Exploit, Facts, ModelActor, Shown, Sight, ToolCall};
+use termsmith::model::{self, Actor, AdversaryView, Arm, Exploit, Facts, ModelActor, Shown, ToolCall};
 
 #[path = "../src/export/fixture.rs"]
 mod fixture;
@@ -298,7 +298,7 @@ fn filters_and_counts() {
         model: "m".to_owned(),
         endpoint: "e".to_owned(),
         arm: Arm::Base,
-        adversary: Some(Sight::Blind),
+        adversary: Some(AdversaryView::Blind),
     });
     groups[0].push(cheat);
     let mut caught = rollout("ai_ml", 0, 6, 2, CHECKS);

@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use support::{context, docker, engines, eventually, image_spec, launch, limits, run, shell, spec};
-use termsmith::agent::terminal::{SIZE, Terminal, Waited, Wake};
+use termsmith::agent::terminal::{SIZE, Terminal, WaitOutcome, Wake};
 use termsmith::agent::terminus::to_bytes;
 use termsmith::sandbox::{Process, ProcessOutcome, Sandbox};
 
@@ -45,25 +45,25 @@ fn a_wait_ends_when_the_shell_is_done() {
             press(&mut terminal, "").await;
             eventually("the first prompt", async || terminal.screen().starts_with('$')).await;
             for (keystrokes, wait, expected, shown) in [
-                ("echo one; sleep 0.2; echo t''wo\n", LONG, Waited::Early, "\none\ntwo\n$\n"),
-                ("seq 1 5000\n", LONG, Waited::Early, "\n4999\n5000\n$\n"),
+                ("echo one; sleep 0.2; echo t''wo\n", LONG, WaitOutcome::Early, "\none\ntwo\n$\n"),
+                ("seq 1 5000\n", LONG, WaitOutcome::Early, "\n4999\n5000\n$\n"),
                 // At the prompt already: what is waited for is something else.
-                ("", SHORT, Waited::Elapsed, "$\n"),
+                ("", SHORT, WaitOutcome::Elapsed, "$\n"),
                 // A job of this very command may still say something; one of an earlier command does not count.
-                ("clear; sleep 1000 &\n", SHORT, Waited::Elapsed, "[1] "),
-                ("echo three\n", LONG, Waited::Early, "\nthree\n$\n"),
+                ("clear; sleep 1000 &\n", SHORT, WaitOutcome::Elapsed, "[1] "),
+                ("echo three\n", LONG, WaitOutcome::Early, "\nthree\n$\n"),
                 // Programs that read, or work, or are the shell at work.
-                ("cat\n", SHORT, Waited::Elapsed, "cat\n"),
-                ("typed\n", SHORT, Waited::Elapsed, "typed\ntyped\n"),
-                ("C-c", LONG, Waited::Early, "^C\n$\n"),
-                ("while :; do :; done\n", SHORT, Waited::Elapsed, "done\n"),
-                ("C-c", LONG, Waited::Early, "^C\n$\n"),
+                ("cat\n", SHORT, WaitOutcome::Elapsed, "cat\n"),
+                ("typed\n", SHORT, WaitOutcome::Elapsed, "typed\ntyped\n"),
+                ("C-c", LONG, WaitOutcome::Early, "^C\n$\n"),
+                ("while :; do :; done\n", SHORT, WaitOutcome::Elapsed, "done\n"),
+                ("C-c", LONG, WaitOutcome::Early, "^C\n$\n"),
                 // Half a line is no command, but nothing happens until the rest comes.
-                ("echo fo", LONG, Waited::Early, "$ echo fo\n"),
-                ("ur\n", LONG, Waited::Early, "\nfour\n$\n"),
+                ("echo fo", LONG, WaitOutcome::Early, "$ echo fo\n"),
+                ("ur\n", LONG, WaitOutcome::Early, "\nfour\n$\n"),
                 // A shell in the shell has a prompt of its own, which nobody knows from a program's.
-                ("bash --norc\n", SHORT, Waited::Elapsed, "$ bash --norc\n$\n"),
-                ("C-d", LONG, Waited::Early, "exit\n$\n"),
+                ("bash --norc\n", SHORT, WaitOutcome::Elapsed, "$ bash --norc\n$\n"),
+                ("C-d", LONG, WaitOutcome::Early, "exit\n$\n"),
             ] {
                 press(&mut terminal, keystrokes).await;
                 let waited = terminal.wait_quiet(wait, Wake::WhenDone).await;
@@ -71,18 +71,18 @@ fn a_wait_ends_when_the_shell_is_done() {
                 let trimmed = format!("{}\n", terminal.screen().trim_end());
                 let there = trimmed.contains(shown);
                 // What a busy machine has not shown by the end of a short wait comes later.
-                if expected == Waited::Elapsed && !there {
+                if expected == WaitOutcome::Elapsed && !there {
                     eventually(shown, async || terminal.screen().contains(shown.trim_end())).await;
                 } else {
                     assert!(there, "{name}: {keystrokes:?}\n{trimmed}");
                 }
             }
             press(&mut terminal, "sleep 0.1\n").await;
-            assert_eq!(terminal.wait_quiet(SHORT, Wake::Never).await, Waited::Elapsed, "{name}");
+            assert_eq!(terminal.wait_quiet(SHORT, Wake::Never).await, WaitOutcome::Elapsed, "{name}");
             // The job is still there; it dies with its terminal.
             press(&mut terminal, "kill %1; exit 3\n").await;
             let ended = terminal.wait_quiet(LONG, Wake::Never).await;
-            assert_eq!(ended, Waited::Ended(ProcessOutcome::Exited(3)), "{name}");
+            assert_eq!(ended, WaitOutcome::Ended(ProcessOutcome::Exited(3)), "{name}");
             assert!(!terminal.is_alive(), "{name}");
         }
     });
@@ -97,7 +97,7 @@ fn a_terminal_that_nobody_looks_at_holds_nothing_back() {
             press(&mut terminal, "yes | head -n 2000000; touch written\n").await;
             eventually("all is written", async || support::output(&sandbox, "ls").await.contains("written"))
                 .await;
-            assert_eq!(terminal.wait_quiet(LONG, Wake::WhenDone).await, Waited::Early, "{name}");
+            assert_eq!(terminal.wait_quiet(LONG, Wake::WhenDone).await, WaitOutcome::Early, "{name}");
             // The history is between nine tenths full and full.
             let kept = terminal.full_pane().lines().filter(|line| *line == "y").count();
             assert!((1800..2100).contains(&kept), "{name}: {kept}");

@@ -10,7 +10,7 @@ use termsmith::agent::terminal::Wake;
 use termsmith::agent::{BashBlock, BashTool, React, Terminus, terminus::Format, terminus_texts};
 use termsmith::agent::{
     Conversation, EpisodeContext, Hooks, Logprobs, ModelPolicy, NoTurnLog, Prompts, Scaffold, StepLimits,
-    play,
+    run_episode,
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
@@ -142,7 +142,8 @@ async fn one<S: Scaffold>(
     let mut conversation = Conversation::default();
     let mut nowhere = NoTurnLog;
     let hooks = Hooks::none(&mut nowhere);
-    let ended = play(&mut scaffold, &mut policy, &mut conversation, "Do nothing.", episode, hooks).await?;
+    let ended =
+        run_episode(&mut scaffold, &mut policy, &mut conversation, "Do nothing.", episode, hooks).await?;
     ensure!(ended.end == End::Submitted, "an episode ended with {ended:?}");
     Ok(conversation)
 }

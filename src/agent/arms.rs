@@ -7,11 +7,11 @@ use minijinja::context;
 use regex::Regex;
 
 use super::conversation::Conversation;
-use super::play::AgentError;
+use super::episode::AgentError;
 use super::scaffold::AssistantMessage;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
-use crate::model::{Key, Sight};
+use crate::model::{AdversaryView, Key};
 use crate::prompts::{PromptSet, PromptsError};
 
 /// Folder of the texts.
@@ -68,10 +68,15 @@ impl ArmTexts {
     }
 
     /// The task of an adversary. `tests` is what it is shown of them.
-    pub fn adversary(&self, sight: Sight, instruction: &str, tests: &str) -> Result<String, PromptsError> {
+    pub fn adversary(
+        &self,
+        sight: AdversaryView,
+        instruction: &str,
+        tests: &str,
+    ) -> Result<String, PromptsError> {
         match sight {
-            Sight::Blind => self.set.render("adversary-blind.md.j2", context! { instruction }),
-            Sight::Tests => self.set.render("adversary-tests.md.j2", context! { instruction, tests }),
+            AdversaryView::Blind => self.set.render("adversary-blind.md.j2", context! { instruction }),
+            AdversaryView::Tests => self.set.render("adversary-tests.md.j2", context! { instruction, tests }),
         }
     }
 

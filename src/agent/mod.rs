@@ -4,9 +4,9 @@ mod arms;
 mod bash;
 mod bash_block;
 mod conversation;
+mod episode;
 mod honesty;
 mod installed;
-mod play;
 mod policies;
 mod react;
 mod scaffold;
@@ -20,15 +20,15 @@ pub use arms::{ArmTexts, Mentor, QUESTIONS};
 pub use bash::{BASH, BashTool};
 pub use bash_block::{BASH_BLOCK, BashBlock, Prompts, read_block, write_block};
 pub use conversation::{Conversation, HandedOff, HandoffSeen, TurnSeen};
+pub use episode::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, run_episode};
 pub use honesty::{Leak, unseen_literals};
 pub use installed::{COMMAND, Installed, PORT, run_installed};
-pub use play::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, play};
 pub use policies::{Logprobs, ModelPolicy};
 pub use react::{REACT, React, STOP, read_action};
 pub use scaffold::{
     ActSeen, AssistantMessage, Dollars, EpisodeContext, Opening, Scaffold, ScaffoldError, Step, StepLimits,
 };
-pub use scripted::{Move, ScriptError, ScriptedAgent, Variation};
+pub use scripted::{ScriptAction, ScriptError, ScriptedAgent, Variation};
 pub use summary::{PlainSummary, Summariser, SummaryTexts};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus, terminus_texts};
 

@@ -2,9 +2,9 @@
 
 use super::bash_block::write_block;
 use super::conversation::Conversation;
-use super::play::{AgentError, Policy};
+use super::episode::{AgentError, Policy};
 use super::scaffold::AssistantMessage;
-use super::scripted::{Move, ScriptedAgent};
+use super::scripted::{ScriptAction, ScriptedAgent};
 use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
 use crate::model::{Act, Tokens, ToolCall};
 
@@ -15,9 +15,9 @@ impl Policy for ScriptedAgent {
             .last()
             .is_some_and(|turn| matches!(turn.acts.as_slice(), [Act::Command { .. }]));
         let shown = conversation.seen.last().and_then(|seen| seen.shown.first()).filter(|_| ran);
-        let content = match self.next_move(shown.map(|shown| shown.content.as_str()))? {
-            Move::Run { thought, command } => write_block(&thought, Some(&command)),
-            Move::Submit { thought } => write_block(&thought, None),
+        let content = match self.next_action(shown.map(|shown| shown.content.as_str()))? {
+            ScriptAction::Run { thought, command } => write_block(&thought, Some(&command)),
+            ScriptAction::Submit { thought } => write_block(&thought, None),
         };
         Ok(AssistantMessage { content, ..AssistantMessage::default() })
     }

@@ -18,7 +18,7 @@ const SLIP_PROBABILITY: f64 = 0.6;
 
 /// What the agent does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum ScriptAction {
     Run { thought: String, command: String },
     Submit { thought: String },
 }
@@ -152,7 +152,7 @@ impl ScriptedAgent {
     }
 
     /// The next move, after `observation` of the one before.
-    pub fn next_move(&mut self, observation: Option<&str>) -> Result<Move, ScriptError> {
+    pub fn next_action(&mut self, observation: Option<&str>) -> Result<ScriptAction, ScriptError> {
         if let (Some((step, capture)), Some(text)) = (self.pending.take(), observation) {
             for (name, pattern) in capture {
                 // Patterns were compiled when the recipe was read; one that does not compile matches nothing.
@@ -170,21 +170,24 @@ impl ScriptedAgent {
         let Some(planned) = self.turns.pop_front() else { return Ok(self.again()) };
         let thought = self.fill(&planned.thought)?;
         match planned.command {
-            None => Ok(Move::Submit { thought }),
+            None => Ok(ScriptAction::Submit { thought }),
             Some(command) => {
                 let command = self.fill(&command)?;
                 self.pending = Some((planned.step, planned.capture));
-                Ok(Move::Run { thought, command })
+                Ok(ScriptAction::Run { thought, command })
             }
         }
     }
 
-    fn again(&mut self) -> Move {
+    fn again(&mut self) -> ScriptAction {
         match &mut self.endless {
-            None => Move::Submit { thought: String::new() },
+            None => ScriptAction::Submit { thought: String::new() },
             Some((says, command)) => {
                 says.rotate_left(1);
-                Move::Run { thought: says.last().cloned().unwrap_or_default(), command: command.clone() }
+                ScriptAction::Run {
+                    thought: says.last().cloned().unwrap_or_default(),
+                    command: command.clone(),
+                }
             }
         }
     }
@@ -296,9 +299,9 @@ mod tests {
         let mut lines = Vec::new();
         let mut seen = None;
         while lines.len() < turns {
-            match agent.next_move(seen).unwrap() {
-                Move::Run { thought, command } => lines.push(format!("{thought} $ {command}")),
-                Move::Submit { thought } => {
+            match agent.next_action(seen).unwrap() {
+                ScriptAction::Run { thought, command } => lines.push(format!("{thought} $ {command}")),
+                ScriptAction::Submit { thought } => {
                     lines.push(format!("{thought} ."));
                     break;
                 }
@@ -339,10 +342,10 @@ mod tests {
             ScriptedAgent::playing(script, Variation::Expert(None), &mut rng, &prompts())
         };
         let mut blind = agent(&script);
-        blind.next_move(None).unwrap();
-        assert!(matches!(blind.next_move(Some("nothing here")), Err(ScriptError::NoMatch { .. })));
+        blind.next_action(None).unwrap();
+        assert!(matches!(blind.next_action(Some("nothing here")), Err(ScriptError::NoMatch { .. })));
         script.steps.remove(0);
-        assert_eq!(agent(&script).next_move(None), Err(ScriptError::Unseen("file".to_owned())));
+        assert_eq!(agent(&script).next_action(None), Err(ScriptError::Unseen("file".to_owned())));
     }
 
     #[test]

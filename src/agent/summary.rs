@@ -7,7 +7,7 @@
 use minijinja::context;
 
 use super::conversation::{Conversation, HandedOff, HandoffSeen, LastShown, end_of};
-use super::play::AgentError;
+use super::episode::AgentError;
 use super::terminus;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, ModelRole, Models, Tool};

@@ -1,7 +1,7 @@
 //! The `terminus` scaffold: Harbor's terminus-2 on an emulated pane, with no tmux in the image.
 
 use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
-use super::terminal::{SIZE, Terminal, Waited, Wake};
+use super::terminal::{SIZE, Terminal, WaitOutcome, Wake};
 use super::terminus::{Format, Next, Pane, Parsed, Reading, Texts, Turns, to_bytes};
 use crate::model::{Act, Shown, TurnKind};
 use crate::prompts::PromptsError;
@@ -36,12 +36,12 @@ impl Terminus {
             let waited = terminal.wait_quiet(command.wait(), self.wake).await;
             step.seen.push(ActSeen { bytes: 0, milliseconds: started.elapsed().as_secs_f64() * 1e3 });
             match waited {
-                Waited::Elapsed | Waited::Early => {}
-                Waited::Ended(_) => {
+                WaitOutcome::Elapsed | WaitOutcome::Early => {}
+                WaitOutcome::Ended(_) => {
                     step.shell_ended = true;
                     return Ok(());
                 }
-                Waited::Lost(why) => return Err(why),
+                WaitOutcome::Lost(why) => return Err(why),
             }
         }
         Ok(())

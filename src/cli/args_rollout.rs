@@ -27,8 +27,8 @@ pub(super) struct RolloutArgs {
     #[arg(long, value_enum, default_value_t = ArmArg::Base)]
     pub(super) arm: ArmArg,
     /// Tell the agent to pass without doing the work; a pass revokes the task's certificate
-    #[arg(long, value_enum, value_name = "SIGHT")]
-    pub(super) adversary: Option<SightArg>,
+    #[arg(long, value_enum, value_name = "VIEW")]
+    pub(super) adversary: Option<AdversaryArg>,
     /// Rollouts of each task
     #[arg(long, short = 'k', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) attempts: u32,
@@ -192,7 +192,7 @@ pub(super) enum JudgeArg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum SightArg {
+pub(super) enum AdversaryArg {
     /// It sees the task alone
     Blind,
     /// It is shown the tests

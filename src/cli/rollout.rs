@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::args_rollout::{ArmArg, JudgeArg, RolloutArgs, ScaffoldArg, SightArg};
+use super::args_rollout::{AdversaryArg, ArmArg, JudgeArg, RolloutArgs, ScaffoldArg};
 use super::config::{Config, Format, export_options, jobs, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -16,7 +16,7 @@ use super::{models, say};
 use crate::agent::terminal::Wake;
 use crate::agent::{Dollars, Logprobs, StepLimits};
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
-use crate::model::{Actor, Arm, File, ModelActor, Sight};
+use crate::model::{Actor, AdversaryView, Arm, File, ModelActor};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
     Solver, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
@@ -201,8 +201,8 @@ fn solver(
         endpoint: settings.endpoint.clone(),
         arm,
         adversary: args.adversary.map(|sight| match sight {
-            SightArg::Blind => Sight::Blind,
-            SightArg::Tests => Sight::Tests,
+            AdversaryArg::Blind => AdversaryView::Blind,
+            AdversaryArg::Tests => AdversaryView::Tests,
         }),
     };
     let limits = StepLimits {

@@ -38,7 +38,7 @@ pub struct ModelActor {
     pub arm: Arm,
     /// Set where the model is told to pass without doing the work.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub adversary: Option<Sight>,
+    pub adversary: Option<AdversaryView>,
 }
 
 /// What an agent is given beside the task (LongCLI-Bench §4.4 and §4.5; `fork` is ours).
@@ -76,7 +76,7 @@ impl Arm {
 /// What an adversary is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sight {
+pub enum AdversaryView {
     /// The task alone.
     Blind,
     /// The tests too.

@@ -11,7 +11,7 @@ use super::unit::{HashedDraft, certify, hash_draft};
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
 use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome};
-use crate::rollout::{Played, RolloutError, episode};
+use crate::rollout::{FinishedEpisode, RolloutError, run_scripted_episode};
 use crate::verify::{HashedTask, TrialRunner};
 
 /// What a rehearsal showed.
@@ -96,7 +96,7 @@ async fn play_one(
     // Wordings do not matter here; any seed will do.
     let mut rng = ChaCha20Rng::seed_from_u64(task.blueprint.seed.0);
     let agent = ScriptedAgent::playing(&hashed_draft.draft.expert, variation, &mut rng, &assets.prompts);
-    let played = match episode(runner, &assets.prompts, hashed, agent).await {
+    let played = match run_scripted_episode(runner, &assets.prompts, hashed, agent).await {
         Ok(played) => played,
         Err(RolloutError::Agent(AgentError::Script(error))) => {
             return Ok(Play { name, ok: false, turns: None, note: error.to_string() });
@@ -120,7 +120,7 @@ fn written_by_the_author(recipe: &Recipe) -> String {
 }
 
 /// What is wrong with a playing; empty if nothing is.
-fn complaint(variation: Variation<'_>, played: &Played, leaks: &[Leak]) -> String {
+fn complaint(variation: Variation<'_>, played: &FinishedEpisode, leaks: &[Leak]) -> String {
     let verdict = &played.evaluated.verdict;
     if let Some(leak) = leaks.first() {
         return format!("turn {} uses `{}`, which nothing has shown it", leak.turn + 1, leak.literal);

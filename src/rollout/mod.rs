@@ -1,24 +1,24 @@
-//! Rollouts: trials whose actor is an agent.
+//! Rollouts: trials in which an agent works on the task.
 
+mod attempt;
+mod conversations;
 mod evaluation;
 mod forensics;
-mod forked;
+mod fork;
 pub mod import;
-mod parts;
-mod played;
 mod record;
 mod reference;
 mod scaffolds;
 mod scripted;
 mod scripted_actor;
-mod steps;
+mod turn_log;
 
+pub use attempt::{AgentConfig, FurtherStep, Overflow, PreparedTask, attempt};
 pub use evaluation::{Evaluated, Evaluation, Slot};
 pub use forensics::Forensics;
-pub use forked::{Fork, fork};
-pub use played::{AgentConfig, FurtherStep, Overflow, PreparedTask, attempt};
+pub use fork::{Fork, fork};
 pub use record::{ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, rollout_id};
 pub use reference::reference;
 pub use scaffolds::{ScaffoldKind, Texts};
-pub use scripted::{Played, episode, rollout};
+pub use scripted::{FinishedEpisode, rollout, run_scripted_episode};
 pub use scripted_actor::scripted_actor;

@@ -36,8 +36,8 @@ pub enum RolloutError {
     #[error(transparent)]
     Prompts(#[from] PromptsError),
     /// What was asked for cannot be done with this task.
-    #[error("`{task}` cannot be played so: {why}")]
-    Unplayable { task: String, why: &'static str },
+    #[error("unsupported configuration for task `{task}`: {why}")]
+    UnsupportedConfiguration { task: String, why: &'static str },
 }
 
 impl From<StoreError> for RolloutError {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::attempt::PreparedTask;
 use super::evaluation::Evaluation;
-use super::played::PreparedTask;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scripted::now_ms;
 use crate::model::{Actor, End, FileTree, Key, Outcome, TrajectoryRecord};

@@ -6,7 +6,7 @@ use crate::agent::terminus::{self, Format};
 use crate::agent::{
     AgentError, ArmTexts, BASH, BASH_BLOCK, BashBlock, BashTool, COMMAND, Conversation, Ended,
     EpisodeContext, Hooks, PlainSummary, Policy, Prompts, PromptsError, REACT, React, SummaryTexts,
-    TERMINUS_JSON, TERMINUS_XML, Terminus, TurnLog, play, terminus_texts,
+    TERMINUS_JSON, TERMINUS_XML, Terminus, TurnLog, run_episode, terminus_texts,
 };
 use crate::assets::Assets;
 use crate::model::End;
@@ -113,22 +113,22 @@ impl Protocol<'_> {
         let Self { texts, kind, wake } = self;
         match kind {
             ScaffoldKind::Bash => {
-                play(&mut texts.bash.clone(), policy, conversation, instruction, episode, hooks).await
+                run_episode(&mut texts.bash.clone(), policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::BashBlock => {
                 let mut scaffold = BashBlock::new(&texts.bash_block);
-                play(&mut scaffold, policy, conversation, instruction, episode, hooks).await
+                run_episode(&mut scaffold, policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::React => {
-                play(&mut texts.react.clone(), policy, conversation, instruction, episode, hooks).await
+                run_episode(&mut texts.react.clone(), policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::TerminusJson => {
                 let mut scaffold = Terminus::new(texts.terminus_json.clone(), wake);
-                play(&mut scaffold, policy, conversation, instruction, episode, hooks).await
+                run_episode(&mut scaffold, policy, conversation, instruction, episode, hooks).await
             }
             ScaffoldKind::TerminusXml => {
                 let mut scaffold = Terminus::new(texts.terminus_xml.clone(), wake);
-                play(&mut scaffold, policy, conversation, instruction, episode, hooks).await
+                run_episode(&mut scaffold, policy, conversation, instruction, episode, hooks).await
             }
             // Its loop is not ours: nobody asks for a protocol that there is none of.
             ScaffoldKind::Command => {

@@ -7,7 +7,7 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scripted_actor::scripted_actor;
 use crate::agent::{
     AgentError, BASH_BLOCK, BashBlock, Conversation, EpisodeContext, Hooks, NoTurnLog, Prompts,
-    ScriptedAgent, StepLimits, play,
+    ScriptedAgent, StepLimits, run_episode,
 };
 use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
 use crate::store::key;
@@ -46,10 +46,10 @@ pub async fn rollout(
         .retry(|| async {
             let agent =
                 ScriptedAgent::new(&draft.expert, failure, seed, prompts).map_err(AgentError::Script)?;
-            episode(runner, prompts, hashed, agent).await
+            run_scripted_episode(runner, prompts, hashed, agent).await
         })
         .await?;
-    let Played { conversation, evaluated, log } = played;
+    let FinishedEpisode { conversation, evaluated, log } = played;
     let record = TrajectoryRecord {
         task: task.name.clone(),
         task_digest: certificate.task_digest.clone(),
@@ -75,19 +75,19 @@ pub async fn rollout(
 
 /// A finished episode.
 #[derive(Debug)]
-pub struct Played {
+pub struct FinishedEpisode {
     pub conversation: Conversation,
     pub evaluated: Evaluated,
     pub log: RolloutLog,
 }
 
 /// Plays `agent` in a fresh container and judges what it leaves. Commits nothing.
-pub async fn episode(
+pub async fn run_scripted_episode(
     runner: &TrialRunner<'_>,
     prompts: &Prompts,
     hashed: &HashedTask<'_>,
     mut agent: ScriptedAgent,
-) -> Result<Played, RolloutError> {
+) -> Result<FinishedEpisode, RolloutError> {
     let task = hashed.task;
     let clock = Instant::now();
     let started_ms = now_ms();
@@ -104,7 +104,7 @@ pub async fn episode(
             };
             let mut nowhere = NoTurnLog;
             let hooks = Hooks::none(&mut nowhere);
-            play(
+            run_episode(
                 &mut BashBlock::new(prompts),
                 &mut agent,
                 &mut conversation,
@@ -123,7 +123,7 @@ pub async fn episode(
         engine: evaluated.engine.to_owned(),
         seconds: clock.elapsed().as_secs_f64(),
     };
-    Ok(Played { conversation, evaluated, log })
+    Ok(FinishedEpisode { conversation, evaluated, log })
 }
 
 impl Transient for RolloutError {

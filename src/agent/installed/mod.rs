@@ -9,7 +9,7 @@ mod wire;
 use std::time::Instant;
 
 use super::conversation::Conversation;
-use super::play::{AgentError, Ended, ended_by_loss};
+use super::episode::{AgentError, Ended, ended_by_loss};
 use super::scaffold::EpisodeContext;
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};

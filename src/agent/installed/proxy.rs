@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::Installed;
 use super::wire::{self, Form};
 use crate::agent::conversation::{Conversation, TurnSeen};
-use crate::agent::play::AgentError;
+use crate::agent::episode::AgentError;
 use crate::agent::scaffold::Opening;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
 use crate::model::{Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};

@@ -22,5 +22,5 @@ mod width;
 mod tests;
 
 pub use screen::{HISTORY_LINES, KeyModes, Screen};
-pub use session::{SIZE, Terminal, Waited, Wake};
+pub use session::{SIZE, Terminal, WaitOutcome, Wake};
 pub(in crate::agent) use width::is_printable;

@@ -41,7 +41,7 @@ pub enum Wake {
 
 /// Why a wait is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitOutcome {
     Elapsed,
     /// Before its time, by [`Wake::WhenDone`].
     Early,
@@ -78,7 +78,7 @@ struct Progress {
     /// Looks that were answered, and the last answer.
     looks: u64,
     last_look: Peek,
-    end: Option<Waited>,
+    end: Option<WaitOutcome>,
 }
 
 impl Terminal {
@@ -149,7 +149,7 @@ impl Terminal {
     }
 
     /// Waits while the terminal works.
-    pub async fn wait_quiet(&mut self, duration: Duration, wake: Wake) -> Waited {
+    pub async fn wait_quiet(&mut self, duration: Duration, wake: Wake) -> WaitOutcome {
         let deadline = Instant::now() + duration;
         let done = tokio::time::timeout_at(deadline, async {
             match wake {
@@ -158,16 +158,16 @@ impl Terminal {
                 Wake::WhenDone => self.done().await,
             }
         });
-        done.await.unwrap_or(Waited::Elapsed)
+        done.await.unwrap_or(WaitOutcome::Elapsed)
     }
 
-    async fn end(&mut self) -> Waited {
+    async fn end(&mut self) -> WaitOutcome {
         let ended = self.progress.wait_for(|progress| progress.end.is_some()).await;
         ended.ok().and_then(|progress| progress.end.clone()).unwrap_or_else(gone)
     }
 
     /// Waits until the shell is back at its prompt.
-    async fn done(&mut self) -> Waited {
+    async fn done(&mut self) -> WaitOutcome {
         let (mut calm, mut outputs) = (0, u64::MAX);
         for number in 0_u32.. {
             let look = self.look().await;
@@ -178,13 +178,13 @@ impl Terminal {
             let finished = look.at_prompt && look.youngest <= self.before.peek.youngest;
             calm = if finished && progress.outputs == outputs { calm + 1 } else { u32::from(finished) };
             if calm >= LOOKS {
-                return Waited::Early;
+                return WaitOutcome::Early;
             }
             outputs = progress.outputs;
             tokio::time::sleep(if number < QUICK_LOOKS { LOOK } else { LATER_LOOK }).await;
         }
         // Not before four thousand million looks.
-        Waited::Elapsed
+        WaitOutcome::Elapsed
     }
 
     /// What the shell is doing now; nothing, if it has ended.
@@ -238,19 +238,19 @@ async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<
                 progress.last_look = look;
             }),
             PtyEvent::Ended(outcome) => {
-                progress.send_modify(|progress| progress.end = Some(Waited::Ended(outcome)));
+                progress.send_modify(|progress| progress.end = Some(WaitOutcome::Ended(outcome)));
                 return;
             }
             PtyEvent::Lost(why) => {
-                progress.send_modify(|progress| progress.end = Some(Waited::Lost(why)));
+                progress.send_modify(|progress| progress.end = Some(WaitOutcome::Lost(why)));
                 return;
             }
         }
     }
 }
 
-fn gone() -> Waited {
-    Waited::Lost("nobody reads the terminal any more".to_owned())
+fn gone() -> WaitOutcome {
+    WaitOutcome::Lost("nobody reads the terminal any more".to_owned())
 }
 
 /// A poisoned lock only means that another task panicked between two complete changes.

@@ -7,7 +7,7 @@ use super::{
     At, Attempt, Breakdown, Counts, Effort, Fate, PlayerReport, Report, Solver, Spread, StepScores, TaskAt,
     TaskReport, VERSION,
 };
-use crate::model::{Actor, End, FailureKind, ModelActor, Rollout, Sight};
+use crate::model::{Actor, AdversaryView, End, FailureKind, ModelActor, Rollout};
 
 /// Attempts by player and task. Little is kept of each, so that a run of any length fits.
 #[derive(Debug, Default)]
@@ -93,8 +93,8 @@ impl Tally {
 fn solver(rollout: &Rollout) -> Solver {
     let actor = &rollout.record.actor;
     let adversary = match actor {
-        Actor::Model(ModelActor { adversary: Some(Sight::Blind), .. }) => Some("blind".to_owned()),
-        Actor::Model(ModelActor { adversary: Some(Sight::Tests), .. }) => Some("tests".to_owned()),
+        Actor::Model(ModelActor { adversary: Some(AdversaryView::Blind), .. }) => Some("blind".to_owned()),
+        Actor::Model(ModelActor { adversary: Some(AdversaryView::Tests), .. }) => Some("tests".to_owned()),
         _ => None,
     };
     Solver {

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use crate::export::fixture::{rollout, unmeasured};
-use crate::model::{Actor, Arm, Exploit, ModelActor, Sight, Tokens, TurnKind};
+use crate::model::{Actor, AdversaryView, Arm, Exploit, ModelActor, Tokens, TurnKind};
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn attempt(index: u32, number: u32, passed: u32) -> Attempt {
 }
 
 /// The attempt as a model's, each turn of which read 100 tokens and wrote 10.
-fn by_model(mut attempt: Attempt, arm: Arm, adversary: Option<Sight>) -> Attempt {
+fn by_model(mut attempt: Attempt, arm: Arm, adversary: Option<AdversaryView>) -> Attempt {
     let record = &mut attempt.rollout.record;
     record.actor =
         Actor::Model(ModelActor { model: "m".to_owned(), endpoint: "local".to_owned(), arm, adversary });
@@ -51,7 +51,7 @@ fn several() -> Report {
         exploited(base(attempt(1, 1, 8))),
         labelled,
         by_model(attempt(0, 0, 8), Arm::Plan, None),
-        by_model(exploited(attempt(0, 1, 8)), Arm::Base, Some(Sight::Tests)),
+        by_model(exploited(attempt(0, 1, 8)), Arm::Base, Some(AdversaryView::Tests)),
     ];
     report([Ok::<_, Infallible>(scripted.to_vec()), Ok(model.to_vec())]).unwrap()
 }

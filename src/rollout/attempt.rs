@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::conversations::{self, Loaded, StepConversation};
 use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
-use super::forked::Fork;
-use super::parts::{self, Loaded, Part};
+use super::fork::Fork;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scaffolds::{Protocol, ScaffoldKind, Texts};
 use super::scripted::now_ms;
-use super::steps::RoundSeen;
+use super::turn_log::RoundSeen;
 use crate::agent::terminal::Wake;
 use crate::agent::{
     AgentError, Conversation, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
@@ -18,7 +18,8 @@ use crate::agent::{
 };
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, Arm, End, FileTree, Key, ModelActor, Outcome, Round, Shown, Sight, TaskName, TrajectoryRecord,
+    Actor, AdversaryView, Arm, End, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskName,
+    TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
@@ -90,7 +91,7 @@ pub async fn attempt(
     agent_config: &AgentConfig,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
-    check_playable(prepared, agent_config)?;
+    check_supported(prepared, agent_config)?;
     let rounds = if agent_config.actor.arm == Arm::SelfCorrection { agent_config.rounds } else { 0 };
     let key = address(models, texts, prepared, agent_config, attempt)?;
     if read_record(runner.store, &key)?.is_some() {
@@ -100,11 +101,11 @@ pub async fn attempt(
     let clock = Instant::now();
     let parent = agent_config.fork.as_ref().map(|fork| &fork.conversation);
     let Loaded { mut parts, rounds: mut ended_rounds, begun } =
-        parts::load(runner.store, &key, prepared.further.len() + 1, parent)?;
+        conversations::load(runner.store, &key, prepared.further.len() + 1, parent)?;
     let started_ms = begun.unwrap_or_else(now_ms);
     // What a fork shares with its parent is in its state already.
     let mut state = agent_config.fork.as_ref().map(|fork| fork.state.clone());
-    let stage = Stage { runner, models, texts, prepared, agent_config, unit: &unit };
+    let stage = AttemptContext { runner, models, texts, prepared, agent_config, unit: &unit };
     let evaluated = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Keep::State } else { Keep::Nothing };
@@ -113,7 +114,7 @@ pub async fn attempt(
             && evaluated.ended.end == End::Submitted
             && evaluated.verdict.outcome == Outcome::Fail;
         // Only tasks of one step have rounds.
-        let (true, Some(kept), [Part { conversation, turn_log, .. }]) =
+        let (true, Some(kept), [StepConversation { conversation, turn_log, .. }]) =
             (again, &evaluated.kept, parts.as_mut_slice())
         else {
             break evaluated;
@@ -131,7 +132,7 @@ pub async fn attempt(
     };
     let names: Vec<&str> = prepared.further.iter().map(|step| step.name).collect();
     let plans = parts.iter().filter_map(|part| part.plan.clone()).collect();
-    let conversation = parts::merged(parts, &names);
+    let conversation = conversations::merged(parts, &names);
     let exploits = texts.forensics().examine(&conversation.turns);
     let (handoffs, handoffs_seen) =
         conversation.handoffs.into_iter().map(|handed| (handed.handoff, handed.seen)).unzip();
@@ -167,7 +168,7 @@ pub async fn attempt(
 }
 
 /// What cannot be done with a task is said before anything is begun.
-fn check_playable(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Result<(), RolloutError> {
+fn check_supported(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Result<(), RolloutError> {
     let arm = agent_config.actor.arm;
     let of_one_step = prepared.further.is_empty();
     let own_loop = agent_config.scaffold == ScaffoldKind::Command;
@@ -184,7 +185,7 @@ fn check_playable(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Re
         }
         () => return Ok(()),
     };
-    Err(RolloutError::Unplayable { task: prepared.name.to_string(), why })
+    Err(RolloutError::UnsupportedConfiguration { task: prepared.name.to_string(), why })
 }
 
 /// The key of an attempt: everything that what happens depends on.
@@ -223,14 +224,14 @@ fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -
     let ModelActor { arm, adversary, .. } = &agent_config.actor;
     let arm = match adversary {
         None => arm.as_str(),
-        Some(Sight::Blind) => "adversary_blind",
-        Some(Sight::Tests) => "adversary_tests",
+        Some(AdversaryView::Blind) => "adversary_blind",
+        Some(AdversaryView::Tests) => "adversary_tests",
     };
     format!("{}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.as_str())
 }
 
 /// What the rounds of one attempt share.
-struct Stage<'a> {
+struct AttemptContext<'a> {
     runner: &'a TrialRunner<'a>,
     models: &'a Models,
     texts: &'a Texts,
@@ -239,7 +240,7 @@ struct Stage<'a> {
     unit: &'a str,
 }
 
-impl Stage<'_> {
+impl AttemptContext<'_> {
     /// One round: an episode and its verdict. Tried again where the engine fails: the turns that were said are then done again, not
     /// asked for.
     async fn round(
@@ -247,7 +248,7 @@ impl Stage<'_> {
         round: u32,
         state: Option<&Image>,
         keep: Keep,
-        parts: &mut [Part],
+        parts: &mut [StepConversation],
     ) -> Result<Evaluated, RolloutError> {
         let mut tried = 0;
         loop {
@@ -279,12 +280,12 @@ impl Stage<'_> {
         &self,
         round: u32,
         step: usize,
-        part: &mut Part,
+        part: &mut StepConversation,
         sandbox: &Sandbox,
         env: &[(String, String)],
     ) -> Result<Ended, AgentError> {
         let Self { models, texts, prepared, agent_config, .. } = *self;
-        let Part { conversation, turn_log, plan } = part;
+        let StepConversation { conversation, turn_log, plan } = part;
         let further = step.checked_sub(1).and_then(|at| prepared.further.get(at));
         let unit = &further
             .map_or_else(|| self.unit.to_owned(), |further| format!("{}/{}", self.unit, further.name));

@@ -119,7 +119,7 @@ impl<'a, N> Hooks<'a, N> {
 
 /// Plays an episode. The turns that `talk` has already, and the sandbox not yet, are done again without asking the agent, and must
 /// come to the same; the recorded observations stay, since they are what the agent was shown.
-pub async fn play<S: Scaffold, M: Policy, N: TurnLog>(
+pub async fn run_episode<S: Scaffold, M: Policy, N: TurnLog>(
     scaffold: &mut S,
     policy: &mut M,
     conversation: &mut Conversation,

@@ -1,16 +1,16 @@
 //! The conversations of one attempt: one for each step of its task, and one for most tasks.
 
 use super::record::RolloutError;
-use super::steps::Steps;
+use super::turn_log::StoredTurnLog;
 use crate::agent::{Conversation, HandedOff, HandoffSeen, Opening};
 use crate::model::{Handoff, HandoffShown, Key, Message, Role, Round};
 use crate::store::Store;
 
 /// A conversation, and where it is written down.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct StepConversation {
     pub(super) conversation: Conversation,
-    pub(super) turn_log: Steps,
+    pub(super) turn_log: StoredTurnLog,
     /// The call that brought its plan.
     pub(super) plan: Option<Key>,
 }
@@ -18,7 +18,7 @@ pub(super) struct Part {
 /// What was written down of an attempt.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<StepConversation>,
     /// Rounds that have ended.
     pub(super) rounds: Vec<Round>,
     /// Milliseconds since 1970, when it began, if it did.
@@ -32,20 +32,20 @@ pub(super) fn load(
     steps: usize,
     parent: Option<&Conversation>,
 ) -> Result<Loaded, RolloutError> {
-    let turn_log = Steps::new(store, rollout, 0);
+    let turn_log = StoredTurnLog::new(store, rollout, 0);
     let (conversation, rounds, begun) = turn_log.load(parent)?;
-    let mut parts = vec![Part { conversation, turn_log, plan: None }];
+    let mut parts = vec![StepConversation { conversation, turn_log, plan: None }];
     for step in 1..steps {
-        let turn_log = Steps::new(store, rollout, step);
+        let turn_log = StoredTurnLog::new(store, rollout, step);
         let (conversation, ..) = turn_log.load(None)?;
-        parts.push(Part { conversation, turn_log, plan: None });
+        parts.push(StepConversation { conversation, turn_log, plan: None });
     }
     Ok(Loaded { parts, rounds, begun })
 }
 
 /// All conversations as one record has them: the first one, and where the others begin. `names` are those of the steps after
-/// the first. Steps that were never reached are no part of it.
-pub(super) fn merged(parts: Vec<Part>, names: &[&str]) -> Conversation {
+/// the first. StoredTurnLog that were never reached are no part of it.
+pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversation {
     let mut parts = parts.into_iter().map(|part| part.conversation);
     let mut whole = parts.next().unwrap_or_default();
     for (part, name) in parts.zip(names) {
@@ -79,7 +79,7 @@ mod tests {
     use crate::agent::TurnSeen;
     use crate::model::Turn;
 
-    fn part(store: &Store, prompt: &str, turns: usize, handoffs: &[usize]) -> Part {
+    fn part(store: &Store, prompt: &str, turns: usize, handoffs: &[usize]) -> StepConversation {
         let handed = |turns: &usize| HandedOff {
             handoff: Handoff { turns: *turns, unread: 0, step: None, asides: Vec::new() },
             seen: HandoffSeen::default(),
@@ -91,7 +91,11 @@ mod tests {
             handoffs: handoffs.iter().map(handed).collect(),
             ..Conversation::default()
         };
-        Part { conversation, turn_log: Steps::new(store, &Key("00".repeat(32)), 0), plan: None }
+        StepConversation {
+            conversation,
+            turn_log: StoredTurnLog::new(store, &Key("00".repeat(32)), 0),
+            plan: None,
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) struct RoundSeen {
 
 /// The notebook of one rollout.
 #[derive(Clone, Debug)]
-pub(super) struct Steps {
+pub(super) struct StoredTurnLog {
     store: Store,
     rollout: Key,
     /// Which step of its task, from 0.
@@ -45,7 +45,7 @@ struct Begun {
     opening: Opening,
 }
 
-impl Steps {
+impl StoredTurnLog {
     /// The notebook of one step of a task; most tasks have one.
     pub(super) fn new(store: &Store, rollout: &Key, part: usize) -> Self {
         Self { store: store.clone(), rollout: rollout.clone(), part }
@@ -146,7 +146,7 @@ fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Resu
     }
 }
 
-impl TurnLog for Steps {
+impl TurnLog for StoredTurnLog {
     async fn opened(&mut self, opening: &Opening) -> Result<(), StoreError> {
         let begun = Begun { at_ms: super::scripted::now_ms(), opening: opening.clone() };
         self.observe(OPENING, 0, begun).await

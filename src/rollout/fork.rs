@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::played::{AgentConfig, PreparedTask};
+use super::attempt::{AgentConfig, PreparedTask};
 use super::record::{RolloutError, read_record, rollout_id};
 use super::scaffolds::{Protocol, Texts};
 use crate::agent::{
@@ -31,12 +31,12 @@ pub async fn fork(
     parent: &Key,
     turns: usize,
 ) -> Result<Fork, RolloutError> {
-    let unplayable = |why| RolloutError::Unplayable { task: prepared.name.to_string(), why };
+    let unsupported = |why| RolloutError::UnsupportedConfiguration { task: prepared.name.to_string(), why };
     let Some((record, log)) = read_record(runner.store, parent)? else {
-        return Err(unplayable("the rollout that it would part from is not in the run folder"));
+        return Err(unsupported("the rollout that it would part from is not in the run folder"));
     };
     if record.turns.len() <= turns {
-        return Err(unplayable("the rollout that it would part from has fewer turns"));
+        return Err(unsupported("the rollout that it would part from has fewer turns"));
     }
     // One that came right after the last shared turn is the parent's own.
     let handoffs = record.handoffs.into_iter().zip(log.handoffs);
@@ -61,12 +61,12 @@ pub async fn fork(
             silent_loss: None,
         };
         let protocol = Protocol { texts, kind: agent_config.scaffold, wake: agent_config.wake };
-        let mut nowhere = NoTurnLog;
-        let hooks = Hooks::none(&mut nowhere);
-        protocol.play(&mut Silent, &mut conversation, prepared.instruction, &episode, hooks).await?
+        let mut turn_log = NoTurnLog;
+        let hooks = Hooks::none(&mut turn_log);
+        protocol.play(&mut NoFurtherTurns, &mut conversation, prepared.instruction, &episode, hooks).await?
     };
     if ended.end != End::StepLimit {
-        return Err(unplayable("its recorded turns came to something else when they were done again"));
+        return Err(unsupported("its recorded turns came to something else when they were done again"));
     }
     let stopped = sandbox.stop().await.map_err(TrialError::Engine)?;
     let state = stopped.commit().await.map_err(TrialError::Engine)?;
@@ -76,9 +76,9 @@ pub async fn fork(
 }
 
 /// Nobody. Its episodes end before it would have to say something.
-struct Silent;
+struct NoFurtherTurns;
 
-impl Policy for Silent {
+impl Policy for NoFurtherTurns {
     async fn next(&mut self, _: &Conversation) -> Result<AssistantMessage, AgentError> {
         Ok(AssistantMessage::default())
     }
