@@ -5,8 +5,11 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 
 use common::Bench;
+use serde_json::Value;
 
 /// Runs `args` in a folder that `prepare` has filled, with no engine in reach, and checks status and text.
 fn check(prepare: impl Fn(&Bench), args: &[&str], code: i32, parts: &[&str]) {
@@ -126,4 +129,101 @@ fn new_recipes_and_domains_are_understood() {
     bench.run(&["--templates", "templates", "new", "recipe", "coding/my-recipe"]).ends(65);
     bench.run(&["new", "recipe", "coding/my-recipe"]).ok().says("recipe.toml");
     assert!(bench.path("templates/recipes/coding/my-recipe/expert.toml").exists());
+}
+
+/// A rollout of somebody else's, as `import` reads it.
+const ATIF: &str = r#"{"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1", "model_name": "m"},
+  "steps": [{"step_id": 1, "source": "user", "message": "Do it."}, {"step_id": 2, "source": "agent", "message": "Done."}]}"#;
+
+/// An endpoint that answers one request with status 401 and the key that it was sent.
+fn refusing_endpoint() -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let seen = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut length, mut authorization) = (0, String::new());
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse().unwrap()
+                }
+                Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
+                    authorization = value.to_owned()
+                }
+                Some(_) => {}
+                None if line.trim_end().is_empty() => break,
+                None => {}
+            }
+        }
+        reader.read_exact(&mut vec![0; length]).unwrap();
+        let body = format!(r#"{{"error": {{"message": "bad key: {authorization}"}}}}"#);
+        write!(
+            stream,
+            "HTTP/1.1 401 Unauthorized\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        authorization
+    });
+    (url, seen)
+}
+
+#[test]
+fn logs_are_json_lines_with_spans_and_without_keys() {
+    const KEY: &str = "sk-0123456789abcdef";
+    let bench = Bench::new();
+    bench.write("rollout.json", ATIF);
+    bench.run(&["import", "rollout.json", "--out", "out"]).ok();
+    let (url, seen) = refusing_endpoint();
+    let args = [
+        "judge",
+        "--out",
+        "out",
+        "--base-url",
+        &url,
+        "--model",
+        "m",
+        "--api-key-env",
+        "THE_KEY",
+        "-vv",
+        "--log-file",
+        "log.jsonl",
+    ];
+    let output = bench.command(&args).env("THE_KEY", KEY).output().unwrap();
+    assert_eq!(seen.join().unwrap(), format!("Bearer {KEY}"));
+    let ran = common::Ran::new(&args, &output).ends(75);
+    let log = fs::read_to_string(bench.path("log.jsonl")).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let own = |line: &&Value| line["target"].as_str().unwrap().starts_with("termsmith");
+    assert!(lines.iter().filter(own).any(|line| line["span"]["command"] == "judge"), "{log}");
+    // From -vv on, libraries are logged too, inside our spans.
+    let foreign = lines.iter().find(|line| !own(line)).unwrap();
+    assert_eq!(foreign["spans"][0]["command"], "judge", "{log}");
+    assert!(ran.err.contains("termsmith{command=\"judge\""), "{}", ran.err);
+    for text in [&log, &ran.out, &ran.err] {
+        assert!(!text.contains(KEY), "{text}");
+    }
+}
+
+#[test]
+fn flags_of_logs_change_neither_output_nor_status() {
+    let check = |args: &[&str], lines_on_stderr: bool| {
+        let bench = Bench::new();
+        let plain = bench.run(&["--json", "plan", "-n", "2"]).ok();
+        assert_eq!(plain.err, "");
+        let mut all = vec!["--json", "plan", "-n", "2"];
+        all.extend(args);
+        let ran = bench.run(&all).ok();
+        assert_eq!(ran.out, plain.out);
+        assert_eq!(!ran.err.is_empty(), lines_on_stderr, "{args:?}: {}", ran.err);
+        assert_eq!(bench.path("log").exists(), args.contains(&"--log-file"));
+    };
+    check(&[], false);
+    check(&["-v"], true);
+    check(&["-vv"], true);
+    check(&["--log-file", "log"], false);
+    check(&["-v", "--log-file", "log"], true);
 }

@@ -30,8 +30,21 @@ pub(super) struct Cli {
     /// Print JSON for scripts instead of text for people
     #[arg(long, global = true)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) log: LogArgs,
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+/// What is logged, and where.
+#[derive(Debug, Args)]
+pub(super) struct LogArgs {
+    /// Log to standard error: -v what termsmith does, -vv also what its libraries do
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Append a log to FILE, one JSON object per line
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) log_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -83,6 +96,35 @@ pub(super) enum Command {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
+}
+
+impl Command {
+    /// The command's name as typed, for logs.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "run",
+            Self::Plan(_) => "plan",
+            Self::New(_) => "new",
+            Self::Recipe(_) => "recipe",
+            Self::Export(_) => "export",
+            Self::Audit(_) => "audit",
+            Self::Screen(_) => "screen",
+            Self::Rollout(_) => "rollout",
+            Self::Import(_) => "import",
+            Self::Judge(_) => "judge",
+            Self::Report(_) => "report",
+            Self::VerifyCertificate(_) => "verify-certificate",
+            Self::Try(_) => "try",
+            Self::Verify(_) => "verify",
+            Self::Lint(_) => "lint",
+            Self::Show(_) => "show",
+            Self::Clean(_) => "clean",
+            Self::Doctor(_) => "doctor",
+            Self::Schema(_) => "schema",
+            Self::Completions { .. } => "completions",
+            Self::Man { .. } => "man",
+        }
+    }
 }
 
 /// Which tasks.

@@ -10,6 +10,7 @@ mod inspect;
 mod interrupt;
 mod judging;
 mod lint;
+mod logging;
 mod models;
 mod new;
 mod plan;
@@ -39,7 +40,18 @@ use failure::Outcome;
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let config = Config::resolve(&cli);
-    match dispatch(&config, cli.command) {
+    let ended = logging::install(&cli.log).and_then(|()| {
+        let span =
+            tracing::info_span!("termsmith", command = cli.command.name(), process = std::process::id());
+        span.in_scope(|| {
+            tracing::debug!(version = env!("CARGO_PKG_VERSION"), "command started");
+            let ended = dispatch(&config, cli.command);
+            let status = ended.as_ref().map_or_else(|failure| failure.status, |status| *status);
+            tracing::debug!(status = status.code(), "command ended");
+            ended
+        })
+    });
+    match ended {
         Ok(status) => status.into(),
         Err(failure) => {
             say::error(&failure.error);

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::args_rollout::ModelArgs;
 use super::exit::Status;
 use super::failure::Failure;
-use super::say;
+use super::{logging, say};
 use crate::llm::{
     Budget, Cassette, EndpointSettings, ModelRole, Models, Options, Recorder, RoleSettings, Settings,
 };
@@ -37,7 +37,7 @@ pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken)
         ..Options::default()
     };
     // The variables that hold keys have names of their users' own, so they are read here by name.
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| std::env::var(name).ok().inspect(|key| logging::hide(key));
     Ok(Models::new(settings(args)?, env, store, options)?)
 }
 

@@ -1,71 +1,240 @@
-//! Progress: a bar on a terminal, plain lines in a log.
+//! Progress on standard error: a bar on a terminal, elsewhere lines, at least one in ten seconds.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::say;
 use crate::pipeline::Event;
 
+/// How long nothing may be printed before a line says what is in progress. A second short of the ten that are promised.
+const LONGEST_SILENCE: Duration = Duration::from_secs(9);
+
+/// How often the bar's clock and message are renewed.
+const REDRAW: Duration = Duration::from_secs(1);
+
 /// Where a run's events are shown.
 pub(super) struct Progress {
     bar: ProgressBar,
-    total: usize,
-    finished: AtomicUsize,
     on_terminal: bool,
+    state: Arc<Mutex<State>>,
+    /// Tells the watcher that a line was printed. Dropped to end it.
+    printed: Mutex<Option<Sender<()>>>,
+    watcher: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    pub(super) fn new(total: usize) -> Self {
+    /// `total` is the number of tasks, or of rollouts, that will be finished.
+    pub(super) fn new(total: usize, unit: &'static str) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         let target = if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} tasks  {elapsed}  {msg}") {
+        let template = format!("{{bar:30}} {{pos}}/{{len}} {unit}  {{elapsed}}  {{msg}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
         }
-        Self { bar, total, finished: AtomicUsize::new(0), on_terminal }
+        let state = Arc::new(Mutex::new(State::new(total, unit)));
+        let (printed, silence) = channel();
+        let watcher = thread::spawn({
+            let (bar, state) = (bar.clone(), state.clone());
+            move || watch(&silence, &state, if on_terminal { Some(&bar) } else { None })
+        });
+        if on_terminal {
+            say::draw(Some(bar.clone()));
+        }
+        Self { bar, on_terminal, state, printed: Mutex::new(Some(printed)), watcher: Some(watcher) }
     }
 
     /// Shows one event.
     pub(super) fn show(&self, event: &Event) {
+        let (finished, total) = {
+            let mut state = lock(&self.state);
+            state.apply(event, Instant::now());
+            (state.finished, state.total)
+        };
+        self.bar.set_position(finished as u64);
         match event {
-            Event::Started { task } => self.bar.set_message(task.clone()),
             Event::Screened { task, certified: false, reasons, .. } => {
                 self.line(&format!("rejected   {task}: {}", reasons.join("; ")));
             }
-            Event::Failed { task, message } => {
-                self.count();
-                self.line(&format!("no result  {task}: {message}"));
-            }
-            Event::Finished { task, seconds } => {
-                let finished = self.count();
-                if !self.on_terminal {
-                    self.line(&format!("done       {task} ({finished} of {}, {seconds:.1} s)", self.total));
-                }
+            Event::Failed { task, message } => self.line(&format!("no result  {task}: {message}")),
+            Event::Finished { task, seconds } if !self.on_terminal => {
+                self.line(&format!("done       {task} ({finished} of {total}, {seconds:.1} s)"));
             }
             Event::Swept { containers } if *containers > 0 => {
-                self.line(&format!("removed {containers} containers that an earlier run left behind"));
+                self.line(&format!("removed {containers} containers left behind by an earlier run"));
             }
-            Event::Screened { .. } | Event::RolledOut { .. } | Event::Swept { .. } | Event::Stage { .. } => {}
+            Event::Started { .. }
+            | Event::Finished { .. }
+            | Event::Screened { .. }
+            | Event::RolledOut { .. }
+            | Event::Swept { .. }
+            | Event::Stage { .. } => {}
         }
-    }
-
-    /// Takes the bar away.
-    pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    fn count(&self) -> usize {
-        self.bar.inc(1);
-        self.finished.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn line(&self, text: &str) {
-        if self.on_terminal {
-            self.bar.suspend(|| say::note(text));
-        } else {
-            say::note(text);
+        say::note(text);
+        if let Some(printed) = &*lock(&self.printed) {
+            // The watcher ends only after this sender is dropped.
+            let _ = printed.send(());
         }
+    }
+}
+
+impl Drop for Progress {
+    /// Takes the bar away and ends the watcher.
+    fn drop(&mut self) {
+        lock(&self.printed).take();
+        if let Some(watcher) = self.watcher.take() {
+            // A watcher that panicked has printed its own message.
+            let _ = watcher.join();
+        }
+        self.bar.finish_and_clear();
+        say::draw(None);
+    }
+}
+
+/// Renews the bar, or prints a line when nothing was printed for a while. Ends when the sender is dropped.
+fn watch(silence: &Receiver<()>, state: &Mutex<State>, bar: Option<&ProgressBar>) {
+    let patience = if bar.is_some() { REDRAW } else { LONGEST_SILENCE };
+    loop {
+        match silence.recv_timeout(patience) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                let state = lock(state);
+                match bar {
+                    Some(bar) => {
+                        bar.set_message(state.in_progress(Instant::now()));
+                        bar.tick();
+                    }
+                    None => {
+                        let text = state.text(Instant::now());
+                        drop(state);
+                        say::note(text);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is finished and what is in progress.
+struct State {
+    total: usize,
+    unit: &'static str,
+    finished: usize,
+    rollouts: usize,
+    active: BTreeMap<String, Active>,
+    stage: Option<&'static str>,
+}
+
+/// A task in progress.
+struct Active {
+    since: Instant,
+    phase: &'static str,
+}
+
+impl State {
+    fn new(total: usize, unit: &'static str) -> Self {
+        Self { total, unit, finished: 0, rollouts: 0, active: BTreeMap::new(), stage: None }
+    }
+
+    fn apply(&mut self, event: &Event, now: Instant) {
+        match event {
+            Event::Started { task } => {
+                self.active.insert(task.clone(), Active { since: now, phase: "screening" });
+            }
+            Event::Screened { task, .. } => {
+                if let Some(active) = self.active.get_mut(task) {
+                    active.phase = "rollouts";
+                }
+            }
+            Event::RolledOut { .. } => self.rollouts += 1,
+            Event::Failed { task, .. } | Event::Finished { task, .. } => {
+                self.active.remove(task);
+                self.finished += 1;
+            }
+            Event::Stage { name } => self.stage = Some(name),
+            Event::Swept { .. } => {}
+        }
+    }
+
+    /// A line of its own: counts, and the task that has been in progress for longest.
+    fn text(&self, now: Instant) -> String {
+        let Self { total, unit, finished, rollouts, .. } = self;
+        let rollouts = if *rollouts == 0 { String::new() } else { format!(", {rollouts} rollouts") };
+        let counts = format!("working    {finished} of {total} {unit} done{rollouts}");
+        let in_progress = self.in_progress(now);
+        if in_progress.is_empty() { counts } else { format!("{counts}; {in_progress}") }
+    }
+
+    fn in_progress(&self, now: Instant) -> String {
+        let longest = self.active.iter().min_by_key(|(_, active)| active.since);
+        match (longest, self.stage) {
+            (Some((task, active)), _) => {
+                let seconds = now.saturating_duration_since(active.since).as_secs();
+                let count = self.active.len();
+                format!("{count} in progress, longest: {task}, {}, {seconds} s", active.phase)
+            }
+            (None, Some(stage)) => stage.to_owned(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Outcome;
+
+    #[test]
+    fn the_line_says_what_is_in_progress() {
+        let start = Instant::now();
+        let started = |task: &str| Event::Started { task: task.to_owned() };
+        let screened = |task: &str| Event::Screened {
+            task: task.to_owned(),
+            certified: true,
+            rows: 9,
+            reasons: Vec::new(),
+            seconds: 1.0,
+        };
+        let rolled_out =
+            |task: &str| Event::RolledOut { task: task.to_owned(), attempt: 0, outcome: Outcome::Pass };
+        let finished = |task: &str| Event::Finished { task: task.to_owned(), seconds: 1.0 };
+        // Each event comes one second after the one before.
+        let check = |events: &[Event], expect: &str| {
+            let mut state = State::new(3, "tasks");
+            let mut now = start;
+            for event in events {
+                state.apply(event, now);
+                now += Duration::from_secs(1);
+            }
+            assert_eq!(state.text(now), expect);
+        };
+        check(&[], "working    0 of 3 tasks done");
+        check(&[started("a")], "working    0 of 3 tasks done; 1 in progress, longest: a, screening, 1 s");
+        check(
+            &[started("b"), started("a"), screened("b")],
+            "working    0 of 3 tasks done; 2 in progress, longest: b, rollouts, 3 s",
+        );
+        check(
+            &[started("b"), started("a"), rolled_out("b"), finished("b")],
+            "working    1 of 3 tasks done, 1 rollouts; 1 in progress, longest: a, screening, 3 s",
+        );
+        check(
+            &[started("a"), finished("a"), Event::Stage { name: "export" }],
+            "working    1 of 3 tasks done; export",
+        );
     }
 }

@@ -139,7 +139,7 @@ async fn drive(
     if let Ok(engine) = engine.get().await {
         engine.sweep().await.unwrap_or_default();
     }
-    let progress = Progress::new(dirs.len() * args.attempts as usize);
+    let progress = Progress::new(dirs.len() * args.attempts as usize, "rollouts");
     let quiet = config.format == Format::Json;
     let show = |event: Event| {
         if !quiet {
@@ -151,7 +151,7 @@ async fn drive(
         report = campaign(context, dirs, &options, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
     };
-    progress.finish();
+    drop(progress);
     if let Some(models) = &models {
         models::report(models);
     }

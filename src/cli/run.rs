@@ -69,7 +69,7 @@ async fn drive(
 ) -> Result<RunReport, Failure> {
     let interrupts = Interrupts::listen()?;
     let engine = EngineOnDemand::default();
-    let progress = Progress::new(plan.shard(options.shard).count());
+    let progress = Progress::new(plan.shard(options.shard).count(), "tasks");
     let show = |event: Event| progress.show(&event);
     // An earlier run may have been killed; when no engine answers, what needs one will say so.
     if let Ok(engine) = engine.get().await {
@@ -79,7 +79,7 @@ async fn drive(
         report = run_pipeline(assets, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
     };
-    progress.finish();
+    drop(progress);
     if let Some(engine) = engine.connected() {
         engine.close().await;
     }

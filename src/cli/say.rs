@@ -3,7 +3,9 @@
 #![expect(clippy::print_stderr, reason = "this is where the program speaks")]
 
 use std::io::{self, Write as _};
+use std::sync::{Mutex, PoisonError};
 
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 /// One line on standard output.
@@ -23,9 +25,20 @@ pub(super) fn json<T: Serialize>(value: &T) -> io::Result<()> {
     line(serde_json::to_string_pretty(value)?)
 }
 
+/// The progress bar that is drawn on standard error, if any.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Draws `bar` from now on, or none. Notes are printed above it.
+pub(super) fn draw(bar: Option<ProgressBar>) {
+    *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+}
+
 /// One line on standard error: progress, and what is not the answer.
 pub(super) fn note(text: impl AsRef<str>) {
-    eprintln!("{}", text.as_ref());
+    match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(bar) => bar.suspend(|| eprintln!("{}", text.as_ref())),
+        None => eprintln!("{}", text.as_ref()),
+    }
 }
 
 /// An error with its causes, each cause once.
