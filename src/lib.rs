@@ -3,13 +3,14 @@
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
 //! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
 //! `verify` →
-//! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `folder` · `guest` → `model`.
+//! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `clock` · `folder` · `guest` · `retry` → `model`.
 
 pub mod agent;
 pub mod assets;
 pub mod audit;
 pub mod author;
 pub mod cli;
+pub mod clock;
 pub mod doctor;
 pub mod domain;
 pub mod export;
@@ -23,6 +24,7 @@ pub mod model;
 pub mod mutate;
 pub mod pipeline;
 pub mod prompts;
+pub mod retry;
 pub mod rollout;
 pub mod sandbox;
 pub mod screen;

@@ -1,13 +1,14 @@
 //! The agent loop: say, act, show, until the agent submits or a limit ends it.
 
 use std::future::Future;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::arms::Mentor;
 use super::conversation::{Conversation, HandedOff, TurnSeen};
 use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
 use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
+use crate::clock::now_ms;
 use crate::llm::CallError;
 use crate::model::{Blame, End, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
@@ -346,9 +347,4 @@ pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> 
         Some(Blame::Solver) => Ok(Ended { end: End::SandboxLost, cause: error.to_string() }),
         Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(AgentError::Sandbox(error)),
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    u64::try_from(since).unwrap_or_default()
 }

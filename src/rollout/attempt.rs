@@ -9,13 +9,13 @@ use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
 use super::fork::Fork;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scaffolds::{Protocol, ScaffoldKind, Texts};
-use super::scripted::now_ms;
 use super::turn_log::RoundSeen;
 use crate::agent::terminal::Wake;
 use crate::agent::{
     AgentError, Conversation, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
     PromptsError, STOP, StepLimits, Summariser, run_installed,
 };
+use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
     Actor, AdversaryView, Arm, End, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskName,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::attempt::PreparedTask;
 use super::evaluation::Evaluation;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
-use super::scripted::now_ms;
+use crate::clock::now_ms;
 use crate::model::{Actor, End, FileTree, Key, Outcome, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{Act, Condition, TrialRunner};

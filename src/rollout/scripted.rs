@@ -1,6 +1,6 @@
 //! Rollouts of the recipe's scripted expert.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
@@ -9,6 +9,7 @@ use crate::agent::{
     AgentError, BASH_BLOCK, BashBlock, Conversation, EpisodeContext, Hooks, NoTurnLog, Prompts,
     ScriptedAgent, StepLimits, run_episode,
 };
+use crate::clock::now_ms;
 use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{HashedTask, Keep, Transient, TrialRunner};
@@ -130,9 +131,4 @@ impl Transient for RolloutError {
     fn is_transient(&self) -> bool {
         is_transient(self)
     }
-}
-
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    u64::try_from(since).unwrap_or_default()
 }

@@ -148,7 +148,7 @@ fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Resu
 
 impl TurnLog for StoredTurnLog {
     async fn opened(&mut self, opening: &Opening) -> Result<(), StoreError> {
-        let begun = Begun { at_ms: super::scripted::now_ms(), opening: opening.clone() };
+        let begun = Begun { at_ms: crate::clock::now_ms(), opening: opening.clone() };
         self.observe(OPENING, 0, begun).await
     }
 

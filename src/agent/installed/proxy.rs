@@ -1,6 +1,6 @@
 //! From an agent's requests to calls, and from these to a conversation.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -10,6 +10,7 @@ use super::wire::{self, Form};
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::episode::AgentError;
 use crate::agent::scaffold::Opening;
+use crate::clock::now_ms;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
 use crate::model::{Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::sandbox::RelayCall;
@@ -124,9 +125,7 @@ impl<'a, 't> Proxy<'a, 't> {
             cut_off: reply.finish == Finish::Length,
             ..Turn::default()
         });
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        let at_ms = u64::try_from(since).unwrap_or_default();
-        self.conversation.seen.push(TurnSeen { at_ms, think_ms, ..TurnSeen::default() });
+        self.conversation.seen.push(TurnSeen { at_ms: now_ms(), think_ms, ..TurnSeen::default() });
     }
 }
 
