@@ -23,6 +23,11 @@ impl Engine {
         DockerEngine::connect().await.map(Self::Docker)
     }
 
+    /// The engine at one address (`unix:///…`, `tcp://…`), wherever `DOCKER_HOST` points.
+    pub async fn docker_at(endpoint: &str) -> Result<Self, EngineError> {
+        DockerEngine::connect_to(endpoint.to_owned()).await.map(Self::Docker)
+    }
+
     /// The guest as a child of this process in a temporary folder. It isolates nothing and is for tests.
     pub fn process() -> Self {
         Self::Process(ProcessEngine::new())

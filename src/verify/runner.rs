@@ -53,6 +53,13 @@ impl EngineOnDemand {
     }
 }
 
+impl From<Engine> for EngineOnDemand {
+    /// An engine that is connected already.
+    fn from(engine: Engine) -> Self {
+        Self { engine: OnceCell::new_with(Some(engine)) }
+    }
+}
+
 /// Why there is no result. Nothing of this is ever stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {

@@ -83,7 +83,11 @@ struct Shared {
 impl DockerEngine {
     /// Finds the engine, agrees on an API version and begins to look after orphans.
     pub(super) async fn connect() -> Result<Self, EngineError> {
-        let endpoint = endpoint();
+        Self::connect_to(endpoint()).await
+    }
+
+    /// Agrees on an API version with the engine at `endpoint` and begins to look after orphans there.
+    pub(super) async fn connect_to(endpoint: String) -> Result<Self, EngineError> {
         let unreachable = |error: bollard::errors::Error| EngineError::Unreachable {
             endpoint: endpoint.clone(),
             message: api::full_message(&error),
