@@ -299,8 +299,11 @@ impl Stage {
     async fn new(engine: Engine) -> Self {
         let (plain, programs) = (task(false), task(true));
         let digest = environment_digest(&plain.environment, "core");
-        let spec =
-            ImageSpec { digest: &digest, context: &plain.environment, timeout: Duration::from_secs(600) };
+        let spec = ImageSpec {
+            digest: digest.as_str(),
+            context: &plain.environment,
+            timeout: Duration::from_secs(600),
+        };
         let image = engine.ensure_image(&spec).await.unwrap();
         Self { engine, image, plain, programs, host: Host::new() }
     }

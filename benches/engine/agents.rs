@@ -214,10 +214,10 @@ async fn episode(
     let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
     let prepared = PreparedTask {
         further: Vec::new(),
-        name: TaskName(format!("bench-{round}")),
+        name: TaskName::parse(format!("bench-{round}")).unwrap(),
         instruction: "Do nothing.",
-        task_digest: String::new(),
-        environment_digest: hashed.environment_digest.clone(),
+        task_digest: None,
+        environment_digest: Some(hashed.environment_digest.clone()),
         identity: hashed.identity.clone(),
         evaluation: Evaluation::CleanRoom(hashed),
         tests: &FileTree::default(),

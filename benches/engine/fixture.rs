@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use termsmith::assets::Assets;
 use termsmith::domain::{Domains, plan};
-use termsmith::model::{Draft, FileTree, Limits, Profile, RecipeId, Seed};
+use termsmith::model::{Draft, EnvironmentDigest, FileTree, Limits, Profile, RecipeId, Seed};
 use termsmith::pipeline::{PipelineAssets, hash_draft};
 use termsmith::sandbox::{Engine, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox};
 use termsmith::screen::AttackSuite;
@@ -22,7 +22,7 @@ pub(crate) struct Fixture {
     /// The task's Harbor directory.
     pub(crate) directory: FileTree,
     pub(crate) image: Image,
-    pub(crate) environment_digest: String,
+    pub(crate) environment_digest: EnvironmentDigest,
     /// What is brought against every task.
     pub(crate) suite: AttackSuite,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn build(engine: &Engine, recipe: &str) -> anyhow::Result<Self> {
         let assets = PipelineAssets::load(&Assets::embedded())?;
-        let id = RecipeId(recipe.to_owned());
+        let id = RecipeId::parse(recipe).unwrap();
         let known = || assets.recipes.keys().map(RecipeId::as_str).collect::<Vec<_>>().join(", ");
         let found =
             assets.recipes.get(&id).with_context(|| format!("no recipe `{id}`; there are {}", known()))?;
@@ -46,7 +46,7 @@ impl Fixture {
             );
         }
         let spec = ImageSpec {
-            digest: &hashed.environment_digest,
+            digest: hashed.environment_digest.as_str(),
             context: &hashed.draft.task.environment,
             timeout: Duration::from_secs(hashed.draft.task.limits.build_timeout_sec.into()),
         };

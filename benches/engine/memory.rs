@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use termsmith::model::Seed;
+use termsmith::model::{Seed, TaskName};
 use termsmith::pipeline::{DRAFT, Gathered, UNIT, UnitRecord, gather};
 use termsmith::rollout::ROLLOUT;
 use termsmith::screen::SCREEN;
@@ -102,7 +102,7 @@ fn copies(unit: &Gathered, out: &Path, count: usize) -> Result<(), StoreError> {
     let store = Store::new(RunDir::open(out)?);
     for index in 0..count {
         let mut draft = unit.draft.clone();
-        draft.task.name.0 = format!("{}-{index}", unit.draft.task.name);
+        draft.task.name = TaskName::parse(format!("{}-{index}", unit.draft.task.name)).unwrap();
         draft.task.blueprint.index = u32::try_from(index).unwrap_or(u32::MAX);
         draft.task.blueprint.seed = Seed(index as u64);
         let mut certificate = unit.certificate.clone();

@@ -1,7 +1,7 @@
 //! A small run for the tests of this room.
 
 use super::{Audit, AuditEntry, DomainAxes, SkillAxes, audit};
-use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, Seed};
+use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Seed};
 
 /// Two domains are asked for; one of them has no task, and a third one has a task that nobody asked for.
 pub(super) fn specs() -> Vec<DomainAxes> {
@@ -10,7 +10,7 @@ pub(super) fn specs() -> Vec<DomainAxes> {
         operations: operations.iter().map(|&id| id.to_owned()).collect(),
     };
     let domain = |id: &str, skills: Vec<SkillAxes>| DomainAxes {
-        id: DomainId::from(id),
+        id: DomainId::parse(id).unwrap(),
         skills,
         kinds: vec![EngineeringKind::FromScratch, EngineeringKind::BugFix, EngineeringKind::Refactor],
         difficulties: Difficulty::ALL.to_vec(),
@@ -40,8 +40,8 @@ pub(super) fn entry(
         blueprint: Blueprint {
             index: 0,
             seed: Seed(1),
-            domain: DomainId::from(domain),
-            recipe: "r".into(),
+            domain: DomainId::parse(domain).unwrap(),
+            recipe: RecipeId::parse("games/r").unwrap(),
             skills: texts(skills),
             operations: texts(operations),
             kind,

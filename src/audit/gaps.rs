@@ -183,7 +183,10 @@ mod tests {
 
         // A name that no spec knows.
         let odd = AuditEntry {
-            blueprint: crate::model::Blueprint { domain: "secureity".into(), ..keys().blueprint },
+            blueprint: crate::model::Blueprint {
+                domain: crate::model::DomainId::parse("secureity").unwrap(),
+                ..keys().blueprint
+            },
             ..keys()
         };
         let mut expect = unused.to_vec();

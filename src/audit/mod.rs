@@ -208,7 +208,7 @@ mod tests {
             audit.total,
             Tally { planned: 4, certified: 2, rejected: 1, attempted: 2, solved: 1, rollouts: 5, passing: 2 }
         );
-        let games = &audit.domains[&DomainId::from("games")];
+        let games = &audit.domains["games"];
         assert_eq!((games.total.planned, games.total.solved), (3, 1));
         assert_eq!(games.skills["maps"].planned, 2);
         assert_eq!(games.kinds[&EngineeringKind::BugFix].certified, 1);

@@ -104,7 +104,7 @@ pub fn draft(
     let name = task_name(blueprint);
     let renderer =
         Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &kit.words };
-    let contexts = contexts(&renderer, recipe, blueprint, &name.0)?;
+    let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
     let need = |file: &str, hint: &'static str| AuthorError::MissingFile {
         recipe: recipe.id.clone(),
         file: file.to_owned(),
@@ -297,21 +297,21 @@ fn solution_files(renderer: &Renderer<'_>, folder: &str, context: &Value) -> Res
 /// The names of the top-level `test_…` functions, in file order.
 fn weights(recipe: &Recipe, checks: &[CheckId]) -> Result<BTreeMap<CheckId, f64>, AuthorError> {
     let weights = recipe.decl.weights.iter();
-    let weights: BTreeMap<_, _> = weights.map(|(name, weight)| (CheckId(name.clone()), *weight)).collect();
-    match weights.keys().find(|name| !checks.contains(name)) {
-        None => Ok(weights),
-        Some(name) => Err(AuthorError::Malformed {
+    let known = weights.map(|(name, weight)| match checks.iter().find(|check| check.as_str() == name) {
+        Some(check) => Ok((check.clone(), *weight)),
+        None => Err(AuthorError::Malformed {
             recipe: recipe.id.clone(),
             file: "recipe.toml".to_owned(),
             message: format!("`weights` names `{name}`, which is no function of `test_outputs.py`"),
         }),
-    }
+    });
+    known.collect()
 }
 
 fn check_ids(source: &str) -> Vec<CheckId> {
     static TEST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^def (test_\w+)\(").ok());
     let Some(pattern) = TEST.as_ref() else { return Vec::new() };
-    pattern.captures_iter(source).map(|found| CheckId(found[1].to_owned())).collect()
+    pattern.captures_iter(source).filter_map(|found| CheckId::parse(&found[1]).ok()).collect()
 }
 
 #[expect(

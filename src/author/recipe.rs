@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::assets::Assets;
 use crate::domain::{DomainError, RecipeDecl, Specs, load_recipes};
-use crate::model::{File, FileTree, RecipeId, RelPath};
+use crate::model::{File, FileTree, RecipeId, RelPath, TaskDigest, task_digest};
 
 /// One recipe: its declaration and all its files, by path below its folder.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub struct Recipe {
 
 impl Recipe {
     /// Hash over every file, for the address of a draft.
-    pub fn digest(&self) -> String {
-        crate::model::task_digest(&self.files)
+    pub fn digest(&self) -> TaskDigest {
+        task_digest(&self.files)
     }
 }
 
@@ -31,7 +31,9 @@ pub fn recipes(assets: &Assets, specs: &Specs) -> Result<BTreeMap<RecipeId, Reci
         };
         if let Ok(rest) = RelPath::new(rest) {
             let file = File { bytes: bytes.to_vec(), executable };
-            folders.entry(RecipeId(format!("{domain}/{name}"))).or_default().insert(rest, file);
+            if let Ok(id) = RecipeId::parse(format!("{domain}/{name}")) {
+                folders.entry(id).or_default().insert(rest, file);
+            }
         }
     }
     let declared = load_recipes(assets, specs)?;

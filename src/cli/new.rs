@@ -8,7 +8,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::say;
 use crate::domain::{load_domains, new_domain, new_recipe};
-use crate::model::{FileTree, RecipeId};
+use crate::model::FileTree;
 use crate::store::publish_file;
 
 pub(super) fn new(config: &Config, what: &NewWhat) -> Outcome {
@@ -22,7 +22,7 @@ pub(super) fn new(config: &Config, what: &NewWhat) -> Outcome {
         }
         NewWhat::Recipe { name } => {
             let next = format!("now: termsmith --templates templates recipe check {name}");
-            (new_recipe(&assets, &specs, &RecipeId(name.clone())).map_err(bad)?, next)
+            (new_recipe(&assets, &specs, name).map_err(bad)?, next)
         }
     };
     for path in write(config, &files)? {

@@ -174,7 +174,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
 }
 
 fn find<'a>(assets: &'a PipelineAssets, name: &str) -> Result<&'a Recipe, Failure> {
-    assets.recipes.get(&RecipeId(name.to_owned())).ok_or_else(|| {
+    assets.recipes.get(name).ok_or_else(|| {
         let known: Vec<_> = assets.recipes.keys().map(RecipeId::as_str).collect();
         Failure::usage(format!("no recipe `{name}`\nhint: there are {}", known.join(", ")))
     })

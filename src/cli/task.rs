@@ -10,7 +10,9 @@ use super::failure::{Failure, Outcome};
 use super::{say, tty};
 use crate::author::Kit;
 use crate::harbor::read_task;
-use crate::model::{File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest};
+use crate::model::{
+    EnvironmentDigest, File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest,
+};
 use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec};
 use crate::verify::{Act, Condition, VerifierLog, judge, run_trial, solver_container};
 
@@ -53,7 +55,11 @@ pub(super) fn try_task(config: &Config, args: &TryArgs) -> Outcome {
     report(config, &verdict, &log)
 }
 
-async fn attempt(engine: &Engine, task: &Task, digest: &str) -> Result<(Verdict, VerifierLog), Failure> {
+async fn attempt(
+    engine: &Engine,
+    task: &Task,
+    digest: &EnvironmentDigest,
+) -> Result<(Verdict, VerifierLog), Failure> {
     let image = image(engine, task, digest).await?;
     let sandbox = engine.launch(&LaunchSpec { purpose: "try", ..solver_container(&image, task) }).await?;
     say::note(format!(
@@ -67,7 +73,7 @@ async fn attempt(engine: &Engine, task: &Task, digest: &str) -> Result<(Verdict,
 }
 
 /// Reads one of our task directories, and works out its environment's digest.
-fn load(config: &Config, dir: &Path) -> Result<(Task, String), Failure> {
+fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failure> {
     let task = read_task(dir)?.into_task()?;
     let kit = Kit::load(&config.assets()?)?;
     let base = kit.base(&task.base).unwrap_or_default();
@@ -75,9 +81,9 @@ fn load(config: &Config, dir: &Path) -> Result<(Task, String), Failure> {
     Ok((task, digest))
 }
 
-async fn image(engine: &Engine, task: &Task, digest: &str) -> Result<Image, Failure> {
+async fn image(engine: &Engine, task: &Task, digest: &EnvironmentDigest) -> Result<Image, Failure> {
     let timeout = std::time::Duration::from_secs(task.limits.build_timeout_sec.into());
-    let spec = ImageSpec { digest, context: &task.environment, timeout };
+    let spec = ImageSpec { digest: digest.as_str(), context: &task.environment, timeout };
     engine.ensure_image(&spec).await.map_err(|error| match error {
         ImageError::Engine(error) => error.into(),
         bad => Failure::new(Status::BadInput, bad),

@@ -27,8 +27,8 @@ pub fn load_domains(assets: &Assets) -> Result<Specs, DomainError> {
             .map_err(DomainError::from)
             .and_then(|text| parse_domain(&file, id, text, &bases))
         {
-            Ok(spec) => {
-                specs.insert(DomainId::from(id), spec);
+            Ok((id, spec)) => {
+                specs.insert(id, spec);
             }
             Err(error) => problems.extend(error.problems),
         }
@@ -69,7 +69,10 @@ fn recipe_folders(assets: &Assets) -> BTreeMap<RecipeId, Vec<RelPath>> {
         if let (Some(domain), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next())
             && let Ok(rest) = RelPath::new(rest)
         {
-            folders.entry(RecipeId(format!("{domain}/{name}"))).or_default().push(rest);
+            // Parts of a path always make an id; the letters are checked by `check_name`.
+            if let Ok(id) = RecipeId::parse(format!("{domain}/{name}")) {
+                folders.entry(id).or_default().push(rest);
+            }
         }
     }
     folders
@@ -98,10 +101,10 @@ fn load_folder(
     let mut problems = recipe_files::check(&folder, &source, &decl, files);
     problems.extend(recipe_files::check_name(&folder, id));
     problems.extend(decl.variants.check_against(&source, &variants(assets), files));
-    match id.0.split_once('/').and_then(|(domain, _)| specs.get(&DomainId::from(domain))) {
+    match specs.get(id.domain()) {
         Some(spec) => problems.extend(decl.check_against(&source, spec, &bases(assets))),
         None => {
-            let domain = id.0.split('/').next().unwrap_or_default();
+            let domain = id.domain();
             let known = specs.keys().map(DomainId::as_str);
             let hint = suggest(domain, known);
             problems.push(
@@ -147,7 +150,7 @@ fn parse_domain(
     id: &str,
     text: &str,
     bases: &BTreeSet<String>,
-) -> Result<DomainSpec, DomainError> {
+) -> Result<(DomainId, DomainSpec), DomainError> {
     let source = Source::parse(file, text)?;
     if let Some(version) = source.integer("version")
         && version != i64::from(DomainSpec::VERSION)
@@ -158,11 +161,14 @@ fn parse_domain(
     }
     let spec: DomainSpec = source.read()?;
     let mut problems = check_domain(&source, &spec, bases);
-    if !is_domain_id(id) {
-        let problem = source.problem(&[], format!("`{id}` is no name for a domain"));
-        problems.push(problem.hint("lower-case letters, digits and `_`, at most 32, a letter first"));
+    match DomainId::parse(id) {
+        Ok(id) => DomainError::unless(problems, (id, spec)),
+        Err(_) => {
+            let problem = source.problem(&[], format!("`{id}` is no name for a domain"));
+            problems.push(problem.hint(DomainId::RULE));
+            Err(DomainError { problems })
+        }
     }
-    DomainError::unless(problems, spec)
 }
 
 fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>) -> Vec<Problem> {
@@ -280,11 +286,4 @@ pub(super) fn is_kebab_case(id: &str) -> bool {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     id.split('-').all(part)
-}
-
-/// Whether `id` can name a domain: it becomes a file name and the beginning of task names.
-pub(super) fn is_domain_id(id: &str) -> bool {
-    id.len() <= 32
-        && id.starts_with(|first: char| first.is_ascii_lowercase())
-        && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }

@@ -97,8 +97,7 @@ pub(super) fn candidates<'a>(
     domains: &'a Domains,
 ) -> impl Iterator<Item = Candidate<'a>> {
     recipes.iter().filter_map(|(id, decl)| {
-        let (domain, _) = id.0.split_once('/')?;
-        let (domain, spec) = specs.get_key_value(&DomainId::from(domain))?;
+        let (domain, spec) = specs.get_key_value(id.domain())?;
         domains.contains(domain).then_some(Candidate { domain, spec, id, decl })
     })
 }

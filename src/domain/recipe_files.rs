@@ -60,8 +60,8 @@ pub(super) fn check(folder: &str, source: &Source<'_>, decl: &RecipeDecl, files:
 
 /// A folder whose name cannot become part of a task's name.
 pub(super) fn check_name(folder: &str, id: &RecipeId) -> Option<Problem> {
-    let name = id.0.split_once('/').map_or("", |(_, name)| name);
-    let letters = id.0.len().saturating_sub("/".len());
+    let name = id.name();
+    let letters = id.as_str().len().saturating_sub("/".len());
     if is_kebab_case(name) && letters <= LONGEST_ID {
         return None;
     }

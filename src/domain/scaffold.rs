@@ -1,6 +1,5 @@
 //! What `termsmith new` starts with: files that work as they are, and that say what to change.
 
-use super::load::is_domain_id;
 use super::problem::suggest;
 use super::recipe_files::check_name;
 use super::{DomainSpec, Specs};
@@ -30,10 +29,7 @@ pub enum ScaffoldError {
 
 /// The file `domains/<name>.toml` of a new domain.
 pub fn new_domain(assets: &Assets, specs: &Specs, name: &str) -> Result<FileTree, ScaffoldError> {
-    if !is_domain_id(name) {
-        return Err(ScaffoldError::BadDomainName(name.to_owned()));
-    }
-    let id = DomainId::from(name);
+    let id = DomainId::parse(name).map_err(|_| ScaffoldError::BadDomainName(name.to_owned()))?;
     if specs.contains_key(&id) {
         return Err(ScaffoldError::DomainExists(id));
     }
@@ -46,16 +42,15 @@ pub fn new_domain(assets: &Assets, specs: &Specs, name: &str) -> Result<FileTree
 }
 
 /// The files `templates/recipes/<domain>/<name>/…` of a new recipe: a small working task in that domain's words.
-pub fn new_recipe(assets: &Assets, specs: &Specs, id: &RecipeId) -> Result<FileTree, ScaffoldError> {
-    let bad_name = |hint: String| ScaffoldError::BadRecipeName { name: id.to_string(), hint };
-    let (domain, name) =
-        id.0.split_once('/')
-            .ok_or_else(|| bad_name("write `DOMAIN/NAME`, such as `coding/mend-parser`".to_owned()))?;
+pub fn new_recipe(assets: &Assets, specs: &Specs, id: &str) -> Result<FileTree, ScaffoldError> {
+    let bad_name = |hint: String| ScaffoldError::BadRecipeName { name: id.to_owned(), hint };
+    let id = &RecipeId::parse(id).map_err(|_| bad_name(format!("write {}", RecipeId::RULE)))?;
+    let (domain, name) = (id.domain(), id.name());
     let unknown = || ScaffoldError::UnknownDomain {
         domain: domain.to_owned(),
         hint: suggest(domain, specs.keys().map(DomainId::as_str)),
     };
-    let spec = specs.get(&DomainId::from(domain)).ok_or_else(unknown)?;
+    let spec = specs.get(domain).ok_or_else(unknown)?;
     if let Some(problem) = check_name("", id) {
         return Err(bad_name(problem.hint.unwrap_or_default()));
     }

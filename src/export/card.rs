@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::row::Row;
 use super::{ConfigSummary, ExportOptions};
-use crate::model::{Actor, DomainId, Rollout};
+use crate::model::{Actor, Rollout};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
@@ -111,7 +111,7 @@ struct Context<'a> {
     version: &'static str,
     size_category: &'static str,
     configs: Vec<Config<'a>>,
-    domains: &'a BTreeMap<DomainId, Counts>,
+    domains: &'a BTreeMap<String, Counts>,
     total: Counts,
     sft_filter: super::sft::Filter,
     gamma: f64,
@@ -139,7 +139,7 @@ struct Described {
 /// The text of the card.
 pub(super) fn render(
     configs: &[ConfigSummary],
-    domains: &BTreeMap<DomainId, Counts>,
+    domains: &BTreeMap<String, Counts>,
     teachers: &BTreeMap<Teacher, TeacherCounts>,
     options: &ExportOptions,
 ) -> Result<String, Box<Error>> {
@@ -203,7 +203,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     Ok(environment)
 }
 
-fn total(domains: &BTreeMap<DomainId, Counts>) -> Counts {
+fn total(domains: &BTreeMap<String, Counts>) -> Counts {
     domains.values().fold(Counts::default(), |sum, counts| Counts {
         tasks: sum.tasks + counts.tasks,
         rollouts: sum.rollouts + counts.rollouts,

@@ -1,8 +1,9 @@
 //! Rollouts for tests. `tests/export.rs` includes this file too.
 
 use crate::model::{
-    Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind, Facts, Outcome,
-    Rewards, Rollout, Seed, ShellOutcome, Shown, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
+    Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind,
+    EnvironmentDigest, Facts, Outcome, RecipeId, Rewards, Rollout, Seed, ShellOutcome, Shown, TaskDigest,
+    TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Checks of every verdict made here.
@@ -13,8 +14,8 @@ pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
     Blueprint {
         index,
         seed: Seed(1000 + u64::from(index)),
-        domain: DomainId::from(domain),
-        recipe: format!("{domain}/roll-up").as_str().into(),
+        domain: DomainId::parse(domain).unwrap(),
+        recipe: RecipeId::parse(format!("{domain}/roll-up")).unwrap(),
         skills: vec!["log-analysis".to_owned(), "aggregation".to_owned()],
         operations: vec!["data-processing".to_owned(), "file-system".to_owned()],
         kind: EngineeringKind::FromScratch,
@@ -47,15 +48,18 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
     });
     let seen = |number| vec![Shown::text(format!("GET /a {number}\n[exit status 0]"))];
     let checks = (0..CHECKS)
-        .map(|number| CheckResult { id: CheckId(format!("test_{number}")), passed: number < passed })
+        .map(|number| CheckResult {
+            id: CheckId::parse(format!("test_{number}")).unwrap(),
+            passed: number < passed,
+        })
         .collect();
     let ratio = f64::from(passed) / f64::from(CHECKS);
     Rollout {
         id: format!("{index:08x}{attempt:08x}"),
         record: TrajectoryRecord {
-            task: TaskName(format!("{}-roll-up-{index}", domain.replace('_', "-"))),
-            task_digest: format!("sha256:{index:064x}"),
-            environment_digest: format!("blake3:{index:064x}"),
+            task: TaskName::parse(format!("{}-roll-up-{index}", domain.replace('_', "-"))).unwrap(),
+            task_digest: TaskDigest::parse(format!("sha256:{index:064x}")).ok(),
+            environment_digest: EnvironmentDigest::parse(format!("blake3:{index:064x}")).ok(),
             attempt,
             actor: Actor::Scripted { failure: None },
             scaffold: "bash-block".to_owned(),

@@ -38,7 +38,7 @@ use self::pairs::PairPolicy;
 use self::parquet::{Bounds, Shards};
 use self::phi::Gamma;
 use self::publish::Staging;
-use crate::model::{Actor, DomainId, Rollout};
+use crate::model::{Actor, Rollout};
 
 /// Licence of generated data (SPDX), stated in the card and on every row that is ours to give.
 pub const DATA_LICENCE: &str = "CC-BY-4.0";
@@ -83,7 +83,8 @@ impl Default for ExportOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
     pub configs: Vec<ConfigSummary>,
-    pub domains: BTreeMap<DomainId, Counts>,
+    /// By domain of the plan, or by the category that a task of other makers names.
+    pub domains: BTreeMap<String, Counts>,
     pub left_out: LeftOut,
     /// Whether any file changed.
     pub changed: bool,
@@ -140,7 +141,7 @@ pub fn export<E: Error + 'static>(
     for group in groups {
         let rollouts = group.map_err(ExportError::Source)?;
         let Some(first) = rollouts.first() else { continue };
-        let counts = domains.entry(DomainId::from(first.facts.domain.as_str())).or_default();
+        let counts = domains.entry(first.facts.domain.clone()).or_default();
         for rollout in &rollouts {
             teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
         }

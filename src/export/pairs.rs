@@ -182,15 +182,15 @@ impl<'a> Side<'a> {
 }
 
 fn check_same_task(rollouts: &[Rollout]) -> Result<(), MixedTasks> {
-    fn identity(rollout: &Rollout) -> [&str; 3] {
+    let identity = |rollout: &Rollout| {
         let record = &rollout.record;
-        [record.task.as_str(), &record.task_digest, &record.environment_digest]
-    }
+        (record.task.clone(), record.task_digest.clone(), record.environment_digest.clone())
+    };
     let Some(first) = rollouts.first() else { return Ok(()) };
     match rollouts.iter().find(|other| identity(other) != identity(first)) {
         None => Ok(()),
         Some(other) => Err(MixedTasks {
-            task: first.record.task.0.clone(),
+            task: first.record.task.to_string(),
             one: first.id.clone(),
             other: other.id.clone(),
         }),
@@ -240,6 +240,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::export::fixture;
+    use crate::model::TaskName;
 
     use super::*;
 
@@ -336,9 +337,9 @@ mod tests {
             let error = pairs(&rollouts, &PairPolicy::default()).unwrap_err();
             assert_eq!((error.one.as_str(), error.other.as_str()), ("0000000100000000", "0000000100000001"));
         };
-        check(|rollout| rollout.record.task.0.push('x'));
-        check(|rollout| rollout.record.task_digest.push('x'));
-        check(|rollout| rollout.record.environment_digest.push('x'));
+        check(|rollout| rollout.record.task = TaskName::parse("other").unwrap());
+        check(|rollout| rollout.record.task_digest = None);
+        check(|rollout| rollout.record.environment_digest = None);
     }
 
     #[test]

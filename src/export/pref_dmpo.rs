@@ -10,7 +10,7 @@ use super::messages::{MessageError, conversation};
 use super::pairs::{Pair, PairPolicy};
 use super::phi::{Gamma, weights};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, optional, text, weight_of};
-use crate::model::{Message, Role, Rollout};
+use crate::model::{EnvironmentDigest, Message, Role, Rollout, TaskDigest};
 
 /// A row of `pref_dmpo`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,8 +33,8 @@ pub struct Row {
     pub reward_margin: f64,
     pub pair_policy: String,
     pub task_id: String,
-    pub task_digest: String,
-    pub environment_digest: String,
+    pub task_digest: Option<TaskDigest>,
+    pub environment_digest: Option<EnvironmentDigest>,
     pub domain: String,
     pub shared_turns: usize,
     pub chosen_teacher: String,
@@ -74,7 +74,7 @@ impl Row {
             reward_kind: policy.reward.as_str(),
             reward_margin: pair.margin(),
             pair_policy: policy.describe(),
-            task_id: chosen.record.task.0.clone(),
+            task_id: chosen.record.task.to_string(),
             task_digest: chosen.record.task_digest.clone(),
             environment_digest: chosen.record.environment_digest.clone(),
             domain: chosen.facts.domain.clone(),
@@ -139,8 +139,12 @@ impl RowOf for Row {
             column("reward_margin", DataType::Float64, "chosen minus rejected reward"),
             text("pair_policy", "the policy that made the pair, with all its knobs, as JSON"),
             text("task_id", "name of the task; both sides solved the same one"),
-            text("task_digest", "SHA-256 of the task's files; the same for both sides"),
-            text("environment_digest", "BLAKE3 of the environment's definition; the same for both sides"),
+            optional("task_digest", DataType::Utf8, "SHA-256 of the task's files; the same for both sides"),
+            optional(
+                "environment_digest",
+                DataType::Utf8,
+                "BLAKE3 of the environment's definition; the same for both sides",
+            ),
             text("domain", "domain spec that the task was planned from"),
             column("shared_turns", DataType::Int32, "turns at the beginning that both sides have in common"),
             text("chosen_teacher", "who acted in it; `scripted` is a recipe's script, not a model"),

@@ -13,7 +13,9 @@ use super::messages::{Branch, MessageError, branches};
 use super::row::{
     Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
 };
-use crate::model::{Difficulty, EngineeringKind, FailureKind, Message, Outcome, Rollout};
+use crate::model::{
+    Difficulty, EngineeringKind, EnvironmentDigest, FailureKind, Message, Outcome, Rollout, TaskDigest,
+};
 
 /// Which trajectories become rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,8 +37,8 @@ pub struct Row {
     pub segment: usize,
     pub n_segments: usize,
     pub task_id: String,
-    pub task_digest: String,
-    pub environment_digest: String,
+    pub task_digest: Option<TaskDigest>,
+    pub environment_digest: Option<EnvironmentDigest>,
     pub domain: String,
     pub skills: Vec<String>,
     pub operations: Vec<String>,
@@ -87,7 +89,7 @@ impl Row {
             trajectory_id: rollout.id.clone(),
             segment,
             n_segments,
-            task_id: record.task.0.clone(),
+            task_id: record.task.to_string(),
             task_digest: record.task_digest.clone(),
             environment_digest: record.environment_digest.clone(),
             domain: facts.domain,
@@ -130,7 +132,7 @@ fn tokens(rollout: &Rollout, turns: Range<usize>) -> Option<u64> {
 
 impl RowOf for Row {
     const CONFIG: &'static str = "sft";
-    const SCHEMA_VERSION: u32 = 3;
+    const SCHEMA_VERSION: u32 = 4;
 
     fn columns() -> Vec<Column> {
         vec![
@@ -151,8 +153,16 @@ impl RowOf for Row {
             ),
             column("n_segments", DataType::Int32, "rows that the trajectory has"),
             text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),
-            text("task_digest", "SHA-256 of the task's files, as Harbor computes it"),
-            text("environment_digest", "BLAKE3 of Dockerfile, build context and base definition"),
+            optional(
+                "task_digest",
+                DataType::Utf8,
+                "SHA-256 of the task's files, as Harbor computes it; null where an imported rollout does not tell",
+            ),
+            optional(
+                "environment_digest",
+                DataType::Utf8,
+                "BLAKE3 of Dockerfile, build context and base definition; null where an imported rollout does not tell",
+            ),
             text(
                 "domain",
                 "domain spec that the task was planned from, or the category that a task of others names",

@@ -57,7 +57,7 @@ fn by_model(mut rollout: Rollout) -> Rollout {
     for (number, turn) in record.turns.iter_mut().enumerate() {
         turn.reasoning = Some(format!("I think of step {number}."));
         turn.usage = Some(Tokens { prompt: 100 + number as u64, completion: 10 });
-        turn.call = Some(Key(format!("{number:064x}")));
+        turn.call = Some(Key::parse(format!("{number:064x}")).unwrap());
     }
     rollout
 }
@@ -200,7 +200,7 @@ fn aside(kind: AsideKind, content: &str) -> Aside {
         kind,
         content: content.to_owned(),
         reasoning: Some("I sum up.".to_owned()),
-        call: Key(format!("{:064x}", 0xa0 + kind as usize)),
+        call: Key::parse(format!("{:064x}", 0xa0 + kind as usize)).unwrap(),
         usage: Some(Tokens { prompt: 400, completion: 40 }),
     }
 }

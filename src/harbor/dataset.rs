@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::ORGANISATION;
 use super::manifest::Author;
-use crate::model::TaskName;
+use crate::model::{TaskDigest, TaskName};
 
 /// One task of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetEntry {
     pub name: TaskName,
     /// `sha256:…`, as [`crate::model::task_digest`] gives it.
-    pub digest: String,
+    pub digest: TaskDigest,
 }
 
 #[derive(Serialize)]
@@ -49,7 +49,10 @@ pub fn dataset_toml(
             description,
             authors: [Author { name: ORGANISATION.to_owned(), email: None }],
         },
-        tasks: entries.iter().map(|entry| TaskRef { name: task(entry), digest: &entry.digest }).collect(),
+        tasks: entries
+            .iter()
+            .map(|entry| TaskRef { name: task(entry), digest: entry.digest.as_str() })
+            .collect(),
     })
 }
 

@@ -8,7 +8,9 @@ use super::ours::TermsmithTable;
 use super::parse::{Finding, FindingKind, ManifestError, parse_manifest};
 use super::write::canary_line;
 use crate::folder::{Bounds, WalkError, read_file, read_tree};
-use crate::model::{File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskName, task_digest};
+use crate::model::{
+    File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
+};
 
 /// A task is held in memory. The largest public ones stay far below.
 const BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
@@ -139,7 +141,7 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
 
 impl HarborTask {
     /// Harbor's content digest (`sha256:…`).
-    pub fn digest(&self) -> String {
+    pub fn digest(&self) -> TaskDigest {
         task_digest(&self.files)
     }
 
@@ -208,7 +210,7 @@ impl HarborTask {
                 malformed("`instruction.md` does not begin with the task's canary line".to_owned())
             })?;
         Ok(Task {
-            name: TaskName::from(name),
+            name: TaskName::parse(name).map_err(|error| malformed(error.to_string()))?,
             title: package.description.unwrap_or_default(),
             base: ours.base.clone(),
             recipe_version: ours.recipe_version,

@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn waits_grow_are_bounded_and_differ() {
         let policy = RetryPolicy::default();
-        let key = |i: u32| Key(i.to_string());
+        let key = |i: u32| Key::parse(format!("{i:064x}")).unwrap();
         for attempt in 1..40 {
             let longest = policy.base.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(policy.cap);
             let waits: Vec<_> = (0..50).map(|i| policy.wait(&key(i), attempt, None)).collect();

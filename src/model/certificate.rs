@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Check, Outcome};
+use super::{Check, EnvironmentDigest, Outcome, TaskDigest};
 
 /// One row of the screening table: a trial or a static rule, and whether it ended as it must.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -162,9 +162,9 @@ pub struct Certificate {
     pub version: u32,
     pub task: String,
     /// SHA-256 over the task's files, Harbor's way, without this file.
-    pub task_digest: String,
+    pub task_digest: TaskDigest,
     /// BLAKE3 over Dockerfile, context and base definition.
-    pub environment_digest: String,
+    pub environment_digest: EnvironmentDigest,
     /// termsmith's version.
     pub tool: String,
     pub certified: bool,

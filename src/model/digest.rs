@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::FileTree;
+use super::{EnvironmentDigest, FileTree, TaskDigest};
 
 /// JSON with sorted object keys and no blanks: equal values give equal bytes, whatever order fields were declared in.
 pub fn canonical_json<T: Serialize>(value: &T) -> serde_json::Result<String> {
@@ -47,7 +47,7 @@ fn write_sorted(value: &Value, out: &mut String) {
 
 /// Harbor's task digest: SHA-256 over `"{path}\0{sha256 of the file}\n"` in path order
 /// (`publisher/packager.py` of harbor 0.25; reproducible with its tools).
-pub fn task_digest(files: &FileTree) -> String {
+pub fn task_digest(files: &FileTree) -> TaskDigest {
     let mut outer = Sha256::new();
     for (path, file) in files.iter() {
         outer.update(path.as_str().as_bytes());
@@ -55,12 +55,12 @@ pub fn task_digest(files: &FileTree) -> String {
         outer.update(hex(&Sha256::digest(&file.bytes)).as_bytes());
         outer.update(b"\n");
     }
-    format!("sha256:{}", hex(&outer.finalize()))
+    TaskDigest::sha256(&hex(&outer.finalize()))
 }
 
 /// What a trial's starting state depends on: Dockerfile, context and base definition. Never an image id or an installed
 /// version, which differ between hosts.
-pub fn environment_digest(environment: &FileTree, base_definition: &str) -> String {
+pub fn environment_digest(environment: &FileTree, base_definition: &str) -> EnvironmentDigest {
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -72,7 +72,7 @@ pub fn environment_digest(environment: &FileTree, base_definition: &str) -> Stri
         part(if file.executable { b"x" } else { b"-" });
         part(&file.bytes);
     }
-    format!("blake3:{}", hasher.finalize().to_hex())
+    EnvironmentDigest::blake3(&hasher.finalize())
 }
 
 fn hex(bytes: &[u8]) -> String {

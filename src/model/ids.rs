@@ -1,20 +1,62 @@
-//! Newtype identifiers. Each one says what a string may be used for, and is checked where it is made.
+//! Newtype identifiers. Each one is checked where it is made, also where it is read from a file, and cannot be changed afterwards.
 
+use std::borrow::Borrow;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A text that is not an identifier of the wanted kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {kind}: expected {rule}")]
+pub struct IdError {
+    kind: &'static str,
+    rule: &'static str,
+    text: String,
+}
+
 macro_rules! string_id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $accepts:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(transparent)]
-        pub struct $name(pub String);
+        #[serde(try_from = "String", into = "String")]
+        #[schemars(with = "String")]
+        pub struct $name(String);
 
         impl $name {
+            /// What an identifier of this kind has to look like, for hints.
+            pub const RULE: &'static str = $rule;
+
+            /// The identifier that `text` spells.
+            pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
+                let text = text.into();
+                let accepts: fn(&str) -> bool = $accepts;
+                if accepts(&text) { Ok(Self(text)) } else { Err(IdError { kind: $kind, rule: $rule, text }) }
+            }
+
             /// The identifier as text.
             pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::parse(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        // Maps by identifier are searched with plain text; order and hash are those of the text.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
                 &self.0
             }
         }
@@ -24,34 +66,139 @@ macro_rules! string_id {
                 f.pad(&self.0)
             }
         }
-
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                Self(text.to_owned())
-            }
-        }
     };
 }
 
 string_id! {
     /// A domain, by the stem of its file in `domains/` (`data_science`).
-    DomainId
+    DomainId, "a domain's name", "lower-case letters, digits and `_`, at most 32, a letter first", is_domain
 }
 string_id! {
     /// A recipe, as `<domain>/<name>`: its folder below `templates/recipes/`.
-    RecipeId
+    RecipeId, "a recipe's name", "`DOMAIN/NAME`, such as `coding/mend-parser`", is_recipe
 }
 string_id! {
-    /// A task's directory name: lower case, digits and hyphens.
-    TaskName
+    /// A task's name. Ours are lower case, digits and hyphens; those of other makers can be `<organisation>/<name>`. It becomes a
+    /// path, so no segment of it leads out of a folder.
+    TaskName, "a task's name", "1 to 255 bytes, no control characters, no segment that is empty, `.` or `..`", is_task_name
 }
 string_id! {
-    /// One assertion unit of a verifier: the name of a `test_…` function.
-    CheckId
+    /// One assertion unit of a verifier: the name of a `test_…` function, or whatever a foreign report calls it.
+    CheckId, "a check's name", "at least one letter", |text| !text.is_empty()
 }
 string_id! {
     /// The content address of one stage result: 64 hexadecimal digits of BLAKE3.
-    Key
+    Key, "a key", "64 lower-case hexadecimal digits", |text| text.len() == 64 && is_hex(text)
+}
+string_id! {
+    /// The digest of a task's files. Ours is Harbor's: `sha256:` and 64 digits. Imported rollouts keep what their harness computed.
+    TaskDigest, "a task digest", "hexadecimal digits, with `<algorithm>:` before them or without", is_digest
+}
+string_id! {
+    /// The digest of what a trial's starting state depends on: `blake3:` and 64 digits.
+    EnvironmentDigest, "an environment digest", "hexadecimal digits, with `<algorithm>:` before them or without", is_digest
+}
+
+impl DomainId {
+    /// The domain of a recipe; `None` if the folder is not named as a domain is.
+    pub fn of(recipe: &RecipeId) -> Option<Self> {
+        Self::parse(recipe.domain()).ok()
+    }
+}
+
+impl RecipeId {
+    /// The part before the slash.
+    pub fn domain(&self) -> &str {
+        self.0.split_once('/').map_or("", |(domain, _)| domain)
+    }
+
+    /// The part after the slash.
+    pub fn name(&self) -> &str {
+        self.0.split_once('/').map_or("", |(_, name)| name)
+    }
+}
+
+impl TaskName {
+    /// Docker labels and Harbor's trial names are cut at 64 letters.
+    const LONGEST_OF_OURS: usize = 64;
+
+    /// `<stem>-<index>`, with at least four digits: lower-case letters, digits and single hyphens, at most 64.
+    pub fn numbered(stem: &str, index: u32) -> Self {
+        let index = format!("{index:04}");
+        let mut name = slug(stem);
+        name.truncate(Self::LONGEST_OF_OURS - 1 - index.len());
+        Self(format!("{}-{index}", name.trim_end_matches('-')))
+    }
+}
+
+impl CheckId {
+    /// The one check of a task whose verifier reports nothing but a reward.
+    pub fn reward() -> Self {
+        Self("reward".to_owned())
+    }
+
+    /// This check as one of the step `step`; unchanged where the task has one step without a name.
+    pub fn in_step(&self, step: &str) -> Self {
+        if step.is_empty() { self.clone() } else { Self(format!("{step}/{self}")) }
+    }
+}
+
+impl Key {
+    /// The key that `hash` is.
+    pub fn of(hash: &blake3::Hash) -> Self {
+        Self(hash.to_hex().to_string())
+    }
+}
+
+impl TaskDigest {
+    pub(super) fn sha256(digits: &str) -> Self {
+        Self(format!("sha256:{digits}"))
+    }
+}
+
+impl EnvironmentDigest {
+    pub(super) fn blake3(hash: &blake3::Hash) -> Self {
+        Self(format!("blake3:{}", hash.to_hex()))
+    }
+}
+
+fn is_domain(text: &str) -> bool {
+    text.len() <= 32
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+// Recipes with other letters are refused with file and hint where they are loaded.
+fn is_recipe(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(domain, name)| {
+        !domain.is_empty() && !name.is_empty() && !name.contains('/') && !text.contains(char::is_control)
+    })
+}
+
+fn is_task_name(text: &str) -> bool {
+    text.len() <= 255
+        && !text.contains(char::is_control)
+        && text.split('/').all(|segment| !matches!(segment, "" | "." | ".."))
+}
+
+fn is_digest(text: &str) -> bool {
+    let (algorithm, digits) = text.split_once(':').unwrap_or(("sha256", text));
+    !algorithm.is_empty()
+        && algorithm.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && !digits.is_empty()
+        && digits.len() <= 128
+        && is_hex(digits)
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+}
+
+/// Lower case, and one hyphen for every run of other characters.
+fn slug(text: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { ' ' };
+    let spaced: String = text.chars().map(plain).collect();
+    spaced.split_whitespace().collect::<Vec<_>>().join("-")
 }
 
 /// The number that all randomness of one run, task or trial is derived from.
@@ -78,5 +225,49 @@ impl Seed {
 impl fmt::Display for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_checked_where_they_are_made_and_where_they_are_read() {
+        fn check<T: TryFrom<String> + serde::de::DeserializeOwned>(good: &[&str], bad: &[&str]) {
+            for (texts, expect) in [(good, true), (bad, false)] {
+                for text in texts {
+                    let json = serde_json::Value::from(*text);
+                    assert_eq!(T::try_from((*text).to_owned()).is_ok(), expect, "{text:?}");
+                    assert_eq!(serde_json::from_value::<T>(json).is_ok(), expect, "{text:?} in a file");
+                }
+            }
+        }
+        let hex = "0123456789abcdef".repeat(4);
+        check::<DomainId>(
+            &["games", "data_science", "a1"],
+            &["", "Games", "1a", "a b", "../a", &"a".repeat(33)],
+        );
+        check::<RecipeId>(&["coding/mend-parser", "c/Odd"], &["", "coding", "/x", "x/", "a/b/c", "a/\n"]);
+        check::<TaskName>(
+            &["games-roll-up-0001", "org/t", "A task", "x".repeat(255).as_str()],
+            &["", ".", "..", "../x", "a/../b", "/etc", "a//b", "a/", "a\0b", "a\nb", &"x".repeat(256)],
+        );
+        check::<CheckId>(&["test_a", "tests/a.py::test[x y]"], &[""]);
+        check::<Key>(
+            &[&hex],
+            &["", "ab", &hex[1..], &hex.to_uppercase(), &format!("{}g", &hex[1..]), "../../x"],
+        );
+        check::<TaskDigest>(
+            &[&hex, &format!("sha256:{hex}"), "abc"],
+            &["", "sha256:", ":ab", "sha256:xyz", "a b"],
+        );
+        check::<EnvironmentDigest>(&[&format!("blake3:{hex}")], &["", "blake3:", "blake3:../x"]);
+    }
+
+    #[test]
+    fn an_error_names_what_was_expected() {
+        let error = Key::parse("../x").unwrap_err();
+        assert_eq!(error.to_string(), "`../x` is not a key: expected 64 lower-case hexadecimal digits");
     }
 }

@@ -27,7 +27,7 @@ pub use certificate::{
 pub use digest::{canonical_json, environment_digest, task_digest};
 pub use files::{File, FileTree, PathError, RelPath};
 pub use handoff::{Aside, AsideKind, Handoff, HandoffShown};
-pub use ids::{CheckId, DomainId, Key, RecipeId, Seed, TaskName};
+pub use ids::{CheckId, DomainId, EnvironmentDigest, IdError, Key, RecipeId, Seed, TaskDigest, TaskName};
 pub use limits::{Limits, Profile};
 pub use task::{
     Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,

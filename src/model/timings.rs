@@ -3,17 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::RowKind;
+use super::{RowKind, TaskDigest};
 
 /// `timings.json`: what the trials behind a certificate took, so that limits can be set from evidence. It is no part of the
 /// certificate: two machines that agree on every verdict agree on no time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timings {
     /// Version of this format.
     pub version: u32,
     pub task: String,
-    pub task_digest: String,
+    pub task_digest: TaskDigest,
     /// Seconds that a solver of this task gets.
     pub agent_timeout_sec: u32,
     /// Memory that a solver of this task gets, in MiB.

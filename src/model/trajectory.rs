@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Blueprint, Check, Difficulty, EngineeringKind, FailureMode, Handoff, HandoffShown, Key, Outcome, Rewards,
-    TaskName, Verdict,
+    Blueprint, Check, Difficulty, EngineeringKind, EnvironmentDigest, FailureMode, Handoff, HandoffShown,
+    Key, Outcome, Rewards, TaskDigest, TaskName, Verdict,
 };
 
 /// Who acts in a rollout.
@@ -125,8 +125,12 @@ impl Actor {
 #[serde(deny_unknown_fields)]
 pub struct TrajectoryRecord {
     pub task: TaskName,
-    pub task_digest: String,
-    pub environment_digest: String,
+    /// `None` where an imported rollout does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub task_digest: Option<TaskDigest>,
+    /// `None` where an imported rollout does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub environment_digest: Option<EnvironmentDigest>,
     pub attempt: u32,
     pub actor: Actor,
     /// The protocol that was spoken.
@@ -445,14 +449,14 @@ pub struct Facts {
 impl From<&Blueprint> for Facts {
     fn from(blueprint: &Blueprint) -> Self {
         Self {
-            domain: blueprint.domain.0.clone(),
+            domain: blueprint.domain.to_string(),
             skills: blueprint.skills.clone(),
             operations: blueprint.operations.clone(),
             kind: Some(blueprint.kind),
             difficulty: Some(blueprint.difficulty),
             language: Some(blueprint.language.clone()),
             persona: Some(blueprint.persona.clone()),
-            recipe: Some(blueprint.recipe.0.clone()),
+            recipe: Some(blueprint.recipe.to_string()),
             seed: Some(blueprint.seed.0),
         }
     }

@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn rewards_are_shares() {
-        let class = |id: &str, class| Check { id: CheckId(id.to_owned()), class, weight: 1.0 };
+        let class = |id: &str, class| Check { id: CheckId::parse(id).unwrap(), class, weight: 1.0 };
         let classes = [
             class("a", CheckClass::F2P),
             class("b", CheckClass::F2P),
@@ -145,7 +145,8 @@ mod tests {
             class("d", CheckClass::P2P),
         ];
         let check = |passed: &str, expect: [f64; 4]| {
-            let result = |id: &str| CheckResult { id: CheckId(id.to_owned()), passed: passed.contains(id) };
+            let result =
+                |id: &str| CheckResult { id: CheckId::parse(id).unwrap(), passed: passed.contains(id) };
             let verdict = Verdict::from_checks(["a", "b", "c", "d"].map(result).to_vec());
             let Rewards { binary, pass_ratio, f2p, p2p } = verdict.rewards(&classes).unwrap();
             assert_eq!([binary, pass_ratio, f2p, p2p], expect, "{passed:?}");

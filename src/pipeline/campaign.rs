@@ -248,7 +248,7 @@ async fn scripted(
     let (runner, prompts) = (context.runner, &context.assets.prompts);
     for unit in gather(runner.store).map_err(Fault::from)? {
         let unit = unit.map_err(Fault::from)?;
-        if unit.certificate.task_digest == task.task_digest {
+        if Some(&unit.certificate.task_digest) == task.task_digest.as_ref() {
             let hashed = HashedTask::new(&unit.draft.task, unit.certificate.environment_digest.clone());
             let hashed = hashed.map_err(Fault::from)?;
             let key = rollout(runner, prompts, &unit.draft, &hashed, &unit.certificate, attempt).await;

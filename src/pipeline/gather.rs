@@ -78,7 +78,7 @@ pub fn gather_groups(
     let mut named = Vec::with_capacity(members.len());
     for (key, rollouts) in members {
         if let Some(prepared) = store.get::<PreparedRecord>(PREPARED, &key)? {
-            named.push((prepared.task.0.clone(), key, rollouts));
+            named.push((prepared.task.clone(), key, rollouts));
         }
     }
     named.sort();

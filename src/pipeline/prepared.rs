@@ -9,8 +9,8 @@ use super::error::Fault;
 use crate::harbor::{HarborTask, ReadError, read_task};
 use crate::judge::JudgeError;
 use crate::model::{
-    Certificate, Check, CheckClass, Difficulty, Facts, FileTree, Key, Limits, Task, TaskName, Verdict,
-    environment_digest,
+    Certificate, Check, CheckClass, Difficulty, EnvironmentDigest, Facts, FileTree, Key, Limits, Task,
+    TaskDigest, TaskName, Verdict, environment_digest,
 };
 use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
@@ -24,8 +24,8 @@ pub const PREPARED: Stage = Stage { name: "prepared", version: 1 };
 #[serde(deny_unknown_fields)]
 pub struct PreparedRecord {
     pub task: TaskName,
-    pub task_digest: String,
-    pub environment_digest: String,
+    pub task_digest: Option<TaskDigest>,
+    pub environment_digest: Option<EnvironmentDigest>,
     pub facts: Facts,
     /// Classes from the task's certificate, or from an untouched trial.
     pub checks: Vec<Check>,
@@ -47,7 +47,7 @@ pub struct Ready {
 
 #[derive(Debug)]
 enum Kind {
-    Ours { task: Box<Task>, environment_digest: String },
+    Ours { task: Box<Task>, environment_digest: EnvironmentDigest },
     Foreign { task: Box<Foreign>, images: ForeignImages },
 }
 
@@ -121,7 +121,10 @@ pub async fn prepare(
                 }
             };
             let facts = facts_of(&directory);
-            let (name, mut limits) = (TaskName(task.name.clone()), task.limits.clone());
+            let (name, mut limits) = (
+                TaskName::parse(task.name.as_str()).map_err(|error| unplayable(error.to_string()))?,
+                task.limits.clone(),
+            );
             if let [first, _, ..] = task.steps.as_slice() {
                 limits.agent_timeout_sec =
                     first.agent_timeout.as_secs().try_into().unwrap_or(limits.agent_timeout_sec);
@@ -130,7 +133,13 @@ pub async fn prepare(
             (Kind::Foreign { task: Box::new(task), images }, checks, facts, name, limits, environment, tests)
         }
     };
-    let record = PreparedRecord { task: name, task_digest, environment_digest: environment, facts, checks };
+    let record = PreparedRecord {
+        task: name,
+        task_digest: Some(task_digest),
+        environment_digest: Some(environment),
+        facts,
+        checks,
+    };
     let key = key(PREPARED, &record).map_err(Fault::from)?;
     commit(runner.store, &key, &record).map_err(Fault::from)?;
     Ok(Ready { dir: dir.to_owned(), key, record, instruction, limits, certified, kind, tests })
@@ -142,7 +151,7 @@ impl Ready {
         let (evaluation, identity) = match (&self.kind, hashed) {
             (Kind::Ours { .. }, Some(hashed)) => (Evaluation::CleanRoom(hashed), hashed.identity.clone()),
             (Kind::Foreign { task, images }, _) => {
-                (Evaluation::InPlace { task, images }, task.digest.clone())
+                (Evaluation::InPlace { task, images }, task.digest.to_string())
             }
             (Kind::Ours { .. }, None) => return None,
         };

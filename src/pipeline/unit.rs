@@ -12,8 +12,8 @@ use crate::author::{AuthorError, draft};
 use crate::harbor::{WriteError, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
-    Blueprint, Certificate, Draft, FileTree, Key, Limits, Outcome, Rigor, Screened, Task, TrajectoryRecord,
-    environment_digest,
+    Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened, Task,
+    TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, Screening, screen};
@@ -52,7 +52,7 @@ pub struct HashedDraft {
     pub draft: Draft,
     pub key: Key,
     pub directory: FileTree,
-    pub environment_digest: String,
+    pub environment_digest: EnvironmentDigest,
 }
 
 /// What is done with each blueprint.

@@ -18,8 +18,8 @@ use crate::agent::{
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, AdversaryView, Arm, End, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskName,
-    TrajectoryRecord,
+    Actor, AdversaryView, Arm, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round, Shown,
+    TaskDigest, TaskName, TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
@@ -35,8 +35,8 @@ pub struct PreparedTask<'a> {
     pub instruction: &'a str,
     /// Steps after the first, where the task has several.
     pub further: Vec<FurtherStep<'a>>,
-    pub task_digest: String,
-    pub environment_digest: String,
+    pub task_digest: Option<TaskDigest>,
+    pub environment_digest: Option<EnvironmentDigest>,
     /// What tells the task from others, for keys.
     pub identity: String,
     pub evaluation: Evaluation<'a>,

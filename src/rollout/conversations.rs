@@ -93,7 +93,7 @@ mod tests {
         };
         StepConversation {
             conversation,
-            turn_log: StoredTurnLog::new(store, &Key("00".repeat(32)), 0),
+            turn_log: StoredTurnLog::new(store, &Key::parse("00".repeat(32)).unwrap(), 0),
             plan: None,
         }
     }

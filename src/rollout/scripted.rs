@@ -53,8 +53,8 @@ pub async fn rollout(
     let FinishedEpisode { conversation, evaluated, log } = played;
     let record = TrajectoryRecord {
         task: task.name.clone(),
-        task_digest: certificate.task_digest.clone(),
-        environment_digest: hashed.environment_digest.clone(),
+        task_digest: Some(certificate.task_digest.clone()),
+        environment_digest: Some(hashed.environment_digest.clone()),
         attempt,
         actor,
         scaffold: BASH_BLOCK.to_owned(),

@@ -19,7 +19,7 @@ mod target;
 
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
-use crate::model::{Draft, FileTree, Rigor, RowKind, Variant, WrongSolution};
+use crate::model::{Draft, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
 use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
@@ -65,7 +65,7 @@ pub struct Ours<'a> {
     pub draft: Option<&'a Draft>,
     pub hashed: &'a HashedTask<'a>,
     /// Harbor's digest of the directory.
-    pub digest: String,
+    pub digest: TaskDigest,
 }
 
 /// Screens a task of ours in the clean room.

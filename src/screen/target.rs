@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lint::Finding;
-use crate::model::{FileTree, Rigor, RowKind, Variant, WrongSolution};
+use crate::model::{EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
 use crate::mutate::Mutant;
 
 use super::evaluation::Evaluation;
@@ -13,8 +13,8 @@ use super::evaluation::Evaluation;
 pub(super) struct ScreeningTarget<'a> {
     pub name: String,
     /// Harbor's digest of the directory.
-    pub digest: String,
-    pub environment_digest: String,
+    pub digest: TaskDigest,
+    pub environment_digest: EnvironmentDigest,
     pub evaluation: Evaluation<'a>,
     /// The reference; `None` if the task brings none, and then there is little to say about it.
     pub solution: Option<&'a FileTree>,

@@ -28,7 +28,7 @@ pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
-    Ok(Key(hasher.finalize().to_hex().to_string()))
+    Ok(Key::of(&hasher.finalize()))
 }
 
 /// Records of one run folder. Clones share the folder and its lock, so that disks can be waited for on other threads.
@@ -104,10 +104,10 @@ impl Store {
     pub fn notes<T: DeserializeOwned>(&self) -> Result<Vec<(Key, Option<T>)>, StoreError> {
         let mut notes = Vec::new();
         for file in list(&self.dir.root().join(NOTES))? {
-            if let Some(name) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) {
+            if let Some(key) = key_of(&file) {
                 match read(&file) {
-                    Ok(value) => notes.push((Key(name.to_owned()), value)),
-                    Err(StoreError::Malformed { .. }) => notes.push((Key(name.to_owned()), None)),
+                    Ok(value) => notes.push((key, value)),
+                    Err(StoreError::Malformed { .. }) => notes.push((key, None)),
                     Err(error) => return Err(error),
                 }
             }
@@ -132,14 +132,17 @@ impl Store {
         let mut keys = Vec::new();
         for shelf in list(&top)? {
             for file in list(&shelf)? {
-                if let Some(name) = file.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) {
-                    keys.push(Key(name.to_owned()));
-                }
+                keys.extend(key_of(&file));
             }
         }
         keys.sort();
         Ok(keys)
     }
+}
+
+/// The key that a record's file is named after. Files of other names are no records.
+fn key_of(file: &Path) -> Option<Key> {
+    Key::parse(file.file_name()?.to_str()?.strip_suffix(".json")?).ok()
 }
 
 fn note_path(key: &Key) -> String {

@@ -51,7 +51,7 @@ fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
 #[test]
 fn what_a_killed_writer_left_is_swept_and_nothing_else() {
     let root = tempfile::tempdir().unwrap();
-    let key = Key("ab".repeat(32));
+    let key = Key::parse("ab".repeat(32)).unwrap();
     open(root.path()).put(NUMBERS, &key, &1).unwrap();
     let scratch = root.path().join(".scratch");
     fs::create_dir_all(scratch.join("123-0/half")).unwrap();
@@ -96,7 +96,7 @@ fn errors_name_the_place_and_the_way_out() {
     check(RunDir::open(&file).unwrap_err(), &["failed to create folder", "file"]);
     let broken = root.path().join("broken");
     let store = open(&broken);
-    let key = Key("cd".repeat(32));
+    let key = Key::parse("cd".repeat(32)).unwrap();
     store.put(NUMBERS, &key, &"text").unwrap();
     check(store.get::<u32>(NUMBERS, &key).unwrap_err(), &["numbers", "cdcd", "hint: delete this one file"]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::harbor::{Agent, Environment, HarborTask, StepEntry, Verifier};
-use crate::model::{FileTree, Limits, Profile, RelPath, environment_digest};
+use crate::model::{EnvironmentDigest, FileTree, Limits, Profile, RelPath, TaskDigest, environment_digest};
 use crate::sandbox::Network;
 
 /// What Harbor gives a build that declares nothing.
@@ -29,9 +29,9 @@ const UNDECLARED: Limits = Limits {
 pub struct Foreign {
     pub name: String,
     /// Harbor's digest of the directory.
-    pub digest: String,
+    pub digest: TaskDigest,
     pub image: ImageSource,
-    pub environment_digest: String,
+    pub environment_digest: EnvironmentDigest,
     /// One for an ordinary task, named "".
     pub steps: Vec<ForeignStep>,
     /// How the rewards of several steps become one.
@@ -133,7 +133,9 @@ impl Foreign {
             name: task.name.clone(),
             digest: task.digest(),
             environment_digest: match &image {
-                ImageSource::Named(name) => format!("image:{name}"),
+                ImageSource::Named(name) => {
+                    environment_digest(&FileTree::default(), &format!("image:{name}"))
+                }
                 ImageSource::Build(context) => environment_digest(context, ""),
             },
             image,

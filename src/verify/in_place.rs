@@ -476,22 +476,18 @@ fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Verdict
             Err(error) => return Verdict::without_checks(Outcome::VerifierError, error.to_string()),
         };
         full &= is_full(rewards);
-        let named = |name: &str| {
-            CheckId(if step.name.is_empty() { name.to_owned() } else { format!("{}/{name}", step.name) })
-        };
-        checks.extend(
-            reported.checks.iter().map(|check| CheckResult { id: named(check.id.as_str()), ..*check }),
-        );
+        let named = |check: &CheckId| check.in_step(&step.name);
+        checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(&check.id), ..*check }));
         if reported.checks.is_empty() {
-            checks.push(CheckResult { id: named("reward"), passed: is_full(rewards) });
+            checks.push(CheckResult { id: named(&CheckId::reward()), passed: is_full(rewards) });
         }
         if !is_full(rewards) {
             let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
-            log.messages.insert(named("reward"), told.join(", "));
+            log.messages.insert(named(&CheckId::reward()), told.join(", "));
         }
     }
     for step in task.steps.iter().skip(steps.len()) {
-        checks.push(CheckResult { id: CheckId(format!("{}/reward", step.name)), passed: false });
+        checks.push(CheckResult { id: CheckId::reward().in_step(&step.name), passed: false });
     }
     let outcome = if full { Outcome::Pass } else { Outcome::Fail };
     Verdict { outcome, cause: String::new(), checks }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Result<&[bool], &str>) {
-        let expected = [CheckId::from("test_a"), CheckId::from("test_b")];
+        let expected = [CheckId::parse("test_a").unwrap(), CheckId::parse("test_b").unwrap()];
         match (parse_results(text.as_bytes(), &expected), expect) {
             (Ok((got, _)), Ok(want)) => {
                 assert_eq!(got.iter().map(|check| check.passed).collect::<Vec<_>>(), want, "{text}");

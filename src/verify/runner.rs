@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::act::Act;
 use super::condition::Condition;
 use super::trial::{Trial, TrialLog, run_trial};
-use crate::model::{Key, ShellOutcome, Task, Verdict, canonical_json};
+use crate::model::{EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
 use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
@@ -99,14 +99,14 @@ struct BuildLog {
 #[derive(Clone, Debug)]
 pub struct HashedTask<'a> {
     pub task: &'a Task,
-    pub environment_digest: String,
+    pub environment_digest: EnvironmentDigest,
     /// Hash over everything in the task, also what no file of its directory shows.
     pub identity: String,
 }
 
 impl<'a> HashedTask<'a> {
     /// Computes the digests of `task`.
-    pub fn new(task: &'a Task, environment_digest: String) -> Result<Self, StoreError> {
+    pub fn new(task: &'a Task, environment_digest: EnvironmentDigest) -> Result<Self, StoreError> {
         let text = canonical_json(task).map_err(StoreError::Encode)?;
         Ok(Self { task, environment_digest, identity: blake3::hash(text.as_bytes()).to_hex().to_string() })
     }
@@ -275,7 +275,7 @@ fn build_failure(message: String) -> EngineError {
 
 fn image_spec<'a>(hashed: &'a HashedTask<'_>) -> ImageSpec<'a> {
     ImageSpec {
-        digest: &hashed.environment_digest,
+        digest: hashed.environment_digest.as_str(),
         context: &hashed.task.environment,
         timeout: Duration::from_secs(hashed.task.limits.build_timeout_sec.into()),
     }

@@ -8,7 +8,7 @@ use super::foreign::{Foreign, ImageSource, Mode};
 use super::in_place::{ForeignImages, run_in_place};
 use super::runner::{TrialError, TrialRecord, TrialRunner};
 use super::trial::TrialLog;
-use crate::model::{FileTree, environment_digest};
+use crate::model::{EnvironmentDigest, FileTree, environment_digest};
 use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
 
 impl TrialRunner<'_> {
@@ -86,7 +86,7 @@ impl TrialRunner<'_> {
 
     async fn build_foreign(
         &self,
-        digest: &str,
+        digest: &EnvironmentDigest,
         context: &FileTree,
         task: &Foreign,
     ) -> Result<Result<Image, String>, EngineError> {
@@ -99,7 +99,7 @@ impl TrialRunner<'_> {
     }
 }
 
-fn spec<'a>(digest: &'a str, context: &'a FileTree, task: &Foreign) -> ImageSpec<'a> {
+fn spec<'a>(digest: &'a EnvironmentDigest, context: &'a FileTree, task: &Foreign) -> ImageSpec<'a> {
     let timeout = Duration::from_secs(task.limits.build_timeout_sec.into());
-    ImageSpec { digest, context, timeout }
+    ImageSpec { digest: digest.as_str(), context, timeout }
 }

@@ -241,7 +241,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     let server = server([GOOD, ""]).await;
     let (dir, store) = fresh_store();
     let (record, shown) = trajectory(LOOP);
-    let rollout = Key("ab".repeat(32));
+    let rollout = Key::parse("ab".repeat(32)).unwrap();
     let texts = texts();
     let tiny = models(settings(&server, "tiny", ""), &store);
     assert_eq!(read_judgement(&store, &rollout).unwrap(), None);
@@ -278,7 +278,7 @@ fn of_several_judges_the_one_that_judged_most_counts() {
         judge: JudgeId { model: model.to_owned(), prompts: "0123456789abcdef".to_owned() },
         labels: std::collections::BTreeMap::new(),
     };
-    let key = |digit: &str| Key(digit.repeat(64));
+    let key = |digit: &str| Key::parse(digit.repeat(64)).unwrap();
     for (rollout, model) in [("a", "small"), ("a", "large"), ("b", "large"), ("c", "small")] {
         commit_judgement(&store, &key(rollout), &judgement(model)).unwrap();
     }

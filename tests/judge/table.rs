@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 use termsmith::judge::{Label, findings, labels};
 use termsmith::model::{
-    Act, Actor, End, Outcome, ShellOutcome, Shown, TaskName, ToolCall, TrajectoryRecord, Turn, TurnKind,
-    Verdict,
+    Act, Actor, End, EnvironmentDigest, Outcome, ShellOutcome, Shown, TaskDigest, TaskName, ToolCall,
+    TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 const FILES: [(&str, &str); 8] = [
@@ -189,9 +189,9 @@ impl Case {
         let (turns, shown) =
             steps.enumerate().map(|(number, step)| step.played(&self.scaffold, number)).unzip();
         let record = TrajectoryRecord {
-            task: TaskName::from("a-task"),
-            task_digest: "sha256:0".to_owned(),
-            environment_digest: "blake3:0".to_owned(),
+            task: TaskName::parse("a-task").unwrap(),
+            task_digest: TaskDigest::parse("sha256:0").ok(),
+            environment_digest: EnvironmentDigest::parse("blake3:0").ok(),
             attempt: 0,
             actor: Actor::Nop,
             scaffold: self.scaffold.clone(),

@@ -89,7 +89,7 @@ fn essence(store: &Store) -> Vec<(String, u32, Outcome, Vec<String>)> {
     let essence = |rollout: Rollout| {
         let record = rollout.record;
         let assistant = record.turns.iter().map(|turn| turn.content.clone()).collect();
-        (record.task.0, record.attempt, record.verdict.outcome, assistant)
+        (record.task.to_string(), record.attempt, record.verdict.outcome, assistant)
     };
     rollouts.map(|(rollout, _)| essence(rollout)).collect()
 }

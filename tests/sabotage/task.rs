@@ -56,7 +56,7 @@ pub(crate) fn task(programs: bool) -> Task {
     task.tests.insert(path("test_outputs.py"), File::text(CHECKS));
     task.solution = tree(&[("solve.sh", REFERENCE)]);
     task.checks = ["test_sum", "test_note", "test_numbers_are_as_they_were", "test_program"]
-        .map(|check| CheckId(check.to_owned()))
+        .map(|check| CheckId::parse(check).unwrap())
         .to_vec();
     // Small, so that they are soon reached and several containers fit beside each other.
     task.limits = Limits {

@@ -365,7 +365,7 @@ fn one_recipe_loads_beside_a_broken_one() {
     let (domain, recipe) = (domain_text(), recipe_text());
     let assets = assets(&[("garden", &domain)], &[("garden/dig-bed", &recipe), ("garden/broken", "x")]);
     let specs = load_domains(&assets).unwrap();
-    let load = |id: &str| load_recipe(&assets, &specs, &RecipeId::from(id));
+    let load = |id: &str| load_recipe(&assets, &specs, &RecipeId::parse(id).unwrap());
     assert!(load("garden/dig-bed").unwrap().is_ok());
     assert!(load("garden/broken").unwrap().is_err());
     assert!(load("garden/absent").is_none());
@@ -391,6 +391,6 @@ proptest! {
         };
         let assets = assets(&[("garden", &edited(domain_text()))], &[]);
         let _ = load_domains(&assets);
-        let _ = RecipeDecl::parse(&RecipeId::from("garden/dig-bed"), &edited(recipe_text()));
+        let _ = RecipeDecl::parse(&RecipeId::parse("garden/dig-bed").unwrap(), &edited(recipe_text()));
     }
 }

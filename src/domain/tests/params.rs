@@ -13,7 +13,8 @@ fn decl(params: &str) -> RecipeDecl {
     let (before, rest) = head.split_once("[params.rows]").unwrap();
     let (_, wrong) = rest.split_once("[[wrong]]").unwrap();
     let text = format!("{before}{params}\n[[wrong]]{wrong}");
-    RecipeDecl::parse(&RecipeId::from("garden/dig-bed"), &text).unwrap_or_else(|error| panic!("{error}"))
+    RecipeDecl::parse(&RecipeId::parse("garden/dig-bed").unwrap(), &text)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Every value that `[params.x]` takes over many seeds, in order.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Blueprint, DomainId, Seed};
+use crate::model::{Blueprint, RecipeId, Seed};
 
 fn planned(count: u32, seed: u64) -> Plan {
     // Parsed once: the property tests plan hundreds of times.
@@ -31,7 +31,7 @@ fn the_embedded_plan_reaches_every_domain_first_and_then_every_recipe() {
 
 fn reaches_everything(specs: &Specs, recipes: &Recipes) {
     let domains: BTreeSet<_> =
-        recipes.keys().filter_map(|id| id.0.split_once('/')).map(|(domain, _)| domain).collect();
+        recipes.keys().filter_map(|id| id.as_str().split_once('/')).map(|(domain, _)| domain).collect();
     for seed in 0..20 {
         let count = 3 * recipes.len();
         let plan = plan(specs, recipes, Seed(seed), u32::try_from(count).unwrap(), &Domains::All);
@@ -69,7 +69,7 @@ fn axes_keep_to_the_recipe_and_to_the_weights() {
 #[test]
 fn operations_are_those_of_the_skills_in_terminalworlds_order() {
     let (specs, _) = garden();
-    let spec = &specs[&DomainId::from("garden")];
+    let spec = &specs["garden"];
     for (skills, expected) in [
         (vec!["pruning", "digging"], vec![Operation::FileSystem, Operation::TextEditing, Operation::Testing]),
         (vec!["watering", "digging"], vec![Operation::FileSystem, Operation::Network]),
@@ -113,12 +113,16 @@ fn what_no_recipe_can_make_is_told() {
 #[test]
 fn a_recipe_that_its_domain_gives_no_weight_is_left_out() {
     let (mut specs, recipes) = garden();
-    let spec = specs.get_mut(&DomainId::from("orchard")).unwrap();
+    let spec = specs.get_mut("orchard").unwrap();
     spec.kinds.retain(|kind, _| kind.as_str() == "refactor");
     let plan = plan(&specs, &recipes, Seed(1), 30, &Domains::All);
     assert_eq!(plan.blueprints.len(), 30);
     assert!(plan.blueprints.iter().all(|each| each.domain.as_str() == "garden"));
-    assert!(plan.impossible.iter().any(|cell| cell.cell == Cell::Recipe("orchard/water-trees".into())));
+    assert!(
+        plan.impossible
+            .iter()
+            .any(|cell| cell.cell == Cell::Recipe(RecipeId::parse("orchard/water-trees").unwrap()))
+    );
 }
 
 #[test]

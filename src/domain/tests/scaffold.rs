@@ -24,7 +24,7 @@ fn a_new_domain_loads_as_it_is() {
     let paths: Vec<_> = files.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, ["domains/marine_biology.toml"]);
     let specs = load_domains(&with(files)).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(specs[&"marine_biology".into()].title, "Marine biology");
+    assert_eq!(specs["marine_biology"].title, "Marine biology");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_new_recipe_loads_as_it_is_in_every_domain() {
     let own = new_domain(&assets, &specs, "marine_biology").unwrap();
     specs = load_domains(&with(own.clone())).unwrap();
     for domain in specs.keys() {
-        let id = RecipeId(format!("{domain}/a-first-try"));
+        let id = format!("{domain}/a-first-try");
         let mut files = new_recipe(&assets, &specs, &id).unwrap();
         for (path, file) in files.iter() {
             let text = file.as_text().unwrap();
@@ -51,7 +51,7 @@ fn a_new_recipe_loads_as_it_is_in_every_domain() {
             }
         }
         files.0.extend(own.0.clone());
-        let loaded = load_recipe(&with(files), &specs, &id).unwrap();
+        let loaded = load_recipe(&with(files), &specs, &RecipeId::parse(id).unwrap()).unwrap();
         let decl = loaded.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(decl.title, "A first try");
         assert_eq!(decl.public_names(), ["minimum"]);
@@ -82,7 +82,7 @@ fn names_that_cannot_be_taken() {
         ("garden/dig-bed", "recipe `garden/dig-bed` exists already"),
         ("garden/other", "`templates/scaffold/recipe` is missing"),
     ] {
-        let message = new_recipe(&assets, &specs, &RecipeId::from(id)).unwrap_err().to_string();
+        let message = new_recipe(&assets, &specs, id).unwrap_err().to_string();
         assert!(message.starts_with(expected), "{message}");
     }
 }

@@ -66,7 +66,7 @@ impl Sum {
             eval.rewards.entry(format!("{reward:?}")).or_default().push(written.name.clone());
             eval.sum += reward;
             eval.rewarded += 1;
-            let task = eval.tasks.entry(rollout.record.task.0.clone()).or_default();
+            let task = eval.tasks.entry(rollout.record.task.to_string()).or_default();
             task.0 += 1;
             task.1 += u64::from(reward >= 1.0);
             self.attempts = self.attempts.max(usize::try_from(task.0).unwrap_or(usize::MAX));

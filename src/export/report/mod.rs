@@ -17,7 +17,7 @@ pub use estimate::{Estimate, pass_all, pass_at, wilson};
 pub use render::text;
 
 use self::tally::Tally;
-use crate::model::Rollout;
+use crate::model::{Rollout, TaskDigest, TaskName};
 
 /// Bump when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;
@@ -99,8 +99,8 @@ pub struct At {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskReport {
-    pub task: String,
-    pub task_digest: String,
+    pub task: TaskName,
+    pub task_digest: Option<TaskDigest>,
     pub counts: Counts,
     /// As for all tasks, of this one alone.
     pub pass_rate: Option<Estimate>,

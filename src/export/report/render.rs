@@ -174,7 +174,7 @@ fn tasks(report: &Report) -> Table {
             let (counts, last) = (task.counts, task.at.last());
             let share = |of: Option<f64>| of.map_or_else(|| NOTHING.to_owned(), percent);
             let cells = [
-                task.task.clone(),
+                task.task.to_string(),
                 counts.attempts.to_string(),
                 counts.masked.to_string(),
                 counts.passed.to_string(),

@@ -7,14 +7,14 @@ use super::{
     At, Attempt, Breakdown, Counts, Effort, Fate, PlayerReport, Report, Solver, Spread, StepScores, TaskAt,
     TaskReport, VERSION,
 };
-use crate::model::{Actor, AdversaryView, End, FailureKind, ModelActor, Rollout};
+use crate::model::{Actor, AdversaryView, End, FailureKind, ModelActor, Rollout, TaskDigest, TaskName};
 
 /// Attempts by player and task. Little is kept of each, so that a run of any length fits.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<Solver, BTreeMap<Task, Attempts>>);
 
 /// A task's name and digest.
-type Task = (String, String);
+type Task = (TaskName, Option<TaskDigest>);
 
 /// By id of the rollout.
 type Attempts = BTreeMap<String, Kept>;
@@ -65,7 +65,7 @@ impl Tally {
             usd: *usd,
         };
         let tasks = self.0.entry(solver(rollout)).or_default();
-        let task = tasks.entry((record.task.0.clone(), record.task_digest.clone())).or_default();
+        let task = tasks.entry((record.task.clone(), record.task_digest.clone())).or_default();
         task.insert(rollout.id.clone(), kept);
     }
 
@@ -75,7 +75,9 @@ impl Tally {
             let counts = counts(&all);
             let tasks: Vec<_> = tasks
                 .iter()
-                .map(|((task, digest), kept)| of_task(task, digest, &kept.values().collect::<Vec<_>>()))
+                .map(|((task, digest), kept)| {
+                    of_task(task, digest.as_ref(), &kept.values().collect::<Vec<_>>())
+                })
                 .collect();
             PlayerReport {
                 solver: solver.clone(),
@@ -114,15 +116,15 @@ fn tokens(rollout: &Rollout) -> Option<(u64, u64)> {
         .reduce(|one, other| (one.0 + other.0, one.1 + other.1))
 }
 
-fn of_task(task: &str, digest: &str, kept: &[&Kept]) -> TaskReport {
+fn of_task(task: &TaskName, digest: Option<&TaskDigest>, kept: &[&Kept]) -> TaskReport {
     let counts = counts(kept);
     let at = powers(counts.attempts).filter_map(|k| {
         let pass_at = pass_at(counts.attempts, counts.passed, k)?;
         Some(TaskAt { k, pass_at, pass_all: pass_all(counts.attempts, counts.passed, k)? })
     });
     TaskReport {
-        task: task.to_owned(),
-        task_digest: digest.to_owned(),
+        task: task.clone(),
+        task_digest: digest.cloned(),
         counts,
         pass_rate: rate(counts),
         at: at.collect(),

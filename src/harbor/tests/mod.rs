@@ -9,8 +9,8 @@ use std::path::Path;
 
 use super::*;
 use crate::model::{
-    Blueprint, CheckId, Difficulty, EngineeringKind, File, FileTree, Limits, Profile, RelPath, Seed,
-    SubjectSpec, Task,
+    Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, File, FileTree, Limits, Profile, RecipeId,
+    RelPath, Seed, SubjectSpec, Task, TaskDigest, TaskName,
 };
 
 pub(super) fn path(path: &str) -> RelPath {
@@ -29,8 +29,8 @@ pub(super) fn blueprint() -> Blueprint {
     Blueprint {
         index: 7,
         seed: Seed(6_777_727_780_853_989_857),
-        domain: "data_science".into(),
-        recipe: "data_science/settle-meter-readings".into(),
+        domain: DomainId::parse("data_science").unwrap(),
+        recipe: RecipeId::parse("data_science/settle-meter-readings").unwrap(),
         skills: vec!["data-cleaning".to_owned(), "aggregation".to_owned()],
         operations: vec!["data-processing".to_owned()],
         kind: EngineeringKind::BugFix,
@@ -61,7 +61,7 @@ pub(super) fn task() -> Task {
             ("test.sh", File::script("exit 0\n")),
             ("test_outputs.py", File::script("def test_a(): pass\n")),
         ]),
-        checks: vec![CheckId::from("test_a")],
+        checks: vec![CheckId::parse("test_a").unwrap()],
         weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
@@ -94,10 +94,11 @@ fn names() {
             "scientific-computing-a-name-that-goes-on-and-on-and-on-and-0009",
         ),
     ] {
-        let blueprint = Blueprint { index, domain: domain.into(), recipe: recipe.into(), ..blueprint() };
-        let name = task_name(&blueprint).0;
-        assert_eq!(name, expected);
-        assert!(name.len() <= 64);
+        let domain = DomainId::parse(domain).unwrap();
+        let recipe = RecipeId::parse(recipe).unwrap();
+        let name = task_name(&Blueprint { index, domain, recipe, ..blueprint() });
+        assert_eq!(name.as_str(), expected);
+        assert!(name.as_str().len() <= 64);
     }
 }
 
@@ -123,7 +124,7 @@ fn the_digest_is_harbors() {
         ("tricky", tricky, "sha256:31525d9a902bebebabc93bf5b421184658f7ab3bd38e99c60a3d67f7a2a3f05e"),
         ("plain", plain, "sha256:b41d641f0a0af660bd8041bb7eff713115495ae51af27091cebe9382c1e62259"),
     ] {
-        assert_eq!(crate::model::task_digest(&files), expected, "{name}");
+        assert_eq!(crate::model::task_digest(&files).as_str(), expected, "{name}");
         let dir = tempfile::tempdir().unwrap();
         lay_out(dir.path(), &files);
         // Left-overs and strangers in the directory change nothing.
@@ -131,13 +132,16 @@ fn the_digest_is_harbors() {
         fs::write(dir.path().join("tests/__pycache__/x.pyc"), "x").unwrap();
         fs::write(dir.path().join("tests/a-b~"), "x").unwrap();
         fs::write(dir.path().join("certificate.json"), "{}").unwrap();
-        assert_eq!(read_task(dir.path()).unwrap().digest(), expected, "{name}, read back");
+        assert_eq!(read_task(dir.path()).unwrap().digest().as_str(), expected, "{name}, read back");
     }
 }
 
 #[test]
 fn lists_of_tasks() {
-    let entry = |name: &str| DatasetEntry { name: name.into(), digest: format!("sha256:{}", "0".repeat(64)) };
+    let entry = |name: &str| DatasetEntry {
+        name: TaskName::parse(name).unwrap(),
+        digest: TaskDigest::parse(format!("sha256:{}", "0".repeat(64))).unwrap(),
+    };
     let entries = [entry("coding-a-0000"), entry("games-b-0001")];
     insta::assert_snapshot!(dataset_toml("demo", "Ten domains.", &entries).unwrap(), @r#"
     schema_version = "1.0"

@@ -45,7 +45,7 @@ fn tasks_come_back_whole() {
     for (what, task) in [
         ("plain", task()),
         ("limits", Task { limits, ..task() }),
-        ("weights", Task { weights: [(CheckId::from("test_a"), 2.5)].into(), ..task() }),
+        ("weights", Task { weights: [(CheckId::parse("test_a").unwrap(), 2.5)].into(), ..task() }),
         ("subject", Task { subject, profile: Profile::Net, ..task() }),
         ("instruction that begins with blank lines", Task { instruction: "\n\n  x".to_owned(), ..task() }),
         (

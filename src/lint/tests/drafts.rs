@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::model::{
-    Blueprint, CheckId, Difficulty, Draft, EngineeringKind, ExpertScript, Limits, Profile, Seed, SubjectSpec,
-    Task, WrongSolution,
+    Blueprint, CheckId, Difficulty, DomainId, Draft, EngineeringKind, ExpertScript, Limits, Profile,
+    RecipeId, Seed, SubjectSpec, Task, TaskName, WrongSolution,
 };
 
 fn draft(checks: &[&str], wrong: usize) -> Draft {
     let blueprint = Blueprint {
         index: 0,
         seed: Seed(1),
-        domain: "coding".into(),
-        recipe: "coding/a-task".into(),
+        domain: DomainId::parse("coding").unwrap(),
+        recipe: RecipeId::parse("coding/a-task").unwrap(),
         skills: Vec::new(),
         operations: Vec::new(),
         kind: EngineeringKind::BugFix,
@@ -22,7 +22,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         verifier: String::new(),
     };
     let task = Task {
-        name: "a-task".into(),
+        name: TaskName::parse("a-task").unwrap(),
         title: String::new(),
         blueprint,
         base: "core".to_owned(),
@@ -32,7 +32,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         environment: FileTree::default(),
         solution: FileTree::default(),
         tests: FileTree::default(),
-        checks: checks.iter().map(|name| CheckId::from(*name)).collect(),
+        checks: checks.iter().map(|name| CheckId::parse(*name).unwrap()).collect(),
         weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,

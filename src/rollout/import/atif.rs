@@ -10,9 +10,9 @@ use super::{ImportError, Imported, Problem, malformed, read_text, refused};
 use crate::agent::terminus::Format;
 use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
 use crate::model::{
-    Act, Actor, CheckResult, End, Facts, ForkPoint, Handoff, HandoffShown, Message, Origin, Outcome, Role,
-    ShellOutcome, Shown, TaskName, Tokens, ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind,
-    Verdict,
+    Act, Actor, CheckResult, End, EnvironmentDigest, Facts, ForkPoint, Handoff, HandoffShown, Message,
+    Origin, Outcome, Role, ShellOutcome, Shown, TaskDigest, TaskName, Tokens, ToolCall, ToolDefinition,
+    TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Harbor's terminus-2, and the scaffold of its trajectories that hold a rendering of what the model said.
@@ -103,14 +103,17 @@ fn convert(
     let info = result.and_then(|result| result.agent_info.as_ref());
     let model = document.agent.model_name.clone();
     let record = TrajectoryRecord {
-        task: TaskName(
+        task: TaskName::parse(
             result
                 .and_then(|result| result.task_name.clone())
                 .or_else(|| string("task"))
                 .unwrap_or_else(|| stem(path)),
-        ),
-        task_digest: string("task_digest").or_else(|| result?.task_checksum.clone()).unwrap_or_default(),
-        environment_digest: string("environment_digest").unwrap_or_default(),
+        )?,
+        task_digest: string("task_digest")
+            .or_else(|| result?.task_checksum.clone())
+            .map(TaskDigest::parse)
+            .transpose()?,
+        environment_digest: string("environment_digest").map(EnvironmentDigest::parse).transpose()?,
         attempt: extra.and_then(|extra| parsed(extra, "attempt")).unwrap_or_default(),
         actor: Actor::Imported(Origin {
             agent: document.agent.name.clone(),

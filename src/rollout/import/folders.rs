@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::outcome::{TestReport, TrialResult};
 use super::{ImportError, Imports, Problem, atif, logs, malformed, read_text, refused};
 use crate::folder::{Fault, WalkError};
+use crate::model::TaskName;
 
 /// Levels of folders above trials: a folder of jobs, a job, a trial.
 const DEPTH: usize = 3;
@@ -40,10 +41,10 @@ impl Imports {
 
     /// Harbor does not number the attempts at a task: their order does, where a source does not say otherwise.
     fn number(&mut self) {
-        let mut next: BTreeMap<(String, String, String), u32> = BTreeMap::new();
+        let mut next: BTreeMap<(TaskName, String, String), u32> = BTreeMap::new();
         for imported in &mut self.taken {
             let record = &mut imported.record;
-            let key = (record.task.0.clone(), record.actor.teacher().to_owned(), record.scaffold.clone());
+            let key = (record.task.clone(), record.actor.teacher().to_owned(), record.scaffold.clone());
             let next = next.entry(key).or_default();
             record.attempt = record.attempt.max(*next);
             *next = record.attempt.saturating_add(1);

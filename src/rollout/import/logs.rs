@@ -7,7 +7,9 @@ use super::outcome::{self, TrialResult};
 use super::{ImportError, Imported, Problem, read_text, refused};
 use crate::agent::terminus::Format;
 use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
-use crate::model::{Actor, End, Facts, Origin, Shown, TaskName, TrajectoryRecord, Turn, TurnKind};
+use crate::model::{
+    Actor, End, Facts, IdError, Origin, Shown, TaskDigest, TaskName, TrajectoryRecord, Turn, TurnKind,
+};
 
 /// What `format` says of such a source.
 const FORMAT: &str = "terminus";
@@ -50,12 +52,20 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
         return Err(refused(&agent, Problem::NoPrompt));
     }
     let shown = prompts.map(|prompt| vec![Shown::text(prompt)]).chain([Vec::new()]).collect();
+    let named = |error: IdError| refused(&agent, error.into());
     let info = result.and_then(|result| result.agent_info.as_ref());
     let verdict = result.map_or_else(outcome::unknown, TrialResult::verdict);
     let record = TrajectoryRecord {
-        task: TaskName(result.and_then(|result| result.task_name.clone()).unwrap_or_else(|| stem(folder))),
-        task_digest: result.and_then(|result| result.task_checksum.clone()).unwrap_or_default(),
-        environment_digest: String::new(),
+        task: TaskName::parse(
+            result.and_then(|result| result.task_name.clone()).unwrap_or_else(|| stem(folder)),
+        )
+        .map_err(named)?,
+        task_digest: result
+            .and_then(|result| result.task_checksum.clone())
+            .map(TaskDigest::parse)
+            .transpose()
+            .map_err(named)?,
+        environment_digest: None,
         attempt: 0,
         actor: Actor::Imported(Origin {
             agent: info.map_or_else(|| TERMINUS.to_owned(), |info| info.name.clone()),

@@ -17,7 +17,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
-use crate::model::{Check, Facts, HandoffShown, Shown, TrajectoryRecord};
+use crate::model::{Check, Facts, HandoffShown, IdError, Shown, TrajectoryRecord};
 
 /// A rollout that was taken over.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,8 @@ pub enum Problem {
     NoTrajectory,
     #[error("it is not UTF-8")]
     NotUtf8,
+    #[error("its task has a name or digest that cannot be used: {0}")]
+    Id(#[from] IdError),
 }
 
 /// Every rollout at or below `path`: an ATIF file, a folder of them, a trial folder, a job folder or a folder of jobs.

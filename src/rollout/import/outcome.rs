@@ -40,7 +40,7 @@ struct TestResults {
 
 #[derive(Debug, Deserialize)]
 struct TestResult {
-    name: String,
+    name: CheckId,
     status: String,
 }
 
@@ -48,9 +48,8 @@ impl TestReport {
     /// The tests that passed or failed; none if two have one name, because checks are told apart by it.
     pub(super) fn checks(&self) -> Vec<CheckResult> {
         let ran = self.results.tests.iter().filter(|test| test.status == "passed" || test.status == "failed");
-        let checks: Vec<_> = ran
-            .map(|test| CheckResult { id: CheckId(test.name.clone()), passed: test.status == "passed" })
-            .collect();
+        let checks: Vec<_> =
+            ran.map(|test| CheckResult { id: test.name.clone(), passed: test.status == "passed" }).collect();
         let names: BTreeSet<&CheckId> = checks.iter().map(|check| &check.id).collect();
         if names.len() == checks.len() { checks } else { Vec::new() }
     }
@@ -171,7 +170,7 @@ pub(super) fn unknown() -> Verdict {
 
 /// The verdict of a reward of which nothing more is known.
 pub(super) fn by_reward(reward: f64) -> Verdict {
-    Verdict::from_checks(vec![CheckResult { id: CheckId::from(REWARD), passed: reward >= 1.0 }])
+    Verdict::from_checks(vec![CheckResult { id: CheckId::reward(), passed: reward >= 1.0 }])
 }
 
 #[cfg(test)]

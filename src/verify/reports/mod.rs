@@ -46,6 +46,8 @@ impl ReportKind {
 pub enum ReportError {
     #[error("it is not {0}: {1}")]
     Malformed(&'static str, String),
+    #[error("it has a result without a name")]
+    Nameless,
     #[error("it names no check")]
     Empty,
 }
@@ -67,7 +69,10 @@ pub fn parse_report(kind: ReportKind, text: &str) -> Result<Vec<CheckResult>, Re
     for (name, passed) in found {
         match checks.iter_mut().find(|check| check.id.as_str() == name) {
             Some(check) => check.passed &= passed,
-            None => checks.push(CheckResult { id: CheckId(name), passed }),
+            None => {
+                let id = CheckId::parse(name).map_err(|_| ReportError::Nameless)?;
+                checks.push(CheckResult { id, passed });
+            }
         }
     }
     if checks.is_empty() { Err(ReportError::Empty) } else { Ok(checks) }
