@@ -1,8 +1,35 @@
 //! Root of the guest binary. `build.rs` compiles it static, and the same files are the module `guest` of the library.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+
 #[path = "mod.rs"]
 mod guest;
 
+/// The system's allocator, except that a failure ends the guest with a message and an exit status that name the cause. The
+/// standard library would abort, which process 1 cannot even do by a signal.
+struct Allocator;
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let memory = unsafe { System.alloc(layout) };
+        if memory.is_null() { guest::out_of_memory() } else { memory }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let memory = unsafe { System.realloc(memory, layout, size) };
+        if memory.is_null() { guest::out_of_memory() } else { memory }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
 fn main() {
-    std::process::exit(guest::run());
+    // SAFETY: this is the `main` of the guest binary, and nothing has been opened yet.
+    std::process::exit(unsafe { guest::run() });
 }

@@ -3,6 +3,7 @@
 use std::io::{self, PipeReader};
 use std::time::{Duration, Instant};
 
+use super::ending;
 use super::files::Files;
 use super::frame::{Id, ToGuest, ToHost, VERSION};
 use super::program::Programs;
@@ -18,15 +19,20 @@ const FAREWELL_ROUNDS: usize = 20;
 const BOOT: Id = 0;
 
 /// Serves until the host hangs up. Returns the exit status.
-pub fn run() -> i32 {
+///
+/// # Safety
+/// Only for the `main` of the guest binary: it closes every descriptor of the process but the standard streams, replaces those, and
+/// changes signal handlers.
+#[expect(unsafe_code, reason = "no caller in the library may have this done to its process by accident")]
+pub unsafe fn run() -> i32 {
     let ended = Guest::start().and_then(|mut guest| guest.serve());
     farewell();
     match ended {
-        Ok(()) => 0,
+        Ok(()) => ending::HUNG_UP,
         Err(error) => {
-            // Standard error is attached too: the host shows it when a guest does not come up.
+            // A host that reads it no longer needs it no longer.
             let _ = io::Write::write_all(&mut io::stderr(), format!("guest: {error}\n").as_bytes());
-            1
+            ending::status_of(&error)
         }
     }
 }
@@ -52,7 +58,7 @@ impl Guest {
         Ok(Self {
             wire,
             child_exits,
-            shell: Shell::new(),
+            shell: Shell::new()?,
             programs: Programs::default(),
             files: Files::default(),
             relay: Relay::default(),
@@ -166,6 +172,11 @@ impl Guest {
 /// Program name for messages.
 fn name(argv: &[Vec<u8>]) -> String {
     argv.first().map_or_else(|| "nothing".to_owned(), |name| format!("`{}`", String::from_utf8_lossy(name)))
+}
+
+/// Ends a guest that gets no memory for itself, naming the limit.
+pub fn out_of_memory() -> ! {
+    sys::exit_with(b"guest: no memory left for the guest itself\n", ending::LIMIT)
 }
 
 /// Kills everything that descends from the guest. In a PID namespace the kernel does so when its first process ends; the process

@@ -4,6 +4,8 @@
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Longer heads are no request to a model.
 const MAX_HEAD: usize = 64 << 10;
+/// Longest line with the size of a chunk, or of a trailer.
+const MAX_CHUNK_LINE: usize = 4096;
 
 /// How much of a request is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,36 +18,124 @@ pub(super) enum Message {
     Malformed,
 }
 
-/// Looks at what has arrived.
-pub(super) fn look(bytes: &[u8]) -> Message {
-    let Some(end) = find(bytes, b"\r\n\r\n") else {
-        return if bytes.len() > MAX_HEAD {
-            Message::Malformed
-        } else {
-            Message::Partial { expects_continue: false }
-        };
-    };
-    let (head, body) = (&bytes[..end], &bytes[end + 4..]);
-    let header = |name: &str| {
-        let lines = head.split(|&byte| byte == b'\n').skip(1);
-        let mut values = lines.filter_map(|line| {
-            let line = std::str::from_utf8(line).ok()?;
-            let (key, value) = line.split_once(':')?;
-            key.trim().eq_ignore_ascii_case(name).then(|| value.trim().to_ascii_lowercase())
-        });
-        values.next()
-    };
-    let expects_continue = header("expect").is_some_and(|value| value == "100-continue");
-    let complete = if header("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
-        body.starts_with(b"0\r\n\r\n") || find(body, b"\r\n0\r\n\r\n").is_some()
-    } else {
-        match header("content-length").map(|length| length.parse::<usize>()) {
-            None => true,
-            Some(Ok(length)) => body.len() >= length,
-            Some(Err(_)) => return Message::Malformed,
+/// Finds the end of one request while its bytes arrive. It remembers how far it has looked, so each byte is looked at once.
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    /// Bytes that need not be looked at again.
+    scanned: usize,
+    body: Body,
+    expects_continue: bool,
+}
+
+/// How the end of the body is found.
+#[derive(Clone, Copy, Debug, Default)]
+enum Body {
+    /// The head is not complete yet.
+    #[default]
+    Unknown,
+    /// It ends at this offset of the request.
+    EndsAt(usize),
+    /// The line with the size of the next chunk begins at `scanned`.
+    ChunkSize,
+    /// The last chunk has come; the next trailer line begins at `scanned`.
+    Trailers,
+}
+
+/// The request is not one that can be relayed.
+struct Malformed;
+
+impl Scanner {
+    /// Looks at what has arrived: all bytes of the request so far.
+    pub(super) fn look(&mut self, bytes: &[u8]) -> Message {
+        match self.is_complete(bytes) {
+            Ok(true) => Message::Complete,
+            Ok(false) => Message::Partial { expects_continue: self.expects_continue },
+            Err(Malformed) => Message::Malformed,
         }
-    };
-    if complete { Message::Complete } else { Message::Partial { expects_continue } }
+    }
+
+    fn is_complete(&mut self, bytes: &[u8]) -> Result<bool, Malformed> {
+        loop {
+            match self.body {
+                Body::Unknown => {
+                    let Some(length) = find(&bytes[self.scanned..], b"\r\n\r\n") else {
+                        // The last three bytes may be the beginning of the empty line.
+                        self.scanned = bytes.len().saturating_sub(3);
+                        return if bytes.len() > MAX_HEAD { Err(Malformed) } else { Ok(false) };
+                    };
+                    let end = self.scanned + length;
+                    self.scanned = end + 4;
+                    self.read_head(&bytes[..end])?;
+                }
+                Body::EndsAt(end) => return Ok(bytes.len() >= end),
+                Body::ChunkSize => {
+                    let Some(line) = next_line(&bytes[self.scanned.min(bytes.len())..])? else {
+                        return Ok(false);
+                    };
+                    let size = chunk_size(line)?;
+                    let after = self.scanned + line.len() + CRLF;
+                    (self.scanned, self.body) = match size {
+                        0 => (after, Body::Trailers),
+                        size => {
+                            let end = after.checked_add(size).ok_or(Malformed)?;
+                            (end.checked_add(CRLF).ok_or(Malformed)?, Body::ChunkSize)
+                        }
+                    };
+                }
+                Body::Trailers => {
+                    let Some(line) = next_line(&bytes[self.scanned.min(bytes.len())..])? else {
+                        return Ok(false);
+                    };
+                    if line.is_empty() {
+                        return Ok(true);
+                    }
+                    self.scanned += line.len() + CRLF;
+                }
+            }
+        }
+    }
+
+    fn read_head(&mut self, head: &[u8]) -> Result<(), Malformed> {
+        let header = |name: &str| {
+            let lines = head.split(|&byte| byte == b'\n').skip(1);
+            let mut values = lines.filter_map(|line| {
+                let line = std::str::from_utf8(line).ok()?;
+                let (key, value) = line.split_once(':')?;
+                key.trim().eq_ignore_ascii_case(name).then(|| value.trim().to_ascii_lowercase())
+            });
+            values.next()
+        };
+        self.expects_continue = header("expect").is_some_and(|value| value == "100-continue");
+        self.body = if header("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
+            Body::ChunkSize
+        } else {
+            let length = header("content-length").map_or(Ok(0), |length| length.parse::<usize>());
+            let end = length.ok().and_then(|length| self.scanned.checked_add(length));
+            Body::EndsAt(end.ok_or(Malformed)?)
+        };
+        Ok(())
+    }
+}
+
+/// Bytes at the end of a line.
+const CRLF: usize = 2;
+
+/// The first line of `bytes`, without its end, if it is complete.
+fn next_line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+    let window = &bytes[..bytes.len().min(MAX_CHUNK_LINE)];
+    match find(window, b"\r\n") {
+        Some(end) => Ok(Some(&window[..end])),
+        None if window.len() == MAX_CHUNK_LINE => Err(Malformed),
+        None => Ok(None),
+    }
+}
+
+/// `size` in hexadecimal, perhaps with extensions behind a semicolon.
+fn chunk_size(line: &[u8]) -> Result<usize, Malformed> {
+    let text = std::str::from_utf8(line).map_err(|_| Malformed)?;
+    let digits = text.split(';').next().unwrap_or_default().trim();
+    let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex { usize::from_str_radix(digits, 16).map_err(|_| Malformed) } else { Err(Malformed) }
 }
 
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
@@ -56,9 +146,19 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// The answer is the same whether the bytes come at once or one by one.
+    fn check(text: &str, expect: Message) {
+        assert_eq!(Scanner::default().look(text.as_bytes()), expect, "{text:?}");
+        let mut scanner = Scanner::default();
+        let stepwise: Vec<Message> =
+            (0..=text.len()).map(|end| scanner.look(&text.as_bytes()[..end])).collect();
+        assert_eq!(stepwise.last(), Some(&expect), "{text:?} byte by byte");
+        let early = stepwise[..text.len()].iter().position(|message| *message == Message::Complete);
+        assert_eq!(early, None, "{text:?} is complete too early");
+    }
+
     #[test]
     fn requests_end() {
-        let check = |text: &str, expect: Message| assert_eq!(look(text.as_bytes()), expect, "{text:?}");
         let partial = Message::Partial { expects_continue: false };
         check("", partial);
         check("GET / HTTP/1.1\r\nHost: x\r\n", partial);
@@ -69,13 +169,31 @@ mod tests {
             "POST / HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n",
             Message::Partial { expects_continue: true },
         );
-        check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", partial);
-        check(
-            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            Message::Complete,
-        );
-        check("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Message::Complete);
         check("POST / HTTP/1.1\r\nContent-Length: many\r\n\r\n", Message::Malformed);
-        check(&"x".repeat(70_000), Message::Malformed);
+        check(&format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", usize::MAX), Message::Malformed);
+        assert_eq!(Scanner::default().look(&[b'x'; 70_000]), Message::Malformed);
+    }
+
+    #[test]
+    fn chunked_requests_end_at_the_last_chunk_and_nowhere_before() {
+        let check = |body: &str, expect: Message| {
+            check(&format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{body}"), expect);
+        };
+        let partial = Message::Partial { expects_continue: false };
+        check("", partial);
+        check("3\r\nabc\r\n", partial);
+        check("3\r\nabc\r\n0\r\n", partial);
+        check("3\r\nabc\r\n0\r\n\r\n", Message::Complete);
+        check("0\r\n\r\n", Message::Complete);
+        check("0\r\nTrailer: 1\r\n\r\n", Message::Complete);
+        check("A;name=value\r\n0123456789\r\n0\r\n\r\n", Message::Complete);
+        // What looks like the end inside a payload is payload.
+        check("7\r\n\r\n0\r\n\r\n\r\n", partial);
+        check("7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n", Message::Complete);
+        check("x\r\nabc\r\n", Message::Malformed);
+        check("-1\r\nabc\r\n", Message::Malformed);
+        check("\r\n", Message::Malformed);
+        check("ffffffffffffffff\r\nabc\r\n", Message::Malformed);
+        check(&"1".repeat(5000), Message::Malformed);
     }
 }

@@ -19,6 +19,9 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 const TURN_BYTES: usize = 16 * CHUNK;
 /// How often a program's processes are killed after its end: a dying tree can still fork.
 const KILL_ROUNDS: usize = 5;
+/// How often a terminal that no process has open is looked at again. `poll` reports such a terminal as ready for ever, so it is left out of
+/// the poll; it comes back to life when a process opens it by name.
+const CLOSED_TERMINAL_RETRY: Duration = Duration::from_millis(200);
 
 /// All programs that run.
 #[derive(Debug, Default)]
@@ -44,7 +47,7 @@ struct Running {
 #[derive(Debug)]
 enum Io {
     Pipes { stdin: Option<File>, out: Output, err: Output },
-    Terminal(File),
+    Terminal { main: File, closed: Option<Instant> },
 }
 
 #[derive(Debug)]
@@ -100,7 +103,7 @@ impl Programs {
         command.stdin(other.try_clone()?).stdout(other.try_clone()?).stderr(other);
         sys::on_terminal(&mut command, credentials);
         let pid = command.spawn()?.id().cast_signed();
-        self.running.push(Running::new(id, pid, Io::Terminal(main)));
+        self.running.push(Running::new(id, pid, Io::Terminal { main, closed: None }));
         Ok(())
     }
 
@@ -123,7 +126,7 @@ impl Programs {
 
     /// Changes a terminal's size.
     pub(super) fn resize(&mut self, id: Id, rows: u16, cols: u16) {
-        if let Some(Running { io: Io::Terminal(main), .. }) = self.find(id) {
+        if let Some(Running { io: Io::Terminal { main, .. }, .. }) = self.find(id) {
             sys::resize_terminal(main, rows, cols);
         }
     }
@@ -131,7 +134,7 @@ impl Programs {
     /// Tells what the program of a terminal is doing, after what it has written.
     pub(super) fn peek(&mut self, id: Id, out: &mut Outbound) {
         let Some(running) = self.find(id) else { return };
-        let Io::Terminal(main) = &mut running.io else { return };
+        let Io::Terminal { main, .. } = &mut running.io else { return };
         let waiting = sys::readable_bytes(main);
         read_ready(main, waiting, |bytes| out.send_bytes(id, Stream::Out, bytes));
         let typed = running.sent < running.input.len();
@@ -162,7 +165,12 @@ impl Programs {
                         interest.read(pipe);
                     }
                 }
-                Io::Terminal(main) => {
+                Io::Terminal { closed: Some(since), .. } => {
+                    if out.has_room() {
+                        interest.until(*since + CLOSED_TERMINAL_RETRY);
+                    }
+                }
+                Io::Terminal { main, closed: None } => {
                     if waiting {
                         interest.write(main);
                     }
@@ -218,7 +226,7 @@ impl Running {
 
     fn write_input(&mut self) {
         let readable = match &mut self.io {
-            Io::Terminal(main) => write_ready(main, &self.input, &mut self.sent),
+            Io::Terminal { main, .. } => write_ready(main, &self.input, &mut self.sent),
             Io::Pipes { stdin: Some(stdin), .. } => write_ready(stdin, &self.input, &mut self.sent),
             Io::Pipes { stdin: None, .. } => false,
         };
@@ -240,10 +248,12 @@ impl Running {
                 out.read(limit);
                 err.read(limit);
             }
-            Io::Terminal(main) => {
-                // One chunk a turn: the queue to the host decides how fast a terminal is read.
+            Io::Terminal { main, closed } => {
+                // One chunk per turn: the queue to the host decides how fast a terminal is read.
                 if to_host.has_room() {
-                    read_ready(main, CHUNK, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
+                    let open =
+                        read_ready(main, CHUNK, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
+                    *closed = (!open).then(Instant::now);
                 }
             }
         }
@@ -283,7 +293,7 @@ impl Running {
                 stdout = out.send(self.id, Stream::Out, to_host);
                 stderr = err.send(self.id, Stream::Err, to_host);
             }
-            Io::Terminal(main) => {
+            Io::Terminal { main, .. } => {
                 let waiting = sys::readable_bytes(main);
                 read_ready(main, waiting, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
             }

@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use super::frame::{CHUNK, Id, MAX_INPUT, PORT_PREFIX, ToHost};
-use super::http::{self, Message};
+use super::http::{CONTINUE, Message, Scanner};
 use super::sys;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
@@ -55,7 +55,10 @@ struct Call {
 #[derive(Debug)]
 enum Stage {
     /// The caller speaks until it closes its side.
-    Request(Vec<u8>),
+    Request {
+        bytes: Vec<u8>,
+        scanner: Scanner,
+    },
     /// The host has been asked.
     Waiting(Vec<u8>),
     Reply {
@@ -116,8 +119,8 @@ impl Relay {
         }
         for call in &self.calls {
             match call.stage {
-                Stage::Request(_) if out.has_room() => call.socket.waits_for_reading(interest),
-                Stage::Request(_) | Stage::Waiting(_) => {}
+                Stage::Request { .. } if out.has_room() => call.socket.waits_for_reading(interest),
+                Stage::Request { .. } | Stage::Waiting(_) => {}
                 Stage::Reply { .. } => call.socket.waits_for_writing(interest),
             }
         }
@@ -129,7 +132,8 @@ impl Relay {
             while self.calls.len() < MAX_CALLS
                 && let Ok(socket) = listener.accept()
             {
-                let (stage, number) = (Stage::Request(Vec::new()), self.next_call);
+                let stage = Stage::Request { bytes: Vec::new(), scanner: Scanner::default() };
+                let number = self.next_call;
                 self.calls.push(Call { listener: *id, number, socket, stage, continued: false });
                 self.next_call = self.next_call.wrapping_add(1);
             }
@@ -212,7 +216,7 @@ impl Call {
     /// Goes on; `false` when it is over.
     fn turn(&mut self, out: &mut Outbound) -> bool {
         match &mut self.stage {
-            Stage::Request(request) => {
+            Stage::Request { bytes: request, scanner } => {
                 if !out.has_room() {
                     return true;
                 }
@@ -222,7 +226,7 @@ impl Call {
                 }
                 let complete = match &mut self.socket {
                     Socket::Unix(_) => !open,
-                    Socket::Port(socket) => match http::look(request) {
+                    Socket::Port(socket) => match scanner.look(request) {
                         Message::Complete => true,
                         // Whoever goes away in the midst of a message has asked nothing.
                         Message::Partial { .. } if !open => return false,
@@ -230,7 +234,7 @@ impl Call {
                             if expects_continue && !self.continued {
                                 self.continued = true;
                                 // A caller that does not hear it sends its body all the same.
-                                let _ = socket.write(http::CONTINUE);
+                                let _ = socket.write(CONTINUE);
                             }
                             false
                         }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, PipeReader, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::account::{credentials, variables};
@@ -65,6 +65,8 @@ pub(super) struct Home {
 /// The shell and what it has to do.
 #[derive(Debug)]
 pub(super) struct Shell {
+    /// Opened before anything ran in the sandbox: later, the name may be a FIFO, and its opening would block the guest.
+    null: File,
     home: Home,
     live: Option<Live>,
     queue: VecDeque<Order>,
@@ -119,8 +121,9 @@ struct Interrupted {
 }
 
 impl Shell {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            null: File::options().read(true).write(true).open("/dev/null")?,
             home: Home::default(),
             live: None,
             queue: VecDeque::new(),
@@ -128,7 +131,7 @@ impl Shell {
             output: HeadTail::new(IDLE_KEEP),
             serial: 0,
             died_idle: false,
-        }
+        })
     }
 
     /// Says where shells start. The first one starts with the first command.
@@ -222,7 +225,7 @@ impl Shell {
     fn start_next(&mut self, now: Instant, out: &mut Outbound) {
         while self.current.is_none() {
             let Some(order) = self.queue.pop_front() else { return };
-            let live = match self.live.take().map_or_else(|| Live::start(&self.home), Ok) {
+            let live = match self.live.take().map_or_else(|| Live::start(&self.home, &self.null), Ok) {
                 Ok(live) => self.live.insert(live),
                 Err(error) => {
                     out.fail(order.id, "cannot start `bash`", &error);
@@ -313,7 +316,7 @@ impl Shell {
 }
 
 impl Live {
-    fn start(home: &Home) -> io::Result<Self> {
+    fn start(home: &Home, null: &File) -> io::Result<Self> {
         let (commands_in, commands) = io::pipe()?;
         let (statuses, statuses_in) = io::pipe()?;
         let (output, output_in) = io::pipe()?;
@@ -323,7 +326,7 @@ impl Live {
             command.args(["--norc", "--noprofile", "-c", LOADER, "bash"]);
             command.current_dir(&home.workdir).envs(home.variables());
             command.envs(home.account.iter().flat_map(variables));
-            command.stdin(Stdio::null()).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
+            command.stdin(null.try_clone()?).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
             let fds = vec![(commands_in.as_raw_fd(), COMMAND_FD), (statuses_in.as_raw_fd(), STATUS_FD)];
             sys::in_new_session(&mut command, fds, home.account.as_ref().map(credentials));
             match command.spawn() {

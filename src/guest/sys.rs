@@ -1,4 +1,4 @@
-//! Every foreign call of the guest. The crate `libc` would do, but the guest has no dependencies, and it needs fifteen calls.
+//! Every foreign call of the guest. The crate `libc` would do, but the guest has no dependencies, and it needs some twenty calls.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
@@ -51,6 +51,10 @@ const TIOCGPTPEER: u64 = 0x5441;
 
 /// The first descriptor after the standard streams.
 const FIRST_UNUSUAL_FD: u32 = 3;
+/// Tells `setresgid` to leave an id as it is.
+const UNCHANGED: u32 = u32::MAX;
+/// Any group but the guest's own.
+const GUEST_SAVED_GROUP: u32 = 65_534;
 /// Lowest number for the guest's own streams, so that 0, 1 and 2 can be given to children.
 const LOWEST_OWN_FD: i32 = 10;
 
@@ -102,10 +106,22 @@ unsafe extern "C" {
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
     fn signal(number: i32, handler: usize) -> usize;
     fn umask(mask: u32) -> u32;
+    fn _exit(status: i32) -> !;
     fn setgroups(count: usize, groups: *const u32) -> i32;
     fn setgid(gid: u32) -> i32;
     fn setuid(uid: u32) -> i32;
+    fn setresgid(real: u32, effective: u32, saved: u32) -> i32;
+    fn __errno_location() -> *mut i32;
     fn fchown(fd: i32, uid: u32, gid: u32) -> i32;
+}
+
+/// Writes a line to standard error and ends the guest, without allocating: memory may be what is missing.
+pub(super) fn exit_with(words: &[u8], status: i32) -> ! {
+    // SAFETY: plain calls; the bytes are valid for the call. A failed write has nobody to be told to.
+    unsafe {
+        write(2, words.as_ptr(), words.len());
+        _exit(status)
+    }
 }
 
 fn check(result: i32) -> io::Result<i32> {
@@ -128,6 +144,11 @@ pub(super) fn become_guest() -> io::Result<()> {
         // it from inside; of one that it does not handle, the kernel keeps it clear.
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
+        // `prlimit(2)` on another process is for callers whose user and group equal all three of the target's. Without this, root in
+        // the container could set `RLIMIT_CPU` of process 1, and the kernel would end it by a SIGKILL that looks like one from
+        // outside. No caller has two groups at once. `exec` makes the saved group the effective one, so children are not affected.
+        // Without CAP_SETGID (the process engine of an ordinary user) nothing depends on it.
+        setresgid(UNCHANGED, UNCHANGED, GUEST_SAVED_GROUP);
     }
     Ok(())
 }
@@ -179,8 +200,13 @@ pub(super) fn wait(fds: &mut [PollFd], until: Option<Instant>) {
 static CHILD_EXIT_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn child_exited(_signal: i32) {
-    // SAFETY: `write` is async-signal-safe. The pipe is non-blocking: when it is full, the loop has its wake-up already.
-    unsafe { write(CHILD_EXIT_PIPE.load(Ordering::Relaxed), b"c".as_ptr(), 1) };
+    // SAFETY: `write` is async-signal-safe, and `errno` is the thread's own. The pipe is non-blocking: when it is full, the loop has
+    // its wake-up already. The interrupted code may be about to read the `errno` of its own call, so that is put back.
+    unsafe {
+        let errno = *__errno_location();
+        write(CHILD_EXIT_PIPE.load(Ordering::Relaxed), b"c".as_ptr(), 1);
+        *__errno_location() = errno;
+    }
 }
 
 /// A descriptor that becomes readable when a child has ended.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::guest::frame::{FrameBuffer, Id, Message as _, ToGuest, ToHost, VERSION};
 
@@ -39,19 +40,43 @@ pub(super) struct Connection {
     frames: mpsc::Sender<Vec<u8>>,
     operations: Arc<Mutex<Operations>>,
     next_id: AtomicU32,
+    /// Ends the two tasks, and with them the stream, at [`Connection::close`] and with the last user of the connection.
+    streams: DropGuard,
 }
 
 /// Who waits for what.
 #[derive(Debug)]
 enum Operations {
     Open(HashMap<Id, mpsc::Sender<ToHost>>),
-    /// The stream ended, and why.
-    Closed(String),
+    Closed(Closed),
 }
 
 /// The connection is closed. What that means, only the engine knows.
-#[derive(Debug)]
-pub(super) struct Closed(pub(super) String);
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
+    pub(super) symptom: Symptom,
+    /// For people: what the stream and the guest's standard error said.
+    pub(super) detail: String,
+}
+
+/// What this side of the stream noticed about the end of a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symptom {
+    /// The stream ended, as it does when the guest ends, or it broke.
+    StreamEnded,
+    /// Bytes that are no frame, or a frame that answers another question.
+    Protocol,
+    /// The stream is open, and the answer did not come in time.
+    Silent,
+    /// This side closed it.
+    ClosedByUs,
+}
+
+impl Closed {
+    fn new(symptom: Symptom, detail: impl Into<String>) -> Self {
+        Self { symptom, detail: detail.into() }
+    }
+}
 
 impl Connection {
     /// Shakes hands over new streams and tells the guest where it is at home.
@@ -59,24 +84,37 @@ impl Connection {
         let Streams { input, output } = streams;
         let (frames, to_write) = mpsc::channel(WRITE_QUEUE);
         let operations = Arc::new(Mutex::new(Operations::Open(HashMap::new())));
-        let connection =
-            Arc::new(Self { frames, operations: operations.clone(), next_id: AtomicU32::new(BOOT + 1) });
+        let stop = CancellationToken::new();
+        let connection = Arc::new(Self {
+            frames,
+            operations: operations.clone(),
+            next_id: AtomicU32::new(BOOT + 1),
+            streams: stop.clone().drop_guard(),
+        });
         let mut boot = connection.register(BOOT)?;
-        tokio::spawn(write_frames(input, to_write));
-        tokio::spawn(read_frames(output, operations));
-        let hello = tokio::time::timeout(HELLO_TIMEOUT, boot.next()).await;
-        match hello.map_err(|_| Closed(format!("no hello within {} s", HELLO_TIMEOUT.as_secs())))?? {
+        tokio::spawn(stop.clone().run_until_cancelled_owned(write_frames(input, to_write)));
+        tokio::spawn(stop.run_until_cancelled_owned(read_frames(output, operations)));
+        let silent =
+            |_| Closed::new(Symptom::Silent, format!("no answer within {} s", HELLO_TIMEOUT.as_secs()));
+        match tokio::time::timeout(HELLO_TIMEOUT, boot.next()).await.map_err(silent)?? {
             ToHost::Hello { version: VERSION } => {}
-            other => return Err(Closed(format!("expected a hello of version {VERSION}, got {other:?}"))),
+            other => {
+                let detail = format!("expected a hello of version {VERSION}, got {other:?}");
+                return Err(Closed::new(Symptom::Protocol, detail));
+            }
         }
         let (workdir, home) = (workdir.as_bytes().to_vec(), home.as_bytes().to_vec());
         boot.send(&ToGuest::Boot { version: VERSION, workdir, home }).await?;
-        match boot.next().await? {
+        match tokio::time::timeout(HELLO_TIMEOUT, boot.next()).await.map_err(silent)?? {
             ToHost::Done { .. } => {}
             ToHost::Failed { message, .. } => {
-                return Err(Closed(String::from_utf8_lossy(&message).into_owned()));
+                // The guest runs, and nothing is known but its own words.
+                return Err(Closed::new(Symptom::Silent, String::from_utf8_lossy(&message)));
             }
-            other => return Err(Closed(format!("expected the end of the boot, got {other:?}"))),
+            other => {
+                let detail = format!("expected the end of the boot, got {other:?}");
+                return Err(Closed::new(Symptom::Protocol, detail));
+            }
         }
         boot.finished = true;
         drop(boot);
@@ -92,16 +130,30 @@ impl Connection {
         let (sender, replies) = mpsc::channel(REPLY_QUEUE);
         match &mut *lock(&self.operations) {
             Operations::Open(open) => open.insert(id, sender),
-            Operations::Closed(why) => return Err(Closed(why.clone())),
+            Operations::Closed(why) => return Err(why.clone()),
         };
         Ok(Operation { id, connection: self.clone(), replies, finished: false })
     }
 
     fn closed(&self) -> Closed {
         match &*lock(&self.operations) {
-            Operations::Open(_) => Closed("the connection was closed".to_owned()),
-            Operations::Closed(why) => Closed(why.clone()),
+            Operations::Open(_) => Closed::new(Symptom::StreamEnded, "the stream cannot be written to"),
+            Operations::Closed(why) => why.clone(),
         }
+    }
+
+    /// What is known about the end of the stream, if it has ended.
+    pub(super) fn end(&self) -> Option<Closed> {
+        match &*lock(&self.operations) {
+            Operations::Open(_) => None,
+            Operations::Closed(why) => Some(why.clone()),
+        }
+    }
+
+    /// Ends the stream now, whoever still holds operations.
+    pub(super) fn close(&self) {
+        close(&self.operations, Closed::new(Symptom::ClosedByUs, "the sandbox was stopped"));
+        self.streams.token().cancel();
     }
 }
 
@@ -186,26 +238,33 @@ async fn read_frames(
 ) {
     let mut frames = FrameBuffer::default();
     let mut complaint = Vec::new();
-    let why = loop {
+    let (symptom, why) = loop {
         match output.next().await {
             Some(Ok(Piece::Out(bytes))) => {
                 frames.extend(&bytes);
                 if let Err(error) = deliver(&mut frames, &operations).await {
-                    break format!("the guest sent nonsense: {error}");
+                    break (Symptom::Protocol, format!("not a frame: {error}"));
                 }
             }
             Some(Ok(Piece::Err(bytes))) => {
                 let room = MAX_COMPLAINT - complaint.len();
                 complaint.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
-            Some(Err(error)) => break error,
-            None => break "the guest has ended".to_owned(),
+            Some(Err(error)) => break (Symptom::StreamEnded, error),
+            None => break (Symptom::StreamEnded, "the stream has ended".to_owned()),
         }
     };
     let complaint = String::from_utf8_lossy(&complaint);
     let why = if complaint.is_empty() { why } else { format!("{why} ({})", complaint.trim()) };
-    // Dropping the senders wakes everybody who waits.
-    *lock(&operations) = Operations::Closed(why);
+    close(&operations, Closed { symptom, detail: why });
+}
+
+/// Dropping the senders wakes everyone who waits. The first reason is kept.
+fn close(operations: &Mutex<Operations>, why: Closed) {
+    let mut operations = lock(operations);
+    if matches!(*operations, Operations::Open(_)) {
+        *operations = Operations::Closed(why);
+    }
 }
 
 /// Hands every whole frame to its operation.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use super::connection::{Closed, Connection};
 use super::docker::DockerEngine;
 use super::process::ProcessContainer;
-use super::{Change, EngineError, Image, SandboxError};
+use super::{Change, EngineError, Image, Loss, SandboxError};
 
 /// The engine's name for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,10 +42,18 @@ pub(super) enum Backend {
 
 impl Container {
     /// What the end of the connection means.
-    pub(super) async fn why_lost(&self, wire: String) -> SandboxError {
+    pub(super) async fn why_lost(&self, closed: Closed) -> SandboxError {
         match &self.engine {
-            Backend::Docker(docker) => docker.why_lost(&self.id, wire).await,
-            Backend::Process(process) => process.why_lost(wire).await,
+            Backend::Docker(docker) => docker.why_lost(&self.id, closed).await,
+            Backend::Process(process) => process.why_lost(closed).await,
+        }
+    }
+
+    /// The file system was full: whether that is the container's doing, or the host's trouble.
+    pub(super) async fn why_full(&self) -> Option<Loss> {
+        match &self.engine {
+            Backend::Docker(docker) => docker.why_full(&self.id).await,
+            Backend::Process(_) => None,
         }
     }
 
@@ -59,10 +68,12 @@ impl Container {
     }
 
     /// Ends every process in it, now.
-    pub(super) async fn kill(&self) -> Result<(), EngineError> {
+    pub(super) async fn kill(&self, connection: &Connection) -> Result<(), EngineError> {
         match &self.engine {
             Backend::Docker(docker) => docker.kill(&self.id).await,
             Backend::Process(process) => {
+                // The guest kills its children and ends when its input is closed.
+                connection.close();
                 process.kill().await;
                 Ok(())
             }

@@ -48,8 +48,9 @@ impl EngineError {
             | Self::Transport { .. }
             | Self::Guest { .. }
             | Self::NoSuchContainer { .. } => Blame::Infra,
-            // Conflicts and rate limits end by themselves; every other 4xx would be answered again.
-            Self::Refused { status, .. } if *status >= 500 || *status == 409 || *status == 429 => {
+            // Conflicts and rate limits end by themselves. A 404 that names neither a container nor an image is not the engine's own:
+            // whatever else may be missing is looked for where it is asked for. Every other 4xx would be answered again.
+            Self::Refused { status, .. } if *status >= 500 || matches!(*status, 404 | 409 | 429) => {
                 Blame::Infra
             }
             Self::Refused { .. } | Self::ApiVersion { .. } | Self::Unsupported { .. } => Blame::Caller,

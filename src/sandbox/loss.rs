@@ -30,8 +30,10 @@ pub enum Evidence {
     Removed,
     /// The file system of the host is full, or so nearly full that writes fail.
     HostDiskFull,
-    /// The guest is silent, and the host has no processor time left to give it.
+    /// The guest is silent, the host has no processor time left to give it, and nothing else in the container wants any.
     HostStarved,
+    /// The container is paused. Nobody inside can do that.
+    Paused,
     /// The container runs on, but the attached stream ended or broke.
     StreamBroken,
     /// The guest broke the protocol. Processes of the container cannot reach its streams, so this is a defect of ours.
@@ -52,6 +54,7 @@ impl Evidence {
             | Self::Removed
             | Self::HostDiskFull
             | Self::HostStarved
+            | Self::Paused
             | Self::StreamBroken
             | Self::Protocol => Some(Blame::Infra),
             Self::Silent | Self::Unexplained => None,
@@ -68,6 +71,7 @@ impl Evidence {
             Self::Removed => "the container was removed from outside",
             Self::HostDiskFull => "the disk of the host is full",
             Self::HostStarved => "the host has no processor time to give",
+            Self::Paused => "the container was paused from outside",
             Self::StreamBroken => "the stream to the guest broke while the container runs",
             Self::Protocol => "the guest broke the protocol",
             Self::Silent => "the guest does not answer",

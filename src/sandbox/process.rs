@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{Closed, Connection, Piece, Streams};
+use super::connection::{Closed, Connection, Piece, Streams, Symptom};
 use super::container::{Backend, Container};
 use super::{
     ArchiveError, ContainerId, EngineError, Evidence, Image, ImageSpec, LaunchSpec, Loss, Network, Sandbox,
@@ -100,7 +100,7 @@ impl ProcessEngine {
         let workdir = root.to_string_lossy().into_owned();
         match Connection::open(streams, &workdir, &workdir).await {
             Ok(connection) => Ok(Sandbox { connection, container, workdir }),
-            Err(Closed(message)) => Err(EngineError::Guest { message }),
+            Err(closed) => Err(EngineError::Guest { message: closed.detail }),
         }
     }
 
@@ -116,14 +116,17 @@ impl ProcessContainer {
         end(&self.child).await;
     }
 
-    pub(super) async fn why_lost(&self, wire: String) -> SandboxError {
+    pub(super) async fn why_lost(&self, closed: Closed) -> SandboxError {
         let status = self.child.lock().await.try_wait();
         let status =
             status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
-        SandboxError::Lost(Loss {
-            evidence: Evidence::Unexplained,
-            detail: format!("guest: {status}; {wire}"),
-        })
+        // The guest is no process 1 here: whatever runs in the folder can end it.
+        let evidence = match closed.symptom {
+            Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::Unexplained,
+            Symptom::Protocol => Evidence::Protocol,
+            Symptom::Silent => Evidence::Silent,
+        };
+        SandboxError::Lost(Loss { evidence, detail: format!("guest: {status}; {}", closed.detail) })
     }
 
     /// The archive of a folder below the work directory, with paths as the Docker engine writes them.

@@ -60,7 +60,7 @@ impl Pty {
                 PtyEvent::Ended(process_outcome(how))
             }
             Ok(other) => PtyEvent::Lost(format!("the guest answered {other:?}")),
-            Err(closed) => PtyEvent::Lost(closed.0),
+            Err(closed) => PtyEvent::Lost(closed.detail),
         }
     }
 

@@ -12,15 +12,15 @@ use crate::guest::frame::{
 use crate::model::{FileTree, ShellOutcome};
 
 use super::account;
-use super::connection::{Closed, Connection, Operation};
+use super::connection::{Closed, Connection, Operation, Symptom};
 use super::container::{Backend, Container};
 use super::docker::While;
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::{Change, Stopped};
 use super::{
-    ContainerId, EngineError, Evidence, ExecLimit, GetError, Image, Loss, Process, ProcessOutcome,
-    ProcessResult, SandboxError, ShellResult,
+    ContainerId, EngineError, ExecLimit, GetError, Image, Process, ProcessOutcome, ProcessResult,
+    SandboxError, ShellResult,
 };
 
 /// How much longer than its own time-out an answer may take: the guest's two stages, and a host under load.
@@ -139,7 +139,7 @@ impl Sandbox {
 
     /// Reads a regular file of at most `max` bytes; never follows a link in the last component of `path`.
     pub async fn get(&self, path: &str, max: u64) -> Result<Vec<u8>, GetError> {
-        no_nul("the path", path.as_bytes())?;
+        path_fits("the path", path)?;
         let limit = usize::try_from(max).unwrap_or(usize::MAX);
         let request = |id| ToGuest::Get { id, max, path: path.as_bytes().to_vec() };
         let (mut operation, errno) = (self.begin(request).await?, |errno| match errno {
@@ -158,7 +158,10 @@ impl Sandbox {
                 ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),
                 ToHost::Done { .. } => return Ok(content),
                 ToHost::Failed { errno: code, message, .. } => {
-                    return Err(errno(code).unwrap_or_else(|| failed(&message).into()));
+                    return Err(match errno(code) {
+                        Some(error) => error,
+                        None => self.failed(code, &message).await.into(),
+                    });
                 }
                 other => return Err(self.nonsense(&other).await.into()),
             }
@@ -173,7 +176,7 @@ impl Sandbox {
         let mut operation = self.begin(request).await?;
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(Pty::new(operation)),
-            ToHost::Failed { message, .. } => Err(failed(&message)),
+            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -181,7 +184,7 @@ impl Sandbox {
     /// Has the guest listen on a Unix socket (mode 0600). What a caller writes up to its end of file, 16 MiB at most, becomes one
     /// [`RelayCall`]; the reply is written back and the connection closed. Dropping the receiver closes the socket.
     pub async fn serve_relay(&self, socket_path: &str) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
-        no_nul("the path", socket_path.as_bytes())?;
+        path_fits("the path", socket_path)?;
         self.listen(socket_path.as_bytes().to_vec()).await
     }
 
@@ -196,7 +199,7 @@ impl Sandbox {
         let mut operation = self.begin(|id| ToGuest::Listen { id, path }).await?;
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(relay::serve(operation)),
-            ToHost::Failed { message, .. } => Err(failed(&message)),
+            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -223,10 +226,14 @@ impl Sandbox {
         let Some(account) = account::find(user, &passwd, &self.known("/etc/group").await?) else {
             return Ok(false);
         };
+        // The files are the image's, and may say anything.
+        fits("the user's name", account.name.len(), MAX_PATH)?;
+        fits("the user's home folder", account.home.len(), MAX_PATH)?;
+        fits("the list of the user's groups", account.groups.len(), MAX_GROUPS)?;
         let mut operation = self.begin(|id| ToGuest::Account { id, account }).await?;
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(true),
-            ToHost::Failed { message, .. } => Err(failed(&message)),
+            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -242,8 +249,12 @@ impl Sandbox {
 
     /// Kills every process at once; the files stay until the result is dropped.
     pub async fn stop(self) -> Result<Stopped, EngineError> {
-        self.container.kill().await?;
-        Ok(Stopped::new(self.container))
+        let Self { connection, container, .. } = self;
+        let killed = container.kill(&connection).await;
+        // Terminals and relays hold the connection too, and an engine in trouble never ends its stream.
+        connection.close();
+        killed?;
+        Ok(Stopped::new(container))
     }
 
     /// An image of the present files, which lives as long as the returned value and its clones. Its processes are halted meanwhile, and
@@ -286,11 +297,13 @@ impl Sandbox {
                     ToHost::Chunk { stream, bytes, .. } => {
                         let collected = if stream == Stream::Out { &mut stdout } else { &mut stderr };
                         if collected.len() + bytes.len() > keep + MARKER_SLACK {
-                            return Err(self.lost("the guest sent more output than it may".to_owned()).await);
+                            return Err(self
+                                .protocol("the guest sent more output than it may".to_owned())
+                                .await);
                         }
                         collected.extend_from_slice(&bytes);
                     }
-                    ToHost::Failed { message, .. } => return Err(failed(&message)),
+                    ToHost::Failed { errno, message, .. } => return Err(self.failed(errno, &message).await),
                     last => return Ok(Ended { stdout, stderr, last }),
                 }
             }
@@ -302,13 +315,13 @@ impl Sandbox {
             ended = &mut receive => ended,
             sent = &mut send => match sent {
                 Ok(()) => receive.await,
-                Err(Closed(why)) => Err(self.lost(why).await),
+                Err(closed) => Err(self.lost(closed).await),
             },
         }
     }
 
     async fn begin_put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<Operation, SandboxError> {
-        no_nul("the path", path.as_bytes())?;
+        path_fits("the path", path)?;
         let operation = self.begin(|id| ToGuest::Put { id, mode, path: path.as_bytes().to_vec() }).await?;
         for piece in bytes.chunks(CHUNK) {
             self.send(&operation, &ToGuest::Data { id: operation.id, bytes: piece.to_vec() }).await?;
@@ -320,7 +333,7 @@ impl Sandbox {
     async fn end_put(&self, mut operation: Operation) -> Result<(), SandboxError> {
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(()),
-            ToHost::Failed { message, .. } => Err(failed(&message)),
+            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -328,7 +341,7 @@ impl Sandbox {
     async fn begin(&self, request: impl FnOnce(u32) -> ToGuest) -> Result<Operation, SandboxError> {
         let operation = match self.connection.operation() {
             Ok(operation) => operation,
-            Err(Closed(why)) => return Err(self.lost(why).await),
+            Err(closed) => return Err(self.lost(closed).await),
         };
         self.send(&operation, &request(operation.id)).await?;
         Ok(operation)
@@ -337,7 +350,7 @@ impl Sandbox {
     async fn send(&self, operation: &Operation, message: &ToGuest) -> Result<(), SandboxError> {
         match operation.send(message).await {
             Ok(()) => Ok(()),
-            Err(Closed(why)) => Err(self.lost(why).await),
+            Err(closed) => Err(self.lost(closed).await),
         }
     }
 
@@ -361,28 +374,49 @@ impl Sandbox {
                 );
                 Ok(reply)
             }
-            Ok(Err(Closed(why))) => Err(self.lost(why).await),
-            Err(_) => Err(SandboxError::Lost(Loss { evidence: Evidence::Silent, detail: String::new() })),
+            Ok(Err(closed)) => Err(self.lost(closed).await),
+            Err(_) => Err(self
+                .lost(Closed { symptom: Symptom::Silent, detail: "no answer in time".to_owned() })
+                .await),
         }
     }
 
-    /// What the engine, the host and the guest show about the end of this sandbox, whose stream ended with `wire`.
-    pub async fn diagnose(&self, wire: String) -> SandboxError {
-        self.container.why_lost(wire).await
+    /// What the engine, the host and the guest show about the end of this sandbox. `detail` is what the caller knows of it.
+    pub async fn diagnose(&self, detail: String) -> SandboxError {
+        let closed = self.connection.end();
+        self.lost(closed.unwrap_or(Closed { symptom: Symptom::Silent, detail })).await
     }
 
-    async fn lost(&self, wire: String) -> SandboxError {
-        self.diagnose(wire).await
+    async fn lost(&self, closed: Closed) -> SandboxError {
+        let error = self.container.why_lost(closed).await;
+        tracing::debug!(container = %self.container.id, %error, "sandbox lost");
+        error
     }
 
-    /// A frame of the wrong kind: whoever speaks there is not our guest.
+    /// A frame that answers another question.
     async fn nonsense(&self, reply: &ToHost) -> SandboxError {
-        self.lost(format!("the guest answered {reply:?}")).await
+        self.protocol(format!("the guest answered {reply:?}")).await
+    }
+
+    async fn protocol(&self, detail: String) -> SandboxError {
+        self.lost(Closed { symptom: Symptom::Protocol, detail }).await
+    }
+
+    /// The guest could not do it. Where that is because the disk is full, it matters whose disk.
+    async fn failed(&self, errno: i32, message: &[u8]) -> SandboxError {
+        if matches!(errno, ENOSPC | EDQUOT)
+            && let Some(loss) = self.container.why_full().await
+        {
+            return SandboxError::Lost(loss);
+        }
+        failed(message)
     }
 }
 
 /// Bytes of the files that list users and groups.
 const MAX_ACCOUNTS: u64 = 1 << 20;
+/// More than any user has; the kernel's own bound is 65,536.
+const MAX_GROUPS: usize = 4096;
 /// Where the tools of an image are.
 const CLEAN_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Kept of what a tool of ours complains about.
@@ -391,6 +425,10 @@ const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
 const EINVAL: i32 = 22;
 const EFBIG: i32 = 27;
+const ENOSPC: i32 = 28;
+const EDQUOT: i32 = 122;
+/// The kernel takes no longer path (`PATH_MAX`), and a frame must hold whatever is sent.
+const MAX_PATH: usize = 4096;
 
 /// What [`Sandbox::run`] collected.
 struct Ended {
@@ -431,6 +469,7 @@ fn program(process: &Process) -> Result<Program, SandboxError> {
         MAX_COMMAND,
     )?;
     argv.iter().chain(&env).try_for_each(|item| no_nul("an argument or variable", item))?;
+    path_fits("the working directory", &process.cwd)?;
     Ok(Program { argv, env, cwd: process.cwd.as_bytes().to_vec() })
 }
 
@@ -440,6 +479,11 @@ fn fits(what: &'static str, bytes: usize, max: usize) -> Result<(), SandboxError
 
 fn no_nul(what: &'static str, bytes: &[u8]) -> Result<(), SandboxError> {
     if bytes.contains(&0) { Err(SandboxError::Nul { what }) } else { Ok(()) }
+}
+
+fn path_fits(what: &'static str, path: &str) -> Result<(), SandboxError> {
+    fits(what, path.len(), MAX_PATH)?;
+    no_nul(what, path.as_bytes())
 }
 
 fn failed(message: &[u8]) -> SandboxError {

@@ -1,10 +1,43 @@
 //! Bollard's errors, sorted into ours.
 
 use std::error::Error as _;
+use std::time::Duration;
 
 use bollard::errors::Error;
 
 use crate::sandbox::EngineError;
+
+/// How often a question that changes nothing is asked before its failure is believed.
+const ATTEMPTS: usize = 3;
+/// Before the second attempt; doubled before each further one.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Asks again after an answer that an engine in trouble, or a proxy before it, may have made up: 5xx, a broken connection, or a 404
+/// for what was there a moment ago. Only for requests that may be repeated. Success costs nothing.
+pub(super) async fn asked_again<T, F>(mut ask: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let mut pause = PAUSE;
+    for attempt in 1..ATTEMPTS {
+        match ask().await {
+            Err(error) if is_doubtful(&error) => {
+                tracing::debug!(attempt, error = %full_message(&error), "asking the engine again");
+            }
+            answer => return answer,
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    ask().await
+}
+
+fn is_doubtful(error: &Error) -> bool {
+    match status(error) {
+        Some(status) => status >= 500 || status == 404 || status == 429,
+        None => true,
+    }
+}
 
 /// The HTTP status, where the engine answered at all.
 pub(super) fn status(error: &Error) -> Option<u16> {

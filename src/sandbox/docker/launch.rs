@@ -13,15 +13,16 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt as _;
 
-use crate::model::Profile;
-use crate::sandbox::connection::{Closed, Connection, Piece, Streams};
+use crate::model::{Blame, Profile};
+use crate::sandbox::connection::{Connection, Piece, Streams};
 use crate::sandbox::container::{Backend, Container};
 use crate::sandbox::{
     ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary,
 };
 
+use super::api::{self, asked_again};
 use super::watchdog::Watched;
-use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared, api};
+use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
 
 /// Folder of the guest in every container.
 pub(super) const GUEST_FOLDER: &str = "/.termsmith";
@@ -78,12 +79,17 @@ impl DockerEngine {
     async fn start(&self, container: Container, workdir: &str) -> Result<Sandbox, EngineError> {
         let shared = &self.shared;
         let streams = shared.attach(&container.id).await?;
-        let started = shared.docker.start_container(container.id.as_str(), None).await;
+        // A start of what runs already is no error, so it may be asked again. That a container cannot be started becomes part of a verdict
+        // where processes of the subject have left it so; no passing trouble of the engine may look like that.
+        let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
         started.map_err(|error| shared.error("start a container", error))?;
         match Connection::open(streams, workdir, "/root").await {
             Ok(connection) => Ok(Sandbox { connection, container, workdir: workdir.to_owned() }),
-            Err(Closed(wire)) => Err(match container.why_lost(wire).await {
+            Err(closed) => Err(match container.why_lost(closed).await {
                 SandboxError::Engine(error) => error,
+                SandboxError::Lost(loss) if loss.blame() == Some(Blame::Infra) => {
+                    EngineError::Transport { action: "start the guest", message: loss.to_string() }
+                }
                 other => EngineError::Guest { message: other.to_string() },
             }),
         }

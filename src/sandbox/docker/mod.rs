@@ -1,6 +1,8 @@
 //! Docker and Podman, over the Docker API.
 
 mod api;
+mod archive;
+mod evidence;
 mod image;
 mod launch;
 mod layers;

@@ -1,40 +1,37 @@
-//! What the engine knows of one container: its state, files and differences.
+//! What the engine knows of one container: its state and its differences from the image.
 
-use bollard::models::ChangeType;
-use bollard::query_parameters::{
-    ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder, KillContainerOptionsBuilder,
-    WaitContainerOptionsBuilder,
-};
+use bollard::models::{ChangeType, ContainerState};
+use bollard::query_parameters::{KillContainerOptionsBuilder, WaitContainerOptionsBuilder};
 use futures_util::StreamExt as _;
 use std::time::Duration;
 
-use crate::sandbox::{
-    ArchiveError, Change, ChangeKind, ContainerId, EngineError, Evidence, Loss, SandboxError, StoppedState,
-};
+use crate::sandbox::{Change, ChangeKind, ContainerId, EngineError, StoppedState};
 
+use super::api::{self, asked_again};
 use super::launch::GUEST_FOLDER;
-use super::{DockerEngine, Shared, api};
+use super::{DockerEngine, Shared};
 
 /// The stream ends a moment before the engine has noted the exit. Longer than that, the container still runs.
-const EXIT_NOTED: Duration = Duration::from_secs(5);
-/// Exit status of a process that was killed.
-const KILLED: i64 = 128 + 9;
+pub(super) const EXIT_NOTED: Duration = Duration::from_secs(5);
 
 impl Shared {
     pub(super) async fn kill(&self, name: &str) -> Result<(), EngineError> {
         // Never a stop: process 1 ignores SIGTERM, and nobody waits ten seconds for that.
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
-        match self.docker.kill_container(name, Some(options)).await {
+        // A second kill of what is dead already is answered with 409.
+        match asked_again(|| self.docker.kill_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
             Err(error) if api::status(&error) == Some(409) => Ok(()),
             Err(error) => Err(self.error("kill a container", error)),
         }
     }
+}
 
-    /// Whether the engine can look up anything at all in a container.
-    async fn can_read(&self, id: &ContainerId) -> bool {
-        let options = ContainerArchiveInfoOptionsBuilder::new().path("/").build();
-        self.docker.get_container_archive_info(id.as_str(), Some(options)).await.is_ok()
+impl Shared {
+    /// The state of a container, asked until the engine gives an answer that can be relied on.
+    pub(super) async fn inspect_state(&self, name: &str) -> Result<ContainerState, EngineError> {
+        let inspected = asked_again(|| self.docker.inspect_container(name, None)).await;
+        Ok(inspected.map_err(|error| self.error("inspect a container", error))?.state.unwrap_or_default())
     }
 }
 
@@ -46,9 +43,7 @@ impl DockerEngine {
 
     /// How the container ended.
     pub(in crate::sandbox) async fn state(&self, id: &ContainerId) -> Result<StoppedState, EngineError> {
-        let inspected = self.shared.docker.inspect_container(id.as_str(), None).await;
-        let inspected = inspected.map_err(|error| self.shared.error("inspect a container", error))?;
-        let state = inspected.state.unwrap_or_default();
+        let state = self.shared.inspect_state(id.as_str()).await?;
         Ok(StoppedState {
             exit_code: state.exit_code.unwrap_or_default(),
             oom_killed: state.oom_killed.unwrap_or_default(),
@@ -70,59 +65,10 @@ impl DockerEngine {
         }
     }
 
-    /// The connection has ended with `wire`. An engine that answers makes it the sandbox's fault.
-    pub(in crate::sandbox) async fn why_lost(&self, id: &ContainerId, wire: String) -> SandboxError {
-        let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
-        let mut exit = Box::pin(self.shared.docker.wait_container(id.as_str(), Some(options)));
-        let noted = tokio::time::timeout(EXIT_NOTED, exit.next()).await;
-        let state = match self.state(id).await {
-            Ok(state) => state,
-            Err(error) => return SandboxError::Engine(error),
-        };
-        let watchdog = self.shared.live().get(id).and_then(|watched| watched.killed.clone());
-        let (evidence, detail) = match (watchdog, noted) {
-            (Some(cause), _) => (Evidence::DiskLimit, cause),
-            (None, Err(_)) => (Evidence::StreamBroken, wire),
-            (None, Ok(_)) if state.oom_killed && state.exit_code == KILLED => (Evidence::OutOfMemory, wire),
-            (None, Ok(_)) if state.exit_code == KILLED => (Evidence::KilledFromOutside, wire),
-            (None, Ok(_)) => (Evidence::Unexplained, format!("status {}; {wire}", state.exit_code)),
-        };
-        SandboxError::Lost(Loss { evidence, detail })
-    }
-
-    /// The archive of one folder, bounded while it arrives.
-    pub(in crate::sandbox) async fn archive(
-        &self,
-        id: &ContainerId,
-        root: &str,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, ArchiveError> {
-        let options = DownloadFromContainerOptionsBuilder::new().path(root).build();
-        let mut pieces = Box::pin(self.shared.docker.download_from_container(id.as_str(), Some(options)));
-        let mut tar = Vec::new();
-        while let Some(piece) = pieces.next().await {
-            let piece = match piece.map_err(|error| self.shared.error("fetch files", error)) {
-                Ok(piece) => piece,
-                Err(EngineError::Refused { status: 404, .. }) => {
-                    return Err(ArchiveError::Missing { root: root.to_owned() });
-                }
-                // To a loop of links on the way the engine says the same 500 as to trouble of its own.
-                Err(EngineError::Refused { .. }) if self.shared.can_read(id).await => {
-                    return Err(ArchiveError::Unreadable { root: root.to_owned() });
-                }
-                Err(error) => return Err(error.into()),
-            };
-            if tar.len() as u64 + piece.len() as u64 > max_bytes {
-                return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
-            }
-            tar.extend_from_slice(&piece);
-        }
-        Ok(tar)
-    }
-
     /// What differs from the image.
     pub(in crate::sandbox) async fn changes(&self, id: &ContainerId) -> Result<Vec<Change>, EngineError> {
-        let changes = self.shared.docker.container_changes(id.as_str()).await;
+        let list = || self.shared.docker.container_changes(id.as_str());
+        let changes = asked_again(list).await;
         let changes = changes.map_err(|error| self.shared.error("list changes", error))?.unwrap_or_default();
         let kind = |kind| match kind {
             ChangeType::_0 => ChangeKind::Modified,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Limits;
-use crate::sandbox::ContainerId;
+use crate::sandbox::{ContainerId, Evidence, Loss};
 
 use super::upper::{Upper, level};
 use super::{DockerEngine, Shared};
@@ -18,8 +18,12 @@ const EVERY: Duration = Duration::from_secs(3);
 /// Files that a container may add. More than any task needs, less than what makes a host's file system run out of inodes or
 /// takes minutes to remove.
 const MAX_FILES: u64 = 250_000;
-/// Below this the host itself is in danger, and the container that has written most is killed.
-const MIN_FREE_BYTES: u64 = 512 * 1024 * 1024;
+/// Below this much free space on the host a warning is logged. No container is killed for it: whoever has written most within its own
+/// limits has done nothing wrong.
+const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
+/// Below this much free space on the host a write that failed for want of space failed for want of the host's. Ext4 keeps up to 5 % for
+/// root, so the figure that others may use is what counts; single writes of programs are no larger.
+const FULL_FREE_BYTES: u64 = 16 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
 /// What the watchdog knows of a container.
@@ -27,13 +31,13 @@ const MIB: u64 = 1024 * 1024;
 pub(super) struct Watched {
     max_bytes: u64,
     /// Where it writes on this host; `None` until it was asked for.
-    upper: Option<Place>,
+    upper: Option<WritableLayer>,
     /// Why it was killed.
     pub(super) killed: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum WritableLayer {
     At(Upper),
     /// Not readable here: a remote engine, another storage driver, or we are not root.
     Elsewhere,
@@ -72,91 +76,123 @@ async fn look(engine: &DockerEngine) {
         .collect();
     for id in new {
         // One that does not run (yet) is asked again.
-        let place = shared
-            .place(id.as_str())
+        let layer = shared
+            .writable_layer(id.as_str())
             .await
-            .filter(|place| !matches!(place, Place::At(upper) if upper.pid == 0));
+            .filter(|layer| !matches!(layer, WritableLayer::At(upper) if upper.pid == 0));
         if let Some(watched) = shared.live().get_mut(&id) {
-            watched.upper = place;
+            watched.upper = layer;
         }
     }
     let watched: Vec<(ContainerId, Upper, u64)> = shared
         .live()
         .iter()
         .filter_map(|(id, watched)| match &watched.upper {
-            Some(Place::At(upper)) if watched.killed.is_none() => {
+            Some(WritableLayer::At(upper)) if watched.killed.is_none() => {
                 Some((id.clone(), upper.clone(), watched.max_bytes))
             }
             _ => None,
         })
         .collect();
     // Walking folders blocks.
-    let Ok(offenders) = tokio::task::spawn_blocking(move || offenders(&watched)).await else { return };
+    let Ok(offenders) = tokio::task::spawn_blocking(move || offenders(&watched)).await else {
+        tracing::warn!("the disk watchdog failed to look");
+        return;
+    };
     for (id, cause) in offenders {
         if let Some(watched) = shared.live().get_mut(&id) {
+            tracing::debug!(container = %id, cause, "killing a container for its own disk limit");
             watched.killed = Some(cause);
         }
         // If it has ended by itself, the cause is recorded all the same.
-        let _ = shared.kill(id.as_str()).await;
+        if let Err(error) = shared.kill(id.as_str()).await {
+            tracing::warn!(container = %id, %error, "cannot kill a container that exceeds its disk limit");
+        }
     }
 }
 
 impl Shared {
     /// Makes sure that the engine can remove a container: nothing runs in it, and its folders lie flat enough.
     pub(super) async fn make_removable(&self, name: &str) {
-        // Gone, not running, or the engine is in trouble: the removal itself will tell.
-        let _ = self.kill(name).await;
-        if let Some(Place::At(Upper { folders, pid: 0 })) = self.place(name).await {
-            // Walking folders blocks. A walk that failed is a removal that may fail.
-            let _ =
-                tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| level(folder))).await;
+        // Gone, or the engine is in trouble: the removal itself will tell.
+        if let Err(error) = self.kill(name).await {
+            tracing::debug!(container = name, %error, "cannot kill a container before its removal");
+        }
+        if let Some(WritableLayer::At(Upper { folders, pid: 0 })) = self.writable_layer(name).await {
+            // Walking folders blocks.
+            let walk = tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| level(folder)));
+            if let Err(error) = walk.await {
+                tracing::warn!(container = name, %error, "cannot level folders before a removal");
+            }
         }
     }
 
     /// `None` when it is not there (yet).
-    async fn place(&self, name: &str) -> Option<Place> {
+    async fn writable_layer(&self, name: &str) -> Option<WritableLayer> {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
         let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
         let layers = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
         let Some(upper) = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok())
         else {
-            return Some(Place::Elsewhere);
+            return Some(WritableLayer::Elsewhere);
         };
         let volumes = inspected.mounts.into_iter().flatten();
         let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some("volume"));
         let folders = [upper].into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from));
-        Some(Place::At(Upper { folders: folders.collect(), pid }))
+        Some(WritableLayer::At(Upper { folders: folders.collect(), pid }))
     }
 }
 
-/// Who has written too much, and why it is too much.
+/// Which containers have written too much, and why it is too much.
 fn offenders(watched: &[(ContainerId, Upper, u64)]) -> Vec<(ContainerId, String)> {
     let mut found = Vec::new();
-    let mut largest: Option<(&ContainerId, &Upper, u64)> = None;
     for (id, upper, max_bytes) in watched {
-        let used = upper.usage(*max_bytes, MAX_FILES);
-        if used.bytes > *max_bytes {
-            found.push((id.clone(), format!("disk limit of {} MiB exceeded", max_bytes / MIB)));
-        } else if used.files > MAX_FILES {
-            found.push((id.clone(), format!("disk limit of {MAX_FILES} files exceeded")));
-        } else if used.too_deep {
-            found.push((id.clone(), "folders nested deeper than can be looked after".to_owned()));
-        }
-        if largest.is_none_or(|(_, _, bytes)| used.bytes > bytes) {
-            largest = Some((id, upper, used.bytes));
-        }
+        found.extend(own_excess(upper, *max_bytes).map(|cause| (id.clone(), cause)));
     }
-    if found.is_empty()
-        && let Some((id, upper, _)) = largest
-        && upper
-            .folders
-            .first()
-            .and_then(|folder| free_bytes(folder))
-            .is_some_and(|free| free < MIN_FREE_BYTES)
+    let layer = watched.first().and_then(|(_, upper, _)| upper.folders.first());
+    if let Some(free) = layer.and_then(|folder| free_bytes(folder))
+        && free < LOW_FREE_BYTES
     {
-        found.push((id.clone(), "disk of the host is full, and this container has written most".to_owned()));
+        tracing::warn!(free_mib = free / MIB, "the disk of the host is nearly full");
     }
     found
+}
+
+/// The limit of its own that a container exceeds.
+fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
+    let used = upper.usage(max_bytes, MAX_FILES);
+    if used.bytes > max_bytes {
+        Some(format!("disk limit of {} MiB exceeded", max_bytes / MIB))
+    } else if used.files > MAX_FILES {
+        Some(format!("disk limit of {MAX_FILES} files exceeded"))
+    } else if used.too_deep {
+        Some("folders are nested deeper than they can be removed".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Whose disk is full, when a write in the container has failed for want of space. First the container's own limit is looked at: a
+/// container may fill a small disk faster than the watchdog comes by.
+pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> {
+    let WritableLayer::At(upper) = shared.writable_layer(id.as_str()).await? else { return None };
+    let max_bytes = shared.live().get(id)?.max_bytes;
+    let look = tokio::task::spawn_blocking(move || {
+        let free = upper.folders.first().and_then(|folder| free_bytes(folder));
+        (own_excess(&upper, max_bytes), free)
+    });
+    let (excess, free) = look.await.ok()?;
+    full_disk(excess, free)
+}
+
+fn full_disk(own_excess: Option<String>, free: Option<u64>) -> Option<Loss> {
+    match (own_excess, free) {
+        (Some(detail), _) => Some(Loss { evidence: Evidence::DiskLimit, detail }),
+        (None, Some(free)) if free < FULL_FREE_BYTES => {
+            Some(Loss { evidence: Evidence::HostDiskFull, detail: format!("{} MiB are free", free / MIB) })
+        }
+        (None, _) => None,
+    }
 }
 
 fn free_bytes(path: &Path) -> Option<u64> {
@@ -167,6 +203,20 @@ fn free_bytes(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_the_containers_own_or_the_hosts_or_neither() {
+        let check = |excess: Option<&str>, free: Option<u64>, expect: Option<Evidence>| {
+            let loss = full_disk(excess.map(str::to_owned), free);
+            assert_eq!(loss.map(|loss| loss.evidence), expect, "{excess:?} {free:?}");
+        };
+        check(None, Some(0), Some(Evidence::HostDiskFull));
+        check(None, Some(FULL_FREE_BYTES), None);
+        check(None, None, None);
+        // Whoever fills the host's disk past its own limit is no victim of it.
+        check(Some("disk limit"), Some(0), Some(Evidence::DiskLimit));
+        check(Some("disk limit"), None, Some(Evidence::DiskLimit));
+    }
 
     #[test]
     fn the_offender_is_who_wrote_too_much() {

@@ -1,0 +1,46 @@
+//! How the guest ends when it ends by itself, and what its exit status tells the host.
+//!
+//! Standard error of the guest is attached too, and no other process can write to it, so both can be relied on.
+
+use std::io;
+
+/// The host closed the guest's input.
+pub const HUNG_UP: i32 = 0;
+/// An error of the operating system that names no limit.
+pub const FAILED: i32 = 1;
+/// The host sent bytes that are no frame, or frames of another version.
+pub const PROTOCOL: i32 = 3;
+/// A limit of the container was met: memory, descriptors or processes.
+pub const LIMIT: i32 = 4;
+
+const EAGAIN: i32 = 11;
+const ENOMEM: i32 = 12;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+
+/// The exit status for an error that the guest cannot go on after.
+pub(super) fn status_of(error: &io::Error) -> i32 {
+    match error.raw_os_error() {
+        Some(EAGAIN | ENOMEM | ENFILE | EMFILE) => LIMIT,
+        Some(_) => FAILED,
+        // The guest's own errors, which have no number, are all about frames.
+        None if error.kind() == io::ErrorKind::OutOfMemory => LIMIT,
+        None => PROTOCOL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_name_limits_and_protocol_errors() {
+        let check = |error: io::Error, expect: i32| assert_eq!(status_of(&error), expect, "{error}");
+        for limit in [EAGAIN, ENOMEM, ENFILE, EMFILE] {
+            check(io::Error::from_raw_os_error(limit), LIMIT);
+        }
+        check(io::Error::from_raw_os_error(32), FAILED);
+        check(io::Error::from(io::ErrorKind::OutOfMemory), LIMIT);
+        check(io::Error::other("frame ends inside a field"), PROTOCOL);
+    }
+}

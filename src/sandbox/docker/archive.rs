@@ -1,0 +1,154 @@
+//! Folders of a stopped container, as tar bytes.
+
+use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder};
+use futures_util::StreamExt as _;
+
+use crate::sandbox::{ArchiveError, ContainerId, EngineError};
+
+use super::api::asked_again;
+use super::{DockerEngine, Shared};
+
+/// How often a failed download is tried in all. An answer that is about the container must be given twice.
+const ATTEMPTS: usize = 3;
+/// Tar consists of blocks of this size, and ends with two that are all zero.
+const BLOCK: usize = 512;
+
+impl DockerEngine {
+    /// The archive of one folder, bounded while it arrives.
+    ///
+    /// That `root` is missing or unreadable becomes part of a verdict, so it is believed only if the engine says it twice, cannot look it up
+    /// either, and can look up `/` in the same container.
+    pub(in crate::sandbox) async fn archive(
+        &self,
+        id: &ContainerId,
+        root: &str,
+        max_bytes: u64,
+    ) -> Result<Vec<u8>, ArchiveError> {
+        let mut attempt = 1;
+        let mut said_before = None;
+        loop {
+            let error = match self.shared.download(id, root, max_bytes).await {
+                Ok(tar) => return Ok(tar),
+                Err(error @ ArchiveError::TooLarge { .. }) => return Err(error),
+                Err(error) => error,
+            };
+            let said = About::of(&error);
+            if said == About::Path
+                && said_before == Some(said)
+                && !self.shared.can_read(id, root).await
+                && self.shared.can_read(id, "/").await
+            {
+                return Err(error);
+            }
+            if attempt == ATTEMPTS {
+                return Err(match error {
+                    ArchiveError::Missing { root } | ArchiveError::Unreadable { root } => {
+                        let message =
+                            format!("the engine cannot read `{root}`, nor anything else in the container");
+                        EngineError::Transport { action: "fetch files", message }.into()
+                    }
+                    other => other,
+                });
+            }
+            tracing::debug!(container = %id, root, %error, attempt, "fetching files again");
+            said_before = Some(said);
+            attempt += 1;
+        }
+    }
+}
+
+/// What a failed download speaks of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum About {
+    Path,
+    Engine,
+}
+
+impl About {
+    fn of(error: &ArchiveError) -> Self {
+        match error {
+            ArchiveError::Missing { .. }
+            | ArchiveError::Unreadable { .. }
+            | ArchiveError::TooLarge { .. } => Self::Path,
+            ArchiveError::Engine(_) => Self::Engine,
+        }
+    }
+}
+
+impl Shared {
+    async fn download(&self, id: &ContainerId, root: &str, max_bytes: u64) -> Result<Vec<u8>, ArchiveError> {
+        let options = DownloadFromContainerOptionsBuilder::new().path(root).build();
+        let mut pieces = Box::pin(self.docker.download_from_container(id.as_str(), Some(options)));
+        let mut tar = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            let piece = match piece.map_err(|error| self.error("fetch files", error)) {
+                Ok(piece) => piece,
+                Err(EngineError::Refused { status: 404, .. }) => {
+                    return Err(ArchiveError::Missing { root: root.to_owned() });
+                }
+                // The engine answers a loop of links on the way with the same 500 as trouble of its own.
+                Err(EngineError::Refused { .. }) => {
+                    return Err(ArchiveError::Unreadable { root: root.to_owned() });
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if tar.len() as u64 + piece.len() as u64 > max_bytes {
+                return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
+            }
+            tar.extend_from_slice(&piece);
+        }
+        if !is_complete(&tar) {
+            let message = format!("the archive of `{root}` ends after {} bytes, in its middle", tar.len());
+            return Err(EngineError::Transport { action: "fetch files", message }.into());
+        }
+        Ok(tar)
+    }
+
+    /// Whether the engine can look up `path` in a container.
+    async fn can_read(&self, id: &ContainerId, path: &str) -> bool {
+        let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
+        let look = || self.docker.get_container_archive_info(id.as_str(), Some(options.clone()));
+        asked_again(look).await.is_ok()
+    }
+}
+
+/// Whether an archive ends where its writer ended it. A body that a proxy cut off can end at any byte, also between two entries, and
+/// is then a shorter archive without an error.
+fn is_complete(tar: &[u8]) -> bool {
+    let mut rest = tar;
+    loop {
+        let Some((header, after)) = rest.split_at_checked(BLOCK) else { return false };
+        if header.iter().all(|byte| *byte == 0) {
+            return after.len() >= BLOCK && after[..BLOCK].iter().all(|byte| *byte == 0);
+        }
+        let Ok(size) = tar::Header::from_byte_slice(header).entry_size() else { return false };
+        let Ok(size) = usize::try_from(size) else { return false };
+        let Some(next) = size.checked_next_multiple_of(BLOCK).and_then(|padded| after.get(padded..)) else {
+            return false;
+        };
+        rest = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_that_were_cut_off_are_told_from_whole_ones() {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, bytes) in
+            [("a".to_owned(), vec![0; 2000]), ("b".repeat(300), vec![7; 512]), ("c".to_owned(), vec![])]
+        {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            tar.append_data(&mut header, name, bytes.as_slice()).unwrap();
+        }
+        let whole = tar.into_inner().unwrap();
+        assert!(is_complete(&whole));
+        assert!(is_complete(&[whole.clone(), vec![0; 8192]].concat()), "padded to a record");
+        for end in 0..whole.len() {
+            assert!(!is_complete(&whole[..end]), "cut off after {end} of {} bytes", whole.len());
+        }
+    }
+}

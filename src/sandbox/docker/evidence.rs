@@ -1,0 +1,278 @@
+//! Why a container gives no answer any more: what the engine, the host and the guest's exit show.
+//!
+//! Two mistakes are possible, and they are not equally bad. A loss that the solver caused and that is taken for trouble of the host gives
+//! a failure a second chance; it must be impossible. A loss that the host caused and that is taken for the solver's must be rare. So
+//! wherever two readings are possible, the one that does not speak for the solver is chosen, or none ([`Evidence::blame`] is `None`).
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use bollard::models::ContainerState;
+use bollard::query_parameters::{EventsOptionsBuilder, TopOptionsBuilder, WaitContainerOptionsBuilder};
+use chrono::DateTime;
+use futures_util::StreamExt as _;
+
+use crate::guest::ending;
+use crate::sandbox::connection::{Closed, Symptom};
+use crate::sandbox::{ContainerId, EngineError, Evidence, Loss, SandboxError};
+
+use super::state::EXIT_NOTED;
+use super::{DockerEngine, Shared, watchdog};
+
+/// Exit status of a process that was killed.
+const KILLED: i64 = 128 + 9;
+/// What the engine notes for a container whose end it missed, because it was down itself.
+const UNKNOWN_STATUS: i64 = 255;
+/// The engine notes an out-of-memory event some 50 ms before the exit that it caused; a busy engine takes longer.
+const OOM_BEFORE_EXIT: Duration = Duration::from_secs(5);
+/// How long late events are waited for.
+const EVENTS_WAIT: Duration = Duration::from_secs(1);
+/// Looks at the processes of a silent container, and the time between two of them.
+const LOOKS: usize = 4;
+const LOOK_EVERY: Duration = Duration::from_millis(400);
+/// Share of the host's processor time in use from which on a process of low share may not run for seconds.
+const SATURATED: f64 = 0.95;
+
+impl DockerEngine {
+    /// What became of a sandbox of which this side noticed `closed`.
+    pub(in crate::sandbox) async fn why_lost(&self, id: &ContainerId, closed: Closed) -> SandboxError {
+        let shared = &self.shared;
+        let lost = |evidence, detail| SandboxError::Lost(Loss { evidence, detail });
+        // Our own kill, for the container's own limits, explains whatever else is seen.
+        if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
+            return lost(Evidence::DiskLimit, cause);
+        }
+        if closed.symptom == Symptom::StreamEnded {
+            // The stream ends a moment before the engine has noted the exit.
+            let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
+            let mut exit = Box::pin(shared.docker.wait_container(id.as_str(), Some(options)));
+            // Its answer is not needed: the state is asked for next.
+            let _ = tokio::time::timeout(EXIT_NOTED, exit.next()).await;
+        }
+        let state = match shared.inspect_state(id.as_str()).await {
+            Ok(state) => state,
+            Err(EngineError::NoSuchContainer { .. }) => return lost(Evidence::Removed, closed.detail),
+            Err(error) => return SandboxError::Engine(error),
+        };
+        // The watchdog may have come between.
+        if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
+            return lost(Evidence::DiskLimit, cause);
+        }
+        let evidence = if state.paused == Some(true) {
+            Evidence::Paused
+        } else if state.running == Some(true) {
+            match closed.symptom {
+                Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::StreamBroken,
+                Symptom::Protocol => Evidence::Protocol,
+                Symptom::Silent if self.host_starves(id, state.pid.unwrap_or_default()).await => {
+                    Evidence::HostStarved
+                }
+                Symptom::Silent => Evidence::Silent,
+            }
+        } else {
+            let events = match state.exit_code {
+                Some(KILLED) => shared.oom_events(id).await,
+                _ => Vec::new(),
+            };
+            of_exit(&state, &events)
+        };
+        let status = state.exit_code.filter(|_| state.running != Some(true));
+        let detail = match status {
+            Some(status) => format!("exit status {status}; {}", closed.detail),
+            None => closed.detail,
+        };
+        lost(evidence, detail)
+    }
+
+    /// A write failed because the disk was full. `None` where neither the container's own limit nor the host's disk explains it: a file
+    /// system in memory, which is the container's own.
+    pub(in crate::sandbox) async fn why_full(&self, id: &ContainerId) -> Option<Loss> {
+        let loss = watchdog::why_full(&self.shared, id).await?;
+        tracing::warn!(container = %id, %loss, "disk full");
+        Some(loss)
+    }
+
+    /// Whether the host has no processor time to give to a container that wants next to none.
+    async fn host_starves(&self, id: &ContainerId, guest: i64) -> bool {
+        // The load of another machine cannot be seen from here.
+        if !self.shared.endpoint.starts_with("unix://") {
+            return false;
+        }
+        let Some(before) = processor_time() else { return false };
+        let mut looks = Vec::new();
+        for _ in 0..LOOKS {
+            let options = TopOptionsBuilder::new().ps_args("-eo pid,stat,ni,cls").build();
+            let Ok(top) = self.shared.docker.top_processes(id.as_str(), Some(options)).await else {
+                return false;
+            };
+            looks.push(top.processes.unwrap_or_default());
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let Some(after) = processor_time() else { return false };
+        is_starved(before, after, guest, &looks)
+    }
+}
+
+impl Shared {
+    /// Times of the container's out-of-memory events, in seconds since 1970, as far as the engine remembers.
+    async fn oom_events(&self, id: &ContainerId) -> Vec<i64> {
+        let filters = HashMap::from([("container", vec![id.as_str()]), ("event", vec!["oom"])]);
+        let options = EventsOptionsBuilder::new().since("1").filters(&filters).build();
+        let mut events = Box::pin(self.docker.events(Some(options)));
+        let mut times = Vec::new();
+        // The stream goes on for as long as somebody listens.
+        let listen = async {
+            while let Some(Ok(event)) = events.next().await {
+                times.extend(event.time);
+            }
+        };
+        let _ = tokio::time::timeout(EVENTS_WAIT, listen).await;
+        times
+    }
+}
+
+/// What the exit of the guest shows. `oom_events` are the times of what out-of-memory events the engine remembers.
+fn of_exit(state: &ContainerState, oom_events: &[i64]) -> Evidence {
+    match state.exit_code {
+        Some(KILLED) if ended_by_oom(state, oom_events) => Evidence::OutOfMemory,
+        // Process 1 of a PID namespace gets no signal from inside, and its limits cannot be set from inside (see `become_guest`).
+        Some(KILLED | UNKNOWN_STATUS) => Evidence::KilledFromOutside,
+        Some(status) if status == i64::from(ending::LIMIT) => Evidence::GuestLimit,
+        Some(status) if status == i64::from(ending::PROTOCOL) => Evidence::Protocol,
+        // Its input ended, which only the engine holds: the connection to it broke.
+        Some(status) if status == i64::from(ending::HUNG_UP) => Evidence::StreamBroken,
+        Some(_) | None => Evidence::Unexplained,
+    }
+}
+
+/// Whether the SIGKILL came from the kernel, because the container was at its memory limit.
+///
+/// The engine's flag says only that some process of the container was ever killed so. Nothing in the container can send the SIGKILL that
+/// ended it, so if all remembered events are long before the end, it came from outside. Without any event (the engine keeps the last
+/// few hundred of all containers) the flag decides. A child's event within seconds of a kill from outside is blamed on the solver.
+fn ended_by_oom(state: &ContainerState, oom_events: &[i64]) -> bool {
+    let flagged = state.oom_killed == Some(true);
+    let Some(last) = oom_events.iter().max() else { return flagged };
+    let ended = state.finished_at.as_deref().and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+    match ended {
+        Some(ended) => last + OOM_BEFORE_EXIT.as_secs().cast_signed() >= ended.timestamp(),
+        None => true,
+    }
+}
+
+/// Clock ticks of all processors since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ProcessorTime {
+    busy: u64,
+    total: u64,
+}
+
+fn processor_time() -> Option<ProcessorTime> {
+    parse_processor_time(&fs::read_to_string("/proc/stat").ok()?)
+}
+
+/// Reads the first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal guest guest_nice`. The last two are
+/// contained in the first two.
+fn parse_processor_time(stat: &str) -> Option<ProcessorTime> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let ticks: Vec<u64> = fields.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+    let total = ticks.iter().sum();
+    let idle = ticks.get(3)? + ticks.get(4)?;
+    Some(ProcessorTime { busy: total - idle, total })
+}
+
+/// Whether the host was busy all the time, while in the container nothing but the guest wanted to run, and the guest was as the engine
+/// started it. Each look is a table of `pid`, `stat`, `ni` and `cls`. Root in a container may lower the guest's priority and then burn
+/// all the time that the container is given: that is no starved host.
+fn is_starved(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[Vec<Vec<String>>]) -> bool {
+    let total = after.total.saturating_sub(before.total);
+    let busy = after.busy.saturating_sub(before.busy);
+    let saturated = total > 0 && busy as f64 >= SATURATED * total as f64;
+    let harmless = |row: &Vec<String>| {
+        let [pid, stat, nice, class] = row.as_slice() else { return false };
+        if pid.parse() == Ok(guest) {
+            nice == "0" && class == "TS"
+        } else {
+            // Sleeping, or dead and not reaped.
+            stat.starts_with(['S', 'Z', 'I'])
+        }
+    };
+    let quiet = looks.iter().all(|look| !look.is_empty() && look.iter().all(harmless));
+    saturated && !looks.is_empty() && quiet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exits_are_evidence() {
+        // The end is at second 100.
+        let check = |exit_code: i64, oom_killed: bool, events: &[i64], expect: Evidence| {
+            let state = ContainerState {
+                exit_code: Some(exit_code),
+                oom_killed: Some(oom_killed),
+                finished_at: Some("1970-01-01T00:01:40.5Z".to_owned()),
+                ..ContainerState::default()
+            };
+            assert_eq!(
+                of_exit(&state, events),
+                expect,
+                "status {exit_code}, oom {oom_killed}, events {events:?}"
+            );
+        };
+        check(137, false, &[], Evidence::KilledFromOutside);
+        check(137, true, &[], Evidence::OutOfMemory);
+        check(137, true, &[100], Evidence::OutOfMemory);
+        check(137, true, &[10, 97], Evidence::OutOfMemory);
+        check(137, true, &[101], Evidence::OutOfMemory);
+        // The flag may come late.
+        check(137, false, &[100], Evidence::OutOfMemory);
+        // A child ran out of memory, was killed, and the container went on.
+        check(137, true, &[10, 60], Evidence::KilledFromOutside);
+        check(255, false, &[], Evidence::KilledFromOutside);
+        check(0, false, &[], Evidence::StreamBroken);
+        check(0, true, &[], Evidence::StreamBroken);
+        check(1, false, &[], Evidence::Unexplained);
+        check(3, false, &[], Evidence::Protocol);
+        check(4, false, &[], Evidence::GuestLimit);
+        check(139, false, &[], Evidence::Unexplained);
+    }
+
+    #[test]
+    fn a_host_starves_a_container_only_if_the_container_wants_nothing() {
+        let time = |busy, total| ProcessorTime { busy, total };
+        let check = |busy: u64, looks: &[&[[&str; 4]]], expect: bool| {
+            let rows = |look: &&[[&str; 4]]| look.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
+            let owned: Vec<Vec<Vec<String>>> = looks.iter().map(rows).collect();
+            assert_eq!(
+                is_starved(time(1000, 5000), time(1000 + busy, 5100), 7, &owned),
+                expect,
+                "{busy} {looks:?}"
+            );
+        };
+        let guest = ["7", "Ss", "0", "TS"];
+        let idle = ["8", "S", "0", "TS"];
+        check(100, &[&[guest, idle], &[guest]], true);
+        check(100, &[&[["7", "R", "0", "TS"]]], true);
+        check(50, &[&[guest, idle]], false);
+        check(100, &[&[guest, ["8", "R", "0", "TS"]]], false);
+        check(100, &[&[guest, idle], &[guest, ["9", "RN", "19", "TS"]]], false);
+        check(100, &[&[guest, ["8", "D", "0", "TS"]]], false);
+        check(100, &[&[["7", "S", "19", "TS"]]], false);
+        check(100, &[&[["7", "S", "-", "IDL"]]], false);
+        check(100, &[&[["7", "S", "0", "B"]]], false);
+        check(100, &[], false);
+        check(100, &[&[]], false);
+    }
+
+    #[test]
+    fn processor_time_is_read() {
+        let stat = "cpu  10 1 20 300 40 5 6 7 2 1\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(parse_processor_time(stat), Some(ProcessorTime { busy: 49, total: 389 }));
+        for bad in ["", "cpu x", "cpu 1 2 3"] {
+            assert_eq!(parse_processor_time(bad), None, "{bad:?}");
+        }
+    }
+}
