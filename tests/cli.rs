@@ -54,10 +54,6 @@ fn what_goes_wrong_is_said_with_a_way_out() {
     check(nothing, &["run", "--shard", "2/2"], USAGE, &["2/2"]);
     check(nothing, &["run", "--jobs", "0"], USAGE, &["--jobs"]);
     check(nothing, &["recipe", "check", "coding/none"], USAGE, &["no recipe `coding/none`", "hint:"]);
-    check(nothing, &["show", "x", "--out", "none"], IO, &["`none` is not a termsmith run folder", "hint:"]);
-    check(nothing, &["verify", "none"], BAD_INPUT, &["none"]);
-    check(nothing, &["plan", "--domains", "none"], BAD_INPUT, &["none"]);
-    check(|bench| bench.write("out", ""), &["run", "--out", "out"], IO, &["failed to create folder `out`"]);
     check(|_| {}, &["run", "--out", "/proc/nowhere"], IO, &["/proc/nowhere"]);
     check(
         |bench| bench.write("out/run.json", r#"{"format":9,"tool":"9.9.9"}"#),
@@ -226,4 +222,143 @@ fn flags_of_logs_change_neither_output_nor_status() {
     check(&["-vv"], true);
     check(&["--log-file", "log"], false);
     check(&["-v", "--log-file", "log"], true);
+}
+
+/// A folder with one of everything that a path can wrongly lead to.
+fn with_places(bench: &Bench) {
+    bench.write("file", "hello\n");
+    bench.write("folder/sub/file", "");
+    // A task of somebody else's, and one of ours as far as it is read before a solution.
+    bench.write("task/task.toml", "version = \"1.0\"\n");
+    bench.write("tasks/bare/task.toml", "version = \"1.0\"\n");
+    bench.write("broken/task.toml", "version = \n");
+    bench.write("certified/task.toml", "version = \"1.0\"\n");
+    bench.write("certified/certificate.json", "{");
+}
+
+#[test]
+fn a_wrong_path_is_named_with_what_was_expected_there() {
+    const USAGE: i32 = 2;
+    const BAD_INPUT: i32 = 65;
+    const IO: i32 = 74;
+    const ENDPOINT: [&str; 4] = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    let missing = "does not exist";
+    let tasks = "a task directory or a folder of them was expected";
+    let task = "a task directory was expected";
+    let run = "a termsmith run folder was expected";
+    let check = |args: &[&str], code: i32, parts: &[&str]| {
+        let mut parts = parts.to_vec();
+        parts.push("hint:");
+        check(with_places, args, code, &parts);
+    };
+    for command in ["screen", "rollout", "lint", "verify-certificate"] {
+        check(&[command, "none"], BAD_INPUT, &["`none`", missing, tasks]);
+        check(&[command, "tasks", "none/further"], BAD_INPUT, &["`none/further`", missing, tasks]);
+        check(&[command, "file"], BAD_INPUT, &["`file` is a file", tasks]);
+        check(&[command, "file/below"], BAD_INPUT, &["`file/below`", missing, tasks]);
+        check(&[command, "folder"], BAD_INPUT, &["`folder` has no task directory", tasks]);
+    }
+    for command in ["verify", "try"] {
+        check(&[command, "none"], BAD_INPUT, &["`none`", missing, task]);
+        check(&[command, "file"], BAD_INPUT, &["`file` is a file", task]);
+        check(&[command, "folder"], BAD_INPUT, &["`folder`", "task.toml"]);
+        check(&[command, "task"], BAD_INPUT, &["`task`", "was not made by termsmith"]);
+    }
+    for args in [&["show", "x"][..], &["judge"], &["report"], &["export"], &["audit"]] {
+        let with = |out: &'static str| [args, &["--out", out]].concat();
+        check(&with("none"), IO, &["`none`", missing, run]);
+        check(&with("file"), IO, &["`file` is a file", run]);
+        check(&with("folder"), IO, &["`folder` is not a termsmith run folder"]);
+    }
+    for args in [
+        &["run"][..],
+        &["screen", "tasks"],
+        &["rollout", "tasks", "--scaffold", "nop"],
+        &["import", "folder/sub/file"],
+        &["recipe", "check"],
+        &["recipe", "render", "coding/mend-booking-cli"],
+        &["man"],
+    ] {
+        let with = |out: &'static str| [args, &["--out", out]].concat();
+        check(&with("file"), IO, &["`file` cannot be written", "is a file"]);
+        check(&with("file/below"), IO, &["`file/below` cannot be written", "`file` is a file"]);
+    }
+    let rollout = |more: &[&'static str]| [&["rollout", "tasks"][..], more].concat();
+    let model = |more: &[&'static str]| [&["rollout", "tasks"][..], &ENDPOINT, more].concat();
+    check(&["rollout"], USAGE, &["`out/rollouts` has none", "name task directories"]);
+    check(&rollout(&["--scaffold", "nop", "--harbor-jobs", "file"]), IO, &["`file` cannot be written"]);
+    check(&rollout(&["--settings", "none.toml"]), USAGE, &["no `none.toml`", "schema settings"]);
+    check(
+        &rollout(&["--settings", "folder"]),
+        BAD_INPUT,
+        &["`folder` is a folder", "a settings file was expected"],
+    );
+    check(
+        &model(&["--cassette", "none"]),
+        BAD_INPUT,
+        &["`none`", missing, "a recording of model calls was expected"],
+    );
+    check(&model(&["--cassette", "folder"]), BAD_INPUT, &["`folder` is a folder", "a recording"]);
+    check(
+        &model(&["--record", "none/calls"]),
+        IO,
+        &["`none/calls` cannot be written", "`none` does not exist"],
+    );
+    check(&model(&["--record", "folder"]), IO, &["`folder` cannot be written", "it is a folder"]);
+    check(&model(&["--api-key-env", "NO_SUCH_KEY"]), BAD_INPUT, &["NO_SUCH_KEY"]);
+    check(
+        &rollout(&["--base-url", "nonsense", "--model", "m"]),
+        USAGE,
+        &["--base-url", "`nonsense` is not a URL"],
+    );
+    check(
+        &["import", "none"],
+        BAD_INPUT,
+        &["`none`", missing, "a Harbor job folder, a trial folder or an ATIF file"],
+    );
+    check(&["import", "folder"], BAD_INPUT, &["`folder`", "neither an ATIF file nor a folder with trials"]);
+    check(&["import", "file"], 1, &["not imported: `file`"]);
+    check(
+        &["verify-certificate", "certified"],
+        BAD_INPUT,
+        &["`certified/certificate.json`", "termsmith screen"],
+    );
+    check(
+        &["plan", "--domains", "none"],
+        BAD_INPUT,
+        &["`none`", missing, "a folder of domain specs was expected"],
+    );
+    check(
+        &["plan", "--domains", "file"],
+        BAD_INPUT,
+        &["`file` is a file", "a folder of domain specs was expected"],
+    );
+    check(&["plan", "--domains", "folder"], BAD_INPUT, &["folder", "no domain spec"]);
+    check(
+        &["plan", "--templates", "none"],
+        BAD_INPUT,
+        &["`none`", missing, "a folder of templates was expected"],
+    );
+    check(
+        &["plan", "--log-file", "none/log"],
+        IO,
+        &["`none/log` cannot be written", "`none` does not exist"],
+    );
+    check(&["plan", "--log-file", "folder"], IO, &["`folder` cannot be written", "it is a folder"]);
+    check(&["lint", "--explain", "nope"], USAGE, &["no lint rule `nope`"]);
+    check(&["screen", "tasks", "--only", "nope"], USAGE, &["no row `nope`"]);
+    check(&["new", "recipe", "nope"], USAGE, &["`nope`"]);
+    check(&["recipe", "render", "nope", "--out", "new"], USAGE, &["no recipe `nope`"]);
+    check(&["run", "--gamma", "7"], USAGE, &["--gamma", "not 7"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_no_command_with_a_panic() {
+    let bench = Bench::new();
+    // Standard error is closed at the other end before anything is written to it.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = bench.command(&["verify", "none"]);
+    let status = command.stdout(std::process::Stdio::null()).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(65));
 }

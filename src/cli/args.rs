@@ -262,7 +262,7 @@ pub(super) struct ExportArgs {
 pub(super) struct ImportArgs {
     /// Harbor job folders, trial folders or ATIF files (v1.0 to v1.8)
     #[arg(required = true)]
-    pub(super) capacity: Vec<PathBuf>,
+    pub(super) rollouts: Vec<PathBuf>,
     /// Run folder that they are kept in
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
@@ -357,8 +357,8 @@ pub(super) struct TryArgs {
 pub(super) struct VerifyArgs {
     /// Task directory
     pub(super) task: PathBuf,
-    /// Script to run as the solution [default: the task's own]
-    #[arg(long, value_name = "FILE")]
+    /// Script to run as the solution, or folder with solve.sh and the files that it uses [default: the task's solution/]
+    #[arg(long, value_name = "PATH")]
     pub(super) solution: Option<PathBuf>,
     /// Judge the untouched environment
     #[arg(long, conflicts_with = "solution")]

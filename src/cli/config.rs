@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 
 use super::args::{Cli, DataArgs, SftArg};
 use super::failure::Failure;
+use super::places::{self, Expected};
 use crate::assets::{Assets, Overrides};
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
@@ -33,6 +34,12 @@ impl Config {
     }
 
     pub(super) fn assets(&self) -> Result<Assets, Failure> {
+        let Overrides { domains, templates } = &self.overrides;
+        for (place, expected) in [(domains, Expected::Domains), (templates, Expected::Templates)] {
+            if let Some(place) = place {
+                places::check(place, expected)?;
+            }
+        }
         Ok(Assets::with_override(&self.overrides)?)
     }
 
@@ -58,7 +65,8 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
         ..ExportOptions::default()
     };
     if let Some(gamma) = args.gamma {
-        options.gamma = phi::Gamma::new(gamma).map_err(Failure::usage)?;
+        options.gamma = phi::Gamma::new(gamma)
+            .map_err(|error| Failure::usage(format!("--gamma: {error}\nhint: 0.99 is a usual value")))?;
     }
     if let Some(name) = title.file_name() {
         options.title = format!("{}: verified terminal trajectories", name.to_string_lossy());
@@ -68,10 +76,20 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
 
 /// The records of a run folder that must exist.
 pub(super) fn existing_run(out: &Path) -> Result<Store, Failure> {
+    places::check(out, Expected::RunFolder)?;
     Ok(Store::new(RunDir::open_existing(out)?))
+}
+
+/// The records of a run folder, which is made if it is missing.
+pub(super) fn run_to_write(out: &Path) -> Result<Store, Failure> {
+    places::check_output_folder(out, "--out")?;
+    Ok(Store::new(RunDir::open(out)?))
 }
 
 /// A runtime for commands that wait.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::io("start the threads that commands run on"))
 }

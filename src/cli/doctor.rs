@@ -1,6 +1,6 @@
 //! `termsmith doctor`.
 
-use std::io::Write;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use super::args::DoctorArgs;
@@ -22,29 +22,30 @@ pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
     match config.format {
         Format::Json => say::json(&report)?,
         Format::Text => {
-            let mut text = Vec::new();
-            write_table(&report, &mut text)?;
-            say::text(&String::from_utf8_lossy(&text))?;
+            say::text(&table(&report))?;
         }
     }
     Ok(if report.healthy { Exit::Ok } else { Exit::Failed })
 }
 
-fn write_table(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+fn table(report: &Report) -> String {
     let widest = report.rows.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    // Writing to a String cannot fail.
     for Row { name, status, detail, hint } in &report.rows {
-        writeln!(out, "{:<8} {name:<widest$}  {detail}", status.as_str())?;
+        let _ = writeln!(text, "{:<8} {name:<widest$}  {detail}", status.as_str());
         if let Some(hint) = hint {
-            writeln!(out, "{:<8} {:<widest$}  hint: {hint}", "", "")?;
+            let _ = writeln!(text, "{:<8} {:<widest$}  hint: {hint}", "", "");
         }
     }
     let missing: Vec<&str> =
         report.rows.iter().filter(|row| row.status == Status::Missing).map(|row| row.name.as_str()).collect();
-    if report.healthy {
-        writeln!(out, "This machine is ready.")
+    let _ = if report.healthy {
+        writeln!(text, "This machine is ready.")
     } else {
-        writeln!(out, "This machine is not ready: {}.", missing.join(", "))
-    }
+        writeln!(text, "This machine is not ready: {}.", missing.join(", "))
+    };
+    text
 }
 
 #[cfg(test)]
@@ -56,9 +57,7 @@ mod tests {
     }
 
     fn check(healthy: bool, rows: Vec<Row>) -> String {
-        let mut text = Vec::new();
-        write_table(&Report { version: 1, healthy, rows }, &mut text).unwrap();
-        String::from_utf8(text).unwrap()
+        table(&Report { version: 1, healthy, rows })
     }
 
     #[test]

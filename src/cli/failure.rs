@@ -29,8 +29,18 @@ impl Failure {
         Self { status, error: error.into() }
     }
 
+    /// A failure that only the command line can name.
+    pub(super) fn message(status: Status, message: impl std::fmt::Display) -> Self {
+        Self { status, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// A failed system call, with what it was for: an [`std::io::Error`] alone names neither.
+    pub(super) fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::message(Status::Io, format!("failed to {action}: {error}"))
+    }
+
     pub(super) fn usage(message: impl std::fmt::Display) -> Self {
-        Self { status: Status::Usage, error: anyhow::anyhow!("{message}") }
+        Self::message(Status::Usage, message)
     }
 }
 
@@ -47,7 +57,6 @@ macro_rules! ends_with {
 ends_with! {
     StoreError => Io,
     ExportError<StoreError> => Io,
-    std::io::Error => Io,
     EngineError => NoEngine,
     SandboxError => Failed,
     AssetError => BadInput,
@@ -62,7 +71,6 @@ ends_with! {
     WriteError => BadInput,
     PublishError => Io,
     ImportTaskError => BadInput,
-    serde_json::Error => Io,
 }
 
 impl From<TrialError> for Failure {

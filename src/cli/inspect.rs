@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::args::{AuditArgs, ExportArgs, ImportArgs, ReportArgs, ShowArgs};
-use super::config::{Config, Format, existing_run, export_options};
+use super::config::{Config, Format, existing_run, export_options, run_to_write};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
+use super::places::{self, Expected};
 use super::say;
 use crate::audit::table;
 use crate::export::report::text as report_text;
@@ -15,7 +16,7 @@ use crate::pipeline::{
     report_store, take_over,
 };
 use crate::rollout::{RolloutLog, rollout_id};
-use crate::store::{RunDir, Store};
+use crate::store::Store;
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
     let store = existing_run(&args.out)?;
@@ -44,14 +45,18 @@ pub(super) fn report(config: &Config, args: &ReportArgs) -> Outcome {
 }
 
 pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
+    for place in &args.rollouts {
+        places::check(place, Expected::Rollouts)?;
+    }
+    places::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
-    let store = Store::new(RunDir::open(&args.out)?);
+    let store = run_to_write(&args.out)?;
     let mut refused = 0;
-    for place in &args.capacity {
+    for place in &args.rollouts {
         let taken = take_over(&store, assets.texts.forensics(), place)?;
         refused += taken.refused.len();
         for why in &taken.refused {
-            say::note(format!("not taken over: {why}"));
+            say::note(format!("not imported: {why}"));
         }
         match config.format {
             Format::Json => say::json(&serde_json::json!({
@@ -61,13 +66,16 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
                 "refused": taken.refused.iter().map(ToString::to_string).collect::<Vec<_>>(),
             }))?,
             Format::Text => say::line(format!(
-                "{}: {} rollouts taken over ({} known before), {} refused",
+                "{}: {} rollouts imported ({} imported before), {} refused",
                 place.display(),
                 taken.rollouts.len(),
                 taken.known,
                 taken.refused.len()
             ))?,
         }
+    }
+    if refused > 0 {
+        say::note(format!("hint: {} can be imported", Expected::Rollouts.name()));
     }
     for group in gather_groups(&store)? {
         publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
@@ -77,8 +85,9 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
 }
 
 pub(super) fn audit(config: &Config, args: &AuditArgs) -> Outcome {
+    let store = existing_run(&args.out)?;
     let assets = config.pipeline_assets()?;
-    let audit = audit_store(&assets, &existing_run(&args.out)?)?;
+    let audit = audit_store(&assets, &store)?;
     match config.format {
         Format::Json => say::json(&audit)?,
         Format::Text => say::text(&table(&audit))?,

@@ -2,6 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
+use super::failure::Failure;
 use super::say;
 
 /// The two tokens that interrupts cancel.
@@ -15,11 +16,11 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     /// Listens for SIGINT and SIGTERM for the rest of the process.
-    pub(super) fn listen() -> std::io::Result<Self> {
+    pub(super) fn listen() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
         let interrupts = Self::default();
-        let mut int = signal(SignalKind::interrupt())?;
-        let mut term = signal(SignalKind::terminate())?;
+        let mut int = signal(SignalKind::interrupt()).map_err(Failure::io("listen for Ctrl-C"))?;
+        let mut term = signal(SignalKind::terminate()).map_err(Failure::io("listen for SIGTERM"))?;
         let tokens = interrupts.clone();
         tokio::spawn(async move {
             loop {

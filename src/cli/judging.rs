@@ -19,8 +19,8 @@ use crate::store::Store;
 
 pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
     let started = Instant::now();
-    let assets = config.pipeline_assets()?;
     let store = existing_run(&args.out)?;
+    let assets = config.pipeline_assets()?;
     let report = runtime()?.block_on(drive(&store, &assets.judge, args))?;
     for rollouts in gather_rollouts(&store)? {
         publish_rollouts(&store, &rollouts?).map_err(Fault::from)?;

@@ -6,6 +6,7 @@ use super::args::{LintArgs, LintFormat};
 use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
+use super::places::{self, Expected};
 use super::say;
 use crate::harbor::find_tasks;
 use crate::lint::{LintReport, Rule, Rules, TaskReport, lint_dir, sarif};
@@ -22,13 +23,10 @@ pub(super) fn lint(config: &Config, args: &LintArgs) -> Outcome {
     }
     let mut tasks = Vec::new();
     for dir in &args.dirs {
+        places::check(dir, Expected::TaskDirectories)?;
         let found = find_tasks(dir)?;
         if found.is_empty() {
-            let message = format!(
-                "no task in `{}`\nhint: a task directory has task.toml, instruction.md, environment/ and tests/",
-                dir.display()
-            );
-            return Err(Failure::new(Status::BadInput, anyhow::anyhow!(message)));
+            return Err(Expected::TaskDirectories.failure(dir, "has no task directory"));
         }
         for place in found {
             let findings = lint_dir(&rules, &place)?;

@@ -13,6 +13,7 @@ mod lint;
 mod logging;
 mod models;
 mod new;
+mod places;
 mod plan;
 mod progress;
 mod recipe;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::args_rollout::ModelArgs;
 use super::exit::Status;
 use super::failure::Failure;
+use super::places::{self, Expected};
 use super::{logging, say};
 use crate::llm::{
     Budget, Cassette, EndpointSettings, ModelRole, Models, Options, Recorder, RoleSettings, Settings,
@@ -20,6 +21,12 @@ const ENDPOINT: &str = "base-url";
 
 /// The models that a command may call. Calls are committed in `store`.
 pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken) -> Result<Models, Failure> {
+    if let Some(recording) = &args.cassette {
+        places::check(recording, Expected::Recording)?;
+    }
+    if let Some(recording) = &args.record {
+        places::check_output_file(recording, "--record")?;
+    }
     let cassette = args.cassette.as_deref().map(Cassette::open).transpose();
     let cassette = cassette.map_err(|error| Failure::new(Status::BadInput, error))?;
     let recorder = args.record.as_deref().map(Recorder::open).transpose();
@@ -52,6 +59,7 @@ fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
             args.settings.display()
         )));
     }
+    places::check(&args.settings, Expected::Settings)?;
     let mut settings =
         Settings::load(&args.settings).map_err(|error| Failure::new(Status::BadInput, error))?;
     if let (Some(model), Some(expert)) = (&args.model, settings.roles.get_mut(&ModelRole::Expert)) {
@@ -74,6 +82,11 @@ max_tokens = 4096
 ";
 
 fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings, Failure> {
+    if !["http://", "https://"].iter().any(|scheme| base_url.starts_with(scheme)) {
+        return Err(Failure::usage(format!(
+            "--base-url: `{base_url}` is not a URL\nhint: write the scheme, and usually /v1 at the end: http://127.0.0.1:8000/v1"
+        )));
+    }
     let mut endpoint = toml::Table::new();
     endpoint.insert("base_url".to_owned(), base_url.into());
     if let Some(variable) = &args.api_key_env {

@@ -6,17 +6,16 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::Semaphore;
 
-use super::config::{Config, Format, jobs, runtime};
+use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::inspect::rows;
 use super::interrupt::Interrupts;
-use super::say;
+use super::{places, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::model::{Blueprint, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, hash_draft, rehearse};
-use crate::store::{RunDir, Store};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
 /// What `recipe check` is asked for.
@@ -48,28 +47,30 @@ pub(super) fn list(config: &Config) -> Outcome {
 }
 
 pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outcome {
+    places::check_output_folder(out, "--out")?;
     let assets = config.pipeline_assets()?;
     let recipe = find(&assets, name)?;
-    let scratch = tempdir()?;
-    let store = Store::new(RunDir::open(&scratch.join("store"))?);
+    let scratch = tempfile::tempdir().map_err(Failure::io("make a temporary folder"))?;
+    let store = run_to_write(&scratch.path().join("store"))?;
     let blueprint = blueprint(&assets, recipe, seed, 0)?;
     let hashed = hash_draft(&assets, &store, &blueprint, None)?;
-    crate::store::publish_tree(&scratch.join("files"), out, &hashed.directory)?;
-    let _ = std::fs::remove_dir_all(&scratch);
+    crate::store::publish_tree(&scratch.path().join("files"), out, &hashed.directory)?;
     say::line(format!("wrote {}", out.display()))?;
     Ok(Status::Ok)
 }
 
 pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
+    if let Some(out) = &options.out {
+        places::check_output_folder(out, "--out")?;
+    }
     let assets = config.pipeline_assets()?;
     let recipes: Vec<&Recipe> = if options.names.is_empty() {
         assets.recipes.values().collect()
     } else {
         options.names.iter().map(|name| find(&assets, name)).collect::<Result<_, _>>()?
     };
-    let scratch = tempdir()?;
-    let out = options.out.clone().unwrap_or_else(|| scratch.clone());
-    let store = Store::new(RunDir::open(&out)?);
+    let scratch = tempfile::tempdir().map_err(Failure::io("make a temporary folder"))?;
+    let store = run_to_write(options.out.as_deref().unwrap_or(scratch.path()))?;
     let mut work = Vec::new();
     for recipe in recipes {
         for nth in 0..options.seeds {
@@ -110,7 +111,6 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         engine_close(&engine).await;
         Ok::<_, Failure>((problems, finished))
     });
-    let _ = std::fs::remove_dir_all(&scratch);
     let (problems, finished) = ended?;
     if config.format == Format::Text {
         let wrong = if problems == 0 { "nothing wrong".to_owned() } else { format!("{problems} problems") };
@@ -186,10 +186,8 @@ fn blueprint(assets: &PipelineAssets, recipe: &Recipe, seed: u64, nth: u32) -> R
     let plan = plan(&assets.domains, &only, Seed(seed), 1, &Domains::All);
     let impossible = || {
         let reasons: Vec<_> = plan.impossible.iter().map(ToString::to_string).collect();
-        Failure::new(
-            Status::BadInput,
-            anyhow::anyhow!("recipe `{}` cannot be planned: {}", recipe.id, reasons.join("; ")),
-        )
+        let message = format!("recipe `{}` cannot be planned: {}", recipe.id, reasons.join("; "));
+        Failure::message(Status::BadInput, message)
     };
     let mut blueprint = plan.blueprints.first().cloned().ok_or_else(impossible)?;
     let difficulties = &recipe.decl.difficulties;
@@ -197,10 +195,4 @@ fn blueprint(assets: &PipelineAssets, recipe: &Recipe, seed: u64, nth: u32) -> R
         blueprint.difficulty = *difficulty;
     }
     Ok(blueprint)
-}
-
-fn tempdir() -> Result<PathBuf, Failure> {
-    let dir = std::env::temp_dir().join(format!("termsmith-{}", std::process::id()));
-    std::fs::create_dir_all(&dir)?;
-    Ok(dir)
 }

@@ -7,12 +7,12 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::args_rollout::{AdversaryArg, ArmArg, JudgeArg, RolloutArgs, ScaffoldArg};
-use super::config::{Config, Format, export_options, jobs, runtime};
+use super::config::{Config, Format, export_options, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{models, say};
+use super::{models, places, say};
 use crate::agent::terminal::Wake;
 use crate::agent::{Dollars, Logprobs, StepLimits};
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
@@ -20,10 +20,10 @@ use crate::model::{Actor, AdversaryView, Arm, File, ModelActor};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
     Solver, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
-    report_store, task_directories,
+    report_store,
 };
 use crate::rollout::{AgentConfig, Overflow, ScaffoldKind, rollout_id};
-use crate::store::{RunDir, Store, publish_file};
+use crate::store::{Store, publish_file};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
 /// File beside a task by which `verify-certificate` knows that its certificate does not hold any more.
@@ -31,13 +31,13 @@ pub(super) const REVOKED: &str = "revoked.json";
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     let started = Instant::now();
-    let assets = config.pipeline_assets()?;
-    let capacity = if args.tasks.is_empty() { vec![args.out.join("tasks")] } else { args.tasks.clone() };
-    let dirs = task_directories(&capacity)?;
-    if dirs.is_empty() {
-        return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
+    let dirs = if args.tasks.is_empty() { own_tasks(&args.out)? } else { places::tasks(&args.tasks)? };
+    if let Some(jobs) = &args.harbor_jobs {
+        places::check_output_folder(jobs, "--harbor-jobs")?;
     }
-    let store = Store::new(RunDir::open(&args.out)?);
+    places::check_output_folder(&args.out, "--out")?;
+    let assets = config.pipeline_assets()?;
+    let store = run_to_write(&args.out)?;
     let report = runtime()?.block_on(drive(config, &assets, &store, &dirs, args))?;
     for group in gather_groups(&store)? {
         publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
@@ -161,6 +161,19 @@ async fn drive(
     report.ok_or_else(|| Failure::new(Status::Interrupted, Fault::Drained))
 }
 
+/// The tasks of a run folder, for a command line that names none.
+fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let tasks = out.join("tasks");
+    if tasks.is_dir() {
+        return places::tasks(&[tasks]);
+    }
+    Err(Failure::usage(format!(
+        "no tasks are named, and the run folder `{}` has none\nhint: name task directories or a folder of them, as in \
+         `termsmith rollout out/demo/tasks`, or give a folder of `termsmith run` as --out",
+        out.display()
+    )))
+}
+
 /// Who acts, and the models that it takes.
 fn solver(
     args: &RolloutArgs,
@@ -269,7 +282,7 @@ fn revoke(store: &Store, report: &CampaignReport) -> Result<(), Failure> {
             continue;
         }
         let text = json!({ "version": 1, "rollout": rollout_id(key), "why": "an adversary passed" });
-        let file = File::text(serde_json::to_string_pretty(&text)? + "\n");
+        let file = File::text(format!("{text:#}\n"));
         publish_file(&store.dir().scratch(), &dir.join(REVOKED), &file)?;
     }
     Ok(())

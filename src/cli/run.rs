@@ -4,12 +4,12 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use super::args::{RunArgs, Selection};
-use super::config::{Config, Format, export_options, jobs, runtime};
+use super::config::{Config, Format, export_options, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{say, summary};
+use super::{places, say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
 use crate::model::Seed;
 use crate::pipeline::{
@@ -17,7 +17,7 @@ use crate::pipeline::{
     run as run_pipeline,
 };
 use crate::sandbox::EngineError;
-use crate::store::{RunDir, Store};
+use crate::store::Store;
 use crate::verify::EngineOnDemand;
 
 pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
@@ -26,9 +26,10 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         Some(text) => text.parse().map_err(Failure::usage)?,
         None => Shard::WHOLE,
     };
+    places::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let plan = planned(&assets, &args.selection)?;
-    let store = Store::new(RunDir::open(&args.out)?);
+    let store = run_to_write(&args.out)?;
     let options = RunOptions {
         shard,
         unit: UnitOptions {

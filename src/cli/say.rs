@@ -1,28 +1,29 @@
 //! Standard output and standard error. A reader that goes away (`| head`) ends the output, not the process with a panic.
 
-#![expect(clippy::print_stderr, reason = "this is where the program speaks")]
-
 use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::exit::Status;
+use super::failure::Failure;
+
 /// One line on standard output.
-pub(super) fn line(text: impl AsRef<str>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    ignore_broken_pipe(writeln!(out, "{}", text.as_ref()))
+pub(super) fn line(line: impl AsRef<str>) -> Result<(), Failure> {
+    text(&format!("{}\n", line.as_ref()))
 }
 
 /// Text on standard output as it is.
-pub(super) fn text(text: &str) -> io::Result<()> {
+pub(super) fn text(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     ignore_broken_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        .map_err(Failure::io("write to standard output"))
 }
 
 /// A value as JSON on standard output.
-pub(super) fn json<T: Serialize>(value: &T) -> io::Result<()> {
-    line(serde_json::to_string_pretty(value)?)
+pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    line(serde_json::to_string_pretty(value).map_err(|error| Failure::new(Status::Io, error))?)
 }
 
 /// The progress bar that is drawn on standard error, if any.
@@ -36,9 +37,15 @@ pub(super) fn draw(bar: Option<ProgressBar>) {
 /// One line on standard error: progress, and what is not the answer.
 pub(super) fn note(text: impl AsRef<str>) {
     match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
-        Some(bar) => bar.suspend(|| eprintln!("{}", text.as_ref())),
-        None => eprintln!("{}", text.as_ref()),
+        Some(bar) => bar.suspend(|| to_stderr(text.as_ref())),
+        None => to_stderr(text.as_ref()),
     }
+}
+
+/// Like `eprintln!`, which panics when nobody reads standard error any more (`2>&1 | head`).
+fn to_stderr(text: &str) {
+    // There is no other place to report this to.
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// An error with its causes, each cause once.
@@ -50,7 +57,7 @@ pub(super) fn error(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    eprintln!("error: {text}");
+    note(format!("error: {text}"));
 }
 
 fn ignore_broken_pipe(result: io::Result<()>) -> io::Result<()> {

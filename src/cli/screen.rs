@@ -9,19 +9,17 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::args::{ScreenArgs, VerifyCertificateArgs};
-use super::config::{Config, Format, jobs, runtime};
+use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::inspect::rows;
 use super::interrupt::Interrupts;
-use super::say;
+use super::{places, say};
 use crate::harbor::read_task;
 use crate::model::{Certificate, File, RowKind, Timings};
-use crate::pipeline::{
-    ExamineError, Examined, Fault, PipelineAssets, VerifierMode, examine, task_directories,
-};
+use crate::pipeline::{ExamineError, Examined, Fault, PipelineAssets, VerifierMode, examine};
 use crate::screen::{Extent, Only, Screening};
-use crate::store::{RunDir, Store, publish_file};
+use crate::store::publish_file;
 use crate::verify::{EngineOnDemand, TrialRunner};
 
 const MIB: u64 = 1 << 20;
@@ -67,15 +65,12 @@ impl Ended {
 }
 
 pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
-    let assets = config.pipeline_assets()?;
-    let dirs = task_directories(&args.tasks)?;
-    if dirs.is_empty() {
-        return Err(Failure::usage("no task directory there\nhint: a task directory has a task.toml"));
-    }
+    let dirs = places::tasks(&args.tasks)?;
+    places::check_output_folder(&args.out, "--out")?;
     let only = only(&args.only)?;
-    let folder = RunDir::open(&args.out)?;
-    let scratch = folder.scratch();
-    let store = Store::new(folder);
+    let assets = config.pipeline_assets()?;
+    let store = run_to_write(&args.out)?;
+    let scratch = store.dir().scratch();
     let slots = Semaphore::new(jobs(args.jobs) as usize);
     let engine = EngineOnDemand::default();
     let budget = args.budget.map(Duration::from_secs);
@@ -221,8 +216,9 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
     Ok(if good == ended.len() { Status::Ok } else { Status::Failed })
 }
 
-fn json_file(document: &impl Serialize) -> std::io::Result<File> {
-    Ok(File::text(serde_json::to_string_pretty(document)? + "\n"))
+fn json_file(document: &impl Serialize) -> Result<File, Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::new(Status::Io, error))?;
+    Ok(File::text(text + "\n"))
 }
 
 /// A certificate on one page.
@@ -356,7 +352,7 @@ impl Expected {
 
 pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) -> Outcome {
     let mut good = 0;
-    let dirs = task_directories(&args.tasks)?;
+    let dirs = places::tasks(&args.tasks)?;
     for dir in &dirs {
         let verdict = certificate_of(dir)?;
         good += usize::from(verdict.is_ok());
@@ -385,10 +381,20 @@ fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Err("no certificate.json".to_owned()));
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            let message = format!("failed to read `{}`: {error}", path.display());
+            return Err(Failure::message(Status::Io, message));
+        }
     };
-    let certificate: Certificate = serde_json::from_slice(&text)
-        .map_err(|error| Failure::new(Status::BadInput, anyhow::anyhow!("`{}`: {error}", path.display())))?;
+    let certificate: Certificate = serde_json::from_slice(&text).map_err(|error| {
+        Failure::message(
+            Status::BadInput,
+            format!(
+                "`{}` is not a certificate of termsmith: {error}\nhint: `termsmith screen` makes a new one",
+                path.display()
+            ),
+        )
+    })?;
     Ok(if certificate.version > Certificate::VERSION {
         Err(format!("certificate of version {}, newer than this termsmith reads", certificate.version))
     } else if certificate.task_digest != task.digest() {

@@ -7,29 +7,27 @@ use super::args::{TryArgs, VerifyArgs};
 use super::config::{Config, Format, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
+use super::places::{self, Expected};
 use super::{say, tty};
 use crate::author::Kit;
-use crate::harbor::read_task;
+use crate::folder::{Bounds, read_tree};
+use crate::harbor::{IntoTaskError, read_task};
 use crate::model::{
     EnvironmentDigest, File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest,
 };
 use crate::sandbox::{Engine, Image, ImageError, ImageSpec, LaunchSpec};
 use crate::verify::{Act, Condition, VerifierLog, judge, run_trial, solver_container};
 
+/// What runs a solution, as in Harbor's task directories.
+const SCRIPT: &str = "solve.sh";
+
+/// A solution is held in memory and uploaded; anything larger is another folder than was meant.
+const SOLUTION_BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
+
 pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
     let (task, digest) = load(config, &args.task)?;
-    let files = match &args.solution {
-        Some(path) => {
-            let text = std::fs::read(path).map_err(|error| {
-                Failure::new(Status::Io, anyhow::anyhow!("failed to read `{}`: {error}", path.display()))
-            })?;
-            let mut files = FileTree::default();
-            let name = RelPath::new("solve.sh").map_err(Failure::usage)?;
-            files.insert(name, File { bytes: text, executable: true });
-            files
-        }
-        None => task.solution.clone(),
-    };
+    let given = args.solution.as_deref().map(solution).transpose()?;
+    let files = given.as_ref().map_or_else(|| task.solution.clone(), |given| given.files.clone());
     let act = if args.nothing { Act::Nothing } else { Act::Solve(&files) };
     let trial = runtime()?.block_on(async {
         let engine = Engine::docker().await?;
@@ -41,7 +39,61 @@ pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
         engine.close().await;
         trial
     })?;
-    report(config, &trial.verdict, &trial.log.verifier)
+    let status = report(config, &trial.verdict, &trial.log.verifier)?;
+    if status != Status::Ok
+        && let Some(hint) = given.and_then(|given| given.hint)
+    {
+        say::note(hint);
+    }
+    Ok(status)
+}
+
+/// What `--solution` names.
+struct Solution {
+    files: FileTree,
+    /// What to try when it does not pass.
+    hint: Option<String>,
+}
+
+/// Reads a script, which becomes `solve.sh`, or a folder that has one.
+fn solution(path: &Path) -> Result<Solution, Failure> {
+    places::check(path, Expected::Solution)?;
+    if path.is_dir() {
+        let files = read_tree(path, &SOLUTION_BOUNDS)?;
+        if files.get(SCRIPT).is_none() {
+            return Err(Expected::Solution.failure(path, "has no `solve.sh`"));
+        }
+        return Ok(Solution { files, hint: None });
+    }
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::message(Status::Io, format!("failed to read `{}`: {error}", path.display()))
+    })?;
+    let hint = uses_files_beside_it(path, &String::from_utf8_lossy(&bytes)).then(|| {
+        format!(
+            "hint: only `{}` was copied into the sandbox, as /solution/solve.sh; if it uses files beside it, give the folder that has \
+             solve.sh and them: --solution {}",
+            path.display(),
+            folder_of(path).display()
+        )
+    });
+    let mut files = FileTree::default();
+    files.insert(RelPath::new(SCRIPT).map_err(Failure::usage)?, File { bytes, executable: true });
+    Ok(Solution { files, hint })
+}
+
+/// Whether a script asks where it lies, or names a file that lies beside it.
+fn uses_files_beside_it(path: &Path, script: &str) -> bool {
+    let asks = ["dirname", "BASH_SOURCE", "/solution/"].iter().any(|word| script.contains(word));
+    let siblings = std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten();
+    let named = siblings
+        .map(|entry| entry.file_name())
+        .filter(|name| Some(name.as_os_str()) != path.file_name())
+        .any(|name| script.contains(&*name.to_string_lossy()));
+    asks || named
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 pub(super) fn try_task(config: &Config, args: &TryArgs) -> Outcome {
@@ -74,7 +126,17 @@ async fn attempt(
 
 /// Reads one of our task directories, and works out its environment's digest.
 fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failure> {
-    let task = read_task(dir)?.into_task()?;
+    places::check(dir, Expected::TaskDirectory)?;
+    let task = read_task(dir)?.into_task().map_err(|error| {
+        let message = format!("`{}`: {error}", dir.display());
+        let hint = match error {
+            IntoTaskError::Foreign { .. } => {
+                "\nhint: `termsmith rollout` and `termsmith screen` take tasks of any origin"
+            }
+            IntoTaskError::Format { .. } | IntoTaskError::Malformed { .. } => "",
+        };
+        Failure::message(Status::BadInput, message + hint)
+    })?;
     let kit = Kit::load(&config.assets()?)?;
     let base = kit.base(&task.base).unwrap_or_default();
     let digest = environment_digest(&task.environment, base);
@@ -105,7 +167,7 @@ fn report(config: &Config, verdict: &Verdict, log: &VerifierLog) -> Outcome {
             let passed = verdict.checks.iter().filter(|check| check.passed).count();
             let _ = writeln!(
                 text,
-                "{}: {passed} of {} checks {}",
+                "{}: {passed} of {} checks passed{}{}",
                 match verdict.outcome {
                     Verdicts::Pass => "passed",
                     Verdicts::Fail => "failed",
@@ -114,10 +176,56 @@ fn report(config: &Config, verdict: &Verdict, log: &VerifierLog) -> Outcome {
                     Verdicts::VerifierError => "no verdict (verifier)",
                 },
                 verdict.checks.len(),
+                if verdict.cause.is_empty() { "" } else { "; " },
                 verdict.cause
             );
             say::text(&text)?;
         }
     }
     Ok(if verdict.passed() { Status::Ok } else { Status::Failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_solution_is_a_script_or_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("alone/mine.sh", "echo done\n"),
+            ("asks/mine.sh", "cp \"$(dirname \"$0\")/data\" .\n"),
+            ("names/mine.sh", "python3 /solution/fix.py\n"),
+            ("beside/mine.sh", "cp data.csv out\n"),
+            ("beside/data.csv", "1\n"),
+            ("folder/solve.sh", "bash /solution/lib/more.sh\n"),
+            ("folder/lib/more.sh", "true\n"),
+            ("empty/README.md", "\n"),
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let check = |path: &str, expect: Result<(&[&str], bool), &str>| match (
+            solution(&dir.path().join(path)),
+            expect,
+        ) {
+            (Ok(found), Ok((names, hint))) => {
+                let found_names: Vec<_> = found.files.iter().map(|(path, _)| path.as_str()).collect();
+                assert_eq!((found_names.as_slice(), found.hint.is_some()), (names, hint), "{path}");
+            }
+            (Err(failure), Err(part)) => {
+                let text = failure.error.to_string();
+                assert!(text.contains(part) && text.contains(path) && text.contains("hint:"), "{text}");
+            }
+            (found, _) => panic!("{path}: {}", found.is_ok()),
+        };
+        check("alone/mine.sh", Ok((&["solve.sh"], false)));
+        check("asks/mine.sh", Ok((&["solve.sh"], true)));
+        check("names/mine.sh", Ok((&["solve.sh"], true)));
+        check("beside/mine.sh", Ok((&["solve.sh"], true)));
+        check("folder", Ok((&["lib/more.sh", "solve.sh"], false)));
+        check("empty", Err("has no `solve.sh`"));
+        check("none", Err("does not exist"));
+    }
 }

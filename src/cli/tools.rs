@@ -6,8 +6,8 @@ use clap::CommandFactory as _;
 
 use super::args::Cli;
 use super::exit::Status;
-use super::failure::Outcome;
-use super::say;
+use super::failure::{Failure, Outcome};
+use super::{places, say};
 
 pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
     let mut text = Vec::new();
@@ -19,12 +19,19 @@ pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
 pub(super) fn man(out: Option<&Path>) -> Outcome {
     match out {
         Some(folder) => {
-            std::fs::create_dir_all(folder)?;
-            clap_mangen::generate_to(Cli::command(), folder)?;
+            places::check_output_folder(folder, "--out")?;
+            let failed = |error| {
+                let message = format!("failed to write manual pages to `{}`: {error}", folder.display());
+                Failure::message(Status::Io, message)
+            };
+            std::fs::create_dir_all(folder).map_err(failed)?;
+            clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
         }
         None => {
             let mut text = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut text)
+                .map_err(Failure::io("format the manual page"))?;
             say::text(&String::from_utf8_lossy(&text))?;
         }
     }

@@ -6,6 +6,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::exit::Status;
 use super::failure::Failure;
 use crate::sandbox::{Process, PtyEvent, PtySize, Sandbox};
 
@@ -30,7 +31,8 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
     let _raw = RawMode::enter();
     let mut pty = sandbox.pty(&shell, size()).await?;
     let input = pty.input();
-    let mut resized = signal(SignalKind::window_change())?;
+    let mut resized = signal(SignalKind::window_change())
+        .map_err(Failure::io("listen for changes of the terminal's size"))?;
     let mut keys = tokio::io::stdin();
     let mut typed = [0; 4096];
     let mut typing = true;
@@ -39,17 +41,16 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
             event = pty.next() => match event {
                 PtyEvent::Output(bytes) => {
                     let mut out = std::io::stdout().lock();
-                    out.write_all(&bytes)?;
-                    out.flush()?;
+                    out.write_all(&bytes).and_then(|()| out.flush()).map_err(Failure::io("write to the terminal"))?;
                 }
                 // Nobody looks.
                 PtyEvent::Peeked(_) => {}
                 PtyEvent::Ended(_) => return Ok(()),
                 PtyEvent::Lost(cause) => {
-                    return Err(Failure::new(super::exit::Status::Failed, anyhow::anyhow!("the sandbox is gone: {cause}")));
+                    return Err(Failure::message(Status::Failed, format!("the sandbox was lost: {cause}")));
                 }
             },
-            read = keys.read(&mut typed), if typing => match read? {
+            read = keys.read(&mut typed), if typing => match read.map_err(Failure::io("read from the terminal"))? {
                 0 => {
                     const END_OF_TRANSMISSION: &[u8] = b"\x04";
                     typing = false;

@@ -1,0 +1,176 @@
+//! Paths that the user names: checked before any work begins, with what was expected there.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::exit::Status;
+use super::failure::Failure;
+use crate::pipeline::task_directories;
+
+/// What has to be at a path of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    TaskDirectory,
+    TaskDirectories,
+    RunFolder,
+    Rollouts,
+    Solution,
+    Settings,
+    Recording,
+    Domains,
+    Templates,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Folder,
+    Either,
+}
+
+impl Expected {
+    fn kind(self) -> Kind {
+        match self {
+            Self::TaskDirectory
+            | Self::TaskDirectories
+            | Self::RunFolder
+            | Self::Domains
+            | Self::Templates => Kind::Folder,
+            Self::Rollouts | Self::Solution => Kind::Either,
+            Self::Settings | Self::Recording => Kind::File,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::TaskDirectory => "a task directory",
+            Self::TaskDirectories => "a task directory or a folder of them",
+            Self::RunFolder => "a termsmith run folder",
+            Self::Rollouts => "a Harbor job folder, a trial folder or an ATIF file",
+            Self::Solution => "a solution script or folder",
+            Self::Settings => "a settings file",
+            Self::Recording => "a recording of model calls",
+            Self::Domains => "a folder of domain specs",
+            Self::Templates => "a folder of templates",
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::TaskDirectory | Self::TaskDirectories => {
+                "a task directory has task.toml, instruction.md, environment/ and tests/"
+            }
+            Self::RunFolder => "give the --out folder of a `termsmith run`, `rollout` or `import`",
+            Self::Rollouts => {
+                "Harbor writes `jobs/<job>/<trial>/agent/trajectory.json`; any of these can be given"
+            }
+            Self::Solution => {
+                "give a bash script, or a folder with `solve.sh` and the files that it uses; without --solution the task's own \
+                 `solution/` is used"
+            }
+            Self::Settings => {
+                "`termsmith schema settings` describes the file; --base-url and --model do without one"
+            }
+            Self::Recording => "--record FILE makes one",
+            Self::Domains => "without --domains the built-in specs are used",
+            Self::Templates => "without --templates the built-in templates are used",
+        }
+    }
+
+    /// The exit status where something else, or nothing, is there.
+    fn status(self) -> Status {
+        match self {
+            Self::RunFolder => Status::Io,
+            Self::TaskDirectory
+            | Self::TaskDirectories
+            | Self::Rollouts
+            | Self::Solution
+            | Self::Settings
+            | Self::Recording
+            | Self::Domains
+            | Self::Templates => Status::BadInput,
+        }
+    }
+
+    pub(super) fn failure(self, path: &Path, problem: &str) -> Failure {
+        let (name, hint) = (self.name(), self.hint());
+        Failure::message(
+            self.status(),
+            format!("`{}` {problem}; {name} was expected\nhint: {hint}", path.display()),
+        )
+    }
+}
+
+/// Refuses a path that is missing, unreadable, or leads to the other of file and folder.
+pub(super) fn check(path: &Path, expected: Expected) -> Result<(), Failure> {
+    let metadata = fs::metadata(path).map_err(|error| expected.failure(path, &problem(&error)))?;
+    match expected.kind() {
+        Kind::File if metadata.is_dir() => Err(expected.failure(path, "is a folder")),
+        Kind::Folder if !metadata.is_dir() => Err(expected.failure(path, "is a file")),
+        Kind::File | Kind::Folder | Kind::Either => Ok(()),
+    }
+}
+
+fn problem(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "does not exist".to_owned(),
+        // A file where a folder has to be, further up.
+        io::ErrorKind::NotADirectory => "does not exist (a part of the path is a file)".to_owned(),
+        _ => format!("cannot be read ({error})"),
+    }
+}
+
+/// The task directories that `places` lead to. Each place has to have at least one.
+pub(super) fn tasks(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for place in places {
+        check(place, Expected::TaskDirectories)?;
+        let below = task_directories(std::slice::from_ref(place))
+            .map_err(|error| Expected::TaskDirectories.failure(place, &problem(&error)))?;
+        if below.is_empty() {
+            return Err(Expected::TaskDirectories.failure(place, "has no task directory"));
+        }
+        found.extend(below);
+    }
+    Ok(found)
+}
+
+/// Refuses to write a folder to a place where a file is. `flag` is the option that named it.
+pub(super) fn check_output_folder(path: &Path, flag: &str) -> Result<(), Failure> {
+    // The innermost part that exists decides.
+    let Some((existing, metadata)) =
+        path.ancestors().find_map(|part| fs::metadata(part).ok().map(|metadata| (part, metadata)))
+    else {
+        return Ok(());
+    };
+    if metadata.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::message(
+        Status::Io,
+        format!(
+            "`{}` cannot be written: `{}` is a file, and a folder is needed\nhint: choose another {flag} folder",
+            path.display(),
+            existing.display()
+        ),
+    ))
+}
+
+/// Refuses to write a file where a folder is, or into a folder that does not exist.
+pub(super) fn check_output_file(path: &Path, flag: &str) -> Result<(), Failure> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let problem = if path.is_dir() {
+        "it is a folder".to_owned()
+    } else if !parent.is_dir() {
+        format!("the folder `{}` does not exist", parent.display())
+    } else {
+        return Ok(());
+    };
+    let hint = format!("{flag} takes a file in a folder that exists");
+    Err(Failure::message(
+        Status::Io,
+        format!("`{}` cannot be written: {problem}\nhint: {hint}", path.display()),
+    ))
+}
