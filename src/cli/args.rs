@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_rollout::{JudgeArgs, RolloutArgs};
+use super::exit::Status;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,12 +15,18 @@ Examples:
   termsmith try out/demo/tasks/coding-…         work on a task yourself
   termsmith recipe check coding/…               everything about one recipe
 
-Exit statuses: 0 done · 1 the answer is no · 2 usage · 65 malformed spec, recipe or task · 69 no container engine ·
-74 files · 75 run it again · 130 interrupted";
+Exit statuses:
+";
+
+fn after_help() -> String {
+    Status::TABLE
+        .iter()
+        .fold(EXAMPLES.to_owned(), |text, (_, code, meaning)| text + &format!("  {code:>3}  {meaning}\n"))
+}
 
 /// Domain specs in, verified terminal environments and training data out.
 #[derive(Debug, Parser)]
-#[command(name = "termsmith", version, about, after_help = EXAMPLES, max_term_width = 110)]
+#[command(name = "termsmith", version, about, after_help = after_help(), max_term_width = 110)]
 pub(super) struct Cli {
     /// Domain specs to use instead of the built-in ones
     #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_DOMAINS")]

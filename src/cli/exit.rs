@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Status {
     /// Everything was done.
     Ok,
-    /// It ran, and the answer is no: a task failed its check, a verdict is not a pass, something is missing.
+    /// The command ran, and a check failed: a task was rejected, a verdict is no pass, something is missing.
     Failed,
     /// The command line is wrong (clap uses the same).
     Usage,
@@ -17,7 +17,7 @@ pub enum Status {
     NoEngine,
     /// Files could not be read or written.
     Io,
-    /// Some tasks have no result for a reason that is not theirs; run the same command again.
+    /// Work was left open: infrastructure failed, or a budget was reached. The same command completes it (EX_TEMPFAIL).
     TryAgain,
     /// Interrupted by Ctrl-C.
     Interrupted,
@@ -27,12 +27,16 @@ impl Status {
     /// Name, number and meaning of every status.
     pub const TABLE: [(Self, u8, &'static str); 8] = [
         (Self::Ok, 0, "everything was done"),
-        (Self::Failed, 1, "it ran, and the answer is no: a check failed, something is missing"),
+        (Self::Failed, 1, "a check failed: a task was rejected, a verdict is no pass, something is missing"),
         (Self::Usage, 2, "the command line is wrong"),
-        (Self::BadInput, 65, "a spec, recipe, template or task is malformed"),
+        (Self::BadInput, 65, "a spec, recipe, template, task or settings file is missing or malformed"),
         (Self::NoEngine, 69, "no container engine answers (termsmith doctor --fix)"),
         (Self::Io, 74, "files could not be read or written"),
-        (Self::TryAgain, 75, "some tasks have no result for a reason that is not theirs; run it again"),
+        (
+            Self::TryAgain,
+            75,
+            "work was left open: infrastructure failed or a budget was reached; the same command completes it",
+        ),
         (Self::Interrupted, 130, "interrupted; the same command continues"),
     ];
 

@@ -103,7 +103,7 @@ impl From<CallError> for Failure {
 }
 
 /// What a script can do about a call that brought no reply.
-fn call_status(error: &CallError) -> Status {
+pub(super) fn call_status(error: &CallError) -> Status {
     match error {
         CallError::Budget(_) | CallError::Exhausted { .. } => Status::TryAgain,
         CallError::Cancelled(_) | CallError::ShuttingDown => Status::Interrupted,
@@ -122,15 +122,17 @@ fn call_status(error: &CallError) -> Status {
 
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Author(error) => error.into(),
-            Fault::Engine(error) => error.into(),
-            Fault::Store(error) => error.into(),
-            Fault::Rollout(error) => Self::new(Status::BadInput, error),
-            Fault::Directory(error) => error.into(),
-            Fault::Trajectory(error) => Self::new(Status::Io, error),
-            Fault::Drained => Self::new(Status::Interrupted, fault),
-        }
+        Self::new(fault_status(&fault), fault)
+    }
+}
+
+/// The status of a fault that ends a whole command.
+pub(super) fn fault_status(fault: &Fault) -> Status {
+    match fault {
+        Fault::Engine(_) => Status::NoEngine,
+        Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
+        Fault::Author(_) | Fault::Rollout(_) | Fault::Directory(_) => Status::BadInput,
+        Fault::Drained => Status::Interrupted,
     }
 }
 

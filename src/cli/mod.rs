@@ -13,6 +13,7 @@ mod lint;
 mod logging;
 mod models;
 mod new;
+mod open;
 mod places;
 mod plan;
 mod progress;

@@ -12,7 +12,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{models, places, say};
+use super::{models, open, places, say};
 use crate::agent::terminal::Wake;
 use crate::agent::{Dollars, Logprobs, StepLimits};
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
@@ -52,13 +52,15 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     }
     let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
     let passed = report.members.iter().filter(|member| member.outcome == crate::model::Outcome::Pass).count();
+    let left_open = report.faults.iter().filter(|(_, fault)| open::is_rollout_left_open(fault)).count();
     match config.format {
         Format::Json => say::json(&json!({
+            "left_open": left_open,
             "rollouts": report.members.iter().map(|member| json!({
                 "task": member.task, "id": rollout_id(&member.key), "outcome": member.outcome,
             })).collect::<Vec<_>>(),
             "faults": report.faults.iter().map(|(place, fault)| json!({
-                "place": place, "message": fault.to_string(),
+                "place": place, "message": fault.to_string(), "left_open": open::is_rollout_left_open(fault),
             })).collect::<Vec<_>>(),
             "out_of_budget": report.out_of_budget,
             "interrupted": report.interrupted,
@@ -86,12 +88,16 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
                 report.members.len(),
                 dirs.len(),
                 started.elapsed().as_secs_f64(),
-                report.faults.len()
+                report.faults.len() - left_open
             ))?;
+            if left_open > 0 {
+                say::line(open::summary(left_open))?;
+            }
         }
     }
     for (place, fault) in &report.faults {
-        say::note(format!("no result: {place}: {fault}"));
+        let what = if open::is_rollout_left_open(fault) { "left open" } else { "no result" };
+        say::note(format!("{what}: {place}: {fault}"));
     }
     Ok(status(&report))
 }
@@ -107,7 +113,7 @@ fn status(report: &CampaignReport) -> Status {
         say::note("the budget is reached; with a higher one the same command continues");
         Status::TryAgain
     } else if !report.faults.is_empty() {
-        Status::TryAgain
+        open::combined(report.faults.iter().map(|(_, error)| open::rollout_status(error)))
     } else if report.revoked.is_empty() {
         Status::Ok
     } else {

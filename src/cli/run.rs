@@ -9,14 +9,13 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{places, say, summary};
+use super::{open, places, say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
 use crate::model::Seed;
 use crate::pipeline::{
     Event, Fault, PipelineAssets, RunOptions, RunReport, UnitOptions, audit_store, publish_audit,
     run as run_pipeline,
 };
-use crate::sandbox::EngineError;
 use crate::store::Store;
 use crate::verify::EngineOnDemand;
 
@@ -91,16 +90,12 @@ async fn drive(
 }
 
 fn status(report: &RunReport) -> Status {
-    let has = |kind: fn(&Fault) -> bool| report.faults.iter().any(|(_, fault)| kind(fault));
-    if report.engine_gone || has(|fault| matches!(fault, Fault::Engine(EngineError::Unreachable { .. }))) {
+    let unreachable = report.faults.iter().any(|(_, fault)| open::is_unreachable(fault));
+    if report.engine_gone || (report.ended.is_empty() && unreachable) {
         Status::NoEngine
     } else if report.interrupted {
         Status::Interrupted
-    } else if has(|fault| matches!(fault, Fault::Engine(_))) {
-        Status::TryAgain
-    } else if !report.faults.is_empty() {
-        Status::BadInput
     } else {
-        Status::Ok
+        open::combined(report.faults.iter().map(|(_, fault)| open::unit_status(fault)))
     }
 }

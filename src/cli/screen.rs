@@ -14,7 +14,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::inspect::rows;
 use super::interrupt::Interrupts;
-use super::{places, say};
+use super::{open, places, say};
 use crate::harbor::read_task;
 use crate::model::{Certificate, File, RowKind, Timings};
 use crate::pipeline::{ExamineError, Examined, Fault, PipelineAssets, VerifierMode, examine};
@@ -53,13 +53,15 @@ enum Ended {
     Unsupported(String),
     /// The directory is no task that can be read.
     Unreadable(String),
+    /// Infrastructure failed; the same command completes it.
+    LeftOpen(String),
 }
 
 impl Ended {
     fn certificate(&self) -> Option<&Certificate> {
         match self {
             Self::Screened(screening) => Some(&screening.certificate),
-            Self::Unsupported(_) | Self::Unreadable(_) => None,
+            Self::Unsupported(_) | Self::Unreadable(_) | Self::LeftOpen(_) => None,
         }
     }
 }
@@ -131,6 +133,9 @@ async fn one(
         Ok(Examined::Screened(screening)) => Ok(Ended::Screened(screening)),
         Ok(Examined::Unsupported(why)) => Ok(Ended::Unsupported(why)),
         Err(ExamineError::Read(error)) => Ok(Ended::Unreadable(error.to_string())),
+        Err(ExamineError::Fault(fault)) if open::is_left_open(&fault) && !open::is_unreachable(&fault) => {
+            Ok(Ended::LeftOpen(fault.to_string()))
+        }
         Err(ExamineError::Fault(fault)) => Err(Failure::from(fault)),
     }
 }
@@ -157,7 +162,7 @@ fn report(
     }
     if args.summary && expected.is_none() {
         let why = match ended {
-            Ended::Unreadable(why) | Ended::Unsupported(why) => why,
+            Ended::Unreadable(why) | Ended::Unsupported(why) | Ended::LeftOpen(why) => why,
             Ended::Screened(_) => "nothing is expected of it",
         };
         return Ok(say::line(format!("BAD {name:<44} {why}"))?);
@@ -173,7 +178,8 @@ fn report(
     let text = match ended {
         Ended::Screened(screening) => page(screening),
         Ended::Unsupported(why) => format!("{name}: not screened: {why}\n"),
-        Ended::Unreadable(why) => format!("{name}: no task: {why}\n"),
+        Ended::Unreadable(why) => format!("{name}: not a task: {why}\n"),
+        Ended::LeftOpen(why) => format!("{name}: left open: {why}\n"),
     };
     Ok(say::text(&text)?)
 }
@@ -182,6 +188,10 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
     let count = |test: &dyn Fn(&Ended, Option<&Expected>) -> bool| {
         ended.iter().filter(|(_, end, expected)| test(end, expected.as_ref())).count()
     };
+    let left_open = count(&|end, _| matches!(end, Ended::LeftOpen(_)));
+    if left_open > 0 {
+        say::note(open::summary(left_open));
+    }
     let certified = |end: &Ended| end.certificate().is_some_and(|certificate| certificate.certified);
     if args.summary {
         let matching =
@@ -202,7 +212,7 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
             ended.len() - sound,
             ended.len() - matching
         ))?;
-        return Ok(if matching == ended.len() { Status::Ok } else { Status::Failed });
+        return Ok(ending(left_open, matching == ended.len()));
     }
     let good = count(&|end, _| certified(end));
     if config.format == Format::Text {
@@ -213,7 +223,15 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
             count(&|end, _| end.certificate().is_none()),
         ))?;
     }
-    Ok(if good == ended.len() { Status::Ok } else { Status::Failed })
+    Ok(ending(left_open, good == ended.len()))
+}
+
+fn ending(left_open: usize, all_good: bool) -> Status {
+    match (left_open, all_good) {
+        (0, true) => Status::Ok,
+        (0, false) => Status::Failed,
+        _ => Status::TryAgain,
+    }
 }
 
 fn json_file(document: &impl Serialize) -> Result<File, Failure> {
@@ -307,7 +325,9 @@ impl Expected {
                 let _ = why;
                 return None;
             }
-            Ended::Unsupported(why) | Ended::Unreadable(why) => return Some(format!("not screened: {why}")),
+            Ended::Unsupported(why) | Ended::Unreadable(why) | Ended::LeftOpen(why) => {
+                return Some(format!("not screened: {why}"));
+            }
         };
         let says = |text: &str, good: bool| {
             let (kind, name) = text.split_once(':').unwrap_or((text, ""));

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::open;
 use crate::audit::Audit;
 use crate::domain::Plan;
-use crate::model::{Outcome, RowKind};
+use crate::model::{Blueprint, Outcome, RowKind};
 use crate::pipeline::RunReport;
 
 /// How the text looks.
@@ -31,7 +32,10 @@ pub(super) struct Summary<'a> {
     planned: usize,
     certified: usize,
     rejected: BTreeMap<&'a str, Vec<String>>,
+    /// Tasks without a result, and why.
     without_result: BTreeMap<String, String>,
+    /// Of these, the tasks that the same command completes.
+    left_open: Vec<String>,
     rollouts: BTreeMap<String, usize>,
     rows: BTreeMap<&'a str, u64>,
     seconds: f64,
@@ -56,6 +60,9 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
             .faults
             .iter()
             .map(|(blueprint, fault)| (crate::harbor::task_name(blueprint).to_string(), fault.to_string()))
+            .collect(),
+        left_open: left_open(report)
+            .map(|blueprint| crate::harbor::task_name(blueprint).to_string())
             .collect(),
         rollouts: rollouts(report)
             .into_iter()
@@ -91,11 +98,16 @@ pub(super) fn text(
             format!("{certified} certified"),
             format!("{rejected} rejected"),
         ];
-        if !report.faults.is_empty() {
-            parts.push(format!("{} without a result", report.faults.len()));
+        let without_result = report.faults.len() - left_open(report).count();
+        if without_result > 0 {
+            parts.push(format!("{without_result} without a result"));
         }
         parts.join(", ")
     });
+    let open = left_open(report).count();
+    if open > 0 {
+        line("", open::summary(open));
+    }
     for ended in report.ended.iter().filter(|ended| !ended.certificate.certified) {
         for reason in &ended.certificate.reasons {
             line(
@@ -157,6 +169,10 @@ pub(super) fn text(
         }
     }
     text
+}
+
+fn left_open(report: &RunReport) -> impl Iterator<Item = &Blueprint> {
+    report.faults.iter().filter(|(_, fault)| open::is_left_open(fault)).map(|(blueprint, _)| blueprint)
 }
 
 fn certified(report: &RunReport) -> usize {

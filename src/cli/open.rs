@@ -1,0 +1,98 @@
+//! Work left open: infrastructure failed, so nothing was stored, and the same command completes it.
+
+use super::exit::Status;
+use super::failure::{call_status, fault_status};
+use crate::agent::AgentError;
+use crate::model::Blame;
+use crate::pipeline::{Fault, PrepareError};
+use crate::rollout::RolloutError;
+use crate::sandbox::EngineError;
+
+/// Whether infrastructure is to blame. Such work was retried, and is left open.
+pub(super) fn is_left_open(fault: &Fault) -> bool {
+    matches!(fault, Fault::Engine(error) if error.blame() == Blame::Infra)
+}
+
+/// Whether no engine answers at all.
+pub(super) fn is_unreachable(fault: &Fault) -> bool {
+    matches!(fault, Fault::Engine(EngineError::Unreachable { .. }))
+}
+
+/// [`is_left_open`] for rollouts.
+pub(super) fn is_rollout_left_open(error: &PrepareError) -> bool {
+    matches!(error, PrepareError::Fault(fault) if is_left_open(fault))
+}
+
+/// What a summary says about it.
+pub(super) fn summary(count: usize) -> String {
+    format!("{count} left open: infrastructure failed; run the same command to complete them")
+}
+
+/// The exit status of a command whose units or rollouts ended with these statuses. Open work comes first, since running the command
+/// again completes it and tells of the rest again.
+pub(super) fn combined(statuses: impl Iterator<Item = Status>) -> Status {
+    const PRECEDENCE: [Status; 8] = [
+        Status::TryAgain,
+        Status::NoEngine,
+        Status::Io,
+        Status::BadInput,
+        Status::Usage,
+        Status::Interrupted,
+        Status::Failed,
+        Status::Ok,
+    ];
+    let rank = |status: &Status| PRECEDENCE.iter().position(|known| known == status);
+    statuses.min_by_key(rank).unwrap_or(Status::Ok)
+}
+
+/// The status of one unit without a result.
+pub(super) fn unit_status(fault: &Fault) -> Status {
+    if is_left_open(fault) { Status::TryAgain } else { fault_status(fault) }
+}
+
+/// The status of one rollout without a result.
+pub(super) fn rollout_status(error: &PrepareError) -> Status {
+    match error {
+        PrepareError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(error)))) => {
+            call_status(error)
+        }
+        PrepareError::Fault(fault) => unit_status(fault),
+        // The rollout is kept without a model's labels, which the same command asks for again.
+        PrepareError::Judge(_) => Status::TryAgain,
+        PrepareError::Read(_) | PrepareError::Unplayable { .. } => Status::BadInput,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_work_decides_the_exit_status() {
+        let check = |statuses: &[Status], expect: Status| {
+            assert_eq!(combined(statuses.iter().copied()), expect, "{statuses:?}");
+        };
+        check(&[], Status::Ok);
+        check(&[Status::Ok, Status::Failed], Status::Failed);
+        check(&[Status::BadInput, Status::TryAgain], Status::TryAgain);
+        check(&[Status::BadInput, Status::Failed], Status::BadInput);
+    }
+
+    #[test]
+    fn only_infrastructure_leaves_work_open() {
+        let transport =
+            EngineError::Transport { action: "start a container", message: "connection reset".to_owned() };
+        let refused =
+            EngineError::Refused { action: "make a container", status: 400, message: "no".to_owned() };
+        let busy = EngineError::Refused { action: "make a container", status: 500, message: "no".to_owned() };
+        let check = |error: EngineError, expect: Status| {
+            let text = error.to_string();
+            assert_eq!(unit_status(&Fault::Engine(error)), expect, "{text}");
+        };
+        check(transport, Status::TryAgain);
+        check(busy, Status::TryAgain);
+        check(EngineError::Guest { message: "reset".to_owned() }, Status::TryAgain);
+        check(refused, Status::NoEngine);
+        assert_eq!(unit_status(&Fault::Drained), Status::Interrupted);
+    }
+}
