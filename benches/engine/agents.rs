@@ -1,22 +1,23 @@
 //! What a scaffold adds to each action, beside Harbor's terminus-2; and hundreds of rollouts in one process.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use termsmith::agent::terminal::Wake;
-use termsmith::agent::{BashBlock, BashTool, React, Terminus, terminus::Format, terminus_texts};
+use termsmith::agent::terminus::Format;
 use termsmith::agent::{
-    Conversation, EpisodeContext, Hooks, Logprobs, ModelPolicy, NoTurnLog, Prompts, Scaffold, StepLimits,
-    run_episode,
+    BashBlock, BashTool, Conversation, Driver, EpisodeContext, Hooks, Logprobs, ModelPolicy, NoTurnLog,
+    PromptsError, React, Scaffold, StepLimits, Terminus, run_episode,
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
 use termsmith::pipeline::PipelineAssets;
-use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, ScaffoldKind, attempt};
+use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, attempt};
 use termsmith::sandbox::{Engine, Image, LaunchSpec, Network};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, HashedTask, TrialRunner};
@@ -42,16 +43,23 @@ const FLEET: usize = 500;
 /// Turns of each of them.
 const FLEET_TURNS: usize = 6;
 
-/// A scaffold, how it waits, its name, and what its overhead is aimed at, in milliseconds.
-type Row = (ScaffoldKind, Wake, &'static str, Option<(&'static str, f64)>);
+/// How a scaffold is loaded.
+type Load = fn(&Assets) -> Result<Arc<dyn Scaffold>, PromptsError>;
+
+/// A scaffold, its name, and what its overhead is aimed at, in milliseconds.
+type Row = (Load, &'static str, Option<(&'static str, f64)>);
 
 const SCAFFOLDS: [Row; 5] = [
-    (ScaffoldKind::Bash, Wake::Never, "bash", Some(("≤ 3 ms", 3.0))),
-    (ScaffoldKind::BashBlock, Wake::Never, "bash-block", Some(("≤ 3 ms", 3.0))),
-    (ScaffoldKind::React, Wake::Never, "react", Some(("≤ 3 ms", 3.0))),
-    (ScaffoldKind::TerminusJson, Wake::WhenDone, "terminus, early wake", Some(("≤ 30 ms", 30.0))),
-    (ScaffoldKind::TerminusJson, Wake::Never, "terminus, Harbor's waits", None),
+    (|assets| Ok(Arc::new(BashTool::load(assets)?)), "bash", Some(("≤ 3 ms", 3.0))),
+    (|assets| Ok(Arc::new(BashBlock::load(assets)?)), "bash-block", Some(("≤ 3 ms", 3.0))),
+    (|assets| Ok(Arc::new(React::load(assets)?)), "react", Some(("≤ 3 ms", 3.0))),
+    (|assets| terminus(assets, Wake::WhenDone), "terminus, early wake", Some(("≤ 30 ms", 30.0))),
+    (|assets| terminus(assets, Wake::Never), "terminus, Harbor's waits", None),
 ];
+
+fn terminus(assets: &Assets, wake: Wake) -> Result<Arc<dyn Scaffold>, PromptsError> {
+    Ok(Arc::new(Terminus::load(assets, Format::Json, wake)?))
+}
 
 pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
     let endpoint = Endpoint::start().await?;
@@ -88,9 +96,8 @@ async fn actions(context: &CampaignContext, endpoint: &Endpoint) -> anyhow::Resu
     let store = Store::new(RunDir::open(dir.path())?);
     let models = Models::new(settings(&endpoint.base_url, LONG)?, |_| None, &store, Options::default())?;
     let mut lines = Vec::new();
-    for (number, (kind, wake, name, aim)) in SCAFFOLDS.into_iter().enumerate() {
+    for (number, (load, name, aim)) in SCAFFOLDS.into_iter().enumerate() {
         let mut sample = Sample::default();
-        let texts = terminus_texts(&assets, Format::Json)?;
         let limits = limits();
         let episode = EpisodeContext {
             sandbox: &sandbox,
@@ -100,15 +107,7 @@ async fn actions(context: &CampaignContext, endpoint: &Endpoint) -> anyhow::Resu
             silent_loss: None,
         };
         let unit = format!("actions-{number}");
-        let conversation = match kind {
-            ScaffoldKind::Bash => one(BashTool::load(&assets)?, &models, &unit, &episode).await?,
-            ScaffoldKind::BashBlock => {
-                one(BashBlock::new(&Prompts::load(&assets)?), &models, &unit, &episode).await?
-            }
-            ScaffoldKind::React => one(React::load(&assets)?, &models, &unit, &episode).await?,
-            // The rest of the table is terminus.
-            _ => one(Terminus::new(texts, wake), &models, &unit, &episode).await?,
-        };
+        let conversation = one(&*load(&assets)?, &models, &unit, &episode).await?;
         for pair in conversation.seen.windows(2) {
             // From one message to the next, without the time that the model took for it.
             let gap = pair[1].at_ms as f64 - pair[0].at_ms as f64 - pair[1].think_ms;
@@ -125,8 +124,8 @@ async fn actions(context: &CampaignContext, endpoint: &Endpoint) -> anyhow::Resu
     Ok(lines)
 }
 
-async fn one<S: Scaffold>(
-    mut scaffold: S,
+async fn one(
+    scaffold: &dyn Scaffold,
     models: &Models,
     unit: &str,
     episode: &EpisodeContext<'_>,
@@ -142,8 +141,8 @@ async fn one<S: Scaffold>(
     let mut conversation = Conversation::default();
     let mut nowhere = NoTurnLog;
     let hooks = Hooks::none(&mut nowhere);
-    let ended =
-        run_episode(&mut scaffold, &mut policy, &mut conversation, "Do nothing.", episode, hooks).await?;
+    let Driver::TurnByTurn(protocol) = scaffold.driver() else { bail!("it has a loop of its own") };
+    let ended = run_episode(protocol, &mut policy, &mut conversation, "Do nothing.", episode, hooks).await?;
     ensure!(ended.end == End::Submitted, "an episode ended with {ended:?}");
     Ok(conversation)
 }
@@ -159,12 +158,12 @@ async fn turns(
     let hashed = HashedTask::new(task, context.fixture.environment_digest.clone())?;
     let engine = EngineOnDemand::default();
     let mut lines = Vec::new();
-    for (kind, wake, name, _) in SCAFFOLDS {
+    for (load, name, _) in SCAFFOLDS {
         let mut sample = Sample::default();
         for round in 0..ROUNDS {
             let mut took = [0.0; 2];
             for (place, steps) in took.iter_mut().zip([SHORT, LONG]) {
-                *place = episode(&engine, &assets, &hashed, endpoint, kind, wake, steps, round).await?;
+                *place = episode(&engine, &assets, &hashed, endpoint, load, steps, round).await?;
             }
             sample.push((took[1] - took[0]) / (LONG - SHORT) as f64);
         }
@@ -202,8 +201,7 @@ async fn episode(
     assets: &PipelineAssets,
     hashed: &HashedTask<'_>,
     endpoint: &Endpoint,
-    kind: ScaffoldKind,
-    wake: Wake,
+    load: Load,
     steps: usize,
     round: usize,
 ) -> anyhow::Result<f64> {
@@ -223,8 +221,7 @@ async fn episode(
         tests: &FileTree::default(),
     };
     let agent_config = AgentConfig {
-        scaffold: kind,
-        wake,
+        scaffold: load(&Assets::embedded())?,
         role: ModelRole::Expert,
         actor: ModelActor {
             model: model(steps),
@@ -236,7 +233,6 @@ async fn episode(
         rounds: 0,
         logprobs: Logprobs::No,
         overflow: Overflow::Ends,
-        command: None,
         fork: None,
     };
     let key = attempt(&runner, &models, &assets.texts, &prepared, &agent_config, 0).await?;
@@ -298,7 +294,7 @@ async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
 pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
     let engine = Engine::process();
     let assets = Assets::embedded();
-    let prompts = Prompts::load(&assets)?;
+    let scaffold = BashBlock::load(&assets)?;
     let dir = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(dir.path())?);
     let models = Models::new(settings(base_url, FLEET_TURNS)?, |_| None, &store, Options::default())?;
@@ -307,8 +303,8 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
     let started = Instant::now();
     let gate = tokio::sync::Barrier::new(FLEET);
     let rollouts = stream::iter(0..FLEET).map(|number| {
-        let (engine, prompts, models, image, task_limits, gate) =
-            (&engine, &prompts, &models, &image, &task_limits, &gate);
+        let (engine, scaffold, models, image, task_limits, gate) =
+            (&engine, &scaffold, &models, &image, &task_limits, &gate);
         async move {
             let spec = LaunchSpec {
                 image,
@@ -332,7 +328,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 silent_loss: None,
             };
             let unit = format!("fleet-{number}");
-            let conversation = one(BashBlock::new(prompts), models, &unit, &episode).await?;
+            let conversation = one(scaffold, models, &unit, &episode).await?;
             Ok::<_, anyhow::Error>((conversation.turns.len(), began.elapsed().as_secs_f64()))
         }
     });

@@ -1,33 +1,45 @@
 //! The `bash` scaffold: native function calling with one tool.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt as _};
 use minijinja::context;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::bash_block::run;
-use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
+use super::scaffold::{
+    AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
+    Session, Step,
+};
+use super::shell_command::{Ran, limits_context, run};
 use crate::assets::Assets;
 use crate::model::{Shown, ToolCall, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// Name of the scaffold in every record and row.
-pub const BASH: &str = "bash";
-/// Name of its tool.
+/// The scaffold's line of the registry.
+pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
+    option: NAME,
+    description: "Function calling with one tool, bash",
+    load: |assets, _| Ok(Arc::new(BashTool::load(assets)?)),
+};
+
+/// The name in records, and the folder of the texts.
+const NAME: &str = "bash";
+/// The name of the tool.
 const TOOL: &str = "bash";
 
-/// The scaffold. An episode ends with a message that calls nothing.
+/// The scaffold. An episode ends with a message that calls no tool.
 #[derive(Clone, Debug)]
 pub struct BashTool {
     prompts: PromptSet,
 }
 
-/// What a call carries.
+/// The arguments of a call.
 #[derive(Debug, Deserialize)]
 struct Arguments {
     command: String,
-    /// Seconds; less than the scaffold's own limit, or it changes nothing.
+    /// Seconds. A value above the scaffold's own limit has no effect.
     #[serde(default)]
     timeout: Option<f64>,
 }
@@ -35,24 +47,23 @@ struct Arguments {
 impl BashTool {
     /// Reads the texts, from `templates/prompts/bash/`.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
-        let needed = ["system.md", "task.md.j2", "tool.md", "observation.md.j2", "malformed.md.j2"];
-        Ok(Self { prompts: PromptSet::load(assets, BASH, &needed)? })
+        let needed = ["system.md.j2", "task.md.j2", "tool.md.j2", "observation.md.j2", "malformed.md.j2"];
+        Ok(Self { prompts: PromptSet::load(assets, NAME, &needed)? })
     }
 
-    /// Hash over all texts.
-    pub fn digest(&self) -> String {
-        self.prompts.digest()
-    }
-
-    fn definition(&self) -> Result<ToolDefinition, PromptsError> {
+    fn definition(&self, episode: &EpisodeContext<'_>) -> Result<ToolDefinition, PromptsError> {
+        let seconds = episode.limits.command.as_secs();
         Ok(ToolDefinition {
             name: TOOL.to_owned(),
-            description: self.prompts.text("tool.md")?.to_owned(),
+            description: self.prompts.render("tool.md.j2", limits_context(episode.limits))?,
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "command": { "type": "string", "description": "what bash is to run" },
-                    "timeout": { "type": "number", "description": "seconds after which it is killed" },
+                    "command": { "type": "string", "description": "the bash commands to run" },
+                    "timeout": {
+                        "type": "number",
+                        "description": format!("seconds after which it is killed; default and maximum: {seconds}"),
+                    },
                 },
                 "required": ["command"],
             }),
@@ -63,7 +74,7 @@ impl BashTool {
         self.prompts.render("malformed.md.j2", context! { fault })
     }
 
-    /// Runs one call. What cannot be run is answered with the reason.
+    /// Runs one call. A call that cannot be run is answered with the reason.
     async fn call(
         &self,
         call: &ToolCall,
@@ -72,50 +83,30 @@ impl BashTool {
     ) -> Result<(), ScaffoldError> {
         let text = match read(call) {
             Ok(Arguments { command, timeout }) => {
-                let asked = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                let most = asked.map_or(episode.limits.command, |asked| asked.min(episode.limits.command));
-                let (act, seen, text) = run(&command, most, &self.prompts, episode).await?;
-                step.acts.push(act);
-                step.seen.push(seen);
-                text
+                let requested = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                let limit = requested.unwrap_or(episode.limits.command).min(episode.limits.command);
+                match run(&command, limit, &self.prompts, episode).await? {
+                    Ran::Command { act, seen, observation } => {
+                        step.acts.push(act);
+                        step.seen.push(seen);
+                        observation
+                    }
+                    Ran::Refused(fault) => self.malformed(fault)?,
+                }
             }
             Err(fault) => self.malformed(fault)?,
         };
         step.shown.push(Shown { tool_call: Some(call.id.clone()), content: text });
         Ok(())
     }
-}
 
-fn read(call: &ToolCall) -> Result<Arguments, String> {
-    if call.name != TOOL {
-        return Err(format!("there is no tool `{}`", call.name));
-    }
-    let arguments: Arguments = serde_json::from_str(&call.arguments)
-        .map_err(|error| format!("the arguments are not what `{TOOL}` takes: {error}"))?;
-    if arguments.command.trim().is_empty() { Err("`command` is empty".to_owned()) } else { Ok(arguments) }
-}
-
-impl Scaffold for BashTool {
-    async fn open(
-        &mut self,
-        episode: &EpisodeContext<'_>,
-        instruction: &str,
-    ) -> Result<Opening, ScaffoldError> {
-        let workdir = episode.sandbox.workdir();
-        Ok(Opening {
-            system: self.prompts.text("system.md")?.to_owned(),
-            prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
-            tools: vec![self.definition()?],
-        })
-    }
-
-    async fn take(
-        &mut self,
+    async fn execute(
+        &self,
         assistant: &AssistantMessage,
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
         if assistant.tool_calls.is_empty() {
-            // A message that was cut off has not come to its calls, and an empty one says nothing at all.
+            // A message that was cut off did not reach its calls, and an empty message is no statement that the task is done.
             if assistant.cut_off || assistant.content.trim().is_empty() {
                 let fault = if assistant.cut_off { "it was cut off" } else { "it is empty" };
                 return Ok(Step::malformed(self.malformed(format!("the message was not used: {fault}"))?));
@@ -130,13 +121,65 @@ impl Scaffold for BashTool {
                     let acts = step.acts.into_iter().chain(acts).collect();
                     return Err(ScaffoldError::Sandbox { error, acts });
                 }
-                Err(error) => return Err(error),
+                Err(error @ (ScaffoldError::Prompts(_) | ScaffoldError::Engine(_))) => return Err(error),
             }
         }
         if step.acts.is_empty() {
             step.kind = TurnKind::Malformed;
         }
         Ok(step)
+    }
+}
+
+fn read(call: &ToolCall) -> Result<Arguments, String> {
+    if call.name != TOOL {
+        return Err(format!("there is no tool `{}`", call.name));
+    }
+    let arguments: Arguments = serde_json::from_str(&call.arguments)
+        .map_err(|error| format!("the arguments are not what `{TOOL}` takes: {error}"))?;
+    if arguments.command.trim().is_empty() { Err("`command` is empty".to_owned()) } else { Ok(arguments) }
+}
+
+impl Scaffold for BashTool {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn digest(&self) -> String {
+        self.prompts.digest()
+    }
+
+    fn driver(&self) -> Driver<'_> {
+        Driver::TurnByTurn(self)
+    }
+}
+
+impl Protocol for BashTool {
+    fn open<'a>(
+        &'a self,
+        episode: &'a EpisodeContext<'_>,
+        instruction: &'a str,
+    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+        async move {
+            let workdir = episode.sandbox.workdir();
+            let opening = Opening {
+                system: self.prompts.render("system.md.j2", limits_context(episode.limits))?,
+                prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
+                tools: vec![self.definition(episode)?],
+            };
+            Ok((Box::new(self) as Box<dyn Session>, opening))
+        }
+        .boxed()
+    }
+}
+
+impl Session for &BashTool {
+    fn execute<'a>(
+        &'a mut self,
+        assistant: &'a AssistantMessage,
+        episode: &'a EpisodeContext<'_>,
+    ) -> BoxFuture<'a, Result<Step, ScaffoldError>> {
+        BashTool::execute(self, assistant, episode).boxed()
     }
 }
 

@@ -1,150 +1,120 @@
-//! The `bash-block` scaffold: free text and one fenced block of bash a message.
+//! The `bash-block` scaffold: free text and one fenced block of bash per message.
 
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
 use minijinja::context;
 
-use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
+use super::scaffold::{
+    AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
+    Session, Step,
+};
+use super::shell_command::{Ran, limits_context, run};
 use crate::assets::Assets;
-use crate::model::{Act, ShellOutcome, Shown, TurnKind};
+use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
-use crate::sandbox::ExecLimit;
 
-/// Name of the scaffold in every record and row.
-pub const BASH_BLOCK: &str = "bash-block";
+/// The scaffold's line of the registry.
+pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
+    option: NAME,
+    description: "One fenced block of bash a message, as the scripted expert speaks",
+    load: |assets, _| Ok(Arc::new(BashBlock::load(assets)?)),
+};
+
+/// The name in records, and the folder of the texts.
+const NAME: &str = "bash-block";
 /// The block that ends an episode.
 const SUBMIT: &str = "submit";
 
-/// The scaffold's texts, from `templates/prompts/bash-block/`.
+/// The scaffold, with its texts from `templates/prompts/bash-block/`.
 #[derive(Clone, Debug)]
-pub struct Prompts {
-    set: PromptSet,
+pub struct BashBlock {
+    prompts: PromptSet,
+    /// Sentences of a scripted expert that gives up.
     pub(super) gives_up: Vec<String>,
+    /// Sentences of a scripted expert that repeats a command that failed.
     pub(super) tries_again: Vec<String>,
 }
 
-impl Prompts {
+impl BashBlock {
     /// Reads the texts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
-        let needed = ["system.md", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
-        let set = PromptSet::load(assets, BASH_BLOCK, &needed)?;
-        let (gives_up, tries_again) = (set.lines("gives_up.txt")?, set.lines("tries_again.txt")?);
-        Ok(Self { set, gives_up, tries_again })
+        let needed = ["system.md.j2", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
+        let prompts = PromptSet::load(assets, NAME, &needed)?;
+        let (gives_up, tries_again) = (prompts.lines("gives_up.txt")?, prompts.lines("tries_again.txt")?);
+        Ok(Self { prompts, gives_up, tries_again })
     }
 
-    /// Hash over all texts, for the address of a rollout.
-    pub fn digest(&self) -> String {
-        self.set.digest()
+    fn malformed(&self, fault: &str, cut_off: bool) -> Result<Step, PromptsError> {
+        let message = self.prompts.render("malformed.md.j2", context! { fault, cut_off })?;
+        Ok(Step::malformed(message))
     }
 
-    /// The system message.
-    pub fn system(&self) -> Result<&str, PromptsError> {
-        self.set.text("system.md")
-    }
-
-    /// The first user message.
-    pub fn task(&self, instruction: &str, workdir: &str) -> Result<String, PromptsError> {
-        self.set.render("task.md.j2", context! { instruction, workdir })
-    }
-
-    /// The user message after a command. `seconds` is the command's time limit.
-    pub fn observation(
+    async fn execute(
         &self,
-        output: &str,
-        outcome: ShellOutcome,
-        seconds: u64,
-    ) -> Result<String, PromptsError> {
-        observation(&self.set, output, outcome, seconds)
-    }
-}
-
-/// What a shell's command showed, by a scaffold's `observation.md.j2`.
-pub(super) fn observation(
-    set: &PromptSet,
-    output: &str,
-    outcome: ShellOutcome,
-    seconds: u64,
-) -> Result<String, PromptsError> {
-    let (status, timed_out, died) = match outcome {
-        ShellOutcome::Exited(status) => (status, false, false),
-        ShellOutcome::TimedOut => (124, true, false),
-        ShellOutcome::ShellDied(status) => (status, false, true),
-    };
-    let output = output.strip_suffix('\n').unwrap_or(output);
-    let context = context! { output, status, timed_out, seconds, shell_restarted => died };
-    set.render("observation.md.j2", context)
-}
-
-/// One command in the long-lived shell: the act, what it showed, and that as text.
-pub(super) async fn run(
-    command: &str,
-    most: std::time::Duration,
-    set: &PromptSet,
-    episode: &EpisodeContext<'_>,
-) -> Result<(Act, ActSeen, String), ScaffoldError> {
-    let limit = ExecLimit { timeout: most.min(episode.left()), keep: episode.limits.output_bytes };
-    let result = match episode.sandbox.shell(command, &limit).await {
-        Ok(result) => result,
-        Err(error) => {
-            let act = Act::Command { command: command.to_owned(), outcome: None };
-            return Err(ScaffoldError::of(error, vec![act]));
-        }
-    };
-    let output = String::from_utf8_lossy(&result.output);
-    let text = observation(set, &output, result.outcome, most.as_secs())?;
-    let act = Act::Command { command: command.to_owned(), outcome: Some(result.outcome) };
-    let seen = ActSeen { bytes: result.bytes, milliseconds: result.took.as_secs_f64() * 1e3 };
-    Ok((act, seen, text))
-}
-
-/// The scaffold.
-#[derive(Clone, Debug)]
-pub struct BashBlock<'a> {
-    prompts: &'a Prompts,
-}
-
-impl<'a> BashBlock<'a> {
-    pub fn new(prompts: &'a Prompts) -> Self {
-        Self { prompts }
-    }
-}
-
-impl Scaffold for BashBlock<'_> {
-    async fn open(
-        &mut self,
-        episode: &EpisodeContext<'_>,
-        instruction: &str,
-    ) -> Result<Opening, ScaffoldError> {
-        Ok(Opening {
-            system: self.prompts.system()?.to_owned(),
-            prompt: self.prompts.task(instruction, episode.sandbox.workdir())?,
-            tools: Vec::new(),
-        })
-    }
-
-    async fn take(
-        &mut self,
         assistant: &AssistantMessage,
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
         let command = match read_block(&assistant.content) {
             Ok(command) => command,
-            Err(fault) => {
-                let cut_off = assistant.cut_off;
-                let fault = fault.to_string();
-                let message = self.prompts.set.render("malformed.md.j2", context! { fault, cut_off })?;
-                return Ok(Step::malformed(message));
-            }
+            Err(fault) => return Ok(self.malformed(&fault.to_string(), assistant.cut_off)?),
         };
         if command.trim() == SUBMIT {
             return Ok(Step::submitted());
         }
-        let (act, seen, text) = run(command, episode.limits.command, &self.prompts.set, episode).await?;
-        Ok(Step {
-            kind: TurnKind::Acted,
-            acts: vec![act],
-            seen: vec![seen],
-            shown: vec![Shown::text(text)],
-            ..Step::default()
-        })
+        match run(command, episode.limits.command, &self.prompts, episode).await? {
+            Ran::Command { act, seen, observation } => Ok(Step {
+                kind: TurnKind::Acted,
+                acts: vec![act],
+                seen: vec![seen],
+                shown: vec![Shown::text(observation)],
+                ..Step::default()
+            }),
+            Ran::Refused(fault) => Ok(self.malformed(&fault, assistant.cut_off)?),
+        }
+    }
+}
+
+impl Scaffold for BashBlock {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn digest(&self) -> String {
+        self.prompts.digest()
+    }
+
+    fn driver(&self) -> Driver<'_> {
+        Driver::TurnByTurn(self)
+    }
+}
+
+impl Protocol for BashBlock {
+    fn open<'a>(
+        &'a self,
+        episode: &'a EpisodeContext<'_>,
+        instruction: &'a str,
+    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+        async move {
+            let workdir = episode.sandbox.workdir();
+            let opening = Opening {
+                system: self.prompts.render("system.md.j2", limits_context(episode.limits))?,
+                prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
+                tools: Vec::new(),
+            };
+            Ok((Box::new(self) as Box<dyn Session>, opening))
+        }
+        .boxed()
+    }
+}
+
+impl Session for &BashBlock {
+    fn execute<'a>(
+        &'a mut self,
+        assistant: &'a AssistantMessage,
+        episode: &'a EpisodeContext<'_>,
+    ) -> BoxFuture<'a, Result<Step, ScaffoldError>> {
+        BashBlock::execute(self, assistant, episode).boxed()
     }
 }
 
@@ -156,18 +126,18 @@ pub fn write_block(thought: &str, command: Option<&str>) -> String {
     if thought.is_empty() { block } else { format!("{thought}\n\n{block}") }
 }
 
-/// The fence of a block that holds `text`: longer than any that `text` has, as CommonMark asks for.
+/// The fence of a block that holds `text`: longer than every fence in `text`, as CommonMark requires.
 fn fence(text: &str) -> String {
     let longest = text.lines().map(backticks).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
 }
 
-/// Backticks that a line begins with.
+/// The number of backticks at the start of a line.
 fn backticks(line: &str) -> usize {
     line.trim_start().chars().take_while(|&c| c == '`').count()
 }
 
-/// A message that does not hold exactly one block.
+/// Why a message has no command: it does not hold exactly one block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     #[error("it has no fenced block of bash")]
@@ -180,10 +150,10 @@ pub enum BlockError {
     Empty,
 }
 
-/// The command in a message: what stands in its only block of bash. Blocks of other languages are text.
+/// The command in a message: the content of its only block of bash. Blocks of other languages are text.
 pub fn read_block(message: &str) -> Result<&str, BlockError> {
     let mut blocks = Vec::new();
-    // Where the block that is open begins, its fence, and whether it is bash.
+    // Start of the open block, length of its fence, and whether its language is bash.
     let mut open: Option<(usize, usize, bool)> = None;
     let mut at = 0;
     for line in message.split_inclusive('\n') {
@@ -199,7 +169,7 @@ pub fn read_block(message: &str) -> Result<&str, BlockError> {
                 }
                 open = None;
             }
-            _ => {}
+            None | Some(_) => {}
         }
         at += line.len();
     }
@@ -219,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_written() {
+    fn blocks_are_formatted() {
         let check = |thought: &str, command: Option<&str>, expect: &str| {
             assert_eq!(write_block(thought, command), expect);
         };
@@ -235,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_read() {
+    fn blocks_are_parsed() {
         let check = |message: &str, expect: Result<&str, BlockError>| {
             assert_eq!(read_block(message), expect, "{message}");
         };
@@ -257,13 +227,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(command in "[a-z`\n ]{0,40}[a-z]") {
+        fn a_written_block_is_read_back(command in "[a-z`\n ]{0,40}[a-z]") {
             let message = write_block("So.", Some(&command));
             prop_assert_eq!(read_block(&message), Ok(command.as_str()));
         }
 
         #[test]
-        fn any_message_can_be_read(message in "[`a\nbash ]{0,60}") {
+        fn reading_never_panics(message in "[`a\nbash ]{0,60}") {
             let _ = read_block(&message);
         }
     }

@@ -146,7 +146,7 @@ impl Conversation {
     /// US dollars that its calls have cost.
     pub(super) fn cost(&self, price: &Dollars) -> f64 {
         let cost = self.usages().map(|usage| {
-            usage.prompt as f64 * price.per_million_read + usage.completion as f64 * price.per_million_written
+            usage.prompt as f64 * price.per_million_input + usage.completion as f64 * price.per_million_output
         });
         cost.sum::<f64>() / 1e6
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::arms::Mentor;
 use super::conversation::{Conversation, HandedOff, TurnSeen};
-use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
+use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Protocol, ScaffoldError, Session, Step};
 use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
 use crate::clock::now_ms;
@@ -120,29 +120,29 @@ impl<'a, N> Hooks<'a, N> {
 
 /// Plays an episode. The turns that `talk` has already, and the sandbox not yet, are done again without asking the agent, and must
 /// come to the same; the recorded observations stay, since they are what the agent was shown.
-pub async fn run_episode<S: Scaffold, M: Policy, N: TurnLog>(
-    scaffold: &mut S,
+pub async fn run_episode<M: Policy, N: TurnLog>(
+    protocol: &dyn Protocol,
     policy: &mut M,
     conversation: &mut Conversation,
     instruction: &str,
     episode: &EpisodeContext<'_>,
     mut hooks: Hooks<'_, N>,
 ) -> Result<Ended, AgentError> {
-    let opening = match scaffold.open(episode, instruction).await {
-        Ok(opening) => opening,
+    let (mut session, opening) = match protocol.open(episode, instruction).await {
+        Ok(opened) => opened,
         Err(error) => return lost(error, episode).map(|(ended, _)| ended),
     };
     if conversation.turns.is_empty() && conversation.opening == Opening::default() {
         hooks.turn_log.opened(&opening).await?;
         conversation.opening = opening;
     }
-    if let Some(ended) = do_again(scaffold, conversation, episode).await? {
+    if let Some(ended) = replay_recorded(protocol, &mut session, conversation, episode).await? {
         return Ok(ended);
     }
     loop {
         match limit_reached(conversation, episode, &hooks) {
             None => {}
-            Some(End::ContextFull) => match hand_off(scaffold, conversation, episode, &mut hooks).await? {
+            Some(End::ContextFull) => match hand_off(&*session, conversation, episode, &mut hooks).await? {
                 None => continue,
                 Some(end) => return Ok(Ended::by(end)),
             },
@@ -152,7 +152,7 @@ pub async fn run_episode<S: Scaffold, M: Policy, N: TurnLog>(
         let assistant = match tokio::time::timeout(episode.left(), policy.next(conversation)).await {
             Err(_) => return Ok(Ended::by(End::TimedOut)),
             Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
-                match hand_off(scaffold, conversation, episode, &mut hooks).await? {
+                match hand_off(&*session, conversation, episode, &mut hooks).await? {
                     None => continue,
                     Some(end) => return Ok(Ended::by(end)),
                 }
@@ -167,7 +167,7 @@ pub async fn run_episode<S: Scaffold, M: Policy, N: TurnLog>(
             think_ms: asked.elapsed().as_secs_f64() * 1e3,
             ..TurnSeen::default()
         };
-        let (step, ended) = match turn(scaffold, &assistant, conversation, episode, &mut hooks).await {
+        let (step, ended) = match turn(&mut *session, &assistant, conversation, episode, &mut hooks).await {
             Ok(step) => (step, None),
             Err(TurnError::Agent(error)) => return Err(error),
             Err(TurnError::Scaffold(error)) => {
@@ -194,17 +194,18 @@ pub async fn run_episode<S: Scaffold, M: Policy, N: TurnLog>(
 }
 
 /// Does the recorded turns again. Where the last of them ended the episode, it ends again.
-async fn do_again<S: Scaffold>(
-    scaffold: &mut S,
+async fn replay_recorded<'p>(
+    protocol: &'p dyn Protocol,
+    session: &mut Box<dyn Session + 'p>,
     conversation: &Conversation,
-    episode: &EpisodeContext<'_>,
+    episode: &'p EpisodeContext<'_>,
 ) -> Result<Option<Ended>, AgentError> {
     let recorded = conversation.turns.iter().zip(&conversation.seen).enumerate().skip(conversation.done);
     for (number, (turn, seen)) in recorded {
         if turn.kind == TurnKind::Asked {
             continue;
         }
-        let step = match scaffold.take(&AssistantMessage::again(turn), episode).await {
+        let step = match session.execute(&AssistantMessage::recorded(turn), episode).await {
             Ok(step) => step,
             Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
         };
@@ -218,8 +219,9 @@ async fn do_again<S: Scaffold>(
                 return Ok(Some(Ended::by(End::Submitted)));
             }
             // It was answered: what failed was told, and a new round began in a new shell.
-            if let Err(error) = new_round(scaffold, episode).await {
-                return lost(error, episode).map(|(ended, _)| Some(ended));
+            match new_round(protocol, episode).await {
+                Ok(opened) => *session = opened,
+                Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
             }
         }
         if step.shell_ended {
@@ -230,10 +232,13 @@ async fn do_again<S: Scaffold>(
 }
 
 /// Begins anew as a restarted machine would: another shell, another terminal.
-async fn new_round<S: Scaffold>(scaffold: &mut S, episode: &EpisodeContext<'_>) -> Result<(), ScaffoldError> {
+async fn new_round<'p>(
+    protocol: &'p dyn Protocol,
+    episode: &'p EpisodeContext<'_>,
+) -> Result<Box<dyn Session + 'p>, ScaffoldError> {
     let ended = episode.sandbox.shell("exit 0", &ExecLimit::default()).await;
     ended.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
-    scaffold.open(episode, "").await.map(drop)
+    protocol.open(episode, "").await.map(|(session, _)| session)
 }
 
 fn limit_reached<N>(
@@ -251,7 +256,7 @@ fn limit_reached<N>(
     if limits.tokens.is_some_and(|most| conversation.tokens() >= most) {
         return Some(End::TokenLimit);
     }
-    if limits.dollars.is_some_and(|dollars| conversation.cost(&dollars) >= dollars.most) {
+    if limits.dollars.is_some_and(|dollars| conversation.cost(&dollars) >= dollars.limit) {
         return Some(End::DollarLimit);
     }
     let full = limits.context.zip(conversation.next_prompt()).is_some_and(|(most, next)| {
@@ -263,8 +268,8 @@ fn limit_reached<N>(
 
 /// Goes on from a summary. Where that cannot be, or would not help, why the episode ends: a conversation that does not fit right after
 /// a handoff would not fit after another.
-async fn hand_off<S: Scaffold, N: TurnLog>(
-    scaffold: &S,
+async fn hand_off<N: TurnLog>(
+    session: &dyn Session,
     conversation: &mut Conversation,
     episode: &EpisodeContext<'_>,
     hooks: &mut Hooks<'_, N>,
@@ -275,7 +280,7 @@ async fn hand_off<S: Scaffold, N: TurnLog>(
         return Ok(Some(End::ContextFull));
     };
     let number = conversation.handoffs.len();
-    let screen = match (conversation.screen.clone(), scaffold.screen()) {
+    let screen = match (conversation.screen.clone(), session.screen()) {
         (Some(screen), _) => screen,
         (None, Some(screen)) => {
             hooks.turn_log.handing_off(number, &screen).await?;
@@ -310,8 +315,8 @@ enum TurnError {
     Scaffold(ScaffoldError),
 }
 
-async fn turn<S: Scaffold, N: TurnLog>(
-    scaffold: &mut S,
+async fn turn<N: TurnLog>(
+    session: &mut dyn Session,
     assistant: &AssistantMessage,
     conversation: &Conversation,
     episode: &EpisodeContext<'_>,
@@ -324,7 +329,7 @@ async fn turn<S: Scaffold, N: TurnLog>(
         let shown = vec![Shown::text(answer)];
         return Ok(Step { kind: TurnKind::Asked, shown, guide, ..Step::default() });
     }
-    scaffold.take(assistant, episode).await.map_err(TurnError::Scaffold)
+    session.execute(assistant, episode).await.map_err(TurnError::Scaffold)
 }
 
 /// How an episode ends that lost its sandbox by what was done in it. Every other loss stays an error, so that the episode is played

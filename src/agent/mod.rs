@@ -9,27 +9,31 @@ mod honesty;
 mod installed;
 mod policies;
 mod react;
+mod registry;
 mod scaffold;
 mod scripted;
+mod shell_command;
 mod summary;
 pub mod terminal;
 pub mod terminus;
 mod terminus_scaffold;
 
 pub use arms::{ArmTexts, Mentor, QUESTIONS};
-pub use bash::{BASH, BashTool};
-pub use bash_block::{BASH_BLOCK, BashBlock, Prompts, read_block, write_block};
+pub use bash::BashTool;
+pub use bash_block::{BashBlock, read_block, write_block};
 pub use conversation::{Conversation, HandedOff, HandoffSeen, TurnSeen};
 pub use episode::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, run_episode};
 pub use honesty::{Leak, unseen_literals};
-pub use installed::{COMMAND, Installed, PORT, run_installed};
+pub use installed::{Installed, PORT, run_installed};
 pub use policies::{Logprobs, ModelPolicy};
-pub use react::{REACT, React, STOP, read_action};
+pub use react::{React, read_action};
+pub use registry::SCAFFOLDS;
 pub use scaffold::{
-    ActSeen, AssistantMessage, Dollars, EpisodeContext, Opening, Scaffold, ScaffoldError, Step, StepLimits,
+    ActSeen, AssistantMessage, Dollars, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry,
+    ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step, StepLimits,
 };
 pub use scripted::{ScriptAction, ScriptError, ScriptedAgent, Variation};
 pub use summary::{PlainSummary, Summariser, SummaryTexts};
-pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus, terminus_texts};
+pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus};
 
 pub use crate::prompts::{PromptSet, PromptsError};

@@ -1,20 +1,34 @@
-//! The `react` scaffold: plain text, `Thought:` and `Action:`, for small models without function calling.
+//! The `react` scaffold: plain text with `Thought:` and `Action:`, for small models without function calling.
 //!
 //! Source: ReAct (arXiv 2210.03629), with a shell as the only tool.
 
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
 use minijinja::context;
 
-use super::bash_block::run;
-use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
+use super::scaffold::{
+    AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
+    Session, Step,
+};
+use super::shell_command::{Ran, limits_context, run};
 use crate::assets::Assets;
 use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// Name of the scaffold in every record and row.
-pub const REACT: &str = "react";
-/// Where a model has to stop: what follows would be its own idea of what the terminal says.
-pub const STOP: &str = "Observation:";
+/// The scaffold's line of the registry.
+pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
+    option: NAME,
+    description: "Thought and Action in plain text, for small models",
+    load: |assets, _| Ok(Arc::new(React::load(assets)?)),
+};
+
+/// The name in records, and the folder of the texts.
+const NAME: &str = "react";
+/// The model has to stop here: text after it would be an invented observation.
+const OBSERVATION: &str = "Observation:";
 const ACTION: &str = "Action:";
+const THOUGHT: &str = "Thought:";
 const SUBMIT: &str = "submit";
 
 /// The scaffold.
@@ -26,51 +40,89 @@ pub struct React {
 impl React {
     /// Reads the texts, from `templates/prompts/react/`.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
-        let needed = ["system.md", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
-        Ok(Self { prompts: PromptSet::load(assets, REACT, &needed)? })
+        let needed = ["system.md.j2", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
+        Ok(Self { prompts: PromptSet::load(assets, NAME, &needed)? })
     }
 
-    /// Hash over all texts.
-    pub fn digest(&self) -> String {
-        self.prompts.digest()
-    }
-}
-
-impl Scaffold for React {
-    async fn open(
-        &mut self,
-        episode: &EpisodeContext<'_>,
-        instruction: &str,
-    ) -> Result<Opening, ScaffoldError> {
-        let workdir = episode.sandbox.workdir();
-        Ok(Opening {
-            system: self.prompts.text("system.md")?.to_owned(),
-            prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
-            tools: Vec::new(),
-        })
+    fn malformed(&self, fault: &str, cut_off: bool) -> Result<Step, PromptsError> {
+        let message = self.prompts.render("malformed.md.j2", context! { fault, cut_off })?;
+        Ok(Step::malformed(message))
     }
 
-    async fn take(
-        &mut self,
+    async fn execute(
+        &self,
         assistant: &AssistantMessage,
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
-        // Half a command must not be run.
+        // An action has no end marker, so the action of a message that was cut off may be half a command.
         let Some(action) = read_action(&assistant.content).filter(|_| !assistant.cut_off) else {
-            let cut_off = assistant.cut_off;
-            return Ok(Step::malformed(self.prompts.render("malformed.md.j2", context! { cut_off })?));
+            return Ok(self.malformed("there is no complete action in the reply", assistant.cut_off)?);
         };
         if action == SUBMIT {
             return Ok(Step::submitted());
         }
-        let (act, seen, text) = run(action, episode.limits.command, &self.prompts, episode).await?;
-        let shown = vec![Shown::text(text)];
-        Ok(Step { kind: TurnKind::Acted, acts: vec![act], seen: vec![seen], shown, ..Step::default() })
+        match run(action, episode.limits.command, &self.prompts, episode).await? {
+            Ran::Command { act, seen, observation } => Ok(Step {
+                kind: TurnKind::Acted,
+                acts: vec![act],
+                seen: vec![seen],
+                shown: vec![Shown::text(observation)],
+                ..Step::default()
+            }),
+            Ran::Refused(fault) => Ok(self.malformed(&fault, assistant.cut_off)?),
+        }
     }
 }
 
-/// The action of a message: what follows its first line that begins with `Action:`, up to an observation that the model has made
-/// up, or to another thought. A fence around it is no part of it.
+impl Scaffold for React {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn digest(&self) -> String {
+        self.prompts.digest()
+    }
+
+    fn stop(&self) -> &'static [&'static str] {
+        &[OBSERVATION]
+    }
+
+    fn driver(&self) -> Driver<'_> {
+        Driver::TurnByTurn(self)
+    }
+}
+
+impl Protocol for React {
+    fn open<'a>(
+        &'a self,
+        episode: &'a EpisodeContext<'_>,
+        instruction: &'a str,
+    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+        async move {
+            let workdir = episode.sandbox.workdir();
+            let opening = Opening {
+                system: self.prompts.render("system.md.j2", limits_context(episode.limits))?,
+                prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
+                tools: Vec::new(),
+            };
+            Ok((Box::new(self) as Box<dyn Session>, opening))
+        }
+        .boxed()
+    }
+}
+
+impl Session for &React {
+    fn execute<'a>(
+        &'a mut self,
+        assistant: &'a AssistantMessage,
+        episode: &'a EpisodeContext<'_>,
+    ) -> BoxFuture<'a, Result<Step, ScaffoldError>> {
+        React::execute(self, assistant, episode).boxed()
+    }
+}
+
+/// The action of a message: the text after the first `Action:` at the start of a line, up to an observation that the model invented,
+/// another thought or another action. A fence around it is removed.
 pub fn read_action(message: &str) -> Option<&str> {
     let mut from = None;
     let mut to = message.len();
@@ -83,7 +135,7 @@ pub fn read_action(message: &str) -> Option<&str> {
                     from = Some(at + (line.len() - rest.len()));
                 }
             }
-            Some(_) if [STOP, "Thought:", ACTION].iter().any(|word| text.starts_with(word)) => {
+            Some(_) if [OBSERVATION, THOUGHT, ACTION].iter().any(|word| text.starts_with(word)) => {
                 to = at;
                 break;
             }
@@ -111,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn actions_are_read() {
+    fn actions_are_parsed() {
         let check =
             |message: &str, expect: Option<&str>| assert_eq!(read_action(message), expect, "{message}");
         check("Thought: look\nAction: ls", Some("ls"));

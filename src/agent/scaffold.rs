@@ -1,38 +1,107 @@
-//! What a scaffold is: a protocol between what an agent says and what happens in a sandbox.
+//! What a scaffold is: the protocol that turns an assistant message into actions in a sandbox, and their results into observations.
 
-use std::future::Future;
+use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
+use super::summary::{PlainSummary, SummaryTexts};
+use super::terminal::Wake;
+use crate::assets::Assets;
 use crate::model::{Act, Blame, Key, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
-/// A protocol that agents speak.
-pub trait Scaffold: Send {
-    /// The first messages. Called once for each sandbox, before anything else.
-    fn open(
-        &mut self,
-        episode: &EpisodeContext<'_>,
-        instruction: &str,
-    ) -> impl Future<Output = Result<Opening, ScaffoldError>> + Send;
+/// A scaffold as it is declared: its name, its help text, and how it is loaded. One line of [`super::SCAFFOLDS`] each.
+#[derive(Clone, Copy, Debug)]
+pub struct ScaffoldEntry {
+    /// The value of `--scaffold`.
+    pub option: &'static str,
+    /// One line of help.
+    pub description: &'static str,
+    pub load: fn(&Assets, &ScaffoldOptions) -> Result<Arc<dyn Scaffold>, ScaffoldLoadError>,
+}
 
-    /// Does what a message asks for. The same messages in the same order do the same things: that is how an interrupted rollout
-    /// is brought back to where it was.
-    fn take(
-        &mut self,
-        assistant: &AssistantMessage,
-        episode: &EpisodeContext<'_>,
-    ) -> impl Future<Output = Result<Step, ScaffoldError>> + Send;
+/// What the user may choose of a scaffold.
+#[derive(Clone, Debug, Default)]
+pub struct ScaffoldOptions {
+    /// Whether waits of a terminal end early.
+    pub wake: Wake,
+    /// The command line of an agent that is a program in the sandbox.
+    pub command: Option<String>,
+}
 
-    /// What stands on the screen, where there is one that outlives an observation.
+/// Why a scaffold cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ScaffoldLoadError {
+    #[error(transparent)]
+    Prompts(#[from] PromptsError),
+    #[error(
+        "the scaffold `{scaffold}` needs the command that starts the agent\nhint: pass it with --agent-command"
+    )]
+    NoCommand { scaffold: &'static str },
+}
+
+/// A loaded scaffold: everything that is known of it before an episode. Shared by all episodes of a campaign.
+pub trait Scaffold: Debug + Send + Sync {
+    /// The name in every record and row.
+    fn name(&self) -> &'static str;
+
+    /// Hash over its texts and options: a rollout with other texts is another rollout.
+    fn digest(&self) -> String;
+
+    /// Texts before which the model has to stop.
+    fn stop(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The texts by which a conversation is summarised. `plain` is for scaffolds that have none of their own.
+    fn summary_texts<'a>(&'a self, plain: &'a PlainSummary) -> SummaryTexts<'a> {
+        SummaryTexts::Plain(plain)
+    }
+
+    /// What runs the loop of an episode.
+    fn driver(&self) -> Driver<'_>;
+}
+
+/// What runs the loop of an episode.
+#[derive(Clone, Copy, Debug)]
+pub enum Driver<'a> {
+    /// [`super::run_episode`], with this protocol.
+    TurnByTurn(&'a dyn Protocol),
+    /// A program in the sandbox, started by this command line; see [`super::run_installed`].
+    InSandbox { command: &'a str },
+}
+
+/// How a scaffold begins an episode.
+pub trait Protocol: Debug + Send + Sync {
+    /// Opens a session in a fresh sandbox, or in one whose shell was restarted, and makes the first messages.
+    fn open<'a>(
+        &'a self,
+        episode: &'a EpisodeContext<'_>,
+        instruction: &'a str,
+    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>>;
+}
+
+/// An open session: what a scaffold remembers between the messages of an episode.
+pub trait Session: Send {
+    /// Executes what a message asks for. The same messages in the same order have the same effects: an interrupted rollout is
+    /// resumed by executing its recorded messages again.
+    fn execute<'a>(
+        &'a mut self,
+        assistant: &'a AssistantMessage,
+        episode: &'a EpisodeContext<'_>,
+    ) -> BoxFuture<'a, Result<Step, ScaffoldError>>;
+
+    /// The present content of the screen, in a scaffold that has one.
     fn screen(&self) -> Option<String> {
         None
     }
 }
 
-/// Where a scaffold acts.
+/// The sandbox and the limits of one episode.
 #[derive(Clone, Copy, Debug)]
 pub struct EpisodeContext<'a> {
     pub sandbox: &'a Sandbox,
@@ -45,7 +114,7 @@ pub struct EpisodeContext<'a> {
 }
 
 impl EpisodeContext<'_> {
-    /// What is left of the episode's time.
+    /// The time that the episode has left.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
@@ -56,28 +125,31 @@ impl EpisodeContext<'_> {
 pub struct StepLimits {
     /// Assistant turns.
     pub turns: u32,
-    /// One command.
+    /// Time of one command.
     pub command: Duration,
-    /// The whole episode, models' time included.
+    /// Time of the whole episode, model calls included.
     pub total: Duration,
-    /// Bytes of output that one observation shows; the middle is left out.
+    /// Bytes of output that one observation shows. The middle of a longer output is omitted.
     pub output_bytes: usize,
-    /// Tokens that all of its calls together may read and write.
+    /// Tokens of one reply, if they are limited. Only told to the model here: the request has the limit itself.
+    pub reply_tokens: Option<u32>,
+    /// Input and output tokens of all model calls of the episode.
     pub tokens: Option<u64>,
-    /// Dollars that they may cost together.
+    /// Cost of all model calls of the episode.
     pub dollars: Option<Dollars>,
-    /// Tokens of the model's context; an episode ends before a request that would not fit.
+    /// Tokens of the model's context. An episode ends before a request that would exceed it.
     pub context: Option<u64>,
 }
 
 impl StepLimits {
-    /// The scripted expert's: its longest script has fewer turns, and loops must end somewhere.
+    /// The limits of scripted experts. The longest script has fewer turns than these; experts that loop are stopped by them.
     pub fn scripted(total: Duration) -> Self {
         Self {
             turns: 24,
             command: Duration::from_secs(60),
             total,
             output_bytes: 8_000,
+            reply_tokens: None,
             tokens: None,
             dollars: None,
             context: None,
@@ -85,15 +157,17 @@ impl StepLimits {
     }
 }
 
-/// A bound in US dollars, and what tokens cost.
+/// A limit in US dollars, and the prices of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dollars {
-    pub most: f64,
-    pub per_million_read: f64,
-    pub per_million_written: f64,
+    pub limit: f64,
+    /// Per 1M input tokens.
+    pub per_million_input: f64,
+    /// Per 1M output tokens.
+    pub per_million_output: f64,
 }
 
-/// How a conversation begins.
+/// The first messages of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
@@ -103,7 +177,7 @@ pub struct Opening {
     pub tools: Vec<ToolDefinition>,
 }
 
-/// One message of an agent.
+/// One assistant message, from a model or a script.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AssistantMessage {
     pub content: String,
@@ -111,13 +185,13 @@ pub struct AssistantMessage {
     pub tool_calls: Vec<ToolCall>,
     pub call: Option<Key>,
     pub usage: Option<Tokens>,
-    /// It was cut off at its most tokens.
+    /// The reply reached its token limit and is incomplete.
     pub cut_off: bool,
 }
 
 impl AssistantMessage {
     /// The message of a recorded turn.
-    pub fn again(turn: &Turn) -> Self {
+    pub fn recorded(turn: &Turn) -> Self {
         Self {
             content: turn.content.clone(),
             reasoning: turn.reasoning.clone(),
@@ -128,30 +202,30 @@ impl AssistantMessage {
         }
     }
 
-    /// The turn that it becomes.
+    /// The turn that holds this message.
     pub fn into_turn(self, kind: TurnKind, acts: Vec<Act>) -> Turn {
         let Self { content, reasoning, tool_calls, call, usage, cut_off } = self;
         Turn { content, reasoning, tool_calls, kind, acts, call, guide: None, usage, cut_off }
     }
 }
 
-/// What came of a message.
+/// The result of executing one assistant message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
     pub kind: TurnKind,
     pub acts: Vec<Act>,
     /// One for each act.
     pub seen: Vec<ActSeen>,
-    /// What the agent reads next; nothing, if it has submitted.
+    /// The next messages that the agent reads; empty after it has submitted.
     pub shown: Vec<Shown>,
-    /// The model call that brought a mentor's answer.
+    /// The model call that returned a mentor's answer.
     pub guide: Option<Key>,
-    /// The terminal's shell has ended.
+    /// The shell of the terminal has exited.
     pub shell_ended: bool,
 }
 
 impl Step {
-    /// Nothing was done; `message` says why.
+    /// Nothing was executed; `message` tells the agent why.
     pub fn malformed(message: String) -> Self {
         Self { kind: TurnKind::Malformed, shown: vec![Shown::text(message)], ..Self::default() }
     }
@@ -162,16 +236,16 @@ impl Step {
     }
 }
 
-/// What one act showed. Goes to `observed/`, never to the store.
+/// Measurements of one act. Written to `observed/`, never to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActSeen {
-    /// Bytes that were really written.
+    /// Bytes of output before the middle was omitted.
     pub bytes: u64,
     pub milliseconds: f64,
 }
 
-/// Why a message was not carried out.
+/// Why a message could not be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
     #[error(transparent)]

@@ -10,7 +10,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use regex::Regex;
 
-use super::bash_block::Prompts;
+use super::bash_block::BashBlock;
 use crate::model::{ExpertScript, Failure, FailureMode, ScriptStep, Seed, Slip};
 
 /// How often an expert that means to succeed errs on the way (the aim is recovery in at least 30 % of passing runs).
@@ -104,7 +104,7 @@ impl ScriptedAgent {
         script: &ExpertScript,
         failure: Option<FailureMode>,
         seed: Seed,
-        prompts: &Prompts,
+        prompts: &BashBlock,
     ) -> Result<Self, ScriptError> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
         let variation = Variation::draw(script, failure, &mut rng)?;
@@ -116,7 +116,7 @@ impl ScriptedAgent {
         script: &ExpertScript,
         variation: Variation<'_>,
         rng: &mut ChaCha20Rng,
-        prompts: &Prompts,
+        prompts: &BashBlock,
     ) -> Self {
         let mut agent = Self { turns: VecDeque::new(), pending: None, seen: BTreeMap::new(), endless: None };
         match variation {
@@ -287,8 +287,8 @@ mod tests {
         }
     }
 
-    fn prompts() -> Prompts {
-        Prompts::load(&crate::assets::Assets::embedded()).unwrap()
+    fn prompts() -> BashBlock {
+        BashBlock::load(&crate::assets::Assets::embedded()).unwrap()
     }
 
     /// Plays with `a.csv` printed after every command, and gives what was said and done, one line a turn.

@@ -1,39 +1,123 @@
-//! The `terminus` scaffold: Harbor's terminus-2 on an emulated pane, with no tmux in the image.
+//! The `terminus` scaffolds: Harbor's terminus-2 on an emulated pane, without tmux in the image.
 
-use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, Scaffold, ScaffoldError, Step};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use super::scaffold::{
+    ActSeen, AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry,
+    ScaffoldError, Session, Step,
+};
+use super::summary::{PlainSummary, SummaryTexts};
 use super::terminal::{SIZE, Terminal, WaitOutcome, Wake};
 use super::terminus::{Format, Next, Pane, Parsed, Reading, Texts, Turns, to_bytes};
+use crate::assets::Assets;
 use crate::model::{Act, Shown, TurnKind};
 use crate::prompts::PromptsError;
 
-/// Names of the scaffold in every record and row.
+/// The names of the scaffolds in every record and row.
 pub const TERMINUS_JSON: &str = "terminus-json";
 pub const TERMINUS_XML: &str = "terminus-xml";
 
-/// The scaffold. A sandbox has one pane, which `open` starts.
-#[derive(Debug)]
+/// The JSON variant's line of the registry.
+pub(super) const JSON_ENTRY: ScaffoldEntry = ScaffoldEntry {
+    option: "terminus",
+    description: "Harbor's terminus-2, JSON",
+    load: |assets, options| Ok(Arc::new(Terminus::load(assets, Format::Json, options.wake)?)),
+};
+
+/// The XML variant's line of the registry.
+pub(super) const XML_ENTRY: ScaffoldEntry = ScaffoldEntry {
+    option: TERMINUS_XML,
+    description: "Harbor's terminus-2, XML",
+    load: |assets, options| Ok(Arc::new(Terminus::load(assets, Format::Xml, options.wake)?)),
+};
+
+/// Time that a login shell gets to print its first prompt, before the screen is shown as it is.
+const FIRST_PROMPT: Duration = Duration::from_secs(2);
+
+/// The scaffold in one of its formats.
+#[derive(Clone, Debug)]
 pub struct Terminus {
     texts: Texts,
-    turns: Turns,
-    pane: Pane,
-    terminal: Option<Terminal>,
     wake: Wake,
 }
 
+/// An open pane and the protocol's state.
+struct TerminusSession<'a> {
+    scaffold: &'a Terminus,
+    turns: Turns,
+    pane: Pane,
+    terminal: Terminal,
+}
+
 impl Terminus {
-    pub fn new(texts: Texts, wake: Wake) -> Self {
-        Self { turns: Turns::new(texts.clone()), texts, pane: Pane::default(), terminal: None, wake }
+    /// Reads the texts of a format.
+    pub fn load(assets: &Assets, format: Format, wake: Wake) -> Result<Self, PromptsError> {
+        let texts = Texts::load(assets, format).map_err(|error| PromptsError::Missing {
+            folder: "terminus".to_owned(),
+            name: error.name().to_owned(),
+        })?;
+        Ok(Self { texts, wake })
+    }
+}
+
+impl Scaffold for Terminus {
+    fn name(&self) -> &'static str {
+        match self.texts.format() {
+            Format::Json => TERMINUS_JSON,
+            Format::Xml => TERMINUS_XML,
+        }
     }
 
-    /// Types the commands, each with its wait. `Err` inside is the shell's end.
-    async fn type_in(&mut self, parsed: &Parsed, step: &mut Step) -> Result<(), String> {
+    fn digest(&self) -> String {
+        let texts = self.texts.digest();
+        match self.wake {
+            Wake::Never => texts,
+            Wake::WhenDone => format!("{texts} early-wake"),
+        }
+    }
+
+    fn summary_texts<'a>(&'a self, _: &'a PlainSummary) -> SummaryTexts<'a> {
+        SummaryTexts::Terminus(&self.texts)
+    }
+
+    fn driver(&self) -> Driver<'_> {
+        Driver::TurnByTurn(self)
+    }
+}
+
+impl Protocol for Terminus {
+    fn open<'a>(
+        &'a self,
+        episode: &'a EpisodeContext<'_>,
+        instruction: &'a str,
+    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+        async move {
+            let opened = Terminal::open(episode.sandbox, episode.env, SIZE).await;
+            let mut terminal = opened.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
+            // Harbor's tmux has started before Harbor reads the first screen, so the prompt is on it.
+            terminal.wait_quiet(FIRST_PROMPT, Wake::WhenDone).await;
+            let turns = Turns::new(self.texts.clone());
+            let mut session = TerminusSession { scaffold: self, turns, pane: Pane::default(), terminal };
+            let output = session.show();
+            let opening = Opening { prompt: self.texts.task(instruction, &output), ..Opening::default() };
+            Ok((Box::new(session) as Box<dyn Session>, opening))
+        }
+        .boxed()
+    }
+}
+
+impl TerminusSession<'_> {
+    /// Types the commands, each with its wait. An error says how the stream to the terminal ended.
+    async fn type_commands(&mut self, parsed: &Parsed, step: &mut Step) -> Result<(), String> {
         for command in &parsed.commands {
-            let Some(terminal) = &mut self.terminal else { return Err("there is no terminal".to_owned()) };
-            let started = std::time::Instant::now();
-            let keys = to_bytes(&command.keystrokes, terminal.key_modes());
-            terminal.press(&keys).await;
+            let started = Instant::now();
+            let keys = to_bytes(&command.keystrokes, self.terminal.key_modes());
+            self.terminal.press(&keys).await;
             step.acts.push(Act::Keys { keys: command.keystrokes.clone() });
-            let waited = terminal.wait_quiet(command.wait(), self.wake).await;
+            let waited = self.terminal.wait_quiet(command.wait(), self.scaffold.wake).await;
             step.seen.push(ActSeen { bytes: 0, milliseconds: started.elapsed().as_secs_f64() * 1e3 });
             match waited {
                 WaitOutcome::Elapsed | WaitOutcome::Early => {}
@@ -47,42 +131,24 @@ impl Terminus {
         Ok(())
     }
 
-    /// What of the pane the agent has not seen.
+    /// The part of the pane that the agent has not been shown.
     fn show(&mut self) -> String {
-        let (full, screen) = self.terminal.as_ref().map(Terminal::panes).unwrap_or_default();
+        let (full, screen) = self.terminal.panes();
         self.pane.show(full, &screen)
     }
-}
 
-impl Scaffold for Terminus {
-    async fn open(
-        &mut self,
-        episode: &EpisodeContext<'_>,
-        instruction: &str,
-    ) -> Result<Opening, ScaffoldError> {
-        let opened = Terminal::open(episode.sandbox, episode.env, SIZE).await;
-        let mut terminal = opened.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
-        // The shell's first prompt. Harbor's tmux has it long before anybody looks.
-        terminal.wait_quiet(FIRST_PROMPT, Wake::WhenDone).await;
-        self.terminal = Some(terminal);
-        self.turns = Turns::new(self.texts.clone());
-        self.pane = Pane::default();
-        let output = self.show();
-        Ok(Opening { prompt: self.texts.task(instruction, &output), ..Opening::default() })
-    }
-
-    async fn take(
+    async fn execute(
         &mut self,
         assistant: &AssistantMessage,
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
-        let format = self.texts.format();
-        let content = match (assistant.cut_off, format.salvage(&assistant.content)) {
+        let texts = &self.scaffold.texts;
+        let content = match (assistant.cut_off, texts.format().salvage(&assistant.content)) {
             (false, _) => assistant.content.as_str(),
             (true, Some(whole)) => whole,
             (true, None) => {
                 let tokens = assistant.usage.map(|usage| usage.completion);
-                return Ok(Step::malformed(self.texts.too_long(&assistant.content, tokens)));
+                return Ok(Step::malformed(texts.too_long(&assistant.content, tokens)));
             }
         };
         let parsed = match self.turns.read(content) {
@@ -90,7 +156,7 @@ impl Scaffold for Terminus {
             Reading::Accepted(parsed) => parsed,
         };
         let mut step = Step::default();
-        if let Err(wire) = self.type_in(&parsed, &mut step).await {
+        if let Err(wire) = self.type_commands(&parsed, &mut step).await {
             return Err(ScaffoldError::of(episode.sandbox.diagnose(wire).await, step.acts));
         }
         let output = self.show();
@@ -101,19 +167,18 @@ impl Scaffold for Terminus {
         };
         Ok(step)
     }
-
-    fn screen(&self) -> Option<String> {
-        self.terminal.as_ref().map(|terminal| terminal.panes().1)
-    }
 }
 
-/// A login shell reads its start-up files within this time, or is shown as it is.
-const FIRST_PROMPT: std::time::Duration = std::time::Duration::from_secs(2);
+impl Session for TerminusSession<'_> {
+    fn execute<'a>(
+        &'a mut self,
+        assistant: &'a AssistantMessage,
+        episode: &'a EpisodeContext<'_>,
+    ) -> BoxFuture<'a, Result<Step, ScaffoldError>> {
+        TerminusSession::execute(self, assistant, episode).boxed()
+    }
 
-/// Reads the texts of a format.
-pub fn terminus_texts(assets: &crate::assets::Assets, format: Format) -> Result<Texts, PromptsError> {
-    Texts::load(assets, format).map_err(|error| PromptsError::Missing {
-        folder: "terminus".to_owned(),
-        name: error.name().to_owned(),
-    })
+    fn screen(&self) -> Option<String> {
+        Some(self.terminal.panes().1)
+    }
 }

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::args::DataArgs;
+use crate::agent::{SCAFFOLDS, ScaffoldEntry};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -18,7 +20,7 @@ pub(super) struct RolloutArgs {
     /// Task directories, or folders of them [default: the tasks of --out]
     pub(super) tasks: Vec<PathBuf>,
     /// The protocol that the agent speaks
-    #[arg(long, value_enum, default_value_t = ScaffoldArg::Terminus)]
+    #[arg(long, value_parser = scaffolds(), default_value = SCAFFOLDS[0].option)]
     pub(super) scaffold: ScaffoldArg,
     /// With the scaffold command: what bash runs; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
     #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
@@ -145,26 +147,35 @@ pub(super) struct ModelArgs {
     pub(super) record: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// A scaffold in which a model acts, or a solver without a model.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum ScaffoldArg {
-    /// Harbor's terminus-2, JSON
-    Terminus,
-    /// Harbor's terminus-2, XML
-    TerminusXml,
-    /// Function calling with one tool, bash
-    Bash,
-    /// One fenced block of bash a message, as the scripted expert speaks
-    BashBlock,
-    /// Thought and Action in plain text, for small models
-    React,
-    /// A program in the sandbox, --agent-command, that reaches the model at its own loopback address
-    Command,
-    /// The recipe's scripted expert, for tasks that `termsmith run` made in this run folder
+    Model(&'static ScaffoldEntry),
     Scripted,
-    /// No agent: the task's own solution
     Oracle,
-    /// No agent: nothing is done
     Nop,
+}
+
+/// The solvers without a model: value, help, and meaning.
+const WITHOUT_MODEL: [(&str, &str, ScaffoldArg); 3] = [
+    (
+        "scripted",
+        "The recipe's scripted expert, for tasks that `termsmith run` made in this run folder",
+        ScaffoldArg::Scripted,
+    ),
+    ("oracle", "No agent: the task's own solution", ScaffoldArg::Oracle),
+    ("nop", "No agent: nothing is done", ScaffoldArg::Nop),
+];
+
+/// The values of `--scaffold`: every registered scaffold, then the solvers without a model.
+fn scaffolds() -> impl TypedValueParser<Value = ScaffoldArg> {
+    let models = SCAFFOLDS.iter().map(|entry| (entry.option, entry.description, ScaffoldArg::Model(entry)));
+    let values: Vec<_> = models.chain(WITHOUT_MODEL).collect();
+    let listed = values.iter().map(|(value, help, _)| PossibleValue::new(*value).help(*help));
+    PossibleValuesParser::new(listed.collect::<Vec<_>>()).try_map(move |chosen| {
+        let found = values.iter().find(|(value, ..)| *value == chosen);
+        found.map(|(.., scaffold)| *scaffold).ok_or("there is no such scaffold")
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

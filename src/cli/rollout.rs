@@ -1,6 +1,7 @@
 //! `rollout`: agents at work on tasks, whoever made them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,7 +15,8 @@ use super::interrupt::Interrupts;
 use super::progress::Progress;
 use super::{models, open, places, say};
 use crate::agent::terminal::Wake;
-use crate::agent::{Dollars, Logprobs, StepLimits};
+use crate::agent::{Dollars, Logprobs, ScaffoldOptions, StepLimits};
+use crate::assets::Assets;
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, AdversaryView, Arm, File, ModelActor};
 use crate::pipeline::{
@@ -22,7 +24,7 @@ use crate::pipeline::{
     Solver, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
     report_store,
 };
-use crate::rollout::{AgentConfig, Overflow, ScaffoldKind, rollout_id};
+use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, publish_file};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
@@ -132,11 +134,16 @@ async fn drive(
     let engine = EngineOnDemand::default();
     let slots = Semaphore::new(jobs(None) as usize);
     let runner = TrialRunner { engine: &engine, store, slots: &slots, drain: &interrupts.drain };
-    let (models, solver) = solver(args, store, &runner)?;
+    let (models, solver) = solver(args, &config.assets()?, store, &runner)?;
     let trial = args.limits.trial_seconds.map(Duration::from_secs);
-    let judging = match args.judge {
-        JudgeArg::None => Judging::Rules,
-        JudgeArg::Model => Judging::Model,
+    let judging = match (args.judge, &models) {
+        (JudgeArg::None, _) => Judging::Rules,
+        (JudgeArg::Model, Some(models)) => Judging::Model(models.clone()),
+        (JudgeArg::Model, None) => {
+            return Err(Failure::usage(
+                "--judge model needs a scaffold in which a model acts\nhint: `termsmith judge` labels other rollouts afterwards",
+            ));
+        }
     };
     let options = CampaignOptions { solver, attempts: args.attempts, fork_at: args.fork_at, trial, judging };
     let cpus =
@@ -152,7 +159,7 @@ async fn drive(
             progress.show(&event);
         }
     };
-    let context = CampaignContext { runner: &runner, assets, models: models.as_ref(), capacity: &capacity };
+    let context = CampaignContext { runner: &runner, assets, capacity: &capacity };
     let report = tokio::select! {
         report = campaign(context, dirs, &options, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
@@ -183,20 +190,19 @@ fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Who acts, and the models that it takes.
 fn solver(
     args: &RolloutArgs,
+    assets: &Assets,
     store: &Store,
     runner: &TrialRunner<'_>,
-) -> Result<(Option<Models>, Solver), Failure> {
-    let scaffold = match args.scaffold {
+) -> Result<(Option<Arc<Models>>, Solver), Failure> {
+    let entry = match args.scaffold {
         ScaffoldArg::Scripted => return Ok((None, Solver::Scripted)),
         ScaffoldArg::Oracle => return Ok((None, Solver::Reference(Actor::Oracle))),
         ScaffoldArg::Nop => return Ok((None, Solver::Reference(Actor::Nop))),
-        ScaffoldArg::Terminus => ScaffoldKind::TerminusJson,
-        ScaffoldArg::TerminusXml => ScaffoldKind::TerminusXml,
-        ScaffoldArg::Bash => ScaffoldKind::Bash,
-        ScaffoldArg::BashBlock => ScaffoldKind::BashBlock,
-        ScaffoldArg::React => ScaffoldKind::React,
-        ScaffoldArg::Command => ScaffoldKind::Command,
+        ScaffoldArg::Model(entry) => entry,
     };
+    let wake = if args.early_wake { Wake::WhenDone } else { Wake::Never };
+    let options = ScaffoldOptions { wake, command: args.agent_command.clone() };
+    let scaffold = (entry.load)(assets, &options).map_err(Failure::usage)?;
     let models = models::models(&args.model, store, runner.drain)?;
     let role = if args.adversary.is_some() { ModelRole::Adversary } else { ModelRole::Expert };
     let arm = arm(args.arm);
@@ -230,23 +236,23 @@ fn solver(
         // Each task's own, unless the command line says otherwise.
         total: Duration::ZERO,
         output_bytes: args.limits.output_bytes,
+        reply_tokens: Some(settings.max_tokens),
         tokens: args.limits.trial_tokens,
         dollars: dollars(args, settings, endpoint)?,
         context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
     };
     let agent_config = AgentConfig {
         scaffold,
-        wake: if args.early_wake { Wake::WhenDone } else { Wake::Never },
         role,
         actor,
         limits,
         rounds: args.rounds,
         logprobs: if args.model.logprobs { Logprobs::Ask } else { Logprobs::No },
         overflow: if args.summarise { Overflow::Summarised } else { Overflow::Ends },
-        command: args.agent_command.clone(),
         fork: None,
     };
-    Ok((Some(models), Solver::Model(Box::new(agent_config))))
+    let models = Arc::new(models);
+    Ok((Some(models.clone()), Solver::Model { models, agent: Box::new(agent_config) }))
 }
 
 /// The bound in dollars of one rollout, with the prices that the settings name.
@@ -255,12 +261,12 @@ fn dollars(
     role: &RoleSettings,
     endpoint: &EndpointSettings,
 ) -> Result<Option<Dollars>, Failure> {
-    let Some(most) = args.limits.trial_usd else { return Ok(None) };
+    let Some(limit) = args.limits.trial_usd else { return Ok(None) };
     let read = role.usd_per_million_input.or(endpoint.usd_per_million_input);
     let written = role.usd_per_million_output.or(endpoint.usd_per_million_output);
     match (read, written) {
-        (Some(per_million_read), Some(per_million_written)) => {
-            Ok(Some(Dollars { most, per_million_read, per_million_written }))
+        (Some(per_million_input), Some(per_million_output)) => {
+            Ok(Some(Dollars { limit, per_million_input, per_million_output }))
         }
         _ => Err(Failure::usage(format!(
             "the model has no price, so --trial-usd cannot be kept\nhint: set usd_per_million_input and usd_per_million_output \

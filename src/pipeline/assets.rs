@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent::{Prompts, PromptsError};
+use crate::agent::{BashBlock, PromptsError};
 use crate::assets::Assets;
 use crate::author::{AuthorError, Kit, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
@@ -23,7 +23,7 @@ pub struct PipelineAssets {
     pub kit: Kit,
     pub rules: Rules,
     pub suite: AttackSuite,
-    pub prompts: Prompts,
+    pub prompts: BashBlock,
     /// What models are told, in every scaffold and arm.
     pub texts: Texts,
     /// What a model that judges is told.
@@ -63,7 +63,7 @@ impl PipelineAssets {
                 watches: known.iter().filter_map(watch).collect(),
                 variants: variants(assets)?,
             },
-            prompts: Prompts::load(assets)?,
+            prompts: BashBlock::load(assets)?,
             judge: judge_texts(assets)?,
             texts: Texts::load(assets, Forensics::new(&known))?,
         })

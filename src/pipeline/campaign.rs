@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
@@ -42,7 +43,10 @@ pub enum Solver {
     Reference(Actor),
     /// The expert of the recipe that made the task, in the same run folder.
     Scripted,
-    Model(Box<AgentConfig>),
+    Model {
+        models: Arc<Models>,
+        agent: Box<AgentConfig>,
+    },
 }
 
 /// What is to be done.
@@ -59,12 +63,12 @@ pub struct CampaignOptions {
 }
 
 /// Who labels rollouts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Judging {
     /// The rules alone.
     Rules,
     /// The rules, and the role `judge`.
-    Model,
+    Model(Arc<Models>),
 }
 
 /// What is shared by all rollouts of a campaign.
@@ -72,8 +76,6 @@ pub enum Judging {
 pub struct CampaignContext<'a> {
     pub runner: &'a TrialRunner<'a>,
     pub assets: &'a PipelineAssets,
-    /// `None` where no model acts.
-    pub models: Option<&'a Models>,
     pub capacity: &'a Capacity,
 }
 
@@ -109,8 +111,8 @@ pub async fn campaign(
     let ready: Vec<OnceCell<Ready>> = dirs.iter().map(|_| OnceCell::new()).collect();
     let first = match &options.solver {
         // The rollout that the others part from comes first, and is one of them.
-        Solver::Model(agent_config) if agent_config.actor.arm == Arm::Fork => 1,
-        _ => options.attempts,
+        Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
+        Solver::Model { .. } | Solver::Reference(_) | Solver::Scripted => options.attempts,
     };
     let order = fair(dirs, first);
     let mut report = CampaignReport::default();
@@ -130,7 +132,7 @@ pub async fn campaign(
         match done {
             Ok(members) => {
                 for member in members {
-                    let revokes = matches!(&options.solver, Solver::Model(agent_config) if agent_config.actor.adversary.is_some());
+                    let revokes = matches!(&options.solver, Solver::Model { agent, .. } if agent.actor.adversary.is_some());
                     if revokes && member.outcome == Outcome::Pass {
                         report.revoked.push((dirs[task].clone(), member.key.clone()));
                     }
@@ -178,7 +180,7 @@ async fn one(
     number: u32,
     events: EventSink<'_>,
 ) -> Result<Vec<Member>, PrepareError> {
-    let CampaignContext { runner, assets, models, capacity } = context;
+    let CampaignContext { runner, assets, capacity } = context;
     let texts = &assets.texts;
     if runner.drain.is_cancelled() {
         return Err(Fault::Drained.into());
@@ -197,15 +199,15 @@ async fn one(
         place = capacity.take(&ready.limits) => place.ok_or(Fault::Drained)?,
     };
     let mut keys = Vec::new();
-    match (&options.solver, models) {
-        (Solver::Reference(actor), _) => {
+    match &options.solver {
+        Solver::Reference(actor) => {
             keys.push(reference(runner, &prepared, actor, number).await.map_err(Fault::from)?);
         }
-        (Solver::Scripted, _) => {
+        Solver::Scripted => {
             keys.push(Box::pin(scripted(context, &ready.record, number)).await?);
         }
-        (Solver::Model(agent_config), Some(models)) => {
-            let mut agent_config = agent_config.clone();
+        Solver::Model { models, agent } => {
+            let mut agent_config = agent.clone();
             agent_config.limits.total =
                 options.trial.unwrap_or(Duration::from_secs(ready.limits.agent_timeout_sec.into()));
             let agent_config = &agent_config;
@@ -222,9 +224,8 @@ async fn one(
             }
             keys.extend(played.map_err(Fault::from)?);
         }
-        (Solver::Model(_), None) => return Err(Fault::Drained.into()),
     }
-    if let (Judging::Model, Some(models)) = (options.judging, models) {
+    if let Judging::Model(models) = &options.judging {
         for key in &keys {
             judged(context, models, key).await?;
         }
@@ -284,7 +285,7 @@ async fn forked(
         ..agent_config.clone()
     };
     let parent = attempt(runner, models, texts, prepared, &base, 0).await?;
-    let fork = fork(runner, texts, prepared, agent_config, &parent, options.fork_at).await?;
+    let fork = fork(runner, prepared, agent_config, &parent, options.fork_at).await?;
     let mut keys = vec![parent];
     for number in 0..options.attempts {
         let agent_config = AgentConfig { fork: Some(fork.clone()), ..agent_config.clone() };

@@ -1,5 +1,6 @@
 //! One attempt of a model at a task, in whatever scaffold and arm.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -8,12 +9,11 @@ use super::conversations::{self, Loaded, StepConversation};
 use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
 use super::fork::Fork;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
-use super::scaffolds::{Protocol, ScaffoldKind, Texts};
+use super::texts::Texts;
 use super::turn_log::RoundSeen;
-use crate::agent::terminal::Wake;
 use crate::agent::{
-    AgentError, Conversation, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
-    PromptsError, STOP, StepLimits, Summariser, run_installed,
+    AgentError, Conversation, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
+    PromptsError, Scaffold, StepLimits, Summariser, run_episode, run_installed,
 };
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
@@ -56,8 +56,7 @@ pub struct FurtherStep<'a> {
 /// How a model acts.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
-    pub scaffold: ScaffoldKind,
-    pub wake: Wake,
+    pub scaffold: Arc<dyn Scaffold>,
     pub role: ModelRole,
     pub actor: ModelActor,
     pub limits: StepLimits,
@@ -66,8 +65,6 @@ pub struct AgentConfig {
     pub logprobs: Logprobs,
     /// What becomes of a conversation that would not fit the model's context.
     pub overflow: Overflow,
-    /// What bash runs, where the scaffold is a program of its own.
-    pub command: Option<String>,
     /// Where it begins, in the arm that begins elsewhere.
     pub fork: Option<Fork>,
 }
@@ -142,7 +139,7 @@ pub async fn attempt(
         environment_digest: prepared.environment_digest.clone(),
         attempt,
         actor: Actor::Model(agent_config.actor.clone()),
-        scaffold: agent_config.scaffold.as_str().to_owned(),
+        scaffold: agent_config.scaffold.name().to_owned(),
         system: conversation.opening.system,
         prompt: conversation.opening.prompt,
         tools: conversation.opening.tools,
@@ -171,7 +168,7 @@ pub async fn attempt(
 fn check_supported(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Result<(), RolloutError> {
     let arm = agent_config.actor.arm;
     let of_one_step = prepared.further.is_empty();
-    let own_loop = agent_config.scaffold == ScaffoldKind::Command;
+    let own_loop = matches!(agent_config.scaffold.driver(), Driver::InSandbox { .. });
     let why = match () {
         () if own_loop && !of_one_step => "an agent with a loop of its own plays tasks of one step alone",
         () if own_loop && !matches!(arm, Arm::Base | Arm::Plan) => {
@@ -200,11 +197,9 @@ fn address(
     let mut input = json!({
         "task": prepared.identity,
         "environment": prepared.environment_digest,
-        "scaffold": agent_config.scaffold.as_str(),
-        "texts": texts.digest(agent_config.scaffold),
+        "scaffold": agent_config.scaffold.name(),
+        "texts": agent_config.scaffold.digest(),
         "arms": texts.arms.digest(),
-        "command": agent_config.command,
-        "early_wake": agent_config.wake == Wake::WhenDone,
         "actor": agent_config.actor,
         "settings": settings,
         "limits": agent_config.limits,
@@ -227,7 +222,7 @@ fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -
         Some(AdversaryView::Blind) => "adversary_blind",
         Some(AdversaryView::Tests) => "adversary_tests",
     };
-    format!("{}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.as_str())
+    format!("{}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.name())
 }
 
 /// What the rounds of one attempt share.
@@ -300,16 +295,12 @@ impl AttemptContext<'_> {
         let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
         let episode =
             EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss: None };
-        let stop = match agent_config.scaffold {
-            ScaffoldKind::React => vec![STOP.to_owned()],
-            _ => Vec::new(),
-        };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,
             unit,
             round,
-            stop,
+            stop: agent_config.scaffold.stop().iter().map(|&text| text.to_owned()).collect(),
             logprobs: agent_config.logprobs,
         };
         let mentor = matches!(agent_config.actor.arm, Arm::Interactive | Arm::PlanInteractive)
@@ -319,17 +310,19 @@ impl AttemptContext<'_> {
             role: agent_config.role,
             unit,
             round,
-            texts: texts.summaries(agent_config.scaffold),
+            texts: agent_config.scaffold.summary_texts(&texts.summary),
             instruction,
         });
         let hooks = Hooks { turn_log, mentor, summariser };
-        if agent_config.scaffold == ScaffoldKind::Command {
-            let command = agent_config.command.as_deref().unwrap_or_default();
-            let installed = Installed { command, models, role: agent_config.role, unit };
-            return run_installed(&installed, instruction, conversation, &episode).await;
+        match agent_config.scaffold.driver() {
+            Driver::TurnByTurn(protocol) => {
+                run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
+            }
+            Driver::InSandbox { command } => {
+                let installed = Installed { command, models, role: agent_config.role, unit };
+                run_installed(&installed, instruction, conversation, &episode).await
+            }
         }
-        let protocol = Protocol { texts, kind: agent_config.scaffold, wake: agent_config.wake };
-        protocol.play(&mut policy, conversation, instruction, &episode, hooks).await
     }
 
     /// The instruction `task` with what the arm adds to it. `plan_call` is told which call brought a plan.

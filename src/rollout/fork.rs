@@ -4,10 +4,9 @@ use std::time::Instant;
 
 use super::attempt::{AgentConfig, PreparedTask};
 use super::record::{RolloutError, read_record, rollout_id};
-use super::scaffolds::{Protocol, Texts};
 use crate::agent::{
-    AgentError, AssistantMessage, Conversation, EpisodeContext, HandedOff, Hooks, NoTurnLog, Opening, Policy,
-    StepLimits,
+    AgentError, AssistantMessage, Conversation, Driver, EpisodeContext, HandedOff, Hooks, NoTurnLog, Opening,
+    Policy, StepLimits, run_episode,
 };
 use crate::model::{End, ForkPoint, Key};
 use crate::sandbox::Image;
@@ -25,13 +24,15 @@ pub struct Fork {
 /// exactly the same files.
 pub async fn fork(
     runner: &TrialRunner<'_>,
-    texts: &Texts,
     prepared: &PreparedTask<'_>,
     agent_config: &AgentConfig,
     parent: &Key,
     turns: usize,
 ) -> Result<Fork, RolloutError> {
     let unsupported = |why| RolloutError::UnsupportedConfiguration { task: prepared.name.to_string(), why };
+    let Driver::TurnByTurn(protocol) = agent_config.scaffold.driver() else {
+        return Err(unsupported("the turns of an agent with a loop of its own cannot be executed again"));
+    };
     let Some((record, log)) = read_record(runner.store, parent)? else {
         return Err(unsupported("the rollout that it would part from is not in the run folder"));
     };
@@ -60,10 +61,10 @@ pub async fn fork(
             deadline: Instant::now() + limits.total,
             silent_loss: None,
         };
-        let protocol = Protocol { texts, kind: agent_config.scaffold, wake: agent_config.wake };
         let mut turn_log = NoTurnLog;
         let hooks = Hooks::none(&mut turn_log);
-        protocol.play(&mut NoFurtherTurns, &mut conversation, prepared.instruction, &episode, hooks).await?
+        run_episode(protocol, &mut NoFurtherTurns, &mut conversation, prepared.instruction, &episode, hooks)
+            .await?
     };
     if ended.end != End::StepLimit {
         return Err(unsupported("its recorded turns came to something else when they were done again"));

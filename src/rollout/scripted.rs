@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
-use super::scripted_actor::scripted_actor;
+use super::scripted_failure::scripted_failure;
 use crate::agent::{
-    AgentError, BASH_BLOCK, BashBlock, Conversation, EpisodeContext, Hooks, NoTurnLog, Prompts,
-    ScriptedAgent, StepLimits, run_episode,
+    AgentError, BashBlock, Conversation, EpisodeContext, Hooks, NoTurnLog, Scaffold as _, ScriptedAgent,
+    StepLimits, run_episode,
 };
 use crate::clock::now_ms;
 use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
@@ -17,14 +17,15 @@ use crate::verify::{HashedTask, Keep, Transient, TrialRunner};
 /// Runs attempt number `attempt` of the scripted expert at a certified task, or remembers it.
 pub async fn rollout(
     runner: &TrialRunner<'_>,
-    prompts: &Prompts,
+    prompts: &BashBlock,
     draft: &Draft,
     hashed: &HashedTask<'_>,
     certificate: &Certificate,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
     let task = &draft.task;
-    let actor = scripted_actor(&draft.expert, task.blueprint.seed, attempt);
+    let failure = scripted_failure(&draft.expert, task.blueprint.seed, attempt);
+    let actor = Actor::Scripted { failure };
     let input = serde_json::json!({
         "task": hashed.identity,
         "environment": hashed.environment_digest,
@@ -38,10 +39,6 @@ pub async fn rollout(
         return Ok(key);
     }
     let _slot = runner.slot().await?;
-    let failure = match &actor {
-        Actor::Scripted { failure } => *failure,
-        _ => None,
-    };
     let seed = task.blueprint.seed.derive(&["attempt", &attempt.to_string()]);
     let played = runner
         .retry(|| async {
@@ -57,7 +54,7 @@ pub async fn rollout(
         environment_digest: Some(hashed.environment_digest.clone()),
         attempt,
         actor,
-        scaffold: BASH_BLOCK.to_owned(),
+        scaffold: prompts.name().to_owned(),
         system: conversation.opening.system,
         prompt: conversation.opening.prompt,
         tools: conversation.opening.tools,
@@ -85,7 +82,7 @@ pub struct FinishedEpisode {
 /// Plays `agent` in a fresh container and judges what it leaves. Commits nothing.
 pub async fn run_scripted_episode(
     runner: &TrialRunner<'_>,
-    prompts: &Prompts,
+    prompts: &BashBlock,
     hashed: &HashedTask<'_>,
     mut agent: ScriptedAgent,
 ) -> Result<FinishedEpisode, RolloutError> {
@@ -105,15 +102,7 @@ pub async fn run_scripted_episode(
             };
             let mut nowhere = NoTurnLog;
             let hooks = Hooks::none(&mut nowhere);
-            run_episode(
-                &mut BashBlock::new(prompts),
-                &mut agent,
-                &mut conversation,
-                &task.instruction,
-                &episode,
-                hooks,
-            )
-            .await
+            run_episode(prompts, &mut agent, &mut conversation, &task.instruction, &episode, hooks).await
         })
         .await?;
     let log = RolloutLog {

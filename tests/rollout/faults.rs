@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use termsmith::agent::terminal::Wake;
-use termsmith::agent::{Logprobs, StepLimits};
+use termsmith::agent::{BashBlock, Logprobs, StepLimits};
 use termsmith::assets::Assets;
 use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
@@ -13,7 +12,7 @@ use termsmith::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets, Solver as Plays,
     campaign, gather_groups,
 };
-use termsmith::rollout::{AgentConfig, Overflow, ScaffoldKind};
+use termsmith::rollout::{AgentConfig, Overflow};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, TrialRunner};
 use tokio::sync::Semaphore;
@@ -44,10 +43,9 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
     let slots = Semaphore::new(4);
     let runner = TrialRunner { engine: &engine, store, slots: &slots, drain: &drain };
     let options = Options { budget, clock: TestClock::jumping(), drain: drain.clone(), ..Options::default() };
-    let models = Models::new(settings(server), |_| None, store, options).unwrap();
+    let models = Arc::new(Models::new(settings(server), |_| None, store, options).unwrap());
     let agent_config = AgentConfig {
-        scaffold: ScaffoldKind::BashBlock,
-        wake: Wake::Never,
+        scaffold: Arc::new(BashBlock::load(&Assets::embedded()).unwrap()),
         role: ModelRole::Expert,
         actor: ModelActor {
             model: "made-up".to_owned(),
@@ -64,19 +62,17 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
         rounds: 0,
         logprobs: Logprobs::No,
         overflow: Overflow::Ends,
-        command: None,
         fork: None,
     };
     let options = CampaignOptions {
-        solver: Plays::Model(Box::new(agent_config)),
+        solver: Plays::Model { models: models.clone(), agent: Box::new(agent_config) },
         attempts: ATTEMPTS,
         fork_at: 0,
         trial: Some(Duration::from_secs(600)),
         judging: Judging::Rules,
     };
     let capacity = Capacity::new(AT_ONCE, 1 << 20, 1 << 10);
-    let context =
-        CampaignContext { runner: &runner, assets: &assets, models: Some(&models), capacity: &capacity };
+    let context = CampaignContext { runner: &runner, assets: &assets, capacity: &capacity };
     let dirs: Vec<PathBuf> = TASKS.iter().map(|name| task_dir(name)).collect();
     let report = campaign(context, &dirs, &options, &|_| {}).await;
     engine.get().await.unwrap().close().await;

@@ -22,5 +22,8 @@ mod endpoint;
 mod faults;
 mod kills;
 mod recorded;
+mod scaffolds;
 mod solver;
 mod summaries;
+#[path = "../support/mod.rs"]
+mod support;

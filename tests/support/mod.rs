@@ -25,6 +25,11 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     })
 }
 
+/// The engine whose sandboxes are plain processes.
+pub(crate) fn process() -> Engine {
+    PROCESS.clone()
+}
+
 /// A Docker engine, or `None` where the environment says that there is none. Anything else is a failure, not a skip.
 pub(crate) async fn docker() -> Option<Engine> {
     if std::env::var("TERMSMITH_TEST_ENGINE").is_ok_and(|engine| engine == "none") {

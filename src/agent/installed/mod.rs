@@ -6,19 +6,30 @@
 mod proxy;
 mod wire;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::conversation::Conversation;
 use super::episode::{AgentError, Ended, ended_by_loss};
-use super::scaffold::EpisodeContext;
+use super::scaffold::{Driver, EpisodeContext, Scaffold, ScaffoldEntry, ScaffoldLoadError};
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
 use crate::sandbox::{ExecLimit, SandboxError};
 
 use proxy::Proxy;
 
-/// Name of the scaffold in every record and row.
-pub const COMMAND: &str = "command";
+/// The scaffold's line of the registry.
+pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
+    option: NAME,
+    description: "A program in the sandbox, --agent-command, that reaches the model at its own loopback address",
+    load: |_, options| match &options.command {
+        Some(command) => Ok(Arc::new(InstalledAgent { command: command.clone() })),
+        None => Err(ScaffoldLoadError::NoCommand { scaffold: NAME }),
+    },
+};
+
+/// The name in records.
+const NAME: &str = "command";
 /// Port that the model is reached at. Any would do; this one is nobody's default.
 pub const PORT: u16 = 8421;
 /// Where the agent finds its task.
@@ -26,7 +37,27 @@ const INSTRUCTION: &str = "/run/agent/instruction.md";
 /// What the program prints is a log, not an observation.
 const LOG_BYTES: usize = 64 << 10;
 
-/// An installed agent's run.
+/// The scaffold of agents that run their own loop. It has no texts: the agent writes its own prompts.
+#[derive(Clone, Debug)]
+struct InstalledAgent {
+    command: String,
+}
+
+impl Scaffold for InstalledAgent {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn digest(&self) -> String {
+        blake3::hash(self.command.as_bytes()).to_hex().to_string()
+    }
+
+    fn driver(&self) -> Driver<'_> {
+        Driver::InSandbox { command: &self.command }
+    }
+}
+
+/// One run of an installed agent.
 #[derive(Debug)]
 pub struct Installed<'a> {
     /// What bash runs. `$INSTRUCTION_FILE` names the task, `$MODEL` the model; the variables that OpenAI's clients read are set.

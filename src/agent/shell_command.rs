@@ -1,0 +1,73 @@
+//! One command in the sandbox's long-lived shell, as the scaffolds `bash`, `bash-block` and `react` run it.
+
+use std::time::Duration;
+
+use minijinja::{Value, context};
+
+use super::scaffold::{ActSeen, EpisodeContext, ScaffoldError, StepLimits};
+use crate::model::{Act, ShellOutcome};
+use crate::prompts::{PromptSet, PromptsError};
+use crate::sandbox::{ExecLimit, SandboxError};
+
+/// The exit status that `timeout(1)` gives a command that it stopped.
+const TIMEOUT_STATUS: i32 = 124;
+
+/// What became of a command.
+pub(super) enum Ran {
+    Command {
+        act: Act,
+        seen: ActSeen,
+        observation: String,
+    },
+    /// The command cannot be sent to a shell, for this reason: a malformed action of the agent. Nothing ran.
+    Refused(String),
+}
+
+/// Runs a command, `limit` long at most.
+pub(super) async fn run(
+    command: &str,
+    limit: Duration,
+    prompts: &PromptSet,
+    episode: &EpisodeContext<'_>,
+) -> Result<Ran, ScaffoldError> {
+    let exec = ExecLimit { timeout: limit.min(episode.left()), keep: episode.limits.output_bytes };
+    let result = match episode.sandbox.shell(command, &exec).await {
+        Ok(result) => result,
+        Err(error @ (SandboxError::Nul { .. } | SandboxError::TooLarge { .. })) => {
+            return Ok(Ran::Refused(error.to_string()));
+        }
+        Err(error @ (SandboxError::Lost(_) | SandboxError::Engine(_) | SandboxError::Failed { .. })) => {
+            let act = Act::Command { command: command.to_owned(), outcome: None };
+            return Err(ScaffoldError::of(error, vec![act]));
+        }
+    };
+    let output = String::from_utf8_lossy(&result.output);
+    Ok(Ran::Command {
+        observation: observation(prompts, &output, result.outcome, limit)?,
+        act: Act::Command { command: command.to_owned(), outcome: Some(result.outcome) },
+        seen: ActSeen { bytes: result.bytes, milliseconds: result.took.as_secs_f64() * 1e3 },
+    })
+}
+
+/// The message after a command, by the scaffold's `observation.md.j2`.
+pub(super) fn observation(
+    prompts: &PromptSet,
+    output: &str,
+    outcome: ShellOutcome,
+    limit: Duration,
+) -> Result<String, PromptsError> {
+    let (status, timed_out, shell_restarted) = match outcome {
+        ShellOutcome::Exited(status) => (status, false, false),
+        ShellOutcome::TimedOut => (TIMEOUT_STATUS, true, false),
+        ShellOutcome::ShellDied(status) => (status, false, true),
+    };
+    let output = output.strip_suffix('\n').unwrap_or(output);
+    let seconds = limit.as_secs();
+    prompts.render("observation.md.j2", context! { output, status, timed_out, seconds, shell_restarted })
+}
+
+/// The limits that a scaffold's texts state. They are rendered from the limits that are enforced, so the two cannot differ.
+pub(super) fn limits_context(limits: &StepLimits) -> Value {
+    let StepLimits { command, output_bytes, reply_tokens, turns, .. } = limits;
+    context! { command_seconds => command.as_secs(), output_bytes, reply_tokens, turns }
+}

@@ -1,0 +1,25 @@
+//! The texts and patterns that all rollouts of a campaign share, whatever their scaffold.
+
+use super::forensics::Forensics;
+use crate::agent::{ArmTexts, PlainSummary, PromptsError};
+use crate::assets::Assets;
+
+/// The texts of all arms and of summaries, and the patterns of forensics.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    pub(super) arms: ArmTexts,
+    pub(super) summary: PlainSummary,
+    forensics: Forensics,
+}
+
+impl Texts {
+    /// Reads them.
+    pub fn load(assets: &Assets, forensics: Forensics) -> Result<Self, PromptsError> {
+        Ok(Self { arms: ArmTexts::load(assets)?, summary: PlainSummary::load(assets)?, forensics })
+    }
+
+    /// The patterns by which commands are examined.
+    pub fn forensics(&self) -> &Forensics {
+        &self.forensics
+    }
+}
