@@ -20,6 +20,12 @@ fn a_bad_build_is_data_with_its_log() {
         let failed = build("bad", "FROM debian:bookworm-slim\nRUN echo the reason >&2; exit 7\n").await;
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("the reason") && log.contains("returned a non-zero code: 7"), "{log}");
+        // Steps have limits of their own: 2 GiB, to the page below, and two processors. The files are those of cgroup v1 and v2.
+        let limits =
+            "cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us memory.max cpu.max";
+        let failed = build("limits", &format!("FROM debian:bookworm-slim\nRUN {limits}; exit 1\n")).await;
+        let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
+        assert!(log.contains("2147479552") && log.contains("200000"), "{log}");
         let failed = build("worse", "FROM debian:bookworm-slim\nNONSENSE\n").await;
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("NONSENSE"), "{log}");

@@ -21,7 +21,7 @@ use super::{
 };
 
 /// How long a guest may take to kill its children and end when its input is closed.
-const FAREWELL: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_PIECE: usize = 64 * 1024;
 /// The only thing of the host's environment that a guest gets; without it there is no `bash`.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -157,8 +157,10 @@ impl ProcessContainer {
         let (child, root) = (self.child.clone(), self.root.clone());
         let removal = async move {
             end(&child).await;
-            // A folder that cannot be removed is the operating system's to clean: it lies in the temporary folder.
-            let _ = tokio::fs::remove_dir_all(root).await;
+            // It lies in the temporary folder, which the operating system cleans.
+            if let Err(error) = tokio::fs::remove_dir_all(&root).await {
+                tracing::warn!(folder = %root.display(), %error, "cannot remove a sandbox's folder");
+            }
         };
         self.removals.spawn_on(removal, &self.runtime);
     }
@@ -181,8 +183,10 @@ fn new_folder() -> Result<(String, PathBuf), EngineError> {
 
 async fn end(child: &tokio::sync::Mutex<Child>) {
     let mut child = child.lock().await;
-    if tokio::time::timeout(FAREWELL, child.wait()).await.is_err() {
+    if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {
         // It is a child that we have not waited for, so the number is still its own.
-        let _ = child.kill().await;
+        if let Err(error) = child.kill().await {
+            tracing::warn!(%error, "cannot kill a guest");
+        }
     }
 }

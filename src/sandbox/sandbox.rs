@@ -14,7 +14,7 @@ use crate::model::{FileTree, ShellOutcome};
 use super::account;
 use super::connection::{Closed, Connection, Operation, Symptom};
 use super::container::{Backend, Container};
-use super::docker::While;
+use super::docker::Pause;
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::{Change, Stopped};
@@ -261,7 +261,7 @@ impl Sandbox {
     /// go on.
     pub async fn snapshot(&self) -> Result<Image, EngineError> {
         match &self.container.engine {
-            Backend::Docker(docker) => docker.commit(&self.container.id, While::Runs).await,
+            Backend::Docker(docker) => docker.commit(&self.container.id, Pause::WhileCommitting).await,
             Backend::Process(_) => {
                 Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
             }

@@ -1,7 +1,7 @@
 //! A container without processes: its files, as data.
 
 use super::container::{Backend, Container};
-use super::docker::While;
+use super::docker::Pause;
 use super::{ArchiveError, ContainerId, EngineError, Image, Sandbox};
 
 /// A stopped container. Dropping it removes it.
@@ -69,7 +69,7 @@ impl Stopped {
     /// An image of the present state, which lives as long as the returned value and its clones.
     pub async fn commit(&self) -> Result<Image, EngineError> {
         match &self.container.engine {
-            Backend::Docker(docker) => docker.commit(&self.container.id, While::Stopped).await,
+            Backend::Docker(docker) => docker.commit(&self.container.id, Pause::NotNeeded).await,
             Backend::Process(_) => {
                 Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
             }

@@ -18,7 +18,8 @@ use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
 use crate::sandbox::{ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
-use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, api};
+use super::api::{self, asked_again};
+use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL};
 
 /// Repository of task images.
 const TASKS: &str = "termsmith/task";
@@ -26,6 +27,13 @@ const TASKS: &str = "termsmith/task";
 const SNAPSHOTS: &str = "termsmith/snapshot";
 /// Kept of a build's log: package managers print megabytes, and the error stands at the end.
 const MAX_LOG: usize = 256 * 1024;
+/// Memory of each step of a build, with no swap beside it. Compilers and package managers stay below; a Dockerfile of somebody else's
+/// that does not must not take the host down. The API's integer holds no more than this.
+const BUILD_MEMORY: i32 = i32::MAX;
+/// Processor time of a build per [`BUILD_CPU_PERIOD`]: two processors, which is as much as most steps use.
+const BUILD_CPU_QUOTA: i32 = 2 * BUILD_CPU_PERIOD;
+/// Microseconds: the kernel's default period.
+const BUILD_CPU_PERIOD: i32 = 100_000;
 /// How often a lock that another process holds is tried. A blocking wait could not be given up.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
@@ -59,7 +67,7 @@ impl DockerEngine {
 
     /// What containers of `image` start with.
     pub(in crate::sandbox) async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
-        let inspected = self.shared.docker.inspect_image(image.reference()).await;
+        let inspected = asked_again(|| self.shared.docker.inspect_image(image.reference())).await;
         let inspected = inspected.map_err(|error| self.shared.error("inspect an image", error))?;
         let config = inspected.config.unwrap_or_default();
         let entry = |entry: String| {
@@ -77,7 +85,7 @@ impl DockerEngine {
     pub(in crate::sandbox) async fn commit(
         &self,
         id: &ContainerId,
-        while_it: While,
+        pause: Pause,
     ) -> Result<Image, EngineError> {
         // The guard comes first: a commit that is given up on this side may still be made on the other.
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
@@ -87,21 +95,22 @@ impl DockerEngine {
             .container(id.as_str())
             .repo(repository)
             .tag(tag)
-            .pause(while_it == While::Runs)
+            .pause(pause == Pause::WhileCommitting)
             .build();
         let labels = HashMap::from([(OWNER_LABEL.to_owned(), self.shared.owner.to_string())]);
         let config = ContainerConfig { labels: Some(labels), ..ContainerConfig::default() };
+        tracing::debug!(container = %id, reference, "committing a container");
         let committed = self.shared.docker.commit_container(options, config).await;
         committed.map_err(|error| self.shared.error("commit a container", error))?;
         Ok(Image::snapshot(reference, guard))
     }
 }
 
-/// What a container does while its state is taken. A running one is halted for that long, so that no file is half written.
+/// Whether a container is paused while its state is committed. A running one must be, so that no file is half written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::sandbox) enum While {
-    Stopped,
-    Runs,
+pub(in crate::sandbox) enum Pause {
+    NotNeeded,
+    WhileCommitting,
 }
 
 /// Whether a build may use layers of earlier ones.
@@ -128,8 +137,10 @@ impl Drop for SnapshotGuard {
         let shared = self.engine.shared.clone();
         let reference = std::mem::take(&mut self.reference);
         let removal = async move {
-            // What fails here is found by its owner label later.
-            let _ = shared.remove_image(&reference).await;
+            // A later sweep finds it by its owner label.
+            if let Err(error) = shared.remove_image(&reference).await {
+                tracing::warn!(reference, %error, "cannot remove a snapshot");
+            }
         };
         self.engine.shared.removals.spawn_on(removal, &self.engine.shared.runtime);
     }
@@ -174,7 +185,12 @@ impl Shared {
             .forcerm(true)
             .nocache(layers == Layers::Fresh)
             .labels(&labels)
+            .memory(BUILD_MEMORY)
+            .memswap(BUILD_MEMORY)
+            .cpuperiod(BUILD_CPU_PERIOD)
+            .cpuquota(BUILD_CPU_QUOTA)
             .build();
+        tracing::debug!(reference, digest = spec.digest, "building an image");
         let mut log = HeadTail::new(MAX_LOG);
         let mut step = String::new();
         let ended = {
@@ -195,7 +211,13 @@ impl Shared {
         };
         let text = |log: HeadTail| String::from_utf8_lossy(&log.into_bytes()).into_owned();
         match ended {
-            Ok(Ok(())) => Ok(()),
+            // A stream that was cut off looks like one that has ended.
+            Ok(Ok(())) if self.has_image(reference).await? => Ok(()),
+            Ok(Ok(())) => Err(EngineError::Transport {
+                action: "build an image",
+                message: format!("the engine ended its answer at `{step}`, and there is no image"),
+            }
+            .into()),
             Err(_) => Err(ImageError::TimedOut { seconds: spec.timeout.as_secs(), log: text(log) }),
             Ok(Err(Error::DockerStreamError { error })) => Err(match step.split_once(": FROM ") {
                 Some((_, base)) => EngineError::MissingImage { base: base.to_owned(), message: error }.into(),

@@ -48,6 +48,7 @@ impl DockerEngine {
         // From here on every way out, a dropped future too, removes the container.
         let container =
             Container { id: id.clone(), engine: Backend::Docker(self.clone()), image: spec.image.clone() };
+        tracing::debug!(container = %id, purpose = spec.purpose, image = spec.image.reference(), "launching a container");
         shared.create(&id, spec).await?;
         for preload in &spec.preload {
             shared.upload(&id, preload).await?;

@@ -29,8 +29,8 @@ use super::guest_binary;
 use super::owner::Owner;
 use super::{ContainerId, EngineError, Image};
 
+pub(in crate::sandbox) use image::Pause;
 pub(super) use image::SnapshotGuard;
-pub(in crate::sandbox) use image::While;
 use watchdog::Watched;
 
 /// Label that names a container's or snapshot's owner.
@@ -133,8 +133,10 @@ impl DockerEngine {
     pub(super) async fn close(&self) {
         self.shared.removals.close();
         self.shared.removals.wait().await;
-        // Failures are for the next sweep of any termsmith on this host.
-        let _ = self.shared.sweep(sweep::Whose::OursToo).await;
+        // What is left is for the next sweep of any termsmith on this host.
+        if let Err(error) = self.shared.sweep(sweep::SweepScope::OrphansAndOwn).await {
+            tracing::warn!(%error, "sweep at the end failed");
+        }
     }
 
     /// Removes a container in the background.
@@ -142,7 +144,10 @@ impl DockerEngine {
         self.shared.live().remove(id);
         let (shared, id) = (self.shared.clone(), id.clone());
         let removal = async move {
-            let _ = shared.remove(id.as_str()).await;
+            tracing::debug!(container = %id, "removing a container");
+            if let Err(error) = shared.remove(id.as_str()).await {
+                tracing::warn!(container = %id, %error, "cannot remove a container");
+            }
             // Only now: a snapshot cannot be removed before the last container made from it.
             drop(image);
         };

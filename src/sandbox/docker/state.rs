@@ -38,6 +38,7 @@ impl Shared {
 impl DockerEngine {
     /// Ends every process now. A container that has ended already is no error.
     pub(in crate::sandbox) async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
+        tracing::debug!(container = %id, "killing a container");
         self.shared.kill(id.as_str()).await
     }
 

@@ -18,28 +18,28 @@ const UNKNOWN_AGE: Duration = Duration::from_secs(60);
 /// What the engine calls an image without a name.
 const NO_NAME: &str = "<none>:<none>";
 
-/// Whose containers a sweep takes.
+/// Which containers and snapshots a sweep removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Of dead owners, and what of ours no sandbox knows.
+pub(super) enum SweepScope {
+    /// Those of dead owners, and those of this engine value that no sandbox uses.
     Orphans,
     /// Those, and all that this engine value has made: it is about to end.
-    OursToo,
-    /// Everybody's.
+    OrphansAndOwn,
+    /// All that carry our labels.
     All,
 }
 
 impl DockerEngine {
     /// Removes orphans.
     pub(in crate::sandbox) async fn sweep(&self) -> Result<usize, EngineError> {
-        let removed = self.shared.sweep(Whose::Orphans).await?;
+        let removed = self.shared.sweep(SweepScope::Orphans).await?;
         Ok(removed.containers + removed.images)
     }
 
     /// Removes what carries our labels.
     pub(in crate::sandbox) async fn remove_all(&self, scope: CleanScope) -> Result<Removed, EngineError> {
-        let whose = if scope == CleanScope::Orphans { Whose::Orphans } else { Whose::All };
-        let mut removed = self.shared.sweep(whose).await?;
+        let sweep_scope = if scope == CleanScope::Orphans { SweepScope::Orphans } else { SweepScope::All };
+        let mut removed = self.shared.sweep(sweep_scope).await?;
         if scope == CleanScope::Everything {
             for (reference, _) in self.shared.images(TASK_LABEL).await? {
                 self.shared.remove_image(&reference).await?;
@@ -55,8 +55,10 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     let weak = Arc::downgrade(shared);
     tokio::spawn(stop.run_until_cancelled_owned(async move {
         while let Some(shared) = weak.upgrade() {
-            // A failed sweep is repeated soon, and whoever needs the engine finds out why.
-            let _ = shared.sweep(Whose::Orphans).await;
+            // A failed sweep is repeated soon, and whoever needs the engine gets its error.
+            if let Err(error) = shared.sweep(SweepScope::Orphans).await {
+                tracing::warn!(%error, "sweep failed");
+            }
             drop(shared);
             tokio::time::sleep(SWEEP_EVERY).await;
         }
@@ -64,7 +66,7 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
 }
 
 impl Shared {
-    pub(super) async fn sweep(&self, whose: Whose) -> Result<Removed, EngineError> {
+    pub(super) async fn sweep(&self, scope: SweepScope) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
         // One that the engine cannot remove must not keep all others from being removed.
         let mut failed = None;
@@ -72,30 +74,39 @@ impl Shared {
             let owner = label(&container).and_then(Owner::parse);
             let Some(name) = container.names.iter().flatten().next() else { continue };
             let name = name.trim_start_matches('/');
-            let takes = match whose {
-                Whose::All => true,
-                Whose::OursToo => name.starts_with(&self.prefix) || self.is_orphan(owner.as_ref()),
-                Whose::Orphans => self.is_orphan(owner.as_ref()) || self.is_unknown(name, &container),
+            let takes = match scope {
+                SweepScope::All => true,
+                SweepScope::OrphansAndOwn => name.starts_with(&self.prefix) || self.is_orphan(owner.as_ref()),
+                SweepScope::Orphans => self.is_orphan(owner.as_ref()) || self.is_unknown(name, &container),
             };
             if takes {
+                tracing::debug!(container = name, ?scope, "sweeping a container");
                 match self.remove(name).await {
                     Ok(()) => removed.containers += 1,
-                    Err(error) => failed = failed.or(Some(error)),
+                    Err(error) => {
+                        tracing::warn!(container = name, %error, "cannot remove a container");
+                        failed = failed.or(Some(error));
+                    }
                 }
             }
         }
         // After the containers: an image in use cannot be removed.
         for (reference, owner) in self.images(OWNER_LABEL).await? {
             let owner = Owner::parse(&owner);
-            let takes = match whose {
-                Whose::All => true,
-                Whose::OursToo => reference.contains(&self.prefix) || self.is_orphan(owner.as_ref()),
-                Whose::Orphans => self.is_orphan(owner.as_ref()),
+            let takes = match scope {
+                SweepScope::All => true,
+                SweepScope::OrphansAndOwn => {
+                    reference.contains(&self.prefix) || self.is_orphan(owner.as_ref())
+                }
+                SweepScope::Orphans => self.is_orphan(owner.as_ref()),
             };
             if takes {
                 match self.remove_image(&reference).await {
                     Ok(()) => removed.images += 1,
-                    Err(error) => failed = failed.or(Some(error)),
+                    Err(error) => {
+                        tracing::warn!(reference, %error, "cannot remove a snapshot");
+                        failed = failed.or(Some(error));
+                    }
                 }
             }
         }
