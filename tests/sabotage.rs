@@ -25,6 +25,7 @@ use task::{REFERENCE, task, tree};
 use termsmith::model::{FileTree, Outcome, Task, environment_digest};
 use termsmith::sandbox::{Engine, Image, ImageSpec};
 use termsmith::verify::{Act, Condition, SANDBOX_LOST, Trial, run_trial};
+use tokio_util::sync::CancellationToken;
 
 /// Saboteurs at once, each with a sibling.
 const LANES: usize = 2;
@@ -316,8 +317,15 @@ impl Stage {
         let over = AtomicBool::new(false);
         let began = Instant::now();
         let hostile = async {
-            let trial =
-                run_trial(&self.engine, &self.image, &task, Act::Solve(&files), Condition::Ordinary).await;
+            let trial = run_trial(
+                &self.engine,
+                &self.image,
+                &task,
+                Act::Solve(&files),
+                Condition::Ordinary,
+                &CancellationToken::new(),
+            )
+            .await;
             over.store(true, Ordering::Relaxed);
             (trial, began.elapsed())
         };
@@ -354,8 +362,15 @@ impl Stage {
     /// The reference passes with every check.
     async fn sibling(&self) -> Option<String> {
         let task = &self.programs;
-        match run_trial(&self.engine, &self.image, task, Act::Solve(&task.solution), Condition::Ordinary)
-            .await
+        match run_trial(
+            &self.engine,
+            &self.image,
+            task,
+            Act::Solve(&task.solution),
+            Condition::Ordinary,
+            &CancellationToken::new(),
+        )
+        .await
         {
             Ok(trial) if trial.verdict.passed() && trial.verdict.checks.len() == task.checks.len() => None,
             Ok(trial) => Some(format!("the sibling: {:?} {:?}", trial.verdict, trial.log)),

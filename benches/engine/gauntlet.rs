@@ -106,7 +106,15 @@ async fn trial(context: &CampaignContext, agent: Agent) -> anyhow::Result<()> {
         Agent::Oracle => Act::Solve(&task.solution),
         Agent::Nop => Act::Nothing,
     };
-    let trial = run_trial(&context.engine, &context.fixture.image, task, act, Condition::Ordinary).await?;
+    let trial = run_trial(
+        &context.engine,
+        &context.fixture.image,
+        task,
+        act,
+        Condition::Ordinary,
+        &CancellationToken::new(),
+    )
+    .await?;
     let as_it_must = |verdict: &Verdict| verdict.passed() == (agent == Agent::Oracle);
     ensure!(as_it_must(&trial.verdict), "{agent:?} of `{}` ended with {:?}", task.name, trial.verdict);
     Ok(())

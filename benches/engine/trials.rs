@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use futures_util::future::try_join_all;
 use termsmith::verify::{Act, Condition, run_trial};
+use tokio_util::sync::CancellationToken;
 
 use crate::CampaignContext;
 use crate::harbor::Harbor;
@@ -139,6 +140,7 @@ async fn trial(context: &CampaignContext) -> anyhow::Result<()> {
         task,
         Act::Solve(&task.solution),
         Condition::Ordinary,
+        &CancellationToken::new(),
     )
     .await?;
     ensure!(

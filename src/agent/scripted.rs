@@ -34,6 +34,7 @@ pub enum ScriptError {
     NoSuchFailure(FailureMode),
 }
 
+#[derive(Clone)]
 struct Planned {
     step: String,
     thought: String,
@@ -42,6 +43,7 @@ struct Planned {
 }
 
 /// One playing of a script.
+#[derive(Clone)]
 pub struct ScriptedAgent {
     turns: VecDeque<Planned>,
     pending: Option<(String, BTreeMap<String, String>)>,

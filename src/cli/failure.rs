@@ -10,10 +10,11 @@ use crate::folder::WalkError;
 use crate::harbor::{IntoTaskError, ReadError, WriteError};
 use crate::lint::LintError;
 use crate::llm::CallError;
+use crate::model::Blame;
 use crate::pipeline::{AssetsError, Fault, ImportTaskError, PipelineError, PublishError};
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
-use crate::verify::TrialError;
+use crate::verify::{NoVerdict, TrialError};
 
 /// What a command returns.
 pub(super) type Outcome = Result<Status, Failure>;
@@ -77,8 +78,21 @@ impl From<TrialError> for Failure {
     fn from(error: TrialError) -> Self {
         let status = match &error {
             TrialError::Engine(_) => Status::NoEngine,
+            TrialError::NoVerdict(_) => Status::TryAgain,
+            TrialError::MissingTool { .. } => Status::Failed,
             TrialError::Store(_) => Status::Io,
             TrialError::Drained => Status::Interrupted,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<NoVerdict> for Failure {
+    fn from(error: NoVerdict) -> Self {
+        let status = match error.blame() {
+            Some(Blame::Infra) | None => Status::TryAgain,
+            Some(Blame::Solver) => Status::Failed,
+            Some(Blame::Task | Blame::Caller) => Status::BadInput,
         };
         Self::new(status, error)
     }
@@ -87,7 +101,8 @@ impl From<TrialError> for Failure {
 impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let status = match &error {
-            AgentError::Engine(_) | AgentError::Sandbox(_) => Status::NoEngine,
+            AgentError::Engine(_) => Status::NoEngine,
+            AgentError::Sandbox(_) => Status::TryAgain,
             AgentError::Prompts(_) | AgentError::Script(_) => Status::BadInput,
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),
@@ -130,6 +145,8 @@ impl From<Fault> for Failure {
 pub(super) fn fault_status(fault: &Fault) -> Status {
     match fault {
         Fault::Engine(_) => Status::NoEngine,
+        Fault::NoVerdict(_) => Status::TryAgain,
+        Fault::Trial(_) => Status::Failed,
         Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
         Fault::Author(_) | Fault::Rollout(_) | Fault::Directory(_) => Status::BadInput,
         Fault::Drained => Status::Interrupted,

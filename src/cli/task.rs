@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use tokio_util::sync::CancellationToken;
+
 use super::args::{TryArgs, VerifyArgs};
 use super::config::{Config, Format, runtime};
 use super::exit::Status;
@@ -33,7 +35,10 @@ pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
         let engine = Engine::docker().await?;
         let trial = async {
             let image = image(&engine, &task, &digest).await?;
-            Ok::<_, Failure>(run_trial(&engine, &image, &task, act, Condition::Ordinary).await?)
+            Ok::<_, Failure>(
+                run_trial(&engine, &image, &task, act, Condition::Ordinary, &CancellationToken::new())
+                    .await?,
+            )
         }
         .await;
         engine.close().await;
@@ -120,7 +125,7 @@ async fn attempt(
     ));
     tty::attach(&sandbox, task.subject.workdir()).await?;
     say::note("judging what you left …");
-    let judged = judge(engine, &image, task, sandbox).await?;
+    let judged = judge(engine, &image, task, sandbox, None).await?;
     Ok((judged.verdict, judged.log))
 }
 

@@ -23,7 +23,7 @@ use crate::rollout::{
     AgentConfig, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
 };
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{HashedTask, TrialRunner};
+use crate::verify::{Control, HashedTask, TrialRunner, settled};
 
 /// That a rollout belongs to a task: by this, readers find it.
 pub const MEMBER: Stage = Stage { name: "member", version: 1 };
@@ -285,7 +285,12 @@ async fn forked(
         ..agent_config.clone()
     };
     let parent = attempt(runner, models, texts, prepared, &base, 0).await?;
-    let fork = fork(runner, prepared, agent_config, &parent, options.fork_at).await?;
+    let fork = settled(
+        runner.retries(),
+        async |_| fork(runner, prepared, agent_config, &parent, options.fork_at).await,
+        async || Control::Lost,
+    )
+    .await?;
     let mut keys = vec![parent];
     for number in 0..options.attempts {
         let agent_config = AgentConfig { fork: Some(fork.clone()), ..agent_config.clone() };

@@ -4,10 +4,11 @@ use crate::author::AuthorError;
 use crate::export::ExportError;
 use crate::export::atif::AtifError;
 use crate::harbor::WriteError;
+use crate::model::Blame;
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 use crate::store::StoreError;
-use crate::verify::TrialError;
+use crate::verify::{Blamed as _, NoVerdict, TrialError};
 
 /// One unit that has no result. Others go on unless the fault says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,10 @@ pub enum Fault {
     Author(#[from] AuthorError),
     #[error(transparent)]
     Engine(EngineError),
+    #[error(transparent)]
+    NoVerdict(NoVerdict),
+    #[error(transparent)]
+    Trial(TrialError),
     #[error(transparent)]
     Rollout(RolloutError),
     #[error(transparent)]
@@ -28,10 +33,29 @@ pub enum Fault {
     Drained,
 }
 
+impl Fault {
+    /// Whether the infrastructure failed: the work is left open, and the same command tries it again.
+    pub fn is_left_open(&self) -> bool {
+        match self {
+            Self::Engine(error) => error.blame() == Blame::Infra,
+            Self::NoVerdict(error) => matches!(error.blame(), None | Some(Blame::Infra)),
+            Self::Rollout(error) => matches!(error.blame(), None | Some(Blame::Infra)),
+            Self::Author(_)
+            | Self::Trial(_)
+            | Self::Store(_)
+            | Self::Trajectory(_)
+            | Self::Directory(_)
+            | Self::Drained => false,
+        }
+    }
+}
+
 impl From<TrialError> for Fault {
     fn from(error: TrialError) -> Self {
         match error {
             TrialError::Engine(error) => Self::Engine(error),
+            TrialError::NoVerdict(error) => Self::NoVerdict(error),
+            error @ TrialError::MissingTool { .. } => Self::Trial(error),
             TrialError::Store(error) => Self::Store(error),
             TrialError::Drained => Self::Drained,
         }

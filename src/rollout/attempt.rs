@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::conversations::{self, Loaded, StepConversation};
-use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
+use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::fork::Fork;
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
@@ -18,15 +18,12 @@ use crate::agent::{
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, AdversaryView, Arm, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round, Shown,
-    TaskDigest, TaskName, TrajectoryRecord,
+    Actor, AdversaryView, Arm, Blame, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round,
+    Shown, TaskDigest, TaskName, TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
 use crate::verify::{Keep, TrialRunner};
-
-/// How often an attempt is tried again when the engine fails under it.
-const RETRIES: u32 = 3;
 
 /// A task, as rollouts take it.
 #[derive(Clone, Debug)]
@@ -245,30 +242,14 @@ impl AttemptContext<'_> {
         keep: Keep,
         parts: &mut [StepConversation],
     ) -> Result<Evaluated, RolloutError> {
-        let mut tried = 0;
-        loop {
-            let evaluated = self.prepared.evaluation.host(
-                self.runner,
-                Slot::ForJudging,
-                state,
-                keep,
-                async |step, sandbox, env| {
-                    match parts.get_mut(step) {
-                        Some(part) => self.episode(round, step, part, sandbox, env).await,
-                        // A venue has the steps that its task has.
-                        None => Ok(Ended { end: End::Submitted, cause: String::new() }),
-                    }
-                },
-            );
-            match evaluated.await {
-                Err(error)
-                    if is_transient(&error) && tried < RETRIES && !self.runner.drain.is_cancelled() =>
-                {
-                    tried += 1;
-                }
-                ended => return ended,
+        let solve = async |step, sandbox: &Sandbox, env: &[(String, String)], silent_loss| {
+            match parts.get_mut(step) {
+                Some(part) => self.episode(round, step, part, sandbox, env, silent_loss).await,
+                // An evaluation has the steps that its task has.
+                None => Ok(Ended { end: End::Submitted, cause: String::new() }),
             }
-        }
+        };
+        self.prepared.evaluation.run(self.runner, Slot::ForJudging, state, keep, solve).await
     }
 
     async fn episode(
@@ -278,6 +259,7 @@ impl AttemptContext<'_> {
         part: &mut StepConversation,
         sandbox: &Sandbox,
         env: &[(String, String)],
+        silent_loss: Option<Blame>,
     ) -> Result<Ended, AgentError> {
         let Self { models, texts, prepared, agent_config, .. } = *self;
         let StepConversation { conversation, turn_log, plan } = part;
@@ -293,8 +275,7 @@ impl AttemptContext<'_> {
         // What was used of the time before an interruption stays used.
         let used = conversation.thought_ms().max(0.0) / 1e3;
         let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
-        let episode =
-            EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss: None };
+        let episode = EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,

@@ -1,13 +1,14 @@
-//! Where a rollout takes place, and who judges what it leaves.
+//! An episode in a fresh container, and the verdict on what it leaves.
 
 use tokio::sync::SemaphorePermit;
 
 use crate::agent::{AgentError, Ended};
-use crate::model::{Blame, End, Outcome, Verdict};
+use crate::model::{Blame, End, FileTree, Outcome, Verdict};
 use crate::sandbox::{Image, LaunchSpec, Sandbox};
 use crate::verify::{
-    Foreign, ForeignImages, HashedTask, Judging, Keep, SANDBOX_LOST, TrialError, TrialRunner, VerifierLog,
-    judge, judge_and_keep, ready_in_place, solve_in_place, solver_container,
+    Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, NoVerdict, SANDBOX_LOST,
+    TrialError, TrialRunner, VerifierLog, control_in_place, judge, judge_and_keep, ready_in_place, settled,
+    solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
@@ -44,12 +45,53 @@ pub struct Evaluated {
 impl Evaluation<'_> {
     /// Has `solve` work in a fresh container (of `state`, where that is given), and judges what it leaves. `solve` is given the
     /// number of the task's step (0, unless it has several), the sandbox and the image's environment.
-    pub async fn host(
+    ///
+    /// An episode that is lost to the infrastructure, or whose verification is, is run again in fresh containers ([`settled`]); so `solve` is
+    /// called again, with whose fault a loss is where its evidence does not say.
+    pub async fn run(
         &self,
         runner: &TrialRunner<'_>,
         slot: Slot,
         state: Option<&Image>,
         keep: Keep,
+        mut solve: impl AsyncFnMut(
+            usize,
+            &Sandbox,
+            &[(String, String)],
+            Option<Blame>,
+        ) -> Result<Ended, AgentError>,
+    ) -> Result<Evaluated, RolloutError> {
+        settled(
+            runner.retries(),
+            async |silent| {
+                let solve = async |step: usize, sandbox: &Sandbox, env: &[(String, String)]| {
+                    solve(step, sandbox, env, silent).await
+                };
+                self.try_once(runner, slot, state, keep, silent, solve).await
+            },
+            async || self.control(runner).await,
+        )
+        .await
+    }
+
+    /// A trial of the untouched task, now and here.
+    async fn control(&self, runner: &TrialRunner<'_>) -> Control {
+        match self {
+            Self::CleanRoom(hashed) => runner.control(hashed).await,
+            Self::InPlace { task, images } => match runner.engine.get().await {
+                Ok(engine) => control_in_place(engine, images, task, Act::Solve(&FileTree::default())).await,
+                Err(_) => Control::Lost,
+            },
+        }
+    }
+
+    async fn try_once(
+        &self,
+        runner: &TrialRunner<'_>,
+        slot: Slot,
+        state: Option<&Image>,
+        keep: Keep,
+        silent: Option<Blame>,
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
     ) -> Result<Evaluated, RolloutError> {
         let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
@@ -67,35 +109,39 @@ impl Evaluation<'_> {
                 }
                 let _slot = slot.take(runner).await?;
                 let (judged, kept) = match keep {
-                    Keep::Nothing => (judge(engine, &image, hashed.task, sandbox).await, None),
-                    Keep::State => match judge_and_keep(engine, &image, hashed.task, sandbox).await {
+                    Keep::Nothing => (judge(engine, &image, hashed.task, sandbox, silent).await, None),
+                    Keep::State => match judge_and_keep(engine, &image, hashed.task, sandbox, silent).await {
                         Ok((judged, kept)) => (Ok(judged), Some(kept)),
                         Err(error) => (Err(error), None),
                     },
                 };
-                let judged = judged.map_err(TrialError::Engine)?;
+                let judged = judged?;
                 let verdict = at_the_end_of(&ended, judged.verdict);
                 Ok(Evaluated { ended, verdict, log: judged.log, kept, engine: engine.name() })
             }
             Self::InPlace { task, images } => {
                 let mut held = None;
-                let solved = solve_in_place(engine, images, task, state, keep, async |step, sandbox, env| {
-                    // What waits for a model holds no place.
-                    held = None;
-                    let ended = solve(step, sandbox, env).await?;
-                    // Judging begins when this returns; a run that is being drained judges what it has begun.
-                    held = slot.take(runner).await.ok().flatten();
-                    let judging =
-                        if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
-                    Ok::<_, AgentError>((ended, judging))
-                });
+                let solved =
+                    solve_in_place(engine, images, task, state, keep, silent, async |step, sandbox, env| {
+                        // What waits for a model holds no place.
+                        held = None;
+                        let ended = solve(step, sandbox, env).await?;
+                        // Judging begins when this returns; a run that is being drained judges what it has begun.
+                        held = slot.take(runner).await.ok().flatten();
+                        let judging =
+                            if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
+                        Ok::<_, RolloutError>((ended, judging))
+                    });
                 let solved = solved.await?;
                 drop(held);
                 let ended = of_all(solved.solvers);
                 let verdict = match (without_judging(&ended), solved.verdict) {
                     (Some(verdict), _) => verdict,
                     (None, Some(verdict)) => at_the_end_of(&ended, verdict),
-                    (None, None) => Verdict::without_checks(Outcome::Fail, SANDBOX_LOST),
+                    (None, None) => {
+                        let cause = "the task has no step that could be judged".to_owned();
+                        return Err(NoVerdict::NoResults { cause }.into());
+                    }
                 };
                 Ok(Evaluated { ended, verdict, log: solved.log, kept: solved.kept, engine: engine.name() })
             }
@@ -176,13 +222,17 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
     verdict
 }
 
-/// What is tried again when the engine fails under it.
-pub(super) fn is_transient(error: &RolloutError) -> bool {
-    match error {
-        RolloutError::Trial(TrialError::Engine(error)) | RolloutError::Agent(AgentError::Engine(error)) => {
-            error.is_transient()
+impl Blamed for RolloutError {
+    fn blame(&self) -> Option<Blame> {
+        match self {
+            Self::Trial(error) => error.blame(),
+            Self::Agent(AgentError::Engine(error)) => Some(error.blame()),
+            Self::Agent(AgentError::Sandbox(error)) => error.blame(),
+            Self::Agent(
+                AgentError::Call(_) | AgentError::Prompts(_) | AgentError::Script(_) | AgentError::Store(_),
+            )
+            | Self::Prompts(_)
+            | Self::UnsupportedConfiguration { .. } => Some(Blame::Caller),
         }
-        RolloutError::Agent(AgentError::Sandbox(error)) => error.blame() == Some(Blame::Infra),
-        _ => false,
     }
 }

@@ -6,10 +6,10 @@ use crate::agent::{AgentError, HandoffSeen, PromptsError, TurnSeen};
 use crate::judge::{self, Judgements};
 use crate::model::{Check, Facts, Key, Rollout, Shown, TrajectoryRecord};
 use crate::store::{Stage, Store, StoreError};
-use crate::verify::{TrialError, VerifierLog};
+use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
 /// Bump when the same attempt would act or be shown things otherwise.
-pub const ROLLOUT: Stage = Stage { name: "rollout", version: 2 };
+pub const ROLLOUT: Stage = Stage { name: "rollout", version: 3 };
 
 /// What a rollout observed. Goes to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,12 @@ pub enum RolloutError {
     /// What was asked for cannot be done with this task.
     #[error("unsupported configuration for task `{task}`: {why}")]
     UnsupportedConfiguration { task: String, why: &'static str },
+}
+
+impl From<NoVerdict> for RolloutError {
+    fn from(error: NoVerdict) -> Self {
+        Self::Trial(error.into())
+    }
 }
 
 impl From<StoreError> for RolloutError {

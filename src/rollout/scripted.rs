@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::evaluation::{Evaluated, Evaluation, Slot, is_transient};
+use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::scripted_failure::scripted_failure;
 use crate::agent::{
@@ -12,7 +12,7 @@ use crate::agent::{
 use crate::clock::now_ms;
 use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
 use crate::store::key;
-use crate::verify::{HashedTask, Keep, Transient, TrialRunner};
+use crate::verify::{HashedTask, Keep, TrialRunner};
 
 /// Runs attempt number `attempt` of the scripted expert at a certified task, or remembers it.
 pub async fn rollout(
@@ -84,7 +84,7 @@ pub async fn run_scripted_episode(
     runner: &TrialRunner<'_>,
     prompts: &BashBlock,
     hashed: &HashedTask<'_>,
-    mut agent: ScriptedAgent,
+    agent: ScriptedAgent,
 ) -> Result<FinishedEpisode, RolloutError> {
     let task = hashed.task;
     let clock = Instant::now();
@@ -92,13 +92,16 @@ pub async fn run_scripted_episode(
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let mut conversation = Conversation::default();
     let evaluated = Evaluation::CleanRoom(hashed)
-        .host(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env| {
+        .run(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env, silent_loss| {
+            // Run again, it begins again: a script says the same in every container.
+            let mut agent = agent.clone();
+            conversation = Conversation::default();
             let episode = EpisodeContext {
                 sandbox,
                 env,
                 limits: &limits,
                 deadline: Instant::now() + limits.total,
-                silent_loss: None,
+                silent_loss,
             };
             let mut nowhere = NoTurnLog;
             let hooks = Hooks::none(&mut nowhere);
@@ -114,10 +117,4 @@ pub async fn run_scripted_episode(
         seconds: clock.elapsed().as_secs_f64(),
     };
     Ok(FinishedEpisode { conversation, evaluated, log })
-}
-
-impl Transient for RolloutError {
-    fn is_transient(&self) -> bool {
-        is_transient(self)
-    }
 }

@@ -41,6 +41,14 @@ impl Engine {
         }
     }
 
+    /// Whether the engine answers.
+    pub async fn ping(&self) -> Result<(), EngineError> {
+        match self {
+            Self::Docker(docker) => docker.ping().await,
+            Self::Process(_) => Ok(()),
+        }
+    }
+
     /// Whether code in a sandbox of this engine is kept from the host.
     pub fn isolates(&self) -> bool {
         matches!(self, Self::Docker(_))

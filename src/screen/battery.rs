@@ -5,10 +5,8 @@ use futures_util::future::join_all;
 use super::settle::{Says, settle};
 use super::table::{Table, trial_row};
 use super::target::{Exploit, Only, ScreeningTarget, WatchPlace};
-use crate::model::{FileTree, Rigor, RowKind};
-use crate::verify::{
-    Act, Condition, NamedScript, SANDBOX_LOST, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge,
-};
+use crate::model::{FileTree, Judging, Rigor, RowKind};
+use crate::verify::{Act, Condition, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge};
 
 /// A trial, and what was seen of it.
 type Tried = (TrialRecord, TrialLog);
@@ -33,13 +31,13 @@ pub(super) async fn attacks(
     let try_together = |group| run(runner, target, knows, group);
     let (singles, settled) = tokio::join!(singles, settle(&together, &try_together, &says));
     for (attack, record) in alone.iter().zip(singles) {
-        push(table, attack, &record?);
+        push(target, table, attack, &record?);
     }
     let settled = settled?;
     for attack in &together {
         let group = settled.iter().find(|group| group.items.iter().any(|item| item.name == attack.name));
         if let Some(group) = group {
-            push(table, attack, &group.record);
+            push(target, table, attack, &group.record);
         }
     }
     watched(target, only, table);
@@ -65,7 +63,7 @@ fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
 fn says((record, _): &Tried) -> Says {
     match &record.verdict {
         verdict if verdict.passed() => Says::Guilty,
-        verdict if verdict.is_judged() && verdict.cause != SANDBOX_LOST => Says::Clear,
+        verdict if verdict.is_judged() && !verdict.checks.is_empty() => Says::Clear,
         _ => Says::Nothing,
     }
 }
@@ -84,15 +82,24 @@ async fn run(
     target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
 }
 
-/// A verifier that breaks under an attack has not paid for it, and says so: a missing verdict is never a reward.
-fn push(table: &mut Table, attack: &Exploit, tried: &Tried) {
+/// The row of an attack. What stops attacks in our clean room is no explanation for a task that is judged as it declares: there the row
+/// says what was planted and what was seen.
+fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried: &Tried) {
     let verdict = &tried.0.verdict;
     let note = if verdict.passed() {
         format!("scores without doing the work ({})", attack.name)
     } else if says(tried) == Says::Nothing {
-        format!("ends without a verdict, which is never a reward: {}", verdict.cause)
+        format!(
+            "planted {}; no check was reported, which is never a reward: {}",
+            attack.plants, verdict.cause
+        )
     } else {
-        format!("planted {}; stopped: {}", attack.plants, attack.stopped_by)
+        match target.evaluation.judging() {
+            Judging::CleanRoom => format!("planted {}; stopped: {}", attack.plants, attack.stopped_by),
+            Judging::Shared | Judging::Separate => {
+                format!("planted {}; the reward stayed below 1", attack.plants)
+            }
+        }
     };
     table.push_timed(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note), &tried.1);
 }

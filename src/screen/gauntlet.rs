@@ -16,7 +16,7 @@ use crate::store::Stage;
 use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, same_meaning, well_formed};
 
 /// Bump when the table changes: certificates of the old table are then made anew.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 3 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 4 };
 
 /// Fewer counted mutants than this give no rate that one could reject a task for, unless there are no more of them.
 const ENOUGH_MUTANTS: u32 = 12;
@@ -46,6 +46,7 @@ pub(super) async fn run(
     let full = Extent { rigor: extent.rigor, budget: extent.budget, ..Extent::of(Rigor::Full) };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
+        soundness::require_tools(extent.rigor, only)?;
         trials(runner, target, extent, only, &mut table).await?;
     }
     let certified = !table.rejected();

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 
 /// What a trial of several things says of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub(super) struct Settled<T, R> {
 /// in the smallest group whose trial speaks for it: things that are wrong only together come back together.
 pub(super) fn settle<'a, T, R, E, F>(
     items: &'a [T],
-    run: &'a (impl Fn(&'a [T]) -> F + Sync),
-    says: &'a (impl Fn(&R) -> Says + Sync),
-) -> BoxFuture<'a, Result<Vec<Settled<T, R>>, E>>
+    run: &'a impl Fn(&'a [T]) -> F,
+    says: &'a impl Fn(&R) -> Says,
+) -> LocalBoxFuture<'a, Result<Vec<Settled<T, R>>, E>>
 where
-    T: Copy + Send + Sync,
-    R: Send + 'a,
-    E: Send + 'a,
-    F: Future<Output = Result<R, E>> + Send + 'a,
+    T: Copy,
+    R: 'a,
+    E: 'a,
+    F: Future<Output = Result<R, E>> + 'a,
 {
     Box::pin(async move {
         if items.is_empty() {

@@ -3,7 +3,7 @@
 use super::table::{Expect, Planned, Table};
 use super::target::{Extent, Only, ScreeningTarget};
 use crate::model::{FileTree, Rigor, RowKind};
-use crate::verify::{Act, Condition, Outline};
+use crate::verify::{Act, Condition, Outline, TrialError, clock_can_move};
 
 /// References that a row named `flake` is made of: enough to see a verdict that flips one time in five with 99 %.
 pub(super) const FLAKE_REFERENCES: u32 = 20;
@@ -61,6 +61,17 @@ pub(super) fn reference(solution: &FileTree, number: u32) -> Planned<'_> {
         expect: Expect::Pass,
         about: "the reference solution".to_owned(),
     }
+}
+
+/// Refuses to begin where a row that is wanted could not be made on this host: a row that was passed over would read as if it held.
+pub(super) fn require_tools(rigor: Rigor, only: &Only) -> Result<(), TrialError> {
+    let wanted = conditions(rigor, only).into_iter().any(|condition| {
+        condition == Condition::Clock && only.wants_row(RowKind::Reference, condition.name())
+    });
+    if wanted && !clock_can_move() {
+        return Err(TrialError::MissingTool { condition: Condition::Clock.name(), missing: "libfaketime" });
+    }
+    Ok(())
 }
 
 fn conditions(rigor: Rigor, only: &Only) -> Vec<Condition> {

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
+use super::no_verdict::{NoVerdict, Phase};
 use super::outline::Outline;
 use super::relay;
 use super::results::parse_results;
 use super::subject::{Carried, SubjectLimits, carry};
-use crate::model::{CheckId, Limits, Outcome, Task, Verdict};
+use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
     ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
     ProcessOutcome, Sandbox, SandboxError, Stopped,
@@ -65,8 +66,9 @@ pub async fn judge(
     image: &Image,
     task: &Task,
     sandbox: Sandbox,
-) -> Result<Judged, EngineError> {
-    judge_under(engine, image, task, sandbox, Condition::Ordinary).await
+    silent: Option<Blame>,
+) -> Result<Judged, NoVerdict> {
+    judge_under(engine, image, task, sandbox, Condition::Ordinary, silent).await
 }
 
 /// [`judge`], and an image of what was judged, from which the solver can go on.
@@ -75,12 +77,14 @@ pub async fn judge_and_keep(
     image: &Image,
     task: &Task,
     sandbox: Sandbox,
-) -> Result<(Judged, Image), EngineError> {
+    silent: Option<Blame>,
+) -> Result<(Judged, Image), NoVerdict> {
     let started = Instant::now();
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
     let kept = stopped.commit().await?;
-    let mut judged = judge_stopped(engine, image, task, stopped, mounted, Condition::Ordinary).await?;
+    let mut judged =
+        judge_stopped(engine, image, task, stopped, mounted, Condition::Ordinary, silent).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
     Ok((judged, kept))
 }
@@ -92,11 +96,12 @@ pub(super) async fn judge_under(
     task: &Task,
     sandbox: Sandbox,
     condition: Condition,
-) -> Result<Judged, EngineError> {
+    silent: Option<Blame>,
+) -> Result<Judged, NoVerdict> {
     let started = Instant::now();
     let mounted = engine_files(task, &sandbox).await?;
     let stopped = sandbox.stop().await?;
-    let mut judged = judge_stopped(engine, image, task, stopped, mounted, condition).await?;
+    let mut judged = judge_stopped(engine, image, task, stopped, mounted, condition, silent).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
     Ok(judged)
 }
@@ -108,15 +113,16 @@ async fn judge_stopped(
     stopped: Stopped,
     mounted: Vec<(String, Vec<u8>)>,
     condition: Condition,
-) -> Result<Judged, EngineError> {
+    silent: Option<Blame>,
+) -> Result<Judged, NoVerdict> {
     let subject = match read_subject(task, &stopped, mounted).await? {
         Ok(subject) => subject,
         Err(cause) => return Ok(failed(cause, String::new())),
     };
     let programs = if task.subject.programs {
-        match bring_up(engine, image, task, stopped).await? {
+        match bring_up(engine, image, task, stopped).await {
             Ok(sandbox) => Some(sandbox),
-            Err((cause, seen)) => return Ok(failed(cause.to_owned(), seen)),
+            Err(lost) => return judged_without(lost, silent, subject, VerifierLog::default()),
         }
     } else {
         stopped.destroy().await;
@@ -127,7 +133,8 @@ async fn judge_stopped(
         Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
         _ => Network::None,
     };
-    let mut tar = subject.tar;
+    let mut subject = subject;
+    let mut tar = std::mem::take(&mut subject.tar);
     let tests = task.tests.iter();
     append_files(
         &mut tar,
@@ -139,38 +146,50 @@ async fn judge_stopped(
     let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
     let verifier = match furnish(engine, &spec, tar, condition).await {
         Ok(verifier) => verifier,
-        Err(SandboxError::Engine(error)) => return Err(error),
-        Err(other) => {
-            let verdict = Verdict::without_checks(Outcome::VerifierError, other.to_string());
-            let log = VerifierLog::default();
-            return Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log });
+        Err(error) => {
+            // What is unpacked there is the subject, so a verifier that cannot be furnished is a silent loss of the verification.
+            let lost = NoVerdict::Sandbox { phase: Phase::Verify, error };
+            return judged_without(lost, silent, subject, VerifierLog::default());
         }
     };
+    let mut log = VerifierLog::default();
     let ran = match &programs {
-        None => run_checks(task, &verifier, condition).await,
-        Some(subject) => {
+        None => run_checks(task, &verifier, condition, &mut log).await,
+        Some(programs) => {
             let calls = verifier.serve_relay(relay::SOCKET).await;
             match calls {
-                Err(error) => Err(error),
+                Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
                 Ok(calls) => tokio::select! {
-                    ran = run_checks(task, &verifier, condition) => ran,
-                    // The relay ends only with the verifier, whose own answer then says why.
-                    never = async { relay::serve(calls, subject).await; std::future::pending().await } => never,
+                    ran = run_checks(task, &verifier, condition, &mut log) => ran,
+                    error = relay::serve(calls, programs, silent) => {
+                        Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
+                    }
                 },
             }
         }
     };
     verifier.destroy().await;
-    if let Some(subject) = programs {
-        subject.destroy().await;
+    if let Some(programs) = programs {
+        programs.destroy().await;
     }
-    let (verdict, log) = match ran {
-        Ok(ran) => ran,
-        Err(SandboxError::Engine(error)) => return Err(error),
-        Err(lost) => {
-            (Verdict::without_checks(Outcome::VerifierError, lost.to_string()), VerifierLog::default())
+    match ran {
+        Ok(verdict) => {
+            let log = VerifierLog { dropped: subject.dropped, ..log };
+            Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log })
         }
-    };
+        Err(lost) => judged_without(lost, silent, subject, log),
+    }
+}
+
+/// The verdict on `subject` where the verification was lost by the solver's or the task's fault.
+fn judged_without(
+    lost: NoVerdict,
+    silent: Option<Blame>,
+    subject: Carried,
+    mut log: VerifierLog,
+) -> Result<Judged, NoVerdict> {
+    log.output.push_str(&lost.to_string());
+    let verdict = lost.verdict(silent)?;
     let log = VerifierLog { dropped: subject.dropped, ..log };
     Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log })
 }
@@ -179,7 +198,9 @@ async fn run_checks(
     task: &Task,
     verifier: &Sandbox,
     condition: Condition,
-) -> Result<(Verdict, VerifierLog), SandboxError> {
+    log: &mut VerifierLog,
+) -> Result<Verdict, NoVerdict> {
+    let lost = |error| NoVerdict::Sandbox { phase: Phase::Verify, error };
     let env = [
         ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
         ("HOME", "/root".to_owned()),
@@ -202,28 +223,26 @@ async fn run_checks(
         timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * VERIFIER_TIMEOUT_FACTOR,
         keep: MAX_LOG,
     };
-    let done = verifier.spawn(&process).await?;
-    let mut log = VerifierLog {
-        output: format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)),
-        ..VerifierLog::default()
-    };
+    let done = verifier.spawn(&process).await.map_err(lost)?;
+    log.output =
+        format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     if done.outcome == ProcessOutcome::TimedOut {
         // The tests wait for nothing but the subject's files and programs, so it is the subject that took too long.
-        return Ok((Verdict::without_checks(Outcome::Fail, "verification timed out"), log));
+        return Ok(Verdict::without_checks(Outcome::Fail, "verification timed out"));
     }
-    let broken = |cause: String| Verdict::without_checks(Outcome::VerifierError, cause);
-    let verdict = match verifier.get(RESULTS, MAX_RESULTS).await {
-        Ok(text) => match parse_results(&text, &task.checks) {
-            Ok((checks, messages)) => {
-                log.messages = messages;
-                Verdict::from_checks(checks)
-            }
-            Err(error) => broken(error.to_string()),
-        },
-        Err(GetError::Sandbox(error @ SandboxError::Engine(_))) => return Err(error),
-        Err(_) => broken(format!("the test runner ended ({:?}) without results", done.outcome)),
-    };
-    Ok((verdict, log))
+    match verifier.get(RESULTS, MAX_RESULTS).await {
+        Ok(text) => {
+            let (checks, messages) = parse_results(&text, &task.checks)
+                .map_err(|error| NoVerdict::NoResults { cause: error.to_string() })?;
+            log.messages = messages;
+            Ok(Verdict::from_checks(checks))
+        }
+        Err(GetError::Sandbox(error)) => Err(lost(error)),
+        Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
+            let cause = format!("the test runner ended ({:?}) without results", done.outcome);
+            Err(NoVerdict::NoResults { cause })
+        }
+    }
 }
 
 /// The subject's files, or why they are a failure of the solver.
@@ -231,7 +250,7 @@ async fn read_subject(
     task: &Task,
     stopped: &Stopped,
     mounted: Vec<(String, Vec<u8>)>,
-) -> Result<Result<Carried, String>, EngineError> {
+) -> Result<Result<Carried, String>, NoVerdict> {
     let limits = SubjectLimits::default();
     let mut archives = Vec::new();
     for root in &task.subject.roots {
@@ -239,8 +258,10 @@ async fn read_subject(
             Ok(archive) => archives.push((root.clone(), archive.tar)),
             // A root that the solver deleted is an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
-            Err(ArchiveError::Engine(error)) => return Err(error),
-            Err(spoilt) => return Ok(Err(spoilt.to_string())),
+            Err(ArchiveError::Engine(error)) => return Err(error.into()),
+            Err(spoilt @ (ArchiveError::TooLarge { .. } | ArchiveError::Unreadable { .. })) => {
+                return Ok(Err(spoilt.to_string()));
+            }
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
@@ -255,13 +276,16 @@ async fn read_subject(
     .await;
     let checked: Result<Carried, super::SubjectError> = match checked {
         Ok(checked) => checked,
-        Err(error) => return Ok(Err(format!("the subject's archive could not be read: {error}"))),
+        Err(error) => {
+            let cause = format!("the subject's archive could not be read: {error}");
+            return Err(NoVerdict::NoResults { cause });
+        }
     };
     Ok(checked.map_err(|error| error.to_string()))
 }
 
 /// Contents of the files that the engine mounts over the container's own, where a root covers them.
-async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec<u8>)>, EngineError> {
+async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec<u8>)>, NoVerdict> {
     let mut found = Vec::new();
     if !task.subject.roots.iter().any(|root| root == "/etc" || root == "/") {
         return Ok(found);
@@ -269,9 +293,9 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
     for path in ENGINE_FILES {
         match sandbox.get(path, MAX_RESULTS).await {
             Ok(bytes) => found.push((path.to_owned(), bytes)),
-            Err(GetError::Sandbox(SandboxError::Engine(error))) => return Err(error),
-            // Deleted, replaced by a link, or out of reach with its sandbox: then the subject has none.
-            Err(_) => {}
+            // Deleted or replaced by a link, a folder or a flood: then the subject has none.
+            Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {}
+            Err(GetError::Sandbox(error)) => return Err(NoVerdict::Sandbox { phase: Phase::Solve, error }),
         }
     }
     Ok(found)
@@ -327,36 +351,33 @@ async fn furnish(
     Ok(verifier)
 }
 
-/// The solver's container once more, with nothing running in it but the task's bring-up command; or why there is none, for the
-/// verdict and, in words that differ from run to run, for its log.
+/// The solver's container once more, with nothing running in it but the task's bring-up command.
 async fn bring_up(
     engine: &Engine,
     image: &Image,
     task: &Task,
     stopped: Stopped,
-) -> Result<Result<Sandbox, (&'static str, String)>, EngineError> {
+) -> Result<Sandbox, NoVerdict> {
+    let lost = |error| NoVerdict::Sandbox { phase: Phase::Programs, error };
     let subject = match stopped.restart("/").await {
         Ok(subject) => subject,
         Err(error @ (EngineError::Refused { .. } | EngineError::Guest { .. })) => {
             // A file in the place of a folder that the engine needs is enough for this. An engine that is itself in trouble
-            // cannot start a pristine container either, and then nothing is known about the subject.
+            // cannot start a pristine container either. What is left is silent evidence, since the trouble may have passed meanwhile.
             engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
-            return Ok(Err(("the subject cannot be started again", error.to_string())));
+            let message = format!("the subject cannot be started again: {error}");
+            return Err(lost(SandboxError::Failed { message }));
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
     if let Some(command) = &task.subject.bring_up {
         let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
-        match subject.shell(command, &limit).await {
-            Ok(_) => {}
-            Err(SandboxError::Engine(error)) => return Err(error),
-            Err(lost) => {
-                subject.destroy().await;
-                return Ok(Err(("the subject could not be brought up", lost.to_string())));
-            }
+        if let Err(error) = subject.shell(command, &limit).await {
+            subject.destroy().await;
+            return Err(lost(error));
         }
     }
-    Ok(Ok(subject))
+    Ok(subject)
 }
 
 fn failed(cause: String, seen: String) -> Judged {

@@ -4,15 +4,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::act::{Act, Acted, Stage, perform, quoted};
 use super::clean_room::VerifierLog;
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
+use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{changed, state_of};
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
 use super::trial::{Trial, TrialLog};
-use crate::model::{CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
+use crate::model::{Blame, CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
     ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, ImageConfig, LaunchSpec, Network, Process,
     ProcessOutcome, Sandbox, SandboxError,
@@ -38,14 +41,48 @@ pub struct ForeignImages {
     pub verifier: Option<Image>,
 }
 
-/// Runs one trial in fresh containers.
+/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. The control of a trial is the untouched
+/// task; that of the untouched task is its solution, where it brings one.
 pub async fn run_in_place(
     engine: &Engine,
     images: &ForeignImages,
     task: &Foreign,
     act: Act<'_>,
     condition: Condition,
-) -> Result<Trial, EngineError> {
+    drain: &CancellationToken,
+) -> Result<Trial, NoVerdict> {
+    settled(
+        Retries::new(Some(engine), drain),
+        async |silent| try_in_place(engine, images, task, act, condition, silent).await,
+        async || control_in_place(engine, images, task, act).await,
+    )
+    .await
+}
+
+/// A control for a trial of `act`.
+pub async fn control_in_place(
+    engine: &Engine,
+    images: &ForeignImages,
+    task: &Foreign,
+    act: Act<'_>,
+) -> Control {
+    let control = match (act, task.solution()) {
+        (Act::Nothing, Some(solution)) => Act::Solve(solution),
+        (Act::Nothing | Act::Solve(_) | Act::Vary { .. } | Act::Attack { .. }, _) => Act::Nothing,
+    };
+    let trial = try_in_place(engine, images, task, control, Condition::Ordinary, None).await;
+    Control::of(&trial.map(|trial| trial.verdict))
+}
+
+/// Runs a trial once. `silent` is whose fault a loss is where the evidence does not say.
+async fn try_in_place(
+    engine: &Engine,
+    images: &ForeignImages,
+    task: &Foreign,
+    act: Act<'_>,
+    condition: Condition,
+    silent: Option<Blame>,
+) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
     let config = engine.image_config(&images.solver).await?;
     let limits = condition.limits(&task.limits);
@@ -61,8 +98,7 @@ pub async fn run_in_place(
     for (number, step) in task.steps.iter().enumerate() {
         let acted = match place.act(step, number, act, &sandbox).await {
             Ok(acted) => acted,
-            Err(SandboxError::Engine(error)) => return Err(error),
-            Err(lost) => return Ok(Trial::lost(&lost, log, started)),
+            Err(lost) => return Trial::lost(lost, silent, log, started),
         };
         exit = acted.exit;
         ended.extend(acted.ended);
@@ -70,10 +106,9 @@ pub async fn run_in_place(
         log.output.push_str(&acted.output);
         log.outline = changed(&sandbox).await?;
         log.state = Some(state_of(&log.outline));
-        let (judged, same) = place.judge(step, sandbox).await?;
-        let reported = match judged {
-            Ok(reported) => reported,
-            Err(lost) => return Ok(Trial::lost(&lost, log, started)),
+        let (reported, same) = match place.judge(step, sandbox).await {
+            Ok(judged) => judged,
+            Err(lost) => return Trial::lost(lost, silent, log, started),
         };
         sandbox = same;
         log.verifier.output.push_str(&reported.output);
@@ -84,7 +119,13 @@ pub async fn run_in_place(
         }
     }
     sandbox.destroy().await;
-    let mut verdict = combine(task, &verdicts, &mut log.verifier);
+    let mut verdict = match combine(task, &verdicts, &mut log.verifier) {
+        Ok(verdict) => verdict,
+        Err(error) => {
+            let lost = NoVerdict::NoResults { cause: error.to_string() };
+            return Trial::lost(lost, silent, log, started);
+        }
+    };
     let solving = matches!(act, Act::Solve(_));
     if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
         verdict.outcome = Outcome::Timeout;
@@ -125,48 +166,44 @@ pub enum Judging {
 /// Lets `solve` work on each step of a task in turn, and judges each as the task declares. `solve` is given the step's number, the
 /// sandbox and the image's environment. Where `state` is given the first step begins in that instead of the task's image: what comes
 /// before a solver was done there. The state that is kept is the last step's.
-pub async fn solve_in_place<R, E: From<EngineError>>(
+pub async fn solve_in_place<R, E: From<NoVerdict>>(
     engine: &Engine,
     images: &ForeignImages,
     task: &Foreign,
     state: Option<&Image>,
     keep: Keep,
+    silent: Option<Blame>,
     mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<(R, Judging), E>,
 ) -> Result<SolvedInPlace<R>, E> {
-    let config = engine.image_config(&images.solver).await?;
+    let config = engine.image_config(&images.solver).await.map_err(NoVerdict::from)?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let spec = LaunchSpec { image: state.unwrap_or(&images.solver), ..spec };
     let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
-    let mut sandbox = engine.launch(&spec).await?;
+    let mut sandbox = engine.launch(&spec).await.map_err(NoVerdict::from)?;
     let mut solved =
         SolvedInPlace { solvers: Vec::new(), verdict: None, log: VerifierLog::default(), kept: None };
     let mut verdicts = Vec::new();
     for (number, step) in task.steps.iter().enumerate() {
         let is_prepared = number == 0 && state.is_some();
-        if !is_prepared && let Err(SandboxError::Engine(error)) = place.prepare(step, number, &sandbox).await
-        {
-            return Err(error.into());
+        if !is_prepared {
+            place.prepare(step, number, &sandbox).await?;
         }
-        if let Err(SandboxError::Engine(error)) = place.begin_as(step, number, &sandbox).await {
-            return Err(error.into());
-        }
+        place.begin_as(step, number, &sandbox).await?;
         let (solver, judging) = solve(number, &sandbox, &config.env).await?;
         solved.solvers.push(solver);
         if judging == Judging::Skip {
             return Ok(solved);
         }
         if keep == Keep::State {
-            solved.kept = Some(sandbox.snapshot().await?);
+            solved.kept = Some(sandbox.snapshot().await.map_err(NoVerdict::from)?);
         }
-        let (judged, same) = place.judge(step, sandbox).await?;
-        sandbox = same;
-        let reported = match judged {
-            Ok(reported) => reported,
-            Err(lost) => {
-                solved.log.output.push_str(&lost.to_string());
-                return Ok(solved);
+        let reported = match place.judge(step, sandbox).await {
+            Ok((reported, same)) => {
+                sandbox = same;
+                reported
             }
+            Err(lost) => return solved.lost(lost, silent).map_err(E::from),
         };
         solved.log.output.push_str(&reported.output);
         let goes_on = suffices(step, &reported);
@@ -177,9 +214,24 @@ pub async fn solve_in_place<R, E: From<EngineError>>(
     }
     sandbox.destroy().await;
     if !verdicts.is_empty() {
-        solved.verdict = Some(combine(task, &verdicts, &mut solved.log));
+        match combine(task, &verdicts, &mut solved.log) {
+            Ok(verdict) => solved.verdict = Some(verdict),
+            Err(error) => {
+                let lost = NoVerdict::NoResults { cause: error.to_string() };
+                return solved.lost(lost, silent).map_err(E::from);
+            }
+        }
     }
     Ok(solved)
+}
+
+impl<R> SolvedInPlace<R> {
+    /// What was solved, with the verdict on a verification that was lost by the solver's or the task's fault.
+    fn lost(mut self, lost: NoVerdict, silent: Option<Blame>) -> Result<Self, NoVerdict> {
+        self.log.output.push_str(&lost.to_string());
+        self.verdict = Some(lost.verdict(silent)?);
+        Ok(self)
+    }
 }
 
 /// A fresh container in which a solver of the first step of `task` could begin, with its image's environment.
@@ -187,18 +239,15 @@ pub async fn ready_in_place(
     engine: &Engine,
     images: &ForeignImages,
     task: &Foreign,
-) -> Result<(Sandbox, Vec<(String, String)>), EngineError> {
+) -> Result<(Sandbox, Vec<(String, String)>), NoVerdict> {
     let config = engine.image_config(&images.solver).await?;
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let sandbox = engine.launch(&spec).await?;
     let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
     if let Some(step) = task.steps.first() {
-        for prepared in [place.prepare(step, 0, &sandbox).await, place.begin_as(step, 0, &sandbox).await] {
-            if let Err(SandboxError::Engine(error)) = prepared {
-                return Err(error);
-            }
-        }
+        place.prepare(step, 0, &sandbox).await?;
+        place.begin_as(step, 0, &sandbox).await?;
     }
     Ok((sandbox, config.env))
 }
@@ -244,7 +293,12 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// What comes before an actor.
-    async fn prepare(
+    async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
+        let prepared = self.prepare_files(step, number, sandbox).await;
+        prepared.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })
+    }
+
+    async fn prepare_files(
         &self,
         step: &ForeignStep,
         number: usize,
@@ -267,20 +321,18 @@ impl Place<'_> {
 
     /// Makes shells the user's that the task declares for its solver. A step is a new beginning: what its predecessor's shell was does not
     /// go on. A container that does not know the user is the task's fault, and nobody's work is judged as another user's.
-    async fn begin_as(
-        &self,
-        step: &ForeignStep,
-        number: usize,
-        sandbox: &Sandbox,
-    ) -> Result<(), SandboxError> {
+    async fn begin_as(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
+        // After its first step the solver has had its hands on the container.
+        let phase = if number > 0 { Phase::Solve } else { Phase::Prepare };
+        let lost = |error| NoVerdict::Sandbox { phase, error };
         if number > 0 {
-            sandbox.shell("exit 0", &ExecLimit::default()).await?;
+            sandbox.shell("exit 0", &ExecLimit::default()).await.map_err(lost)?;
         }
         let Some(user) = &step.agent_user else { return Ok(()) };
-        if sandbox.act_as(user).await? {
+        if sandbox.act_as(user).await.map_err(lost)? {
             return Ok(());
         }
-        Err(SandboxError::Engine(EngineError::NoSuchUser { user: user.clone() }))
+        Err(EngineError::NoSuchUser { user: user.clone() }.into())
     }
 
     /// What comes before an actor, and the actor.
@@ -290,7 +342,7 @@ impl Place<'_> {
         number: usize,
         act: Act<'_>,
         sandbox: &Sandbox,
-    ) -> Result<Acted, SandboxError> {
+    ) -> Result<Acted, NoVerdict> {
         self.prepare(step, number, sandbox).await?;
         self.begin_as(step, number, sandbox).await?;
         let mut env = self.task.environment_env.clone();
@@ -309,15 +361,16 @@ impl Place<'_> {
             Act::Attack { .. } | Act::Vary { .. } if number > 0 => Act::Nothing,
             act => act,
         };
-        perform(act, sandbox, &stage).await
+        let acted = perform(act, sandbox, &stage).await;
+        acted.map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error })
     }
 
-    /// As the task declares. The error inside is the sandbox's end.
+    /// As the task declares.
     async fn judge(
         &self,
         step: &ForeignStep,
         mut sandbox: Sandbox,
-    ) -> Result<(Result<Reported, SandboxError>, Sandbox), EngineError> {
+    ) -> Result<(Reported, Sandbox), NoVerdict> {
         let judged = match &self.task.mode {
             Mode::Shared => self.judge_here(step, &sandbox).await,
             Mode::Separate { artifacts, own_image } => {
@@ -328,10 +381,8 @@ impl Place<'_> {
                 judged
             }
         };
-        match judged {
-            Err(SandboxError::Engine(error)) => Err(error),
-            judged => Ok((judged, sandbox)),
-        }
+        let reported = judged.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })?;
+        Ok((reported, sandbox))
     }
 
     /// In the solver's container, with whatever still runs there.
@@ -357,8 +408,12 @@ impl Place<'_> {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
                 Ok(archive) => archive,
                 Err(ArchiveError::Engine(error)) => return Err(error.into()),
-                // One that is missing or too large is not there for the tests, which say what they think of it.
-                Err(_) => continue,
+                // The tests do not find it, and say what they think of that.
+                Err(
+                    ArchiveError::Missing { .. }
+                    | ArchiveError::TooLarge { .. }
+                    | ArchiveError::Unreadable { .. },
+                ) => continue,
             };
             let limits = super::SubjectLimits::default();
             let root = [(artifact.clone(), archive.tar)];
@@ -462,7 +517,7 @@ async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxErr
 }
 
 /// The verdict of a whole trial: a pass only with a full score. Checks are those of the reports, or the rewards themselves.
-fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Verdict {
+fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Result<Verdict, RewardError> {
     let from = match task.strategy {
         Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
         Strategy::Final | Strategy::Mean => 0,
@@ -473,7 +528,7 @@ fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Verdict
     for (step, reported) in task.steps.iter().zip(steps).skip(from) {
         let rewards = match &reported.rewards {
             Ok(rewards) => rewards,
-            Err(error) => return Verdict::without_checks(Outcome::VerifierError, error.to_string()),
+            Err(error) => return Err(error.clone()),
         };
         full &= is_full(rewards);
         let named = |check: &CheckId| check.in_step(&step.name);
@@ -490,7 +545,7 @@ fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Verdict
         checks.push(CheckResult { id: CheckId::reward().in_step(&step.name), passed: false });
     }
     let outcome = if full { Outcome::Pass } else { Outcome::Fail };
-    Verdict { outcome, cause: String::new(), checks }
+    Ok(Verdict { outcome, cause: String::new(), checks })
 }
 
 /// Whether a step's rewards let the next one begin. A reward that is missing is below every bound (Harbor's `_min_reward_failure`).

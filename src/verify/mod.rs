@@ -13,6 +13,7 @@ mod clean_room;
 mod condition;
 mod foreign;
 mod in_place;
+mod no_verdict;
 mod outline;
 mod relay;
 mod reports;
@@ -28,12 +29,14 @@ pub use clean_room::{Judged, VerifierLog, judge, judge_and_keep};
 pub use condition::{Condition, clock_can_move};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{
-    ForeignImages, Judging, Keep, SolvedInPlace, ready_in_place, run_in_place, solve_in_place, tests_of,
+    ForeignImages, Judging, Keep, SolvedInPlace, control_in_place, ready_in_place, run_in_place,
+    solve_in_place, tests_of,
 };
+pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
 pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
-pub use runner::{BuildRecord, EngineOnDemand, HashedTask, Transient, TrialError, TrialRecord, TrialRunner};
+pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
 pub use subject::{Carried, SubjectError, SubjectLimits, carry};
-pub use trial::{SANDBOX_LOST, Trial, TrialLog, run_trial, solver_container};
+pub use trial::{Trial, TrialLog, run_trial, solver_container};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::act::is_below;
+use super::no_verdict::{NoVerdict, Phase};
 use crate::model::canonical_json;
-use crate::sandbox::{ChangeKind, EngineError, GetError, Sandbox, SandboxError};
+use crate::sandbox::{ChangeKind, GetError, Sandbox, SandboxError};
 
 /// Files by absolute path, each with its hash and what it parses as.
 pub type Outline = BTreeMap<String, Trace>;
@@ -141,7 +142,7 @@ pub fn state_of(outline: &Outline) -> String {
 }
 
 /// The files of a running container that differ from its image, logs and temporary ones left out.
-pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, EngineError> {
+pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, NoVerdict> {
     let mut outline = Outline::new();
     let changes = sandbox.changes().await?;
     let files = changes.into_iter().filter(|change| change.kind != ChangeKind::Deleted).filter(|change| {
@@ -155,9 +156,14 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, EngineError> {
                 let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };
                 outline.insert(change.path, trace);
             }
-            Err(GetError::Sandbox(SandboxError::Engine(error))) => return Err(error),
             // Folders, links, and whatever goes away meanwhile.
-            Err(_) => {}
+            Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {}
+            Err(GetError::Sandbox(
+                SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. },
+            )) => {}
+            Err(GetError::Sandbox(error @ (SandboxError::Lost(_) | SandboxError::Engine(_)))) => {
+                return Err(NoVerdict::Sandbox { phase: Phase::Solve, error });
+            }
         }
     }
     Ok(outline)

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Blame;
 use crate::sandbox::{Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
 
 /// Where the relay listens in the verifier's container.
@@ -35,25 +36,43 @@ enum Reply {
     Broken { error: String },
 }
 
-/// Answers calls until the verifier is gone.
-pub(super) async fn serve(mut calls: tokio::sync::mpsc::Receiver<RelayCall>, subject: &Sandbox) {
+/// Answers calls, and returns only when the subject is lost in a way that is not known to be its own fault: no check may fail for that.
+/// Once the verifier is gone there is nothing to answer, and the verifier's own end says why.
+pub(super) async fn serve(
+    mut calls: tokio::sync::mpsc::Receiver<RelayCall>,
+    subject: &Sandbox,
+    silent: Option<Blame>,
+) -> SandboxError {
     while let Some(call) = calls.recv().await {
         let reply = match answer(&call.request, subject).await {
             Ok(reply) => reply,
-            Err(error) => Reply::Broken { error },
+            Err(Unanswered::Malformed(error)) => Reply::Broken { error },
+            Err(Unanswered::Sandbox(error)) => match error.blame().or(silent) {
+                Some(Blame::Solver) => ended_by_itself(&error),
+                Some(Blame::Task | Blame::Infra | Blame::Caller) | None => return error,
+            },
         };
-        // A verifier that has gone away needs no answer.
-        let _ = call.reply.send(serde_json::to_vec(&reply).unwrap_or_default());
+        if call.reply.send(serde_json::to_vec(&reply).unwrap_or_default()).is_err() {
+            tracing::debug!("the verifier went away before a call of its relay was answered");
+        }
     }
+    std::future::pending().await
 }
 
-async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, String> {
-    let request: Request = serde_json::from_slice(request).map_err(|error| error.to_string())?;
-    let decode = |text: &str| BASE64.decode(text).map_err(|error| error.to_string());
+/// Why a call has no answer.
+enum Unanswered {
+    /// The tests asked for something that is no request.
+    Malformed(String),
+    Sandbox(SandboxError),
+}
+
+async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, Unanswered> {
+    let malformed = |error: &dyn std::fmt::Display| Unanswered::Malformed(error.to_string());
+    let request: Request = serde_json::from_slice(request).map_err(|error| malformed(&error))?;
+    let decode = |text: &str| BASE64.decode(text).map_err(|error| malformed(&error));
     for (path, content) in &request.files {
-        match subject.put(path, &decode(content)?, 0o644).await {
-            Ok(()) => {}
-            Err(error) => return lost_or(error),
+        if let Err(error) = subject.put(path, &decode(content)?, 0o644).await {
+            return refused_or_lost(error);
         }
     }
     let process = Process {
@@ -75,14 +94,23 @@ async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, String> {
             };
             Ok(Reply::Ran { code, stdout: BASE64.encode(done.stdout), stderr: BASE64.encode(stderr) })
         }
-        Err(error) => lost_or(error),
+        Err(error) => refused_or_lost(error),
     }
 }
 
-/// A subject that took its own container down has failed, and says so by a status; a failing engine has not.
-fn lost_or(error: SandboxError) -> Result<Reply, String> {
+/// A request that the subject's container cannot carry out while it lives is answered as a program that failed: its files are the
+/// solver's. A request that must not be sent is the tests' mistake.
+fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     match error {
-        SandboxError::Engine(error) => Err(error.to_string()),
-        lost => Ok(Reply::Ran { code: 137, stdout: String::new(), stderr: BASE64.encode(lost.to_string()) }),
+        SandboxError::Failed { .. } => Ok(ended_by_itself(&error)),
+        SandboxError::TooLarge { .. } | SandboxError::Nul { .. } => {
+            Err(Unanswered::Malformed(error.to_string()))
+        }
+        SandboxError::Lost(_) | SandboxError::Engine(_) => Err(Unanswered::Sandbox(error)),
     }
+}
+
+/// A subject that took its own container down has failed, and says so by a status.
+fn ended_by_itself(error: &SandboxError) -> Reply {
+    Reply::Ran { code: 137, stdout: String::new(), stderr: BASE64.encode(error.to_string()) }
 }

@@ -7,7 +7,7 @@ pub(super) const REWARD_JSON: &str = "/logs/verifier/reward.json";
 pub(super) const REWARD_TEXT: &str = "/logs/verifier/reward.txt";
 
 /// Why there is no reward.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RewardError {
     #[error("the tests wrote neither reward.json nor reward.txt")]
     Missing,

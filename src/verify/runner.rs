@@ -9,18 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::act::Act;
 use super::condition::Condition;
-use super::trial::{Trial, TrialLog, run_trial};
-use crate::model::{EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
+use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
+use super::trial::{Trial, TrialLog, run_trial, try_trial};
+use crate::model::{Blame, EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
 use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
 /// Bump when a trial of the same task and actor could end otherwise.
-const TRIAL: Stage = Stage { name: "trial", version: 1 };
+const TRIAL: Stage = Stage { name: "trial", version: 2 };
 const BUILD: Stage = Stage { name: "build", version: 1 };
-/// How often a trial is tried again when the engine fails under it.
-const RETRIES: u32 = 3;
-/// Pause before the first retry; it doubles. Engines that restart are back within seconds.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The end of a build log names the fault; its beginning names packages.
 const LOG_TAIL: usize = 2_000;
 
@@ -65,10 +62,37 @@ impl From<Engine> for EngineOnDemand {
 pub enum TrialError {
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// It is left open: the same command tries it again.
+    #[error(transparent)]
+    NoVerdict(NoVerdict),
+    /// A certificate must not pass over a trial that could not be made.
+    #[error(
+        "the trial under the condition `{condition}` cannot be made here: {missing} is missing\nhint: `termsmith doctor --fix` installs it"
+    )]
+    MissingTool { condition: &'static str, missing: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("interrupted")]
     Drained,
+}
+
+impl From<NoVerdict> for TrialError {
+    fn from(error: NoVerdict) -> Self {
+        match error {
+            NoVerdict::Engine(error) => Self::Engine(error),
+            error @ (NoVerdict::Sandbox { .. } | NoVerdict::NoResults { .. }) => Self::NoVerdict(error),
+        }
+    }
+}
+
+impl Blamed for TrialError {
+    fn blame(&self) -> Option<Blame> {
+        match self {
+            Self::Engine(error) => Some(error.blame()),
+            Self::NoVerdict(error) => error.blame(),
+            Self::MissingTool { .. } | Self::Store(_) | Self::Drained => Some(Blame::Caller),
+        }
+    }
 }
 
 /// A committed trial.
@@ -124,6 +148,7 @@ impl TrialRunner<'_> {
             return Ok(Err(tail(&log)));
         }
         let _slot = self.slot().await?;
+        self.engine.get().await?;
         let (built, log) = match self.retry(|| self.ensure_image(hashed)).await? {
             Ok(_) => (true, String::new()),
             Err(log) => (false, log),
@@ -149,11 +174,17 @@ impl TrialRunner<'_> {
             "repeat": repeat,
         });
         self.committed(&input, || async {
+            // An engine that never answered is reported at once; one that stops answering is waited for.
+            let engine = self.engine.get().await?;
             let image = match condition {
-                Condition::Rebuilt => self.rebuilt(hashed).await?,
-                _ => self.image(hashed).await?,
+                Condition::Rebuilt => self.retry(|| self.rebuilt(hashed)).await?,
+                Condition::Ordinary
+                | Condition::Shuffled
+                | Condition::Offline
+                | Condition::HalfCpu
+                | Condition::Clock => self.retry(|| self.image(hashed)).await?,
             };
-            run_trial(self.engine.get().await?, &image, hashed.task, act, condition).await
+            run_trial(engine, &image, hashed.task, act, condition, self.drain).await
         })
         .await
     }
@@ -162,17 +193,17 @@ impl TrialRunner<'_> {
     pub(super) async fn committed<F>(
         &self,
         input: &serde_json::Value,
-        run: impl FnMut() -> F,
+        run: impl FnOnce() -> F,
     ) -> Result<(TrialRecord, TrialLog), TrialError>
     where
-        F: Future<Output = Result<Trial, EngineError>>,
+        F: Future<Output = Result<Trial, NoVerdict>>,
     {
         let key = key(TRIAL, input)?;
         if let Some(found) = self.recall::<TrialRecord, TrialLog>(TRIAL, &key)? {
             return Ok(found);
         }
         let _slot = self.slot().await?;
-        let trial = self.retry(run).await?;
+        let trial = run().await?;
         let record = TrialRecord { verdict: trial.verdict, exit: trial.exit, ended: trial.ended };
         self.commit(TRIAL, &key, &record, &trial.log)?;
         Ok((record, trial.log))
@@ -218,22 +249,28 @@ impl TrialRunner<'_> {
         }
     }
 
-    /// Tries again what the engine failed under, a few times.
+    /// Tries again what the infrastructure failed under, a few times.
     pub async fn retry<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
     where
         F: Future<Output = Result<T, E>>,
-        E: Transient,
+        E: Blamed,
     {
-        let mut pause = RETRY_PAUSE;
-        for _ in 0..RETRIES {
-            match attempt().await {
-                Err(error) if error.is_transient() && !self.drain.is_cancelled() => {}
-                ended => return ended,
-            }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
-        }
-        attempt().await
+        settled(self.retries(), async |_| attempt().await, async || Control::Lost).await
+    }
+
+    /// What [`settled`] needs of this runner.
+    pub fn retries(&self) -> Retries<'_> {
+        Retries::new(self.engine.connected(), self.drain)
+    }
+
+    /// A trial of the untouched task, now and here, beside one that gave no verdict.
+    pub async fn control(&self, hashed: &HashedTask<'_>) -> Control {
+        let judged = async {
+            let image = self.image(hashed).await?;
+            let engine = self.engine.get().await?;
+            try_trial(engine, &image, hashed.task, Act::Nothing, Condition::Ordinary, None).await
+        };
+        Control::of(&judged.await.map(|trial| trial.verdict))
     }
 
     /// The task's image once more, from nothing.
@@ -254,18 +291,6 @@ impl TrialRunner<'_> {
             // How long a build takes is a fact about this machine, so it must never become a result of the task.
             Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
         }
-    }
-}
-
-/// Errors that may not come again.
-pub trait Transient {
-    /// Whether another attempt makes sense.
-    fn is_transient(&self) -> bool;
-}
-
-impl Transient for EngineError {
-    fn is_transient(&self) -> bool {
-        EngineError::is_transient(self)
     }
 }
 

@@ -68,17 +68,12 @@ impl TrialRunner<'_> {
             match (&task.image, condition) {
                 (ImageSource::Build(context), Condition::Rebuilt) => {
                     let spec = spec(&task.environment_digest, context, task);
-                    let solver = engine.rebuild_image(&spec).await.map_err(|error| match error {
-                        ImageError::Engine(error) => error,
-                        failed => EngineError::Transport {
-                            action: "build the image again",
-                            message: failed.to_string(),
-                        },
-                    })?;
+                    let solver =
+                        self.retry(|| async { engine.rebuild_image(&spec).await.map_err(again) }).await?;
                     let images = ForeignImages { solver, verifier: images.verifier.clone() };
-                    run_in_place(engine, &images, task, act, condition).await
+                    run_in_place(engine, &images, task, act, condition, self.drain).await
                 }
-                _ => run_in_place(engine, images, task, act, condition).await,
+                _ => run_in_place(engine, images, task, act, condition, self.drain).await,
             }
         })
         .await
@@ -95,6 +90,16 @@ impl TrialRunner<'_> {
             Err(ImageError::Build { log }) => Ok(Err(log)),
             Err(ImageError::Engine(error)) => Err(error),
             Err(slow @ ImageError::TimedOut { .. }) => Ok(Err(slow.to_string())),
+        }
+    }
+}
+
+/// It was built before from the same text, so that it cannot be now is the mirror's or the engine's doing.
+fn again(error: ImageError) -> EngineError {
+    match error {
+        ImageError::Engine(error) => error,
+        ImageError::Build { .. } | ImageError::TimedOut { .. } => {
+            EngineError::Transport { action: "build the image again", message: error.to_string() }
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::act::{Act, Stage, Used, perform};
 use super::clean_room::{VerifierLog, judge_under};
 use super::condition::Condition;
+use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::Outline;
-use crate::model::{Outcome, ShellOutcome, Task, Verdict};
-use crate::sandbox::{Engine, EngineError, Image, LaunchSpec, Network, SandboxError};
+use crate::model::{Blame, Outcome, ShellOutcome, Task, Verdict};
+use crate::sandbox::{Engine, Image, LaunchSpec, Network};
 
-/// The cause of a verdict on a sandbox that died under its solver. What exactly happened is observed, not committed.
-pub const SANDBOX_LOST: &str = "sandbox_lost";
 /// A finished trial.
 #[derive(Debug)]
 pub struct Trial {
@@ -55,22 +55,47 @@ pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> 
     }
 }
 
-/// Runs one trial in fresh containers.
+/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. The control of a trial is the untouched
+/// task; that of the untouched task is the reference.
 pub async fn run_trial(
     engine: &Engine,
     image: &Image,
     task: &Task,
     act: Act<'_>,
     condition: Condition,
-) -> Result<Trial, EngineError> {
+    drain: &CancellationToken,
+) -> Result<Trial, NoVerdict> {
+    settled(
+        Retries::new(Some(engine), drain),
+        async |silent| try_trial(engine, image, task, act, condition, silent).await,
+        async || {
+            let control = if matches!(act, Act::Nothing) { Act::Solve(&task.solution) } else { Act::Nothing };
+            let trial = try_trial(engine, image, task, control, Condition::Ordinary, None).await;
+            Control::of(&trial.map(|trial| trial.verdict))
+        },
+    )
+    .await
+}
+
+/// Runs a trial once. `silent` is whose fault a loss is where the evidence does not say.
+pub(super) async fn try_trial(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    act: Act<'_>,
+    condition: Condition,
+    silent: Option<Blame>,
+) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
     let limits = condition.limits(&task.limits);
     let sandbox = engine.launch(&LaunchSpec { limits: &limits, ..solver_container(image, task) }).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
     let stage = Stage { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
     let acted = match condition.prepare(&sandbox).await {
-        Ok(()) => perform(act, &sandbox, &stage).await,
-        Err(error) => Err(error),
+        Ok(()) => perform(act, &sandbox, &stage)
+            .await
+            .map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error }),
+        Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Prepare, error }),
     };
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
     let (exit, ended) = match acted {
@@ -79,16 +104,12 @@ pub async fn run_trial(
             log.used = acted.used;
             (acted.exit, acted.ended)
         }
-        Err(SandboxError::Engine(error)) => {
-            sandbox.destroy().await;
-            return Err(error);
-        }
         Err(lost) => {
             sandbox.destroy().await;
-            return Ok(Trial::lost(&lost, log, started));
+            return Trial::lost(lost, silent, log, started);
         }
     };
-    let judged = judge_under(engine, image, task, sandbox, condition).await?;
+    let judged = judge_under(engine, image, task, sandbox, condition, silent).await?;
     let mut verdict = judged.verdict;
     let solving = matches!(act, Act::Solve(_));
     if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
@@ -103,11 +124,16 @@ pub async fn run_trial(
 }
 
 impl Trial {
-    /// The sandbox died under its solver.
-    pub(super) fn lost(error: &SandboxError, mut log: TrialLog, started: Instant) -> Self {
+    /// A trial that was lost by its solver's or its task's fault. What else was lost has no verdict.
+    pub(super) fn lost(
+        lost: NoVerdict,
+        silent: Option<Blame>,
+        mut log: TrialLog,
+        started: Instant,
+    ) -> Result<Self, NoVerdict> {
         log.seconds = started.elapsed().as_secs_f64();
-        log.output = error.to_string();
-        let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
-        Self { verdict, exit: None, ended: Vec::new(), log }
+        log.output.push_str(&lost.to_string());
+        let verdict = lost.verdict(silent)?;
+        Ok(Self { verdict, exit: None, ended: Vec::new(), log })
     }
 }

@@ -129,6 +129,12 @@ impl DockerEngine {
         Ok(engine)
     }
 
+    /// Whether the engine answers.
+    pub(super) async fn ping(&self) -> Result<(), EngineError> {
+        let answered = self.shared.docker.ping().await;
+        answered.map(drop).map_err(|error| self.shared.error("ping the engine", error))
+    }
+
     /// Waits for removals, then removes what is still ours.
     pub(super) async fn close(&self) {
         self.shared.removals.close();

@@ -1,0 +1,298 @@
+//! Trials that come to no verdict: whose fault that is, and the experiment that decides where the evidence does not say.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::model::{Blame, Outcome, Verdict};
+use crate::retry::{Again, Backoff, retry};
+use crate::sandbox::{Engine, EngineError, SandboxError};
+
+/// The cause of a verdict on a sandbox that its solver brought down. What exactly happened is observed, not committed.
+pub const SANDBOX_LOST: &str = "sandbox_lost";
+
+/// Work is tried again in fresh containers when the infrastructure fails under it, three times. After that it is left open.
+const BACKOFF: Backoff = Backoff { attempts: 4, base: Duration::from_secs(1), cap: Duration::from_secs(4) };
+/// How long an engine that answered before is waited for: restarting one with many containers takes tens of seconds.
+const ENGINE_RETURNS: Duration = Duration::from_secs(60);
+/// Between two pings of it.
+const PING_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a trial has no verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum NoVerdict {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("{}: {error}", phase.describe())]
+    Sandbox { phase: Phase, error: SandboxError },
+    /// The containers lived, and the tests ended without results that can be read.
+    #[error("the verifier gave no results: {cause}")]
+    NoResults { cause: String },
+}
+
+/// What a sandbox was used for when it gave no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Files and settings were put in place, before anybody acted.
+    Prepare,
+    /// The solver worked in it.
+    Solve,
+    /// Programs and services of the subject ran in it.
+    Programs,
+    /// The tests ran in it.
+    Verify,
+}
+
+impl Phase {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Prepare => "while a container was prepared",
+            Self::Solve => "while the solver worked",
+            Self::Programs => "while programs of the subject ran",
+            Self::Verify => "while the tests ran",
+        }
+    }
+
+    /// The cause of a verdict on it.
+    fn cause(self) -> &'static str {
+        match self {
+            Self::Prepare => "not_prepared",
+            Self::Solve => SANDBOX_LOST,
+            Self::Programs => "subject_lost",
+            Self::Verify => "verifier_lost",
+        }
+    }
+}
+
+impl NoVerdict {
+    /// Whose fault it is, or `None` where the evidence does not say.
+    pub fn blame(&self) -> Option<Blame> {
+        match self {
+            Self::Engine(error) => Some(error.blame()),
+            Self::Sandbox { phase: Phase::Solve | Phase::Programs, error } => error.blame(),
+            // A limit was met in a container in which the solver did not act. Its work may have caused it, or the task's tests.
+            Self::Sandbox { phase: Phase::Prepare | Phase::Verify, error } => match error.blame() {
+                Some(Blame::Infra) => Some(Blame::Infra),
+                Some(Blame::Caller) => Some(Blame::Caller),
+                Some(Blame::Task) => Some(Blame::Task),
+                Some(Blame::Solver) | None => None,
+            },
+            Self::NoResults { .. } => None,
+        }
+    }
+
+    /// The verdict, if it is the solver's or the task's fault. `silent` is whose fault it is where the evidence does not say.
+    pub(super) fn verdict(self, silent: Option<Blame>) -> Result<Verdict, Self> {
+        let outcome = match self.blame().or(silent) {
+            Some(Blame::Solver) => Outcome::Fail,
+            Some(Blame::Task) => Outcome::VerifierError,
+            Some(Blame::Infra | Blame::Caller) | None => return Err(self),
+        };
+        let cause = match &self {
+            Self::Engine(error) => error.to_string(),
+            Self::Sandbox { phase, .. } => phase.cause().to_owned(),
+            Self::NoResults { cause } => cause.clone(),
+        };
+        Ok(Verdict::without_checks(outcome, cause))
+    }
+}
+
+/// An error that says whose fault it is.
+pub trait Blamed {
+    /// `None` where the evidence does not say.
+    fn blame(&self) -> Option<Blame>;
+}
+
+impl Blamed for NoVerdict {
+    fn blame(&self) -> Option<Blame> {
+        self.blame()
+    }
+}
+
+impl Blamed for EngineError {
+    fn blame(&self) -> Option<Blame> {
+        Some(self.blame())
+    }
+}
+
+/// What a control trial came to: the untouched task, or its reference, judged now and here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// It was judged. So what is lost beside it is lost by its solver.
+    Judged,
+    /// Its containers lived, and its tests gave no results either: the task is at fault.
+    NoResults,
+    /// It was lost too: the infrastructure is at fault.
+    Lost,
+}
+
+impl Control {
+    /// What the verdict of a control says.
+    pub(super) fn of(verdict: &Result<Verdict, NoVerdict>) -> Self {
+        match verdict {
+            Ok(verdict) if verdict.is_judged() => Self::Judged,
+            Ok(_) | Err(NoVerdict::NoResults { .. }) => Self::NoResults,
+            Err(NoVerdict::Engine(_) | NoVerdict::Sandbox { .. }) => Self::Lost,
+        }
+    }
+}
+
+/// What retries need.
+#[derive(Clone, Copy, Debug)]
+pub struct Retries<'a> {
+    /// Waited for before a retry, if it has answered before.
+    pub engine: Option<&'a Engine>,
+    /// Once cancelled, nothing is tried again.
+    pub drain: &'a CancellationToken,
+    backoff: Backoff,
+}
+
+impl<'a> Retries<'a> {
+    /// Retries on `engine` until `drain` is cancelled.
+    pub fn new(engine: Option<&'a Engine>, drain: &'a CancellationToken) -> Self {
+        Self { engine, drain, backoff: BACKOFF }
+    }
+}
+
+/// Runs `attempt` until it has a result, or leaves it open.
+///
+/// What infrastructure caused is tried again in fresh containers. Where the evidence does not say whose fault a loss is, a control is
+/// judged and `attempt` runs again: lost again although the control was judged, it is the solver's failure. `attempt` is told so by its
+/// argument, and then has to turn such a loss into a verdict.
+pub async fn settled<T, E: Blamed>(
+    retries: Retries<'_>,
+    mut attempt: impl AsyncFnMut(Option<Blame>) -> Result<T, E>,
+    control: impl AsyncFn() -> Control,
+) -> Result<T, E> {
+    let mut silent = None;
+    retry(
+        &retries.backoff,
+        "trial",
+        async |_| {
+            let error = match attempt(silent).await {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            if error.blame().is_some() {
+                return Err(error);
+            }
+            silent = match control().await {
+                Control::Judged => Some(Blame::Solver),
+                Control::NoResults => Some(Blame::Task),
+                Control::Lost => return Err(error),
+            };
+            tracing::debug!(?silent, "a loss whose evidence is silent is tried again beside a control");
+            attempt(silent).await
+        },
+        |error| match error.blame() {
+            Some(Blame::Infra) | None if !retries.drain.is_cancelled() => Again::Yes,
+            Some(Blame::Solver | Blame::Task | Blame::Infra | Blame::Caller) | None => Again::Never,
+        },
+        async |pause| {
+            tokio::select! {
+                () = retries.drain.cancelled() => {}
+                () = async {
+                    tokio::time::sleep(pause).await;
+                    engine_returns(retries.engine).await;
+                } => {}
+            }
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// Waits until the engine answers, as long as [`ENGINE_RETURNS`].
+async fn engine_returns(engine: Option<&Engine>) {
+    let Some(engine) = engine else { return };
+    let answers = async {
+        while let Err(error) = engine.ping().await {
+            tracing::debug!(%error, "the engine does not answer");
+            tokio::time::sleep(PING_PAUSE).await;
+        }
+    };
+    if tokio::time::timeout(ENGINE_RETURNS, answers).await.is_err() {
+        tracing::warn!(seconds = ENGINE_RETURNS.as_secs(), "the engine has not come back");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::sandbox::{Evidence, Loss};
+
+    fn lost(phase: Phase, evidence: Evidence) -> NoVerdict {
+        NoVerdict::Sandbox { phase, error: SandboxError::Lost(Loss { evidence, detail: String::new() }) }
+    }
+
+    fn no_results() -> NoVerdict {
+        NoVerdict::NoResults { cause: "nothing".to_owned() }
+    }
+
+    fn unreachable() -> NoVerdict {
+        EngineError::Transport { action: "do it", message: "reset".to_owned() }.into()
+    }
+
+    /// `attempts` come one after the other; the last stays. `expect` is the outcome, or `None` for what is left open.
+    fn check(
+        attempts: Vec<fn() -> Option<NoVerdict>>,
+        control: Control,
+        expect: Option<Outcome>,
+        runs: usize,
+        controls: usize,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (ran, controlled) = (RefCell::new(0), RefCell::new(0));
+        let drain = CancellationToken::new();
+        let ended = runtime.block_on(settled(
+            Retries { backoff: Backoff { base: Duration::ZERO, ..BACKOFF }, ..Retries::new(None, &drain) },
+            async |silent| {
+                let number = (*ran.borrow()).min(attempts.len() - 1);
+                *ran.borrow_mut() += 1;
+                match attempts[number]() {
+                    None => Ok(Verdict::without_checks(Outcome::Pass, "")),
+                    Some(no_verdict) => no_verdict.verdict(silent),
+                }
+            },
+            async || {
+                *controlled.borrow_mut() += 1;
+                control
+            },
+        ));
+        assert_eq!(ended.ok().map(|verdict| verdict.outcome), expect);
+        assert_eq!((ran.into_inner(), controlled.into_inner()), (runs, controls));
+    }
+
+    #[test]
+    fn a_loss_becomes_a_verdict_only_by_evidence_or_experiment() {
+        use Control::{Judged, Lost, NoResults};
+        let oom: fn() -> _ = || Some(lost(Phase::Solve, Evidence::OutOfMemory));
+        let killed: fn() -> _ = || Some(lost(Phase::Solve, Evidence::KilledFromOutside));
+        let silent: fn() -> _ = || Some(lost(Phase::Solve, Evidence::Silent));
+        let subject_killed: fn() -> _ = || Some(lost(Phase::Programs, Evidence::KilledFromOutside));
+        let verifier_killed: fn() -> _ = || Some(lost(Phase::Verify, Evidence::KilledFromOutside));
+        let verifier_oom: fn() -> _ = || Some(lost(Phase::Verify, Evidence::OutOfMemory));
+        let nothing: fn() -> _ = || Some(no_results());
+        let engine: fn() -> _ = || Some(unreachable());
+        let fine: fn() -> _ = || None;
+        check(vec![fine], Lost, Some(Outcome::Pass), 1, 0);
+        check(vec![oom], Lost, Some(Outcome::Fail), 1, 0);
+        // From outside: tried again, and left open when it does not end.
+        check(vec![killed, fine], Lost, Some(Outcome::Pass), 2, 0);
+        check(vec![killed], Judged, None, 4, 0);
+        check(vec![subject_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
+        check(vec![engine], Judged, None, 4, 0);
+        // Silent evidence: an experiment decides.
+        check(vec![silent], Judged, Some(Outcome::Fail), 2, 1);
+        check(vec![silent, fine], Judged, Some(Outcome::Pass), 2, 1);
+        check(vec![silent], Lost, None, 4, 4);
+        check(vec![silent, killed, silent], Judged, Some(Outcome::Fail), 3, 1);
+        check(vec![nothing], Judged, Some(Outcome::Fail), 2, 1);
+        check(vec![nothing], NoResults, Some(Outcome::VerifierError), 2, 1);
+        // The verifier is not where the solver acts, so its limits alone say nothing of the solver.
+        check(vec![verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
+        check(vec![verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);
+    }
+}
