@@ -3,14 +3,13 @@
 use super::exit::Status;
 use super::failure::{call_status, fault_status};
 use crate::agent::AgentError;
-use crate::model::Blame;
 use crate::pipeline::{Fault, PrepareError};
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 
 /// Whether infrastructure is to blame. Such work was retried, and is left open.
 pub(super) fn is_left_open(fault: &Fault) -> bool {
-    matches!(fault, Fault::Engine(error) if error.blame() == Blame::Infra)
+    fault.is_left_open()
 }
 
 /// Whether no engine answers at all.

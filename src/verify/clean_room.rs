@@ -169,15 +169,35 @@ async fn judge_stopped(
         }
     };
     verifier.destroy().await;
-    if let Some(programs) = programs {
-        programs.destroy().await;
-    }
+    let ran = match (ran, programs) {
+        (Ok(verdict), Some(programs)) if !verdict.passed() => {
+            // Clients of its services see a lost subject as a refused connection, which is no failure of the solver's.
+            let lives = alive(&programs, silent).await;
+            lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
+        }
+        (ran, _) => ran,
+    };
     match ran {
         Ok(verdict) => {
             let log = VerifierLog { dropped: subject.dropped, ..log };
             Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log })
         }
         Err(lost) => judged_without(lost, silent, subject, log),
+    }
+}
+
+/// An error if `programs` was lost in a way that is not its own fault.
+async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
+    /// Any question that a living guest answers.
+    const QUESTION: &str = "/proc/self/does-not-exist";
+    match programs.get(QUESTION, 1).await {
+        Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
+            Ok(())
+        }
+        Err(GetError::Sandbox(error)) => match error.blame().or(silent) {
+            Some(Blame::Solver) => Ok(()),
+            Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(error),
+        },
     }
 }
 
