@@ -89,7 +89,7 @@ fn a_wait_ends_when_the_shell_is_done() {
 }
 
 #[test]
-fn a_terminal_that_nobody_looks_at_holds_nothing_back() {
+fn output_is_read_between_waits() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
@@ -106,7 +106,7 @@ fn a_terminal_that_nobody_looks_at_holds_nothing_back() {
 }
 
 #[test]
-fn a_terminal_has_what_tmux_gives_its_pane() {
+fn a_terminal_has_the_environment_of_tmux() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
@@ -257,7 +257,7 @@ const PROGRAMS: &[(&str, Steps)] = &[
 ];
 
 #[test]
-fn programs_look_as_in_tmux() {
+fn programs_render_as_in_tmux() {
     run(async {
         let Some(engine) = docker().await else { return };
         let dockerfile = "FROM debian:bookworm-slim\nRUN apt-get update \\\n && DEBIAN_FRONTEND=noninteractive \

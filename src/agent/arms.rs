@@ -1,4 +1,5 @@
-//! What an agent is given beside the task: a plan, a mentor, what failed, or another aim (LongCLI-Bench §4.4 and §4.5).
+//! Experimental arms: what an agent is given in addition to the task. A plan, a mentor, feedback after a failure, or an adversarial
+//! aim (LongCLI-Bench §4.4 and §4.5).
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -16,11 +17,11 @@ use crate::prompts::{PromptSet, PromptsError};
 
 /// Folder of the texts.
 const FOLDER: &str = "arms";
-/// How a message asks: LongCLI's agents decide by themselves when to ask.
+/// Prefix of a question. As in LongCLI-Bench, agents decide themselves when to ask.
 const ASKS: &str = "MENTOR:";
-/// Questions that are answered in one rollout (LongCLI-Bench §4.5).
+/// Maximum number of answered questions per rollout (LongCLI-Bench §4.5).
 pub const QUESTIONS: u32 = 3;
-/// Of the conversation, what a mentor reads: the end, since the question is about that. In bytes.
+/// Bytes of the conversation's end that the mentor reads; questions are about the end.
 const CONTEXT_BYTES: usize = 16_000;
 
 /// The texts of all arms, from `templates/prompts/arms/`.
@@ -46,7 +47,7 @@ impl ArmTexts {
             "adversary-tests.md.j2",
         ];
         let set = PromptSet::load(assets, FOLDER, &needed)?;
-        // A pattern that does not compile refuses nothing; a test compiles them all.
+        // An invalid pattern matches no question; a test compiles all patterns.
         let refused =
             set.lines("asks-for-code.txt")?.iter().filter_map(|line| Regex::new(line).ok()).collect();
         Ok(Self { set, refused })
@@ -57,17 +58,17 @@ impl ArmTexts {
         self.set.digest()
     }
 
-    /// The instruction with a plan behind it.
+    /// The instruction, followed by a plan.
     pub fn with_plan(&self, instruction: &str, plan: &str) -> Result<String, PromptsError> {
         self.set.render("with-plan.md.j2", context! { instruction, plan })
     }
 
-    /// The instruction, and how to ask.
+    /// The instruction, followed by how to ask the mentor.
     pub fn with_mentor(&self, instruction: &str) -> Result<String, PromptsError> {
         self.set.render("with-mentor.md.j2", context! { instruction, asks => ASKS, questions => QUESTIONS })
     }
 
-    /// The task of an adversary. `tests` is what it is shown of them.
+    /// The instruction of an adversary. `tests` are the test files that it is shown.
     pub fn adversary(
         &self,
         sight: AdversaryView,
@@ -80,7 +81,7 @@ impl ArmTexts {
         }
     }
 
-    /// What an agent reads after a failed round: names of checks, and messages without what it has not seen.
+    /// What an agent reads after a failed round: the names of the failed checks, and their messages without values that it has not seen.
     pub fn feedback(
         &self,
         failed: &[(String, String)],
@@ -95,7 +96,7 @@ impl ArmTexts {
         self.set.render("feedback.md.j2", context! { failed, passed })
     }
 
-    /// Key steps for a task, without code, and the call that brought them.
+    /// Key steps for a task, without code, and the call that returned them.
     pub async fn plan(
         &self,
         models: &Models,
@@ -119,7 +120,7 @@ impl ArmTexts {
     }
 }
 
-/// Who can be asked.
+/// A model that answers questions of the agent.
 #[derive(Debug)]
 pub struct Mentor<'a> {
     pub models: &'a Models,
@@ -129,13 +130,13 @@ pub struct Mentor<'a> {
 }
 
 impl Mentor<'_> {
-    /// What a message asks, if it asks.
+    /// The question of a message, if it is one.
     pub fn question(assistant: &AssistantMessage) -> Option<&str> {
         let text = assistant.content.trim().strip_prefix(ASKS)?.trim();
         (assistant.tool_calls.is_empty() && !text.is_empty()).then_some(text)
     }
 
-    /// The answer, as the agent reads it, and the call that brought it. Who wants code gets none; nor do they who have asked too often.
+    /// The answer as the agent reads it, and the call that returned it. A question for code is refused, and so is one too many.
     pub(super) async fn answer(
         &mut self,
         question: &str,
@@ -237,8 +238,8 @@ fn known_to(conversation: &Conversation) -> String {
         })
 }
 
-/// A message without the values that the agent has not seen: what a test expects is not for it to know. Numbers and quoted texts are
-/// values; words are not.
+/// A message without the values that the agent has not seen, so that feedback does not reveal expected results. Numbers and quoted texts
+/// are values; words are not.
 fn redacted(message: &str, known: &str) -> String {
     /// Compiled once; the pattern is fixed, so it compiles.
     static VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_seen_is_left_out() {
+    fn unseen_values_are_redacted() {
         let check = |message: &str, known: &str, expect: &str| {
             assert_eq!(redacted(message, known), expect, "{message}");
         };
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_left_out() {
+    fn code_is_removed() {
         let check = |text: &str, expect: &str| assert_eq!(without_code(text), expect);
         check("Look at the log.", "Look at the log.");
         check("Do this:\n```bash\nls\n```\nthen that", "Do this:\n[code left out]\nthen that");
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn questions() {
+    fn questions_are_recognised() {
         let check = |content: &str, expect: Option<&str>| {
             let assistant = AssistantMessage { content: content.to_owned(), ..AssistantMessage::default() };
             assert_eq!(Mentor::question(&assistant), expect, "{content}");
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_code_is_refused() {
+    fn questions_for_code_are_refused() {
         let texts = ArmTexts::load(&Assets::embedded()).unwrap();
         let lines = texts.set.lines("asks-for-code.txt").unwrap();
         assert_eq!(lines.len(), texts.refused.len(), "every pattern compiles");

@@ -1,4 +1,4 @@
-//! A conversation as far as it has come, and as a model is sent it.
+//! A conversation: its turns so far, and the messages that a model is sent.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,60 +6,60 @@ use super::scaffold::{ActSeen, Dollars, Opening};
 use crate::llm::{ChatMessage, ChatRole, ToolCall};
 use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn};
 
-/// A conversation as far as it has come.
+/// The conversation of an episode so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
     pub opening: Opening,
     pub turns: Vec<Turn>,
     /// One for each turn.
     pub seen: Vec<TurnSeen>,
-    /// Where it went on from a summary of itself.
+    /// Handoffs: points at which the conversation continued from a summary.
     pub handoffs: Vec<HandedOff>,
-    /// The screen at a handoff that was begun and not ended.
+    /// The screen at a handoff that has begun and is not complete.
     pub screen: Option<String>,
-    /// Turns at the beginning whose effects the sandbox has already: they were said before it was made from a snapshot.
+    /// Number of first turns whose effects the sandbox already has: it was started from a snapshot that was taken after them.
     pub done: usize,
 }
 
-/// What belongs to a turn and is an observation. Goes to `observed/`, never to the store.
+/// What was observed of a turn. Written to `observed/`, never to the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnSeen {
-    /// Milliseconds since 1970, when the message was there.
+    /// When the message arrived, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Milliseconds that the agent took for the message, waiting included.
+    /// Milliseconds from the request to the message.
     #[serde(default)]
     pub think_ms: f64,
-    /// What the agent read next.
+    /// The messages that the agent read next.
     pub shown: Vec<Shown>,
     /// One for each act.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acts: Vec<ActSeen>,
 }
 
-/// A handoff, and what was read at it.
+/// A handoff with its observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HandedOff {
     pub handoff: Handoff,
     pub seen: HandoffSeen,
 }
 
-/// What belongs to a handoff and has what a terminal showed in it. Goes to `observed/`.
+/// What was observed of a handoff; it holds terminal output. Written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffSeen {
-    /// Milliseconds since 1970, when the summary was there.
+    /// When the summary was complete, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Milliseconds that it took.
+    /// Milliseconds that the summary took.
     pub think_ms: f64,
     pub shown: HandoffShown,
 }
 
-/// How the last observation is part of a history.
+/// How much of the last observation a history contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastShown {
     In,
-    /// Its end alone, as much as [`end_of`] gives.
+    /// Only its end, as [`end_of`] cuts it.
     Cut,
     Out,
 }
@@ -78,16 +78,16 @@ pub(super) fn end_of(text: &str) -> String {
     }
 }
 
-/// Few for what terminals print, so that what is counted so is rather too much.
+/// Low for terminal output, so estimates err on the high side.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl Conversation {
-    /// The conversation as a model is sent it: since the last handoff, if there was one.
+    /// The messages of the next request: those since the last handoff, if there was one.
     pub fn messages(&self) -> Vec<ChatMessage> {
         self.history(self.turns.len() - self.segment_start(), LastShown::In)
     }
 
-    /// The first `kept` turns since the last handoff, as a model is sent them.
+    /// The messages of the first `kept` turns since the last handoff.
     pub(super) fn history(&self, kept: usize, last: LastShown) -> Vec<ChatMessage> {
         let start = self.segment_start();
         let mut messages = Vec::with_capacity(kept * 2 + 2);
@@ -127,23 +127,23 @@ impl Conversation {
         messages
     }
 
-    /// Turns before the last handoff: the model does not read them any more.
+    /// Number of turns before the last handoff, which requests no longer contain.
     pub fn segment_start(&self) -> usize {
         self.handoffs.last().map_or(0, |last| last.handoff.turns).min(self.turns.len())
     }
 
-    /// Milliseconds that models took for it.
+    /// Milliseconds that model calls took.
     pub fn thought_ms(&self) -> f64 {
         let turns: f64 = self.seen.iter().map(|seen| seen.think_ms).sum();
         turns + self.handoffs.iter().map(|handed| handed.seen.think_ms).sum::<f64>()
     }
 
-    /// Tokens that its calls have read and written.
+    /// Input and output tokens of its calls.
     pub fn tokens(&self) -> u64 {
         self.usages().map(|usage| usage.prompt + usage.completion).sum()
     }
 
-    /// US dollars that its calls have cost.
+    /// The cost of its calls in US dollars.
     pub(super) fn cost(&self, price: &Dollars) -> f64 {
         let cost = self.usages().map(|usage| {
             usage.prompt as f64 * price.per_million_input + usage.completion as f64 * price.per_million_output
@@ -156,8 +156,8 @@ impl Conversation {
         self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
     }
 
-    /// Tokens that the next request will have at least, if the server counts them: what the last one came to. What was shown since
-    /// is counted at four bytes a token, which is few for what terminals print.
+    /// An estimate of the tokens of the next request, if the server reports usage: the tokens of the last request and reply, and the
+    /// observations since then at [`BYTES_PER_TOKEN`].
     pub(super) fn next_prompt(&self) -> Option<u64> {
         self.tokens_until(self.turns.len())
     }
@@ -171,7 +171,7 @@ impl Conversation {
         Some(assistant + shown as u64 / BYTES_PER_TOKEN)
     }
 
-    /// As [`tokens_until`](Self::tokens_until), but of what was shown last there is the end alone.
+    /// As [`tokens_until`](Self::tokens_until), with only the end of the last observation.
     pub(super) fn tokens_until_cut(&self, turns: usize) -> Option<u64> {
         let shown = self.seen.get(turns.checked_sub(1)?)?.shown.len().max(1);
         Some(self.tokens_said(turns)? + (shown * LAST_CHARACTERS) as u64 / BYTES_PER_TOKEN)

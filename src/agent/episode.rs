@@ -1,4 +1,4 @@
-//! The agent loop: say, act, show, until the agent submits or a limit ends it.
+//! The agent loop: message, actions, observation, until the agent submits or a limit ends the episode.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -14,8 +14,9 @@ use crate::model::{Blame, End, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, ExecLimit, SandboxError};
 use crate::store::StoreError;
+use tracing::Instrument as _;
 
-/// Who speaks.
+/// Where the next assistant message comes from.
 pub trait Policy: Send {
     /// The next message of the conversation.
     fn next(
@@ -24,7 +25,7 @@ pub trait Policy: Send {
     ) -> impl Future<Output = Result<AssistantMessage, AgentError>> + Send;
 }
 
-/// Where turns are written down as they happen: before the next message is asked for, so that a killed process loses nothing that
+/// Where turns are recorded as they happen: each before the next message is requested, so that a killed process loses nothing that
 /// a model was shown.
 pub trait TurnLog: Send {
     fn opened(&mut self, opening: &Opening) -> impl Future<Output = Result<(), StoreError>> + Send;
@@ -34,7 +35,7 @@ pub trait TurnLog: Send {
         turn: &Turn,
         seen: &TurnSeen,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
-    /// Handoff `number` begins, with this on the screen: an interrupted one goes on with the same questions.
+    /// Handoff `number` begins, with this on the screen. A handoff that is interrupted asks about the same screen again.
     fn handing_off(
         &mut self,
         number: usize,
@@ -47,7 +48,7 @@ pub trait TurnLog: Send {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Nothing is written down until the end.
+/// Records nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoTurnLog;
 
@@ -69,7 +70,7 @@ impl TurnLog for NoTurnLog {
     }
 }
 
-/// What is not the agent's doing.
+/// Why an episode has no end: an error that is not the agent's fault.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error(transparent)]
@@ -91,7 +92,7 @@ pub enum AgentError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub end: End,
-    /// Why the sandbox was lost, or how the recorded beginning differs, where that is so.
+    /// Why the sandbox was lost, or how a replayed turn differs from its record; otherwise empty.
     pub cause: String,
 }
 
@@ -101,25 +102,25 @@ impl Ended {
     }
 }
 
-/// What takes part in an episode beside the agent.
+/// What takes part in an episode beside policy and scaffold.
 #[derive(Debug)]
 pub struct Hooks<'a, N> {
     pub turn_log: &'a mut N,
-    /// Who can be asked.
+    /// Answers the agent's questions.
     pub mentor: Option<Mentor<'a>>,
-    /// Who sums a conversation up that would no longer fit. Without, it ends there.
+    /// Summarises a conversation that would not fit the model's context. Without it, the episode ends there.
     pub summariser: Option<Summariser<'a>>,
 }
 
 impl<'a, N> Hooks<'a, N> {
-    /// Nobody but the notebook.
+    /// The turn log alone.
     pub fn none(turn_log: &'a mut N) -> Self {
         Self { turn_log, mentor: None, summariser: None }
     }
 }
 
-/// Plays an episode. The turns that `talk` has already, and the sandbox not yet, are done again without asking the agent, and must
-/// come to the same; the recorded observations stay, since they are what the agent was shown.
+/// Runs an episode. Turns that `conversation` holds but the sandbox has not executed are executed again, without a request to the
+/// policy, and must have the same effects. Their recorded observations are kept, since the policy was shown these.
 pub async fn run_episode<M: Policy, N: TurnLog>(
     protocol: &dyn Protocol,
     policy: &mut M,
@@ -149,7 +150,9 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
             Some(end) => return Ok(Ended::by(end)),
         }
         let asked = Instant::now();
-        let assistant = match tokio::time::timeout(episode.left(), policy.next(conversation)).await {
+        let span = tracing::info_span!("turn", number = conversation.turns.len() + 1);
+        let next = policy.next(conversation).instrument(span.clone());
+        let assistant = match tokio::time::timeout(episode.left(), next).await {
             Err(_) => return Ok(Ended::by(End::TimedOut)),
             Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
                 match hand_off(&*session, conversation, episode, &mut hooks).await? {
@@ -167,14 +170,15 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
             think_ms: asked.elapsed().as_secs_f64() * 1e3,
             ..TurnSeen::default()
         };
-        let (step, ended) = match turn(&mut *session, &assistant, conversation, episode, &mut hooks).await {
-            Ok(step) => (step, None),
-            Err(TurnError::Agent(error)) => return Err(error),
-            Err(TurnError::Scaffold(error)) => {
-                let (ended, acts) = lost(error, episode)?;
-                (Step { acts, ..Step::default() }, Some(ended))
-            }
-        };
+        let (step, ended) =
+            match turn(&mut *session, &assistant, conversation, episode, &mut hooks).instrument(span).await {
+                Ok(step) => (step, None),
+                Err(TurnError::Agent(error)) => return Err(error),
+                Err(TurnError::Scaffold(error)) => {
+                    let (ended, acts) = lost(error, episode)?;
+                    (Step { acts, ..Step::default() }, Some(ended))
+                }
+            };
         seen.shown = step.shown;
         seen.acts = step.seen;
         let turn = Turn { guide: step.guide, ..assistant.into_turn(step.kind, step.acts) };
@@ -193,7 +197,7 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
     }
 }
 
-/// Does the recorded turns again. Where the last of them ended the episode, it ends again.
+/// Executes the recorded turns again. If the last of them ended the episode, it ends again.
 async fn replay_recorded<'p>(
     protocol: &'p dyn Protocol,
     session: &mut Box<dyn Session + 'p>,
@@ -205,6 +209,7 @@ async fn replay_recorded<'p>(
         if turn.kind == TurnKind::Asked {
             continue;
         }
+        tracing::debug!(turn = number + 1, "executing a recorded turn again");
         let step = match session.execute(&AssistantMessage::recorded(turn), episode).await {
             Ok(step) => step,
             Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
@@ -218,7 +223,7 @@ async fn replay_recorded<'p>(
             if seen.shown.is_empty() {
                 return Ok(Some(Ended::by(End::Submitted)));
             }
-            // It was answered: what failed was told, and a new round began in a new shell.
+            // The submission was judged and its failures were shown: a new round began in a new shell.
             match new_round(protocol, episode).await {
                 Ok(opened) => *session = opened,
                 Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
@@ -231,7 +236,7 @@ async fn replay_recorded<'p>(
     Ok(None)
 }
 
-/// Begins anew as a restarted machine would: another shell, another terminal.
+/// Opens a session as after a restart of the machine: in a new shell, on a new terminal.
 async fn new_round<'p>(
     protocol: &'p dyn Protocol,
     episode: &'p EpisodeContext<'_>,
@@ -266,8 +271,8 @@ fn limit_reached<N>(
     full.then_some(End::ContextFull)
 }
 
-/// Goes on from a summary. Where that cannot be, or would not help, why the episode ends: a conversation that does not fit right after
-/// a handoff would not fit after another.
+/// Continues the conversation from a summary. Returns how the episode ends if that is not possible, or would not help: a conversation
+/// that does not fit directly after a handoff would not fit after another one either.
 async fn hand_off<N: TurnLog>(
     session: &dyn Session,
     conversation: &mut Conversation,
@@ -284,7 +289,7 @@ async fn hand_off<N: TurnLog>(
         (Some(screen), _) => screen,
         (None, Some(screen)) => {
             hooks.turn_log.handing_off(number, &screen).await?;
-            // Kept until the handoff is done: whoever tries it again asks about the same screen.
+            // Kept until the handoff is complete, so that a retry asks about the same screen.
             conversation.screen = Some(screen.clone());
             screen
         }
@@ -298,13 +303,19 @@ async fn hand_off<N: TurnLog>(
     let mut handed = handed?;
     handed.seen.at_ms = now_ms();
     handed.seen.think_ms = asked.elapsed().as_secs_f64() * 1e3;
+    tracing::info!(
+        handoff = number + 1,
+        turns = conversation.turns.len(),
+        unread = handed.handoff.unread,
+        "the conversation continues from a summary"
+    );
     hooks.turn_log.handed_off(number, &handed).await?;
     conversation.handoffs.push(handed);
     conversation.screen = None;
     Ok(None)
 }
 
-/// What a scaffold without a screen showed last.
+/// The last observation, for scaffolds without a screen.
 fn last_shown(conversation: &Conversation) -> String {
     let shown = conversation.seen.last().map(|seen| seen.shown.as_slice()).unwrap_or_default();
     shown.iter().map(|shown| shown.content.as_str()).collect::<Vec<_>>().join("\n")

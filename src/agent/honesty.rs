@@ -1,4 +1,4 @@
-//! The scripted expert may know only what it has seen.
+//! The honesty rule: a scripted expert uses no fixture data that it has not observed.
 //!
 //! A literal is fixture-derived when it stands in the task's fixtures. One that occurs in a message or command of the
 //! expert must stand in the instruction or in an earlier observation. Words that the recipe's author wrote into the script
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_must_not_be_said() {
+    fn unseen_literals_are_leaks() {
         check("", &[("cat /app/sales.csv", "")], &[]);
         check("", &[("grep north7 /app/sales.csv", "")], &["north7"]);
         check("", &[("cat /app/sales.csv", "region_id,amount\nnorth7,120"), ("grep north7 x", "")], &[]);

@@ -1,4 +1,5 @@
-//! Agents act in a sandbox: one loop ([`play`]) between a mind (a script or a model) and a scaffold (the protocol that it speaks).
+//! Agents act in a sandbox: one loop ([`run_episode`]) between a policy (a script or a model) and a scaffold (the protocol between
+//! messages and actions).
 
 mod arms;
 mod bash;

@@ -1,4 +1,4 @@
-//! Who speaks: a script, or a model.
+//! Policies: where the next assistant message comes from.
 
 use super::bash_block::write_block;
 use super::conversation::Conversation;
@@ -23,7 +23,7 @@ impl Policy for ScriptedAgent {
     }
 }
 
-/// A model.
+/// A model behind an endpoint.
 #[derive(Debug)]
 pub struct ModelPolicy<'a> {
     pub models: &'a Models,
@@ -32,13 +32,12 @@ pub struct ModelPolicy<'a> {
     pub unit: &'a str,
     /// Round of self-correction, from 0.
     pub round: u32,
-    /// Texts before which it has to stop.
+    /// Texts at which the server stops the reply.
     pub stop: Vec<String>,
-    /// Ask for the log-probabilities of tokens.
     pub logprobs: Logprobs,
 }
 
-/// Whether the log-probabilities of tokens are asked for. Servers that have none refuse.
+/// Whether requests ask for log-probabilities of tokens. Servers that do not support them refuse such requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Logprobs {
     #[default]

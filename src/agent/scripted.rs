@@ -13,17 +13,17 @@ use regex::Regex;
 use super::bash_block::BashBlock;
 use crate::model::{ExpertScript, Failure, FailureMode, ScriptStep, Seed, Slip};
 
-/// How often an expert that means to succeed errs on the way (the aim is recovery in at least 30 % of passing runs).
+/// Probability that an expert that tries to succeed makes an error on the way (the goal is recovery in at least 30 % of passing runs).
 const SLIP_PROBABILITY: f64 = 0.6;
 
-/// What the agent does next.
+/// The next action of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptAction {
     Run { thought: String, command: String },
     Submit { thought: String },
 }
 
-/// A script that cannot be played on. The recipe is at fault.
+/// Why a script cannot be continued. The recipe is at fault.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ScriptError {
     #[error("step `{step}`: capture `{name}` (`{pattern}`) does not match what the command printed")]
@@ -42,13 +42,13 @@ struct Planned {
     capture: BTreeMap<String, String>,
 }
 
-/// One playing of a script.
+/// One execution of a script.
 #[derive(Clone)]
 pub struct ScriptedAgent {
     turns: VecDeque<Planned>,
     pending: Option<(String, BTreeMap<String, String>)>,
     seen: BTreeMap<String, String>,
-    /// A looping agent repeats its last turn for ever.
+    /// A looping agent repeats its last command, with these sentences in turn.
     endless: Option<(Vec<String>, String)>,
 }
 
@@ -58,10 +58,10 @@ impl std::fmt::Debug for ScriptedAgent {
     }
 }
 
-/// One way to play a script.
+/// A variation of a script.
 #[derive(Clone, Copy, Debug)]
 pub enum Variation<'a> {
-    /// Means to succeed, with an honest error on the way or without.
+    /// Tries to succeed, with or without an honest error on the way.
     Expert(Option<&'a Slip>),
     /// One step is done wrongly.
     Flawed(&'a Failure),
@@ -76,7 +76,7 @@ impl<'a> Variation<'a> {
         script.slips.iter().min_by_key(place)
     }
 
-    /// Draws a way to play `script` that fails as `failure` says, or means to succeed.
+    /// Draws a variation of `script` that fails as `failure` says, or tries to succeed.
     pub fn draw(
         script: &'a ExpertScript,
         failure: Option<FailureMode>,
@@ -101,7 +101,7 @@ impl<'a> Variation<'a> {
 }
 
 impl ScriptedAgent {
-    /// Plays `script` in a drawn way. `failure` is how it goes wrong, or `None` for an expert that means to succeed.
+    /// Executes a drawn variation of `script`. `failure` is how it fails, or `None` for an expert that tries to succeed.
     pub fn new(
         script: &ExpertScript,
         failure: Option<FailureMode>,
@@ -113,7 +113,7 @@ impl ScriptedAgent {
         Ok(Self::playing(script, variation, &mut rng, prompts))
     }
 
-    /// Plays `script` in a given way; `rng` chooses among wordings.
+    /// Executes a given variation of `script`; `rng` chooses among wordings.
     pub fn playing(
         script: &ExpertScript,
         variation: Variation<'_>,
@@ -146,14 +146,16 @@ impl ScriptedAgent {
                         agent.endless = Some((prompts.tries_again.clone(), slip.run.clone()));
                     }
                     FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
-                    _ => agent.push_submit(pick(&script.done, rng)),
+                    FailureMode::IgnoredError | FailureMode::WrongValue | FailureMode::MissedRequirement => {
+                        agent.push_submit(pick(&script.done, rng))
+                    }
                 }
             }
         }
         agent
     }
 
-    /// The next move, after `observation` of the one before.
+    /// The next action, after the `observation` of the previous one.
     pub fn next_action(&mut self, observation: Option<&str>) -> Result<ScriptAction, ScriptError> {
         if let (Some((step, capture)), Some(text)) = (self.pending.take(), observation) {
             for (name, pattern) in capture {
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_played_as_written() {
+    fn scripts_are_executed_as_written() {
         let script = script();
         let slip = script.slips.first().unwrap();
         let check = |variation, expect: &[&str]| assert_eq!(played(variation, 5), expect, "{variation:?}");
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_cannot_be_used() {
+    fn unseen_captures_are_errors() {
         let mut script = script();
         let agent = |script: &ExpertScript| {
             let mut rng = ChaCha20Rng::seed_from_u64(0);
@@ -351,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn experts_err_and_recover_in_a_third_of_their_runs_at_least() {
+    fn at_least_half_of_the_experts_recover_from_an_error() {
         let script = script();
         const RUNS: u64 = 500;
         let recovering = (0..RUNS)

@@ -41,14 +41,14 @@ impl PlainSummary {
     }
 }
 
-/// In whose words is asked.
+/// The texts by which a summary is requested.
 #[derive(Clone, Copy, Debug)]
 pub enum SummaryTexts<'a> {
     Terminus(&'a terminus::Texts),
     Plain(&'a PlainSummary),
 }
 
-/// Who sums up: the model that acts.
+/// Summarises conversations, with the model that acts.
 #[derive(Debug)]
 pub struct Summariser<'a> {
     pub models: &'a Models,
@@ -61,16 +61,16 @@ pub struct Summariser<'a> {
     pub instruction: &'a str,
 }
 
-/// Tokens of a context of `most` that are kept free for a summary.
+/// Tokens of a context of `most` that are reserved for a summary.
 pub(super) fn room(most: u64) -> u64 {
     ROOM.min(most / ROOM_PART)
 }
 
-/// Why a summary was not to be had.
+/// Why a summary failed.
 enum Failed {
-    /// The request, or what stands in it, is longer than the context.
+    /// The request is longer than the context.
     TooLong,
-    /// Nothing was said, or the server withheld it.
+    /// The reply is empty, or the server withheld it.
     Unusable,
     Error(AgentError),
 }
@@ -91,7 +91,7 @@ impl From<PromptsError> for Failed {
     }
 }
 
-/// What came of asking.
+/// The calls of a handoff so far.
 #[derive(Default)]
 struct Asked {
     asides: Vec<Aside>,
@@ -108,7 +108,7 @@ impl Asked {
     }
 }
 
-/// What of a history is read.
+/// The part of a history that is summarised.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     /// Turns since the last handoff, at least one.
@@ -117,7 +117,8 @@ struct Read {
 }
 
 impl Read {
-    /// What is tried if that was too long: by parts, so that few requests are refused however long the history is.
+    /// The next shorter part, after a request was too long. It shrinks by a fraction, so that few requests are refused even for long
+    /// histories.
     fn less(self) -> Option<Self> {
         const PART: usize = 4;
         let turns = match self.last {
@@ -130,7 +131,7 @@ impl Read {
 }
 
 impl Summariser<'_> {
-    /// Sums up what was said since the last handoff. `screen` is what the terminal shows, `most` the tokens of the model's context.
+    /// Summarises the turns since the last handoff. `screen` is the terminal's content, `most` the tokens of the model's context.
     pub(super) async fn hand_off(
         &self,
         conversation: &Conversation,
@@ -142,7 +143,7 @@ impl Summariser<'_> {
             return self.without_history(conversation, screen, Asked::default()).await;
         };
         let mut tried = 0;
-        // What was paid for stays in it, whatever came of it.
+        // Calls that were paid for stay in the record, whatever their result.
         let mut asked = Asked::default();
         loop {
             match self.whole(conversation, read, screen, tried, &mut asked).await {
@@ -160,7 +161,7 @@ impl Summariser<'_> {
         }
     }
 
-    /// A handoff whose history nobody read.
+    /// A handoff whose history no model read.
     async fn without_history(
         &self,
         conversation: &Conversation,
@@ -171,7 +172,7 @@ impl Summariser<'_> {
         Ok(asked.handed_off(conversation, conversation.turns.len() - conversation.segment_start(), context))
     }
 
-    /// A summary of what was said since the last handoff, as much as is read of it.
+    /// A summary of `read`, a part of the turns since the last handoff.
     async fn whole(
         &self,
         conversation: &Conversation,
@@ -236,7 +237,7 @@ impl Summariser<'_> {
         })
     }
 
-    /// A summary without the history, or none.
+    /// A summary without the history; if that fails too, the screen alone.
     async fn short(
         &self,
         conversation: &Conversation,
@@ -274,7 +275,7 @@ impl Summariser<'_> {
         })
     }
 
-    /// What can be read of the turns since the last handoff, as far as it is known what they come to; `None` if nothing can.
+    /// The longest part of the turns since the last handoff that fits, by the reported usage; `None` if none does.
     fn fitting(&self, conversation: &Conversation, assistant: usize, most: Option<u64>) -> Option<Read> {
         let whole = Read { turns: assistant, last: self.last_shown(conversation) };
         let Some(most) = most else { return Some(whole) };
@@ -293,8 +294,8 @@ impl Summariser<'_> {
         std::iter::once(whole).chain((1..=assistant).rev().map(|turns| Read { turns, last })).find(fits)
     }
 
-    /// How what was shown last is summed up with the rest. terminus-2 leaves it out, since the screen follows; but what somebody said instead of
-    /// the terminal is nowhere else.
+    /// How much of the last observation is summarised with the rest. terminus-2 omits it, since the screen follows; but a message that
+    /// did not come from the terminal (feedback, a mentor's answer) is not on the screen.
     fn last_shown(&self, conversation: &Conversation) -> LastShown {
         match self.texts {
             SummaryTexts::Terminus(_) if !conversation.turns.last().is_some_and(is_answered) => {
@@ -338,16 +339,16 @@ impl Summariser<'_> {
     }
 }
 
-/// Who wrote the notes that a conversation goes on from.
+/// What the author of the notes had read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notes {
-    /// Somebody who had read the conversation.
+    /// The conversation.
     Whole,
-    /// Somebody who knew former notes and the last step.
+    /// Former notes and the last step.
     OfLastStep,
 }
 
-/// What notes do not tell of.
+/// The last step, which the notes do not cover.
 #[derive(Default)]
 struct LastStep {
     message: String,
@@ -361,7 +362,7 @@ impl LastStep {
     }
 }
 
-/// A message with what it calls, as text.
+/// A message with the arguments of its tool calls, as text.
 fn assistant(turn: &Turn) -> String {
     let calls = turn.tool_calls.iter().map(|call| call.arguments.as_str());
     std::iter::once(turn.content.trim())
@@ -371,7 +372,7 @@ fn assistant(turn: &Turn) -> String {
         .join("\n")
 }
 
-/// What the conversation went on from last.
+/// The notes of the last handoff.
 fn former_notes(conversation: &Conversation) -> &str {
     let asides =
         conversation.handoffs.last().map(|handed| handed.handoff.asides.as_slice()).unwrap_or_default();
@@ -392,12 +393,12 @@ fn plain_handoff(
     texts.0.render("handoff.md.j2", told)
 }
 
-/// Whether somebody answered a turn, rather than the terminal.
+/// Whether the answer to a turn came from a verifier or a mentor, not from the terminal.
 fn is_answered(turn: &Turn) -> bool {
     matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
 }
 
-/// Adds what a user says. Two messages of a user in a row are refused by some chat templates, so they become one.
+/// Appends a user message. Some chat templates refuse two user messages in a row, so these are joined.
 fn say(messages: &mut Vec<ChatMessage>, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == ChatRole::User => {

@@ -1,9 +1,10 @@
-//! One attempt of a model at a task, in whatever scaffold and arm.
+//! One attempt of a model at a task, in any scaffold and arm.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tracing::Instrument as _;
 
 use super::conversations::{self, Loaded, StepConversation};
 use super::evaluation::{Evaluated, Evaluation, Slot};
@@ -25,7 +26,7 @@ use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
 use crate::verify::{Keep, TrialRunner};
 
-/// A task, as rollouts take it.
+/// A task that is ready for rollouts.
 #[derive(Clone, Debug)]
 pub struct PreparedTask<'a> {
     pub name: TaskName,
@@ -34,7 +35,7 @@ pub struct PreparedTask<'a> {
     pub further: Vec<FurtherStep<'a>>,
     pub task_digest: Option<TaskDigest>,
     pub environment_digest: Option<EnvironmentDigest>,
-    /// What tells the task from others, for keys.
+    /// Identifies the task in keys.
     pub identity: String,
     pub evaluation: Evaluation<'a>,
     /// Shown to an adversary that may see them.
@@ -46,11 +47,11 @@ pub struct PreparedTask<'a> {
 pub struct FurtherStep<'a> {
     pub name: &'a str,
     pub instruction: &'a str,
-    /// How long it may take.
+    /// Time limit.
     pub total: Duration,
 }
 
-/// How a model acts.
+/// How a model acts: scaffold, role, limits.
 #[derive(Clone, Debug)]
 pub struct AgentConfig {
     pub scaffold: Arc<dyn Scaffold>,
@@ -60,24 +61,37 @@ pub struct AgentConfig {
     /// Further rounds after a failure, in the arm that has them.
     pub rounds: u32,
     pub logprobs: Logprobs,
-    /// What becomes of a conversation that would not fit the model's context.
+    /// What happens to a conversation that would not fit the model's context.
     pub overflow: Overflow,
-    /// Where it begins, in the arm that begins elsewhere.
+    /// The state in which attempts of the arm `fork` begin.
     pub fork: Option<Fork>,
 }
 
-/// What becomes of a conversation that would not fit the model's context.
+/// What happens to a conversation that would not fit the model's context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// It ends there.
+    /// The episode ends.
     #[default]
     Ends,
-    /// It goes on from a summary, as another branch.
+    /// The conversation continues from a summary, as another segment.
     Summarised,
 }
 
-/// Runs attempt number `attempt`, or remembers it, or goes on with it where an earlier process left it.
+/// Runs attempt number `attempt`. A committed attempt is returned as it is; one that was interrupted is resumed.
 pub async fn attempt(
+    runner: &TrialRunner<'_>,
+    models: &Models,
+    texts: &Texts,
+    prepared: &PreparedTask<'_>,
+    agent_config: &AgentConfig,
+    attempt: u32,
+) -> Result<Key, RolloutError> {
+    let (task, scaffold) = (&prepared.name, agent_config.scaffold.name());
+    let span = tracing::info_span!("rollout", %task, scaffold, attempt);
+    Box::pin(run_attempt(runner, models, texts, prepared, agent_config, attempt)).instrument(span).await
+}
+
+async fn run_attempt(
     runner: &TrialRunner<'_>,
     models: &Models,
     texts: &Texts,
@@ -97,7 +111,7 @@ pub async fn attempt(
     let Loaded { mut parts, rounds: mut ended_rounds, begun } =
         conversations::load(runner.store, &key, prepared.further.len() + 1, parent)?;
     let started_ms = begun.unwrap_or_else(now_ms);
-    // What a fork shares with its parent is in its state already.
+    // The state of a fork already has the effects of the turns that it shares with its parent.
     let mut state = agent_config.fork.as_ref().map(|fork| fork.state.clone());
     let stage = AttemptContext { runner, models, texts, prepared, agent_config, unit: &unit };
     let evaluated = loop {
@@ -161,28 +175,28 @@ pub async fn attempt(
     Ok(key)
 }
 
-/// What cannot be done with a task is said before anything is begun.
+/// Refuses combinations of task, scaffold and arm that are not supported, before any work begins.
 fn check_supported(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> Result<(), RolloutError> {
     let arm = agent_config.actor.arm;
     let of_one_step = prepared.further.is_empty();
     let own_loop = matches!(agent_config.scaffold.driver(), Driver::InSandbox { .. });
     let why = match () {
-        () if own_loop && !of_one_step => "an agent with a loop of its own plays tasks of one step alone",
+        () if own_loop && !of_one_step => "the scaffold `command` supports only tasks with one step",
         () if own_loop && !matches!(arm, Arm::Base | Arm::Plan) => {
-            "an agent with a loop of its own plays the arms base and plan alone"
+            "the scaffold `command` supports only the arms base and plan"
         }
         () if own_loop && agent_config.overflow == Overflow::Summarised => {
-            "an agent with a loop of its own sums up by itself"
+            "the scaffold `command` manages its own context; use it without --summarise"
         }
         () if !of_one_step && matches!(arm, Arm::SelfCorrection | Arm::Fork) => {
-            "self-correction and forks go on from what is judged at the end, and this task is judged step by step"
+            "the arms self-correction and fork need a task with one step, and this task has several"
         }
         () => return Ok(()),
     };
     Err(RolloutError::UnsupportedConfiguration { task: prepared.name.to_string(), why })
 }
 
-/// The key of an attempt: everything that what happens depends on.
+/// The key of an attempt: a hash of everything that influences it.
 fn address(
     models: &Models,
     texts: &Texts,
@@ -211,7 +225,7 @@ fn address(
     Ok(key(ROLLOUT, &input)?)
 }
 
-/// Where the calls of an attempt stand. It has no hash in it, so that a recording can be played after a prompt was changed.
+/// The unit of an attempt's call sites. It contains no hash, so that a recording can still be used after a prompt has changed.
 fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -> String {
     let ModelActor { arm, adversary, .. } = &agent_config.actor;
     let arm = match adversary {
@@ -222,7 +236,7 @@ fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -
     format!("{}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.name())
 }
 
-/// What the rounds of one attempt share.
+/// What all rounds of one attempt share.
 struct AttemptContext<'a> {
     runner: &'a TrialRunner<'a>,
     models: &'a Models,
@@ -272,7 +286,7 @@ impl AttemptContext<'_> {
             total: further.map_or(agent_config.limits.total, |further| further.total),
             ..agent_config.limits
         };
-        // What was used of the time before an interruption stays used.
+        // Time that was used before an interruption stays used.
         let used = conversation.thought_ms().max(0.0) / 1e3;
         let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
         let episode = EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss };
@@ -306,7 +320,7 @@ impl AttemptContext<'_> {
         }
     }
 
-    /// The instruction `task` with what the arm adds to it. `plan_call` is told which call brought a plan.
+    /// The instruction `task` with the additions of the arm. `plan_call` becomes the call that returned a plan.
     async fn instruction(
         &self,
         task: &str,
@@ -345,7 +359,7 @@ impl AttemptContext<'_> {
     }
 }
 
-/// Test files as one text, as much as a model can read.
+/// Test files as one text. Large files are omitted.
 fn as_text(files: &FileTree) -> String {
     /// Of one file, in bytes.
     const MOST: usize = 20_000;

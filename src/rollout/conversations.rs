@@ -1,4 +1,4 @@
-//! The conversations of one attempt: one for each step of its task, and one for most tasks.
+//! The conversations of one attempt: one per step of its task. Most tasks have one step.
 
 use super::record::RolloutError;
 use super::turn_log::StoredTurnLog;
@@ -6,26 +6,26 @@ use crate::agent::{Conversation, HandedOff, HandoffSeen, Opening};
 use crate::model::{Handoff, HandoffShown, Key, Message, Role, Round};
 use crate::store::Store;
 
-/// A conversation, and where it is written down.
+/// A conversation and its turn log.
 #[derive(Debug)]
 pub(super) struct StepConversation {
     pub(super) conversation: Conversation,
     pub(super) turn_log: StoredTurnLog,
-    /// The call that brought its plan.
+    /// The call that returned its plan.
     pub(super) plan: Option<Key>,
 }
 
-/// What was written down of an attempt.
+/// The recorded part of an attempt.
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) parts: Vec<StepConversation>,
-    /// Rounds that have ended.
+    /// Completed rounds.
     pub(super) rounds: Vec<Round>,
-    /// Milliseconds since 1970, when it began, if it did.
+    /// When it began, in milliseconds since 1970; `None` if it did not.
     pub(super) begun: Option<u64>,
 }
 
-/// Reads what was written down of the attempt `rollout` at a task of `steps` steps. `parent` is what a fork begins with.
+/// Reads the recorded part of the attempt `rollout` at a task of `steps` steps. `parent` is the conversation that a fork begins with.
 pub(super) fn load(
     store: &Store,
     rollout: &Key,
@@ -43,8 +43,8 @@ pub(super) fn load(
     Ok(Loaded { parts, rounds, begun })
 }
 
-/// All conversations as one record has them: the first one, and where the others begin. `names` are those of the steps after
-/// the first. StoredTurnLog that were never reached are no part of it.
+/// All conversations joined into one, as records have them: the steps after the first, called `names`, begin at handoffs. Steps that
+/// were never reached are omitted.
 pub(super) fn merged(parts: Vec<StepConversation>, names: &[&str]) -> Conversation {
     let mut parts = parts.into_iter().map(|part| part.conversation);
     let mut whole = parts.next().unwrap_or_default();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_parts_of_a_whole_begin() {
+    fn steps_begin_at_handoffs() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(crate::store::RunDir::open(dir.path()).unwrap());
         let check = |parts: &[(&str, usize, &[usize])], expect: &[(usize, Option<&str>)]| {

@@ -1,4 +1,4 @@
-//! Forks: several attempts from the very state that another rollout had.
+//! Forks: several attempts that begin in a state of another rollout.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::model::{End, ForkPoint, Key};
 use crate::sandbox::Image;
 use crate::verify::{TrialError, TrialRunner};
 
-/// A state from which several attempts begin, and the conversation that led there.
+/// A state in which several attempts begin, and the conversation that led to it.
 #[derive(Clone, Debug)]
 pub struct Fork {
     pub point: ForkPoint,
@@ -20,8 +20,8 @@ pub struct Fork {
     pub state: Image,
 }
 
-/// The state that a rollout had after its first `turns` turns, made by doing them again: every attempt that begins there begins at
-/// exactly the same files.
+/// The state that a rollout had after its first `turns` turns, made by executing them again. All attempts of a fork begin with exactly
+/// the same files.
 pub async fn fork(
     runner: &TrialRunner<'_>,
     prepared: &PreparedTask<'_>,
@@ -34,12 +34,12 @@ pub async fn fork(
         return Err(unsupported("the turns of an agent with a loop of its own cannot be executed again"));
     };
     let Some((record, log)) = read_record(runner.store, parent)? else {
-        return Err(unsupported("the rollout that it would part from is not in the run folder"));
+        return Err(unsupported("the parent rollout of the fork is not in the run folder"));
     };
     if record.turns.len() <= turns {
-        return Err(unsupported("the rollout that it would part from has fewer turns"));
+        return Err(unsupported("the parent rollout of the fork has fewer turns than --fork-at"));
     }
-    // One that came right after the last shared turn is the parent's own.
+    // A handoff directly after the last shared turn belongs to the parent alone.
     let handoffs = record.handoffs.into_iter().zip(log.handoffs);
     let handoffs = handoffs.map(|(handoff, seen)| HandedOff { handoff, seen });
     let handoffs = handoffs.filter(|handed| handed.handoff.turns < turns).collect();
@@ -51,7 +51,7 @@ pub async fn fork(
         ..Conversation::default()
     };
     let (sandbox, env) = prepared.evaluation.ready(runner).await?;
-    // No further turn: the recorded ones are done again, and the limit of turns is reached.
+    // No further turn: once the recorded turns are executed again, the turn limit is reached.
     let limits = StepLimits { turns: 0, ..agent_config.limits };
     let ended = {
         let episode = EpisodeContext {
@@ -67,7 +67,7 @@ pub async fn fork(
             .await?
     };
     if ended.end != End::StepLimit {
-        return Err(unsupported("its recorded turns came to something else when they were done again"));
+        return Err(unsupported("the recorded turns had other effects when they were executed again"));
     }
     let stopped = sandbox.stop().await.map_err(TrialError::Engine)?;
     let state = stopped.commit().await.map_err(TrialError::Engine)?;
@@ -76,7 +76,7 @@ pub async fn fork(
     Ok(Fork { point: ForkPoint { parent: rollout_id(parent), turns }, conversation, state })
 }
 
-/// Nobody. Its episodes end before it would have to say something.
+/// The policy of episodes that end before a message is requested.
 struct NoFurtherTurns;
 
 impl Policy for NoFurtherTurns {

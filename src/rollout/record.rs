@@ -1,4 +1,4 @@
-//! What is kept of a rollout, and reading it back.
+//! The records of a rollout, and reading them back.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::verify::{NoVerdict, TrialError, VerifierLog};
 /// Bump when the same attempt would act or be shown things otherwise.
 pub const ROLLOUT: Stage = Stage { name: "rollout", version: 3 };
 
-/// What a rollout observed. Goes to `observed/`.
+/// What was observed in a rollout. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutLog {
-    /// Milliseconds since 1970, when it began.
+    /// When it began, in milliseconds since 1970.
     pub started_ms: u64,
     /// One for each turn.
     pub turns: Vec<TurnSeen>,
@@ -26,7 +26,7 @@ pub struct RolloutLog {
     pub seconds: f64,
 }
 
-/// Why there is no rollout. Nothing of this is stored.
+/// Why there is no rollout. Nothing is stored then.
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub enum RolloutError {
     Agent(#[from] AgentError),
     #[error(transparent)]
     Prompts(#[from] PromptsError),
-    /// What was asked for cannot be done with this task.
+    /// The task does not support this combination of scaffold and arm.
     #[error("unsupported configuration for task `{task}`: {why}")]
     UnsupportedConfiguration { task: String, why: &'static str },
 }
@@ -82,7 +82,7 @@ pub fn rollout_id(key: &Key) -> String {
     key.as_str().get(..16).unwrap_or(key.as_str()).to_owned()
 }
 
-/// A committed rollout with what was observed of it, if both are there.
+/// A committed rollout with its observations, if the store holds both.
 pub fn read_record(store: &Store, key: &Key) -> Result<Option<(TrajectoryRecord, RolloutLog)>, StoreError> {
     let Some(record) = store.get::<TrajectoryRecord>(ROLLOUT, key)? else { return Ok(None) };
     Ok(store.observed::<RolloutLog>(key)?.map(|log| (record, log)))

@@ -10,7 +10,7 @@ use crate::model::{Actor, End, FileTree, Key, Outcome, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{Act, Condition, TrialRunner};
 
-/// A rollout of the task's own solution, or of nobody: what an agent's are measured by.
+/// A rollout of the task's own solution, or of no solver: the baselines of agents.
 pub async fn reference(
     runner: &TrialRunner<'_>,
     prepared: &PreparedTask<'_>,

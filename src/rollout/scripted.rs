@@ -14,7 +14,7 @@ use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{HashedTask, Keep, TrialRunner};
 
-/// Runs attempt number `attempt` of the scripted expert at a certified task, or remembers it.
+/// Runs attempt number `attempt` of the scripted expert at a certified task, unless it is committed already.
 pub async fn rollout(
     runner: &TrialRunner<'_>,
     prompts: &BashBlock,
@@ -79,7 +79,7 @@ pub struct FinishedEpisode {
     pub log: RolloutLog,
 }
 
-/// Plays `agent` in a fresh container and judges what it leaves. Commits nothing.
+/// Runs `agent` in a fresh container and judges the result. Commits nothing.
 pub async fn run_scripted_episode(
     runner: &TrialRunner<'_>,
     prompts: &BashBlock,

@@ -1,4 +1,4 @@
-//! The turns of a rollout that is under way, written down one by one: what was paid for and seen is never lost.
+//! The turns of an unfinished rollout, recorded one by one, so that no paid reply and no observation is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,21 +19,21 @@ const SCREEN: Stage = Stage { name: "screen", version: 1 };
 /// The end of one of its rounds.
 const ROUND: Stage = Stage { name: "round", version: 1 };
 
-/// What a round's end showed. Goes to `observed/`.
+/// What was observed at the end of a round. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RoundSeen {
-    /// What the agent reads in the next round.
+    /// The message that the agent reads in the next round.
     pub(super) feedback: String,
     pub(super) verifier: VerifierLog,
 }
 
-/// The notebook of one rollout.
+/// The turn log of one conversation of a rollout, in the store.
 #[derive(Clone, Debug)]
 pub(super) struct StoredTurnLog {
     store: Store,
     rollout: Key,
-    /// Which step of its task, from 0.
+    /// The step of its task, from 0.
     part: usize,
 }
 
@@ -41,17 +41,17 @@ pub(super) struct StoredTurnLog {
 #[serde(deny_unknown_fields)]
 struct Begun {
     at_ms: u64,
-    /// The terminal's first screen is in it.
+    /// Observed, since it holds the terminal's first screen.
     opening: Opening,
 }
 
 impl StoredTurnLog {
-    /// The notebook of one step of a task; most tasks have one.
+    /// The turn log of one step of a task.
     pub(super) fn new(store: &Store, rollout: &Key, part: usize) -> Self {
         Self { store: store.clone(), rollout: rollout.clone(), part }
     }
 
-    /// What was written down: the conversation, the rounds that have ended, and when it began. `parent` is what a fork begins with.
+    /// The recorded conversation, the completed rounds, and when it began. `parent` is the conversation that a fork begins with.
     pub(super) fn load(
         &self,
         parent: Option<&Conversation>,
@@ -93,7 +93,7 @@ impl StoredTurnLog {
         Ok(self.store.observed::<HandoffSeen>(&key)?.map(|seen| HandedOff { handoff, seen }))
     }
 
-    /// Writes down the end of round `number`.
+    /// Records the end of round `number`.
     pub(super) async fn round_ended(
         &self,
         number: usize,
@@ -121,7 +121,7 @@ impl StoredTurnLog {
         joined(written.await)
     }
 
-    /// Waits for the disk on another thread, so that other rollouts go on.
+    /// Waits for the disk on another thread, so that other rollouts continue.
     async fn write<R, L>(&self, stage: Stage, number: usize, record: &R, seen: &L) -> Result<(), StoreError>
     where
         R: Serialize + Clone + Send + 'static,
@@ -137,12 +137,15 @@ impl StoredTurnLog {
     }
 }
 
-/// A panic goes on here. Only a program that ends cancels such work: then the next start does it again.
+/// Resumes a panic of the writer. A write is cancelled only when the program ends; then the next start repeats the turn.
 fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
     match ended {
         Ok(written) => written,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => Ok(()),
+        Err(error) => {
+            tracing::debug!(%error, "a record was not written, since the program ends");
+            Ok(())
+        }
     }
 }
 

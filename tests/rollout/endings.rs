@@ -146,7 +146,7 @@ fn play(server: &Server, args: &[&str]) -> (Value, Value) {
 
 /// Tasks of others are judged in the solver's container. Another round, and a fork, begin in its files as they were before the tests came.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rounds_and_forks_of_tasks_that_are_judged_in_place() {
+async fn rounds_and_forks_of_tasks_judged_in_place() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();
         let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
@@ -247,12 +247,12 @@ async fn a_task_of_two_steps() {
         "m",
     ];
     let refused = tokio::task::block_in_place(|| bench.run(&[&args[..], &["--out", "no"]].concat()));
-    refused.ends(75).says("this task is judged step by step");
+    refused.ends(75).says("this task has several");
 }
 
 /// A task says whose shells its agent gets: by name, with the groups and the home that the image knows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_is_not_root() {
+async fn an_agent_without_root() {
     const LOOK: &str = "cd; pwd; cat /srv/safe/seal";
     const SOLVE: &str = "id -un > /srv/box/who; id -Gn | tr ' ' '\\n' | LC_ALL=C sort > /srv/box/groups";
     for scaffold in ["bash-block", "terminus"] {
@@ -297,7 +297,7 @@ async fn an_agent_that_is_not_root() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_server_withholds_is_nobodys_failure() {
+async fn a_withheld_reply_is_no_failure_of_the_policy() {
     let server = Server::start(|_, _| Answer::Raw {
         status: 200,
         headers: vec![("content-type", "application/json".to_owned())],
@@ -315,7 +315,7 @@ async fn what_a_server_withholds_is_nobodys_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_model_labels_what_rules_cannot() {
+async fn a_judge_model_adds_labels() {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();
         let told = messages[0]["content"].as_str().unwrap();
@@ -335,7 +335,7 @@ async fn a_model_labels_what_rules_cannot() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_there_already_is_labelled_too() {
+async fn existing_rollouts_are_labelled() {
     let server = Server::start(|body, _| {
         let assistant = body["messages"][1]["content"].as_str().unwrap();
         let lost = json!({ "label": "hallucinated_success", "steps": [1], "why": "nothing was looked at" });

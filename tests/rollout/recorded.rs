@@ -101,7 +101,7 @@ fn play(row: &Row) -> Value {
 }
 
 #[test]
-fn recorded_conversations_end_as_they_did() {
+fn recorded_conversations_end_as_recorded() {
     let documents: Vec<Value> = std::thread::scope(|scope| {
         // Two at once: most of the time is the terminal's.
         let halves: Vec<_> = ROWS

@@ -197,7 +197,7 @@ fn play(bench: &Bench, args: &[&str]) -> Played {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversation_goes_on_from_a_summary() {
+async fn a_conversation_continues_from_a_summary() {
     // Known in advance, or told by a refusal.
     let rows = [
         ("bash-block", Speaks::Block, Some(CONTEXT), 2),
@@ -288,7 +288,7 @@ async fn a_conversation_goes_on_from_a_summary() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_no_summary_is_to_be_had() {
+async fn handoffs_without_a_full_summary() {
     let task = task_dir("sound-modes").display().to_string();
     let check = async |name: &str, refuses: fn(&Value) -> bool, args: &[&str], end: &str, says: &str| {
         let server = server(Speaks::Block, refuses).await;
@@ -317,7 +317,7 @@ async fn where_no_summary_is_to_be_had() {
 const KILLS: [Wanted; 3] = [Wanted::Summary, Wanted::Questions, Wanted::Answers];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_in_the_midst_of_a_summary() {
+async fn a_summary_that_is_killed_is_resumed() {
     let server = server(Speaks::Terminus, |_| false).await;
     let bench = Bench::new();
     settings(&bench, &server, Some(CONTEXT));

@@ -16,21 +16,21 @@ use crate::sandbox::{
 pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
 /// How long tmux waits for the end of a title or another string before it takes what follows for text again.
 const STRING_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between two looks at the shell at first: most commands are done within it, and three looks are still a fraction of the
-/// shortest wait that models ask for, 0.1 s.
+/// First interval between polls of the shell: most commands are done within it, and three polls are still a fraction of the shortest
+/// wait that models ask for, 0.1 s.
 const LOOK: Duration = Duration::from_millis(2);
-/// Looks of that kind. What takes longer is looked at less often, since every look reads the process table.
+/// Number of polls at that interval. Longer commands are polled less often, since every poll reads the process table.
 const QUICK_LOOKS: u32 = 20;
-/// Time between two later looks.
+/// Interval between later polls.
 const LATER_LOOK: Duration = Duration::from_millis(20);
-/// The shell must stand at its prompt in so many looks on end, with no output between: bytes can still be on their way through
-/// the kernel at the first one.
+/// The shell must be at its prompt in so many consecutive polls, without output between them: at the first poll, bytes can still be in
+/// the kernel's buffers.
 const LOOKS: u32 = 3;
 
 /// Whether a wait may end before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wake {
-    /// As Harbor: every wait takes its full time.
+    /// As in Harbor: every wait takes its full time.
     #[default]
     Never,
     /// When the shell is back at its prompt and no process is left that has come since [`Terminal::press`]. Then more waiting
@@ -39,7 +39,7 @@ pub enum Wake {
     WhenDone,
 }
 
-/// Why a wait is over.
+/// How a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
     Elapsed,
@@ -51,15 +51,15 @@ pub enum WaitOutcome {
     Lost(String),
 }
 
-/// A shell on a terminal. It goes on while nobody looks at it; dropping this kills it.
+/// A shell on a terminal. It runs between waits too; dropping this kills it.
 #[derive(Debug)]
 pub struct Terminal {
     shared: Arc<Mutex<Screen>>,
     input: PtyInput,
     progress: watch::Receiver<Progress>,
-    /// Looks that were asked for. Each is answered in its turn, even if nobody waits for it any more.
+    /// Polls that were requested. Each is answered in its turn, even after its wait has ended.
     asked: u64,
-    /// What was seen just before the last keys were pressed.
+    /// The state just before the last keys were pressed.
     before: Before,
     _pump: AbortOnDropHandle<()>,
 }
@@ -75,7 +75,7 @@ struct Before {
 struct Progress {
     /// Pieces of output.
     outputs: u64,
-    /// Looks that were answered, and the last answer.
+    /// Polls that were answered, and the last answer.
     looks: u64,
     last_look: Peek,
     end: Option<WaitOutcome>,
@@ -183,11 +183,11 @@ impl Terminal {
             outputs = progress.outputs;
             tokio::time::sleep(if number < QUICK_LOOKS { LOOK } else { LATER_LOOK }).await;
         }
-        // Not before four thousand million looks.
+        // Reached only after four thousand million polls.
         WaitOutcome::Elapsed
     }
 
-    /// What the shell is doing now; nothing, if it has ended.
+    /// The present state of the shell; the default, if it has ended.
     async fn look(&mut self) -> Peek {
         self.input.peek().await;
         self.asked += 1;
@@ -197,7 +197,7 @@ impl Terminal {
     }
 }
 
-/// What tmux gives its pane, and whether it replaces what the image says. `TMUX` itself is left out: there is no server to talk to.
+/// The variables that tmux sets in its pane, and whether they replace the image's. `TMUX` itself is omitted: there is no tmux server.
 const VARIABLES: &[(&str, &str, bool)] = &[
     ("TERM", "tmux-256color", true),
     ("TERM_PROGRAM", "tmux", true),
@@ -208,8 +208,8 @@ const VARIABLES: &[(&str, &str, bool)] = &[
     ("LANG", "C.UTF-8", false),
 ];
 
-/// Shows what the terminal says, and answers what it asks, whether somebody waits or not: output that nobody takes would hold
-/// back the whole sandbox.
+/// Feeds output to the screen, and answers the terminal's queries, also between waits: output that is not read would block the whole
+/// sandbox.
 async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<Progress>) {
     let input = pty.input();
     let mut open_string: Option<(u64, Instant)> = None;
@@ -250,7 +250,7 @@ async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<
 }
 
 fn gone() -> WaitOutcome {
-    WaitOutcome::Lost("nobody reads the terminal any more".to_owned())
+    WaitOutcome::Lost("the reader of the terminal has ended".to_owned())
 }
 
 /// A poisoned lock only means that another task panicked between two complete changes.
