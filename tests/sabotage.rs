@@ -21,7 +21,7 @@ use bollard::Docker;
 use futures_util::StreamExt as _;
 use host::Host;
 use support::{docker, eventually, run};
-use task::{REFERENCE, task, tree};
+use task::{REFERENCE, Shape, task, tree};
 use termsmith::model::{FileTree, Outcome, Task, environment_digest};
 use termsmith::sandbox::{Engine, Image, ImageSpec};
 use termsmith::verify::{Act, Condition, SANDBOX_LOST, Trial, run_trial};
@@ -41,8 +41,7 @@ struct Saboteur {
     name: &'static str,
     /// What it runs as `bash /solution/solve.sh`.
     script: String,
-    /// Whether the tests run its programs, so that its container is started again.
-    programs: bool,
+    shape: Shape,
     timeout_sec: u32,
     ends: Ends,
     /// Words of its output: what it met.
@@ -60,6 +59,8 @@ enum Ends {
     Lost(&'static str),
     /// Its time was up.
     OutOfTime,
+    /// As a failure or out of time, by whatever the machine comes upon first.
+    Failed,
 }
 
 fn saboteur(
@@ -68,12 +69,20 @@ fn saboteur(
     ends: Ends,
     says: &'static [&'static str],
 ) -> Saboteur {
-    Saboteur { name, script: script.into(), programs: false, timeout_sec: 120, ends, says }
+    Saboteur { name, script: script.into(), shape: Shape::Files, timeout_sec: 120, ends, says }
 }
 
 /// Solves the task, and then spoils what is to be started again for the tests.
 fn with_programs(name: &'static str, spoil: &str, ends: Ends) -> Saboteur {
-    Saboteur { programs: true, ..saboteur(name, format!("{REFERENCE}{spoil}"), ends, &[]) }
+    Saboteur { shape: Shape::Programs, ..saboteur(name, format!("{REFERENCE}{spoil}"), ends, &[]) }
+}
+
+/// Solves the task but for its service, which is what `victim.py` does under this name.
+fn service(name: &'static str, deed: &str) -> Saboteur {
+    let start = format!(
+        "cp /solution/victim.py .; echo 'setsid python3 /app/victim.py {deed} </dev/null >/dev/null 2>&1 & sleep 1' >start.sh"
+    );
+    Saboteur { shape: Shape::Service, ..saboteur(name, format!("{REFERENCE}{start}"), Ends::Failed, &[]) }
 }
 
 fn python(script: &str) -> String {
@@ -81,7 +90,7 @@ fn python(script: &str) -> String {
 }
 
 fn saboteurs() -> Vec<Saboteur> {
-    use Ends::{Judged, Lost, OutOfTime, Spoilt};
+    use Ends::{Failed, Judged, Lost, OutOfTime, Spoilt};
     vec![
         // Longest first, so that they do not keep everybody waiting at the end.
         saboteur(
@@ -200,13 +209,102 @@ fn saboteurs() -> Vec<Saboteur> {
         with_programs(
             "the work directory is a descriptor of the runtime's",
             "cd /; rm -rf /app; ln -s /proc/self/fd/7 /app",
-            Spoilt("the subject cannot be started again"),
+            Spoilt("subject_lost"),
         ),
         with_programs(
             "folders of mounts lead to the host",
             "read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
             Judged,
         ),
+        // Doors to "it was not the solver's fault": a guest that is ended or silenced from within its container.
+        saboteur(
+            "a guest behind a thousand busy loops, idle by its scheduler",
+            "python3 /solution/starve.py && sleep 100",
+            Failed,
+            &[],
+        )
+        .within(8),
+        saboteur("limits of process 1", "python3 /solution/victim.py limits; echo over", Failed, &[])
+            .within(20),
+        saboteur(
+            "processor time of process 1",
+            "prlimit --pid 1 --cpu=1:1; head -c 20G /dev/zero; sleep 100",
+            Failed,
+            &[],
+        )
+        .within(20),
+        saboteur(
+            "memory, and process 1 as the one to go",
+            "python3 /solution/victim.py memory; sleep 100",
+            Failed,
+            &[],
+        )
+        .within(20),
+        saboteur(
+            "memory at the edge, and a page cache that is never warm",
+            "python3 /solution/victim.py edge",
+            Failed,
+            &[],
+        )
+        .within(10),
+        saboteur("all processes, and no shell", "python3 /solution/victim.py processes", Failed, &[])
+            .within(10),
+        saboteur("a stopped shell", "kill -STOP $PPID; sleep 100", OutOfTime, &[]).within(8),
+        saboteur(
+            "a killed shell, again and again",
+            "python3 /solution/victim.py shell; sleep 1",
+            Judged,
+            &[],
+        ),
+        saboteur(
+            "a hundred floods at once",
+            "for i in {1..100}; do cat /dev/zero & done; wait",
+            OutOfTime,
+            &[],
+        )
+        .within(8),
+        // Subjects that an archive, or whoever unpacks it, could stumble over.
+        saboteur("odd names, links and times", "python3 /solution/odd.py names", Failed, &[]),
+        saboteur("paths longer than any path may be", "python3 /solution/odd.py deep", Failed, &[]),
+        saboteur("links to what is not carried", "python3 /solution/odd.py links", Failed, &[]),
+        saboteur("folders that nobody may enter", "python3 /solution/odd.py closed", Failed, &[]),
+        // Subjects that end whoever reads them.
+        saboteur(
+            "a table of more objects than the verifier has memory",
+            "python3 -c 'open(\"table.json\", \"w\").write(\"[\" + \"{},\" * 10_000_000 + \"{}]\")'",
+            Failed,
+            &[],
+        ),
+        saboteur(
+            "33 MB of line ends for a table",
+            "head -c 33000000 /dev/zero | tr '\\0' '\\n' >table.csv",
+            Failed,
+            &[],
+        ),
+        saboteur(
+            "a table of more rows than the verifier has memory",
+            "{ echo a,b,c; yes 1,2,3; } | head -c 33000000 >table.csv",
+            Failed,
+            &[],
+        ),
+        with_programs(
+            "a program that takes process 1 with it, by memory",
+            "printf '#!/bin/sh\nexec python3 /app/victim.py memory\n' >bin/total; cp /solution/victim.py .",
+            Failed,
+        ),
+        with_programs(
+            "a program that takes process 1 with it, by its limits",
+            "printf '#!/bin/sh\nprlimit --pid 1 --cpu=1:1\nhead -c 20G /dev/zero\n' >bin/total",
+            Failed,
+        ),
+        with_programs(
+            "a program that starves process 1",
+            "printf '#!/bin/sh\nexec python3 /app/starve.py\n' >bin/total; cp /solution/starve.py .",
+            Failed,
+        ),
+        service("a service that ends its container when it is asked", "probed"),
+        service("a service that ends its container when it is asked again", "probed-again"),
+        service("a service that ends its container as it is brought up", "memory"),
         // Written out, and for longer than the watchdog's round.
         with_programs(
             "sparse results that are more than the disk holds",
@@ -245,6 +343,9 @@ impl Saboteur {
             ("attempts.py", include_str!("sabotage/attempts.py")),
             ("counters.py", include_str!("sabotage/counters.py")),
             ("pipes.py", include_str!("sabotage/pipes.py")),
+            ("odd.py", include_str!("sabotage/odd.py")),
+            ("starve.py", include_str!("sabotage/starve.py")),
+            ("victim.py", include_str!("sabotage/victim.py")),
             ("racer.py", include_str!("sabotage/racer.py")),
         ])
     }
@@ -262,6 +363,7 @@ impl Saboteur {
                 verdict.outcome == Outcome::Fail && verdict.cause == SANDBOX_LOST && output.contains(why)
             }
             Ends::OutOfTime => verdict.outcome == Outcome::Timeout,
+            Ends::Failed => matches!(verdict.outcome, Outcome::Fail | Outcome::Timeout),
         };
         if !ended {
             faults.push(format!("expected {:?}, got {verdict:?}", self.ends));
@@ -291,27 +393,32 @@ impl Saboteur {
 struct Stage {
     engine: Engine,
     image: Image,
-    plain: Task,
+    files: Task,
     programs: Task,
+    service: Task,
     host: Host,
 }
 
 impl Stage {
     async fn new(engine: Engine) -> Self {
-        let (plain, programs) = (task(false), task(true));
-        let digest = environment_digest(&plain.environment, "core");
+        let [files, programs, service] = [Shape::Files, Shape::Programs, Shape::Service].map(task);
+        let digest = environment_digest(&files.environment, "core");
         let spec = ImageSpec {
             digest: digest.as_str(),
-            context: &plain.environment,
+            context: &files.environment,
             timeout: Duration::from_secs(600),
         };
         let image = engine.ensure_image(&spec).await.unwrap();
-        Self { engine, image, plain, programs, host: Host::new() }
+        Self { engine, image, files, programs, service, host: Host::new() }
     }
 
     /// One saboteur's trial, and siblings beside it for as long as it lasts. Returns what is wrong.
     async fn sabotage(&self, saboteur: &Saboteur) -> Vec<String> {
-        let mut task = if saboteur.programs { self.programs.clone() } else { self.plain.clone() };
+        let mut task = match saboteur.shape {
+            Shape::Files => self.files.clone(),
+            Shape::Programs => self.programs.clone(),
+            Shape::Service => self.service.clone(),
+        };
         task.limits.agent_timeout_sec = saboteur.timeout_sec;
         let files = saboteur.files(&self.host);
         let over = AtomicBool::new(false);

@@ -14,6 +14,48 @@ chmod 755 bin/total
 echo kept >/srv/shelf/box/note
 ";
 
+/// The reference of [`Shape::Service`]: files only, and a service.
+const SERVICE_REFERENCE: &str = r#"
+awk '{ sum += $1 } END { print sum }' numbers.txt >sum.txt
+mkdir -p www /srv/shelf/box
+echo kept >/srv/shelf/box/note
+echo ready >www/index.html
+cat >start.sh <<'START'
+setsid python3 -m http.server --directory /app/www --bind 127.0.0.1 8470 </dev/null >/dev/null 2>&1 &
+# Until it listens.
+for attempt in 1 2 3 4 5 6 7 8 9 10; do
+  python3 -c "import socket; socket.create_connection(('127.0.0.1', 8470))" 2>/dev/null && break
+  sleep 0.3
+done
+START
+"#;
+
+/// The service is asked over the loopback that the verifier shares with it, and by nothing else: nobody calls the subject's guest.
+const SERVICE_CHECKS: &str = "
+import time
+import urllib.request
+
+
+def ask():
+    return urllib.request.urlopen('http://127.0.0.1:8470/', timeout=5).read()
+
+
+def test_service():
+    assert ask() == b'ready\\n'
+
+
+def test_service_goes_on():
+    for _ in range(5):
+        time.sleep(0.1)
+        assert ask() == b'ready\\n'
+";
+
+const PROGRAM_CHECKS: &str = "
+
+def test_program():
+    assert subject.run(['/app/bin/total'], stdin='1\\n2\\n', timeout=5).stdout.strip() == '3'
+";
+
 const CHECKS: &str = "\
 import subject
 
@@ -30,13 +72,25 @@ def test_numbers_are_as_they_were():
     assert subject.read_text('/app/numbers.txt') == subject.pristine('app/numbers.txt').read_text()
 
 
-def test_program():
-    if subject.RELAY:
-        assert subject.run(['/app/bin/total'], stdin='1\\n2\\n', timeout=5).stdout.strip() == '3'
+def test_tables_can_be_read():
+    if subject.exists('/app/table.json'):
+        assert subject.read_json('/app/table.json') == []
+    if subject.exists('/app/table.csv'):
+        assert subject.read_csv('/app/table.csv') == []
 ";
 
+/// What is judged beside files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Files,
+    /// Tests run a program of the solver's.
+    Programs,
+    /// Tests are clients of a service of the solver's.
+    Service,
+}
+
 /// A draft of a recipe with its environment, tests and solution replaced; base image and verifier are as with any task.
-pub(crate) fn task(programs: bool) -> Task {
+pub(crate) fn task(shape: Shape) -> Task {
     let assets = Assets::embedded();
     let specs = load_domains(&assets).unwrap();
     let recipes = recipes(&assets, &specs).unwrap();
@@ -53,11 +107,15 @@ pub(crate) fn task(programs: bool) -> Task {
     }
     task.tests.0.retain(|path, _| !path.as_str().starts_with("pristine/"));
     task.tests.insert(path("pristine/app/numbers.txt"), File::text(numbers));
-    task.tests.insert(path("test_outputs.py"), File::text(CHECKS));
-    task.solution = tree(&[("solve.sh", REFERENCE)]);
-    task.checks = ["test_sum", "test_note", "test_numbers_are_as_they_were", "test_program"]
-        .map(|check| CheckId::parse(check).unwrap())
-        .to_vec();
+    let (reference, further, names): (_, _, &[&str]) = match shape {
+        Shape::Files => (REFERENCE, "", &[]),
+        Shape::Programs => (REFERENCE, PROGRAM_CHECKS, &["test_program"]),
+        Shape::Service => (SERVICE_REFERENCE, SERVICE_CHECKS, &["test_service", "test_service_goes_on"]),
+    };
+    task.tests.insert(path("test_outputs.py"), File::text(format!("{CHECKS}{further}")));
+    task.solution = tree(&[("solve.sh", reference)]);
+    let always = ["test_sum", "test_note", "test_numbers_are_as_they_were", "test_tables_can_be_read"];
+    task.checks = always.iter().chain(names).map(|check| CheckId::parse(*check).unwrap()).collect();
     // Small, so that they are soon reached and several containers fit beside each other.
     task.limits = Limits {
         memory_mb: 256,
@@ -68,7 +126,8 @@ pub(crate) fn task(programs: bool) -> Task {
         ..Limits::default()
     };
     let roots = ["/app", "/srv/shelf/box"].map(str::to_owned).to_vec();
-    task.subject = SubjectSpec { roots, programs, bring_up: None };
+    let bring_up = (shape == Shape::Service).then(|| "bash /app/start.sh".to_owned());
+    task.subject = SubjectSpec { roots, programs: shape != Shape::Files, bring_up };
     task
 }
 

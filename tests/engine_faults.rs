@@ -1,0 +1,318 @@
+//! Faults of the engine, its host and their neighbours, under real trials: the verdicts are those of a run without faults, nothing
+//! else is stored, and trials that stayed open are completed by the same call once the fault is over.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test ends where it cannot go on, and says what it saw"
+)]
+#![allow(
+    missing_debug_implementations,
+    dead_code,
+    reason = "tests print what they compare; modules are shared"
+)]
+
+#[path = "engine_faults/daemon.rs"]
+mod daemon;
+#[path = "sabotage/host.rs"]
+mod host;
+#[path = "engine_faults/killer.rs"]
+mod killer;
+#[path = "engine_faults/proxy.rs"]
+mod proxy;
+mod support;
+#[path = "sabotage/task.rs"]
+mod task;
+#[path = "engine_faults/trials.rs"]
+mod trials;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bollard::Docker;
+use daemon::Daemon;
+use killer::{How, Killer, Victim};
+use proxy::Proxy;
+use support::{docker, eventually, run};
+use termsmith::sandbox::Engine;
+use trials::{
+    Called, DEEDS, Deed, Run, Subject, assert_faultless, call, differences, stored_without_verdict, subjects,
+};
+
+/// Calls under faults, before the fault must be over for the last one.
+const FAULTY_CALLS: u32 = 3;
+/// The kinds of faults that a run with all of them must have met, at least.
+const KINDS_MET: usize = 6;
+/// Tests of this file take turns: the killer of one must not meet the containers of another.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+fn seed() -> u64 {
+    let seed = std::env::var("TERMSMITH_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("TERMSMITH_TEST_SEED={seed}");
+    seed
+}
+
+/// The probability that a request meets a fault.
+fn probability() -> f64 {
+    let given = std::env::var("TERMSMITH_TEST_FAULTS").ok().and_then(|given| given.parse().ok());
+    given.unwrap_or(0.06)
+}
+
+/// Where the shared engine listens.
+fn socket() -> PathBuf {
+    let host = std::env::var("DOCKER_HOST").unwrap_or_default();
+    PathBuf::from(host.strip_prefix("unix://").unwrap_or("/var/run/docker.sock"))
+}
+
+/// Calls until nothing is open: some times under faults, and once after `heal`.
+struct Faulty<'a> {
+    name: &'a str,
+    subjects: &'a [&'a Subject],
+    deeds: &'a [Deed],
+    faultless: &'a Called,
+}
+
+impl Faulty<'_> {
+    async fn check(&self, engine: &Engine, run: &Run, heal: impl FnOnce()) {
+        let began = Instant::now();
+        let mut heal = Some(heal);
+        for number in 1..=FAULTY_CALLS + 1 {
+            if number > FAULTY_CALLS
+                && let Some(heal) = heal.take()
+            {
+                heal();
+            }
+            let called = self.call(engine, run).await;
+            println!(
+                "{:>5.1} s  {}: call {number}: {} with a verdict, {} open {:?}",
+                began.elapsed().as_secs_f64(),
+                self.name,
+                called.verdicts.len(),
+                called.open.len(),
+                called.open.values().collect::<Vec<_>>()
+            );
+            if called.open.is_empty() {
+                return;
+            }
+        }
+        panic!("{}: not completed after the fault was over", self.name);
+    }
+
+    /// One call, of which every verdict is that of the faultless run.
+    async fn call(&self, engine: &Engine, run: &Run) -> Called {
+        let called = call(engine, run, self.subjects, self.deeds).await;
+        let differences = differences(&called.verdicts, &self.faultless.verdicts);
+        assert!(differences.is_empty(), "{}:\n{}", self.name, differences.join("\n"));
+        assert_eq!(stored_without_verdict(run), Vec::<String>::new(), "{}", self.name);
+        called
+    }
+}
+
+/// Every trial without a fault: what all others are compared with.
+async fn without_faults(engine: &Engine, subjects: &[&Subject]) -> (Run, Called) {
+    let run = Run::new();
+    let called = call(engine, &run, subjects, &DEEDS).await;
+    assert_faultless(&called, subjects);
+    (run, called)
+}
+
+fn of<'a>(subjects: &'a [Subject], names: &[&str]) -> Vec<&'a Subject> {
+    subjects.iter().filter(|subject| names.contains(&subject.name)).collect()
+}
+
+#[test]
+fn faults_of_requests_change_no_verdict() {
+    run(async {
+        let Some(shared) = docker().await else { return };
+        let _turn = TURN.lock().await;
+        let all = subjects(&shared).await;
+        let all: Vec<&Subject> = all.iter().collect();
+        let (_calm, faultless) = without_faults(&shared, &all).await;
+
+        let proxy = Proxy::start(&socket(), Proxy::every_kind(), probability(), seed());
+        let engine = connected(&proxy).await;
+        let faulty = Faulty { name: "requests", subjects: &all, deeds: &DEEDS, faultless: &faultless };
+        faulty.check(&engine, &Run::new(), || proxy.heal()).await;
+        let injected = proxy.injected();
+        println!("{injected:?}");
+        assert!(injected.len() >= KINDS_MET, "only {injected:?} were met");
+        proxy.heal();
+        engine.close().await;
+        assert_nothing_left().await;
+    });
+}
+
+/// Each kind of fault by itself, at half of all requests where it applies: a trial that is never tried again would be seen.
+#[test]
+fn each_kind_of_fault_is_survived_or_leaves_trials_open() {
+    run(async {
+        let Some(shared) = docker().await else { return };
+        let _turn = TURN.lock().await;
+        let all = subjects(&shared).await;
+        let some = of(&all, &["programs", "separate"]);
+        let (_calm, faultless) = without_faults(&shared, &some).await;
+        for (number, kind) in Proxy::every_kind().iter().enumerate() {
+            let proxy = Proxy::start(&socket(), &[*kind], 0.15, seed() + number as u64);
+            let engine = connected(&proxy).await;
+            let name = format!("{kind:?}");
+            let faulty = Faulty {
+                name: &name,
+                subjects: &some,
+                deeds: &[Deed::Reference, Deed::Wrong],
+                faultless: &faultless,
+            };
+            faulty.check(&engine, &Run::new(), || proxy.heal()).await;
+            println!("{:?}", proxy.injected());
+            proxy.heal();
+            engine.close().await;
+        }
+        assert_nothing_left().await;
+    });
+}
+
+#[test]
+fn containers_killed_from_outside_change_no_verdict() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let _turn = TURN.lock().await;
+        let all = subjects(&engine).await;
+        let all: Vec<&Subject> = all.iter().collect();
+        let (_calm, faultless) = without_faults(&engine, &all).await;
+        let mut killer = Killer::new(&socket(), seed());
+
+        let strikes = [
+            ("programs", Victim::Solver, How::Kill),
+            ("programs", Victim::Verifier, How::Kill),
+            ("programs", Victim::Programs, How::Kill),
+            ("service", Victim::Programs, How::Kill),
+            ("shared", Victim::Solver, How::Kill),
+            ("separate", Victim::Verifier, How::Kill),
+            ("files", Victim::Verifier, How::Remove),
+            ("programs", Victim::Programs, How::Remove),
+        ];
+        for (name, victim, how) in strikes {
+            let subject: Vec<&Subject> = all.iter().copied().filter(|subject| subject.name == name).collect();
+            let name = format!("{name}, {how:?} of {victim:?}");
+            let faulty =
+                Faulty { name: &name, subjects: &subject, deeds: &[Deed::Reference], faultless: &faultless };
+            assert!(
+                struck(&faulty, &engine, &mut killer, victim, how).await,
+                "{name}: it always came too late"
+            );
+        }
+
+        let run = Run::new();
+        let faulty = Faulty { name: "storm", subjects: &all, deeds: &DEEDS, faultless: &faultless };
+        let before = killer.killed;
+        for number in 1..=FAULTY_CALLS {
+            tokio::select! {
+                never = killer.storm(Duration::from_millis(800)) => match never {},
+                called = faulty.call(&engine, &run) => println!("storm, call {number}: open {:?}", called.open),
+            }
+        }
+        println!("{} killed", killer.killed - before);
+        assert!(killer.killed > before);
+        faulty.check(&engine, &run, || ()).await;
+    });
+}
+
+/// One trial whose container ends once: the next attempt of the same call must come to the verdict. Whether the killer came in time.
+async fn struck(faulty: &Faulty<'_>, engine: &Engine, killer: &mut Killer, victim: Victim, how: How) -> bool {
+    /// The killer may come when the container is about to end by itself.
+    const TRIES: u32 = 10;
+    for _ in 0..TRIES {
+        let run = Run::new();
+        let mut hit = false;
+        let strike = async {
+            hit = killer.strike(victim, how, Duration::from_millis(400)).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = strike => {}
+            called = faulty.call(engine, &run) => {
+                assert!(called.open.is_empty(), "{}: {:?}", faulty.name, called.open);
+            }
+        }
+        if hit {
+            println!("{}: the same verdict", faulty.name);
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn an_engine_that_stops_restarts_or_has_no_disk_changes_no_verdict() {
+    run(async {
+        let Some(shared) = docker().await else { return };
+        if let Some(why) = Daemon::impossible() {
+            println!("SKIPPED: {why}");
+            return;
+        }
+        let _turn = TURN.lock().await;
+        let all = subjects(&shared).await;
+        let some = of(&all, &["files", "service", "separate"]);
+        let mut daemon = match Daemon::start().await {
+            Ok(daemon) => daemon,
+            Err(why) => {
+                println!("SKIPPED: {why}");
+                return;
+            }
+        };
+        let api = Docker::connect_with_unix(&socket().to_string_lossy(), 120, bollard::API_DEFAULT_VERSION);
+        let names: Vec<String> = some.iter().map(|subject| subject.image()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        daemon.copy_images(&api.unwrap(), &names).await;
+        let engine = Engine::docker_at(&daemon.endpoint()).await.unwrap();
+        let (_calm, faultless) = without_faults(&engine, &some).await;
+
+        let long = Duration::from_secs(20);
+        for fault in [Fault::Frozen(long), Fault::Crashed, Fault::Stopped(long), Fault::DiskFull(long / 2)] {
+            let began = Instant::now();
+            let name = format!("{fault:?}");
+            let faulty = Faulty { name: &name, subjects: &some, deeds: &DEEDS, faultless: &faultless };
+            let run = Run::new();
+            let strike = async {
+                // Into the middle of the first trials.
+                tokio::time::sleep(Duration::from_millis(700)).await;
+                match fault {
+                    Fault::Frozen(time) => daemon.freeze(time).await,
+                    Fault::Stopped(time) => daemon.stop(time).await,
+                    Fault::Crashed => daemon.crash().await,
+                    Fault::DiskFull(time) => daemon.fill_disk(time).await,
+                }
+            };
+            let (called, ()) = tokio::join!(faulty.call(&engine, &run), strike);
+            println!("{:>5.1} s  {name}: open {:?}", began.elapsed().as_secs_f64(), called.open);
+            faulty.check(&engine, &run, || ()).await;
+        }
+        engine.close().await;
+    });
+}
+
+/// What happens to an engine of the test's own.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Frozen(Duration),
+    Stopped(Duration),
+    Crashed,
+    DiskFull(Duration),
+}
+
+/// An engine behind the proxy. The first requests can fail too.
+async fn connected(proxy: &Proxy) -> Engine {
+    loop {
+        if let Ok(engine) = Engine::docker_at(&proxy.endpoint()).await {
+            return engine;
+        }
+    }
+}
+
+async fn assert_nothing_left() {
+    let api =
+        Docker::connect_with_unix(&socket().to_string_lossy(), 120, bollard::API_DEFAULT_VERSION).unwrap();
+    eventually("no container is left on the engine", async || host::left_on_engine(&api).await.is_empty())
+        .await;
+}

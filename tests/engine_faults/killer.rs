@@ -1,0 +1,120 @@
+//! Somebody else on the host, who ends containers of this process.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::models::ContainerSummary;
+use bollard::query_parameters::{
+    KillContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+
+/// How often the engine is asked for the victim. A container of a trial lives for half a second and longer.
+const LOOK_EVERY: Duration = Duration::from_millis(30);
+const OWNER_LABEL: &str = "termsmith.owner";
+const PURPOSE_LABEL: &str = "termsmith.purpose";
+
+/// Which container of a trial ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Victim {
+    /// The one that the solver works in.
+    Solver,
+    Verifier,
+    /// The one that the verifier runs the solver's programs in: the solver's, started again.
+    Programs,
+}
+
+/// How it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// `docker kill`.
+    Kill,
+    /// `docker rm --force`.
+    Remove,
+}
+
+/// Ends containers of this process, and of no other.
+pub(crate) struct Killer {
+    api: Docker,
+    random: ChaCha8Rng,
+    pub(crate) killed: u32,
+}
+
+impl Killer {
+    pub(crate) fn new(socket: &Path, seed: u64) -> Self {
+        let socket = socket.to_string_lossy();
+        let api = Docker::connect_with_unix(&socket, 60, bollard::API_DEFAULT_VERSION).unwrap();
+        Self { api, random: ChaCha8Rng::seed_from_u64(seed), killed: 0 }
+    }
+
+    /// Ends any container about every `pause`, for as long as the caller goes on with this.
+    pub(crate) async fn storm(&mut self, pause: Duration) -> std::convert::Infallible {
+        loop {
+            tokio::time::sleep(pause.mul_f64(self.random.random_range(0.5..1.5))).await;
+            let running = self.running().await;
+            if running.is_empty() {
+                continue;
+            }
+            let how = if self.random.random_bool(0.2) { How::Remove } else { How::Kill };
+            let victim = &running[self.random.random_range(0..running.len())];
+            self.end(victim, how).await;
+        }
+    }
+
+    /// Waits for such a container, lets it live for up to `longest`, and ends it. Whether it still lived then.
+    pub(crate) async fn strike(&mut self, victim: Victim, how: How, longest: Duration) -> bool {
+        let found = loop {
+            if let Some(found) = self.find(victim).await {
+                break found;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        };
+        tokio::time::sleep(longest.mul_f64(self.random.random_range(0.0..1.0))).await;
+        self.end(&found, how).await
+    }
+
+    async fn find(&self, victim: Victim) -> Option<ContainerSummary> {
+        let running = self.running().await;
+        let with =
+            |purpose: &str| running.iter().find(|found| label(found, PURPOSE_LABEL) == purpose).cloned();
+        match victim {
+            Victim::Solver => with("solver"),
+            Victim::Verifier => with("verifier"),
+            // A single trial has both only while its programs are run.
+            Victim::Programs => with("verifier").and_then(|_| with("solver")),
+        }
+    }
+
+    async fn end(&mut self, victim: &ContainerSummary, how: How) -> bool {
+        let id = victim.id.as_deref().unwrap();
+        let ended = match how {
+            How::Kill => {
+                let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
+                self.api.kill_container(id, Some(options)).await
+            }
+            How::Remove => {
+                let options = RemoveContainerOptionsBuilder::new().force(true).build();
+                self.api.remove_container(id, Some(options)).await
+            }
+        };
+        // One that has ended by itself meanwhile is no victim.
+        self.killed += u32::from(ended.is_ok());
+        ended.is_ok()
+    }
+
+    /// Containers of this process that run.
+    async fn running(&self) -> Vec<ContainerSummary> {
+        let filters = HashMap::from([("label", vec![OWNER_LABEL])]);
+        let options = ListContainersOptionsBuilder::new().filters(&filters).build();
+        let listed = self.api.list_containers(Some(options)).await.unwrap_or_default();
+        let pid = std::process::id().to_string();
+        listed.into_iter().filter(|found| label(found, OWNER_LABEL).split(':').nth(2) == Some(&pid)).collect()
+    }
+}
+
+fn label<'a>(container: &'a ContainerSummary, name: &str) -> &'a str {
+    container.labels.as_ref().and_then(|labels| labels.get(name)).map_or("", String::as_str)
+}

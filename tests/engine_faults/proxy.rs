@@ -1,0 +1,298 @@
+//! A Unix socket in front of an engine's, at which requests fail in the ways in which engines and networks do.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinHandle;
+
+/// Request and response heads are a few hundred bytes.
+const MAX_HEAD: usize = 64 << 10;
+/// The longest delay of a request. Below every time-out of termsmith's, so a delay alone must never cost a retry.
+const MAX_DELAY_MS: u64 = 1500;
+/// Bytes of an answer that is cut short: from nothing to somewhere in a small body.
+const MAX_TRUNCATED: u64 = 600;
+/// An attached stream is cut at some moment of this time, which is as long as a trial takes.
+const MAX_ATTACHED_MS: u64 = 4000;
+
+/// What happens to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// It is answered late.
+    Delay,
+    /// The connection ends before the engine has seen the request.
+    Reset,
+    /// The engine does what it was asked for, and the connection ends without an answer.
+    Unanswered,
+    /// The answer ends somewhere in its head or body.
+    Truncated,
+    /// Status 500, and the engine has not seen the request.
+    Refused,
+    /// Status 500 for a request that the engine has carried out.
+    CarriedOutAndRefused,
+    /// Status 404, "No such container", for one that is there.
+    NoSuchContainer,
+    /// An attached stream ends while the container runs on.
+    AttachDropped,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Delay,
+    Kind::Reset,
+    Kind::Unanswered,
+    Kind::Truncated,
+    Kind::Refused,
+    Kind::CarriedOutAndRefused,
+    Kind::NoSuchContainer,
+    Kind::AttachDropped,
+];
+
+/// The proxy. It ends when this is dropped.
+pub(crate) struct Proxy {
+    folder: tempfile::TempDir,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+struct Shared {
+    engine: PathBuf,
+    faulty: AtomicBool,
+    /// Kinds that are injected.
+    kinds: Vec<Kind>,
+    /// Of one request, from 0 to 1.
+    probability: f64,
+    random: Mutex<ChaCha8Rng>,
+    injected: Mutex<BTreeMap<Kind, u32>>,
+}
+
+impl Proxy {
+    /// Listens in front of the engine's socket. Each request meets one of `kinds` with this probability.
+    pub(crate) fn start(engine: &Path, kinds: &[Kind], probability: f64, seed: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("sock")).unwrap();
+        let shared = Arc::new(Shared {
+            engine: engine.to_owned(),
+            faulty: AtomicBool::new(true),
+            kinds: kinds.to_vec(),
+            probability,
+            random: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+            injected: Mutex::default(),
+        });
+        let serving = shared.clone();
+        let accepting = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let shared = serving.clone();
+                // An error on either side ends this connection, which is what the other side is to see.
+                tokio::spawn(async move { shared.serve(client).await });
+            }
+        });
+        Self { folder, shared, accepting }
+    }
+
+    pub(crate) fn every_kind() -> &'static [Kind] {
+        &KINDS
+    }
+
+    /// The address for clients.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("unix://{}", self.folder.path().join("sock").display())
+    }
+
+    /// No more faults from here on.
+    pub(crate) fn heal(&self) {
+        self.shared.faulty.store(false, Ordering::Relaxed);
+    }
+
+    /// How often each kind was injected.
+    pub(crate) fn injected(&self) -> BTreeMap<Kind, u32> {
+        self.shared.injected.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Shared {
+    /// One connection carries one request: both sides are told to close it afterwards, so an answer ends with its connection.
+    async fn serve(&self, mut client: UnixStream) -> io::Result<()> {
+        let head = Head::read(&mut client).await?;
+        let fault = self.draw(&head);
+        match fault {
+            Some(Kind::Delay) => tokio::time::sleep(self.millis(MAX_DELAY_MS)).await,
+            // Closed with the request's body unread, which the client sees as a reset.
+            Some(Kind::Reset) => return Ok(()),
+            Some(Kind::Refused) => {
+                return answer(&mut client, 500, "injected: the engine is in trouble").await;
+            }
+            Some(Kind::NoSuchContainer) => {
+                let name = head.container().unwrap_or_default();
+                return answer(&mut client, 404, &format!("No such container: {name}")).await;
+            }
+            Some(Kind::Unanswered | Kind::Truncated | Kind::CarriedOutAndRefused | Kind::AttachDropped)
+            | None => {}
+        }
+        let mut engine = UnixStream::connect(&self.engine).await?;
+        engine.write_all(&head.for_engine()).await?;
+        let (mut from_client, mut to_client) = client.split();
+        let (mut from_engine, mut to_engine) = engine.split();
+        match fault {
+            Some(Kind::Unanswered) => {
+                until_answered(&mut from_client, &mut to_engine, &mut from_engine).await
+            }
+            Some(Kind::CarriedOutAndRefused) => {
+                until_answered(&mut from_client, &mut to_engine, &mut from_engine).await?;
+                answer(&mut to_client, 500, "injected: trouble after the work was done").await
+            }
+            Some(Kind::Truncated) => {
+                let mut some = (&mut from_engine).take(self.number(MAX_TRUNCATED));
+                tokio::select! {
+                    sent = copy(&mut some, &mut to_client) => sent.map(drop),
+                    Err(error) = forward(&mut from_client, &mut to_engine) => Err(error),
+                }
+            }
+            Some(Kind::AttachDropped) => {
+                let cut = tokio::time::sleep(self.millis(MAX_ATTACHED_MS));
+                tokio::select! {
+                    () = cut => Ok(()),
+                    ended = both_ways(from_client, to_engine, from_engine, to_client) => ended,
+                }
+            }
+            Some(Kind::Delay | Kind::Reset | Kind::Refused | Kind::NoSuchContainer) | None
+                if head.upgrades() =>
+            {
+                both_ways(from_client, to_engine, from_engine, to_client).await
+            }
+            Some(Kind::Delay | Kind::Reset | Kind::Refused | Kind::NoSuchContainer) | None => {
+                // The answer's end is the end of the request, whatever the client still has to say.
+                tokio::select! {
+                    sent = copy(&mut from_engine, &mut to_client) => sent.map(drop),
+                    Err(error) = forward(&mut from_client, &mut to_engine) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// What happens to this request.
+    fn draw(&self, head: &Head) -> Option<Kind> {
+        if !self.faulty.load(Ordering::Relaxed) {
+            return None;
+        }
+        let applies = |kind: &&Kind| match kind {
+            Kind::AttachDropped => head.upgrades(),
+            Kind::NoSuchContainer => head.container().is_some(),
+            Kind::Delay | Kind::Reset | Kind::Refused => true,
+            // An upgraded connection has no answer that ends.
+            Kind::Unanswered | Kind::Truncated | Kind::CarriedOutAndRefused => !head.upgrades(),
+        };
+        let kinds: Vec<&Kind> = self.kinds.iter().filter(applies).collect();
+        let mut random = self.random.lock().unwrap();
+        // Streams live longer than other requests, so they meet more.
+        let probability = if head.upgrades() { 2.0 * self.probability } else { self.probability };
+        if kinds.is_empty() || !random.random_bool(probability.min(1.0)) {
+            return None;
+        }
+        let kind = *kinds[random.random_range(0..kinds.len())];
+        *self.injected.lock().unwrap().entry(kind).or_default() += 1;
+        Some(kind)
+    }
+
+    fn number(&self, below: u64) -> u64 {
+        self.random.lock().unwrap().random_range(0..below)
+    }
+
+    fn millis(&self, below: u64) -> Duration {
+        Duration::from_millis(self.number(below))
+    }
+}
+
+/// The head of a request.
+struct Head {
+    text: String,
+}
+
+impl Head {
+    /// An error at the end of the stream.
+    async fn read(stream: &mut UnixStream) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        // Byte by byte: what follows belongs to the body.
+        while !bytes.ends_with(b"\r\n\r\n") {
+            if bytes.len() > MAX_HEAD {
+                return Err(io::Error::other("a request head without an end"));
+            }
+            bytes.push(stream.read_u8().await?);
+        }
+        Ok(Self { text: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+
+    fn upgrades(&self) -> bool {
+        self.text.to_ascii_lowercase().contains("\r\nupgrade:")
+    }
+
+    /// The container that the path names.
+    fn container(&self) -> Option<&str> {
+        let path = self.text.split(' ').nth(1)?.split('?').next()?;
+        let mut parts = path.split('/').skip_while(|part| *part != "containers").skip(1);
+        parts.next().filter(|name| !matches!(*name, "json" | "create" | "prune"))
+    }
+
+    /// As the engine gets it: told to close the connection after its answer, and so to tell the client.
+    fn for_engine(&self) -> Vec<u8> {
+        if self.upgrades() {
+            return self.text.clone().into_bytes();
+        }
+        let is_kept = |line: &&str| !line.to_ascii_lowercase().starts_with("connection:");
+        let kept: Vec<&str> = self.text.trim_end().split("\r\n").filter(is_kept).collect();
+        format!("{}\r\nConnection: close\r\n\r\n", kept.join("\r\n")).into_bytes()
+    }
+}
+
+/// An answer of the proxy's own.
+async fn answer(client: &mut (impl AsyncWrite + Unpin), status: u16, message: &str) -> io::Result<()> {
+    let body = serde_json::json!({ "message": message }).to_string();
+    let head = format!(
+        "HTTP/1.1 {status} Injected\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    client.write_all(format!("{head}{body}").as_bytes()).await?;
+    client.shutdown().await
+}
+
+/// Copies until the end of `from`, and tells `to` of it.
+async fn forward(from: &mut (impl AsyncRead + Unpin), to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    copy(from, to).await?;
+    to.shutdown().await
+}
+
+/// Both directions of an upgraded connection, each until its own end.
+async fn both_ways(
+    mut from_client: impl AsyncRead + Unpin,
+    mut to_engine: impl AsyncWrite + Unpin,
+    mut from_engine: impl AsyncRead + Unpin,
+    mut to_client: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    tokio::try_join!(forward(&mut from_client, &mut to_engine), forward(&mut from_engine, &mut to_client),)
+        .map(drop)
+}
+
+/// Sends the request's body and takes the whole answer, of which the client sees nothing.
+async fn until_answered(
+    from_client: &mut (impl AsyncRead + Unpin),
+    to_engine: &mut (impl AsyncWrite + Unpin),
+    from_engine: &mut (impl AsyncRead + Unpin),
+) -> io::Result<()> {
+    let mut nowhere = tokio::io::sink();
+    tokio::select! {
+        answered = copy(from_engine, &mut nowhere) => answered.map(drop),
+        Err(error) = forward(from_client, to_engine) => Err(error),
+    }
+}

@@ -1,0 +1,224 @@
+//! The trials that are run with and without faults: untouched, reference and a known wrong solution of tasks of every way of judging.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use futures_util::StreamExt as _;
+use termsmith::harbor::read_task;
+use termsmith::model::{EnvironmentDigest, FileTree, Outcome, Task, environment_digest};
+use termsmith::sandbox::{Engine, Image};
+use termsmith::store::{RunDir, Store};
+use termsmith::verify::{
+    Act, Condition, EngineOnDemand, Foreign, ForeignImages, HashedTask, TrialError, TrialRecord, TrialRunner,
+    tests_of,
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::task::{Shape, task, tree};
+
+/// Trials at once.
+const LANES: usize = 2;
+
+/// A task and what is done to it.
+pub(crate) struct Subject {
+    pub(crate) name: &'static str,
+    kind: Kind,
+    reference: FileTree,
+    wrong: FileTree,
+    image: Image,
+}
+
+enum Kind {
+    Ours { task: Box<Task>, digest: EnvironmentDigest },
+    Foreign { task: Box<Foreign>, images: ForeignImages },
+}
+
+/// What is done in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deed {
+    Untouched,
+    Reference,
+    Wrong,
+}
+
+pub(crate) const DEEDS: [Deed; 3] = [Deed::Untouched, Deed::Reference, Deed::Wrong];
+
+/// A trial's name: of the task, and what was done.
+pub(crate) type Name = (&'static str, Deed);
+
+/// Committed trials by name.
+pub(crate) type Verdicts = BTreeMap<Name, TrialRecord>;
+
+/// A run folder of its own.
+pub(crate) struct Run {
+    _dir: tempfile::TempDir,
+    pub(crate) store: Store,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(RunDir::open(dir.path()).unwrap());
+        Self { _dir: dir, store }
+    }
+}
+
+/// What one call left.
+#[derive(Debug, Default)]
+pub(crate) struct Called {
+    pub(crate) verdicts: Verdicts,
+    /// Trials without a result, and why.
+    pub(crate) open: BTreeMap<Name, String>,
+}
+
+/// Tasks judged in the clean room: files alone, programs, a service; and in place: shared, separate.
+pub(crate) async fn subjects(engine: &Engine) -> Vec<Subject> {
+    let mut subjects = vec![
+        ours("files", task(Shape::Files)),
+        ours("programs", task(Shape::Programs)),
+        ours("service", task(Shape::Service)),
+        foreign("shared", "sound-report", SHARED_WRONG, engine).await,
+        foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, engine).await,
+    ];
+    // Built here, so that no fault meets a build.
+    let run = Run::new();
+    for subject in &mut subjects {
+        with_runner(engine.clone(), &run, async |runner| subject.build(runner).await).await;
+    }
+    subjects
+}
+
+/// Totals of the wrong regions.
+const SHARED_WRONG: &str = "echo '{\"total\": 1, \"count\": 2, \"by_region\": {}}' >/app/report.json\n";
+/// Addresses with another status.
+const SEPARATE_WRONG: &str = "awk '$4 >= 400 { print $1 }' /app/access.log >/app/errors.txt\n";
+/// Solves the half of ours.
+const OURS_WRONG: &str =
+    "echo 5050 >sum.txt\nmkdir -p bin; printf '#!/bin/sh\\necho 4\\n' >bin/total; chmod 755 bin/total\n";
+
+fn ours(name: &'static str, task: Task) -> Subject {
+    let digest = environment_digest(&task.environment, "core");
+    let reference = task.solution.clone();
+    let kind = Kind::Ours { task: Box::new(task), digest };
+    Subject { name, kind, reference, wrong: tree(&[("solve.sh", OURS_WRONG)]), image: Image::named("") }
+}
+
+async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine) -> Subject {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet").join(folder);
+    let task = Foreign::new(&read_task(&dir).unwrap()).unwrap();
+    let run = Run::new();
+    let tests = tests_of(&task);
+    let mut images = None;
+    with_runner(engine.clone(), &run, async |runner| {
+        images = Some(runner.foreign_images(&task, &tests).await.unwrap().unwrap());
+    })
+    .await;
+    let reference = task.solution().unwrap().clone();
+    let images = images.unwrap();
+    let image = images.solver.clone();
+    let kind = Kind::Foreign { task: Box::new(task), images };
+    Subject { name, kind, reference, wrong: tree(&[("solve.sh", wrong)]), image }
+}
+
+async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&TrialRunner<'_>) -> T) -> T {
+    let (engine, slots, drain) =
+        (EngineOnDemand::from(engine), Semaphore::new(LANES), CancellationToken::new());
+    let runner = TrialRunner { engine: &engine, store: &run.store, slots: &slots, drain: &drain };
+    work(&runner).await
+}
+
+impl Subject {
+    async fn build(&mut self, runner: &TrialRunner<'_>) {
+        if let Kind::Ours { task, digest } = &self.kind {
+            let hashed = HashedTask::new(task, digest.clone()).unwrap();
+            runner.build(&hashed).await.unwrap().unwrap();
+            self.image = runner.image(&hashed).await.unwrap();
+        }
+    }
+
+    /// The name of the image that its solver begins in.
+    pub(crate) fn image(&self) -> String {
+        self.image.reference().to_owned()
+    }
+
+    async fn trial(&self, deed: Deed, runner: &TrialRunner<'_>) -> Result<TrialRecord, TrialError> {
+        let act = match deed {
+            Deed::Untouched => Act::Nothing,
+            Deed::Reference => Act::Solve(&self.reference),
+            Deed::Wrong => Act::Solve(&self.wrong),
+        };
+        let trial = match &self.kind {
+            Kind::Ours { task, digest } => {
+                let hashed = HashedTask::new(task, digest.clone()).unwrap();
+                runner.trial(&hashed, act, Condition::Ordinary, 0).await
+            }
+            Kind::Foreign { task, images } => {
+                runner.trial_in_place(task, images, act, Condition::Ordinary, 0).await
+            }
+        };
+        trial.map(|(record, _)| record)
+    }
+}
+
+/// Every trial of these subjects once, as one call of termsmith would run them: what is committed is not run again.
+pub(crate) async fn call(engine: &Engine, run: &Run, subjects: &[&Subject], deeds: &[Deed]) -> Called {
+    let mut called = Called::default();
+    with_runner(engine.clone(), run, async |runner| {
+        let trials = subjects.iter().flat_map(|subject| deeds.iter().map(move |deed| (*subject, *deed)));
+        let mut ended = futures_util::stream::iter(trials)
+            .map(async |(subject, deed)| ((subject.name, deed), subject.trial(deed, runner).await))
+            .buffer_unordered(LANES);
+        while let Some((name, ended)) = ended.next().await {
+            match ended {
+                Ok(record) => drop(called.verdicts.insert(name, record)),
+                Err(error) => drop(called.open.insert(name, error.to_string())),
+            }
+        }
+    })
+    .await;
+    called
+}
+
+/// What is wrong with these verdicts beside those of the faultless run.
+pub(crate) fn differences(verdicts: &Verdicts, faultless: &Verdicts) -> Vec<String> {
+    let differs = |(name, record): &(&Name, &TrialRecord)| faultless.get(*name) != Some(*record);
+    verdicts
+        .iter()
+        .filter(differs)
+        .map(|(name, record)| format!("{name:?}: {record:?}, and without faults {:?}", faultless.get(name)))
+        .collect()
+}
+
+/// That the faultless run is one: every verdict is as it must be, and tells the deeds apart.
+pub(crate) fn assert_faultless(called: &Called, subjects: &[&Subject]) {
+    assert!(called.open.is_empty(), "{:?}", called.open);
+    for ((name, deed), record) in &called.verdicts {
+        let expect = if *deed == Deed::Reference { Outcome::Pass } else { Outcome::Fail };
+        assert_eq!(record.verdict.outcome, expect, "{name} {deed:?}: {record:?}");
+        assert!(!record.verdict.checks.is_empty() || record.verdict.cause.is_empty(), "{name}: {record:?}");
+    }
+    assert_eq!(called.verdicts.len(), subjects.len() * DEEDS.len());
+}
+
+/// Records of the store that say of a trial that it has no verdict.
+pub(crate) fn stored_without_verdict(run: &Run) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![run.store.dir().root().join("store")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let flat: String = text.split_whitespace().collect();
+            if ["infra", "verifier_error"].iter().any(|bad| flat.contains(&format!("\"outcome\":\"{bad}\"")))
+            {
+                found.push(format!("{}: {text}", path.display()));
+            }
+        }
+    }
+    found
+}
