@@ -25,6 +25,10 @@ clear_away() {
     for round in 1 2 3 4 5 6 7 8 9 10; do
         # Everything that was started with this folder in its arguments: the engine, its containerd, the shims.
         pids=$(grep -lsaF -f - /proc/[0-9]*/cmdline <<<"$1/" | cut -d/ -f3)
+        # Processes of containers, half-started ones too: they outlive a shim that was killed, in mount namespaces of their own.
+        for process in $(grep -lsF -f - /proc/[0-9]*/mountinfo <<<"$1/" | cut -d/ -f3); do
+            [ "$(readlink /proc/$process/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ] || pids="$pids $process"
+        done
         [ -z "$pids" ] && break
         kill -CONT $pids 2>/dev/null
         kill -KILL $pids 2>/dev/null
@@ -237,6 +241,8 @@ fn spawn(folder: &std::path::Path) -> Child {
         // Should there be a containerd for all, our containers are not among its others.
         .args(["--containerd-namespace", "ts-test", "--containerd-plugins-namespace", "ts-test-plugins"])
         .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
+        // Not `docker`: other tests look for processes there that the shared engine does not know.
+        .args(["--cgroup-parent", "/ts-engine"])
         .args(["--host", &format!("unix://{}", at("sock"))])
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())
