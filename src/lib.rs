@@ -3,7 +3,7 @@
 //! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
 //! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
 //! `verify` →
-//! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `clock` · `folder` · `guest` · `retry` → `model`.
+//! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `clock` · `folder` · `guest` · `retry` · `syntax` → `model`.
 
 pub mod agent;
 pub mod assets;
@@ -29,4 +29,5 @@ pub mod rollout;
 pub mod sandbox;
 pub mod screen;
 pub mod store;
+mod syntax;
 pub mod verify;

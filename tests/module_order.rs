@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Bottom to top. Rooms of one level may not use each other.
 const LEVELS: &[&[&str]] = &[
     &["model"],
-    &["clock", "folder", "guest", "retry"],
+    &["clock", "folder", "guest", "retry", "syntax"],
     &["assets"],
     &["store", "domain", "prompts"],
     &["llm", "sandbox", "harbor"],

@@ -34,3 +34,6 @@ pub const KNOWN_SCHEMA_VERSIONS: [&str; 5] = ["1.0", "1.1", "1.2", "1.3", "1.4"]
 
 /// The organisation in `[task].name` of what is written.
 const ORGANISATION: &str = "termsmith";
+
+/// The value of `network_mode` for a machine without network. A task of ours has no other.
+const NO_NETWORK: &str = "no-network";

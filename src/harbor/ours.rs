@@ -47,7 +47,7 @@ pub struct TermsmithTable {
 
 impl TermsmithTable {
     /// The version that this build writes and reads.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 
     /// The table of `task`.
     pub fn of(task: &Task) -> Self {

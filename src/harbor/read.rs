@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ORGANISATION;
 use super::manifest::Manifest;
 use super::ours::TermsmithTable;
 use super::parse::{Finding, FindingKind, ManifestError, parse_manifest};
 use super::write::canary_line;
+use super::{NO_NETWORK, ORGANISATION};
 use crate::folder::{Bounds, WalkError, read_file, read_tree};
 use crate::model::{
     File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
@@ -198,6 +198,13 @@ impl HarborTask {
         let ours: TermsmithTable = table
             .try_into()
             .map_err(|error| malformed(format!("[metadata.termsmith]: {}", one_line(&error))))?;
+        let network = self.manifest.environment.as_ref().and_then(|it| it.network_mode.as_deref());
+        if network != Some(NO_NETWORK) {
+            let found = network.unwrap_or("missing");
+            return Err(malformed(format!(
+                "`environment.network_mode` is {found}; tasks of termsmith have `{NO_NETWORK}`"
+            )));
+        }
         let package = self.manifest.task.clone().unwrap_or_default();
         let name =
             package.name.as_deref().and_then(|name| name.strip_prefix(ORGANISATION)?.strip_prefix('/'));

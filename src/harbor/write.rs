@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::manifest::{Agent, Author, Environment, Package, Verifier};
 use super::ours::TermsmithTable;
-use super::{ORGANISATION, SCHEMA_VERSION};
+use super::{NO_NETWORK, ORGANISATION, SCHEMA_VERSION};
 use crate::folder::is_clutter;
 use crate::model::{Difficulty, DomainId, File, FileTree, PathError, RelPath, Task};
 
@@ -118,6 +118,8 @@ fn written<'a>(task: &'a Task, docker_image: Option<&str>) -> Written<'a> {
             cpus: Some(limits.cpus),
             memory_mb: Some(limits.memory_mb.into()),
             storage_mb: Some(limits.storage_mb.into()),
+            // Harbor's default is `public`, and the instructions of our tasks say that there is no network.
+            network_mode: Some(NO_NETWORK.to_owned()),
             ..Environment::default()
         },
     }

@@ -18,13 +18,16 @@ pub(super) struct Instruction {
 /// The instructions of `text`.
 pub(super) fn instructions(text: &str) -> Vec<Instruction> {
     let mut found = Vec::new();
-    let mut lines = text.lines().zip(1_u32..);
-    while let Some((first, line)) = lines.next() {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut at = 0;
+    while let Some(first) = lines.get(at) {
+        let line = u32::try_from(at + 1).unwrap_or(u32::MAX);
+        at += 1;
         if first.trim().is_empty() || first.trim_start().starts_with('#') {
             continue;
         }
         let mut whole = String::new();
-        let mut part = first;
+        let mut part = *first;
         loop {
             let trimmed = part.trim_end();
             // A comment or an empty line within a continued instruction is not part of it, and does not end it.
@@ -39,10 +42,11 @@ pub(super) fn instructions(text: &str) -> Vec<Instruction> {
             if more.is_none() && !skipped {
                 break;
             }
-            match lines.next() {
-                Some((next, _)) => part = next,
+            match lines.get(at) {
+                Some(next) => part = next,
                 None => break,
             }
+            at += 1;
         }
         let (word, rest) = whole.split_once(char::is_whitespace).unwrap_or((&whole, ""));
         let word = word.to_uppercase();
@@ -53,27 +57,69 @@ pub(super) fn instructions(text: &str) -> Vec<Instruction> {
             flags.push(flag.to_owned());
             rest = after.trim_start();
         }
-        let heredoc =
-            heredoc_end(rest).filter(|_| matches!(word.as_str(), "RUN" | "COPY" | "ADD")).map(|end| {
-                let body: Vec<_> =
-                    lines.by_ref().map(|(line, _)| line).take_while(|line| line.trim() != end).collect();
-                body.join("\n")
-            });
+        let mut bodies = Vec::new();
+        if matches!(word.as_str(), "RUN" | "COPY" | "ADD") {
+            for heredoc in words(rest).into_iter().filter_map(Heredoc::opened_by) {
+                let after = lines.get(at..).unwrap_or_default();
+                // Without its last line it would reach to the end of the file: the build fails there, and no rule applies.
+                let Some(length) = after.iter().position(|line| heredoc.ends_at(line)) else { continue };
+                bodies.extend_from_slice(&after[..length]);
+                at += length + 1;
+            }
+        }
+        let heredoc = (!bodies.is_empty()).then(|| bodies.join("\n"));
         found.push(Instruction { line, word, flags, rest: rest.to_owned(), heredoc });
     }
     found
 }
 
-/// The word that ends the here document which `rest` opens.
-fn heredoc_end(rest: &str) -> Option<String> {
-    let (_, after) = rest.split_once("<<")?;
-    let after = after.strip_prefix('-').unwrap_or(after);
-    let word: String = after
-        .trim_start_matches(['"', '\''])
-        .chars()
-        .take_while(|char| char.is_alphanumeric() || *char == '_')
-        .collect();
-    (!word.is_empty()).then_some(word)
+/// A here document, as BuildKit finds it: a word of its own, `<<WORD` with a file descriptor before it or none.
+struct Heredoc {
+    /// The line after its body.
+    delimiter: String,
+    /// `<<-`: tabs before each line do not count.
+    tabs_stripped: bool,
+}
+
+impl Heredoc {
+    /// The here document that a word of an instruction opens. The shift in `$((1<<20))` opens none.
+    fn opened_by(word: &str) -> Option<Self> {
+        let after = word.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix("<<")?;
+        let (tabs_stripped, after) = match after.strip_prefix('-') {
+            Some(after) => (true, after),
+            None => (false, after),
+        };
+        let delimiter: String = after.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
+        (!delimiter.is_empty() && !after.contains('<')).then_some(Self { delimiter, tabs_stripped })
+    }
+
+    fn ends_at(&self, line: &str) -> bool {
+        let line = line.trim_end_matches('\r');
+        let line = if self.tabs_stripped { line.trim_start_matches('\t') } else { line };
+        line == self.delimiter
+    }
+}
+
+/// The words of an instruction with their quotes. A blank within quotes or after a backslash separates nothing.
+fn words(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut from, mut quote, mut escaped) = (0, None, false);
+    for (at, char) in text.char_indices() {
+        match (quote, char) {
+            _ if escaped => escaped = false,
+            (None | Some('"'), '\\') => escaped = true,
+            (None, '"' | '\'') => quote = Some(char),
+            (Some(open), close) if open == close => quote = None,
+            (None, blank) if blank.is_whitespace() => {
+                found.push(&text[from..at]);
+                from = at + blank.len_utf8();
+            }
+            (None | Some(_), _) => {}
+        }
+    }
+    found.push(&text[from..]);
+    found.retain(|word| !word.is_empty());
+    found
 }
 
 impl Instruction {
@@ -129,5 +175,26 @@ mod tests {
         );
         let copy = &instructions("COPY [\"a b\", \"/d\"]")[0];
         assert_eq!(copy.transfer(), Some((vec!["a b".to_owned()], "/d".to_owned())));
+    }
+
+    #[test]
+    fn only_here_documents_take_the_lines_after_an_instruction() {
+        let check = |text: &str, expect: &[(&str, Option<&str>)]| {
+            let got = instructions(text);
+            let got: Vec<_> = got.iter().map(|one| (one.word.as_str(), one.heredoc.as_deref())).collect();
+            assert_eq!(got, expect, "{text}");
+        };
+        let plain: &[(&str, Option<&str>)] = &[("RUN", None), ("USER", None)];
+        check("RUN echo $((1<<20))\nUSER u", plain);
+        check("RUN echo $(( 1 << 20 ))\nUSER u", plain);
+        check("RUN echo $((1 <<20))\nUSER u", plain);
+        check("RUN echo \"a <<EOF\"\nUSER u\nEOF", &[("RUN", None), ("USER", None), ("EOF", None)]);
+        check("RUN cat <<<EOF\nUSER u", plain);
+        check("RUN cat <<EOF > /a\nUSER u", plain);
+        check("RUN cat <<EOF > /a\nb\nEOF\nUSER u", &[("RUN", Some("b")), ("USER", None)]);
+        check("RUN cat 3<<'E F'\nb\n EOF\nE F\nUSER u", &[("RUN", Some("b\n EOF")), ("USER", None)]);
+        check("RUN <<-EOF\n\tb\n\tEOF\nUSER u", &[("RUN", Some("\tb")), ("USER", None)]);
+        check("COPY <<a <<b /c/\n1\na\n2\nb\nUSER u", &[("COPY", Some("1\n2")), ("USER", None)]);
+        check("CMD cat <<EOF\nUSER u\nEOF", &[("CMD", None), ("USER", None), ("EOF", None)]);
     }
 }

@@ -1,4 +1,31 @@
-//! A light look at pytest modules: functions by indentation, no grammar. It may miss; it must not invent.
+//! Pytest modules by their syntax tree: functions, what they assert, what they call. Strings and comments are no code here.
+
+use tree_sitter::Node;
+
+use crate::syntax::{Grammar, children, descendants, line, named_children, parse, text_of};
+
+const FUNCTION: &str = "function_definition";
+
+/// Parts of names of what can fail without an `assert` statement: calls of helpers count, since they may assert.
+const FAILING_CALLS: [&str; 9] =
+    ["assert", "raise", "fail", "check", "expect", "verify", "raises", "compare", "sys.exit"];
+
+/// Endings of the names of functions that start a program.
+const STARTS_PROGRAM: [&str; 6] = ["run", "system", "popen", "Popen", "call", "check_output"];
+
+/// Catching one of these catches a failed assertion.
+const CATCH_ASSERTIONS: [&str; 3] = ["Exception", "BaseException", "AssertionError"];
+
+/// What a module is to the rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Module<'a> {
+    /// Methods included; functions in functions belong to the outer one.
+    pub(super) functions: Vec<Function<'a>>,
+    /// `assert` statements and calls of `pytest.raises` and `pytest.fail` anywhere in the module.
+    pub(super) assertions: usize,
+    /// Calls that start a program.
+    pub(super) programs: Vec<ProgramCall>,
+}
 
 /// One `def`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,91 +35,176 @@ pub(super) struct Function<'a> {
     pub(super) line: u32,
     /// Enclosing class, if any.
     pub(super) class: Option<&'a str>,
-    /// Number and text of the lines after the signature, comments and empty lines left out.
-    pub(super) body: Vec<(u32, &'a str)>,
+    pub(super) documented: bool,
+    pub(super) asserts: Vec<Assertion<'a>>,
+    /// Whether anything but an `assert` statement can fail, by its name.
+    pub(super) fails_otherwise: bool,
+    /// Names of what it calls.
+    pub(super) calls: Vec<&'a str>,
+    /// Lines of the `try` statements in which the failure of an assertion is caught and nothing is done about it.
+    pub(super) swallowed: Vec<u32>,
 }
 
-/// The functions of a module, methods included; functions in functions belong to the outer one.
-pub(super) fn functions(text: &str) -> Vec<Function<'_>> {
-    let mut found: Vec<Function<'_>> = Vec::new();
-    let mut class: Option<(usize, &str)> = None;
-    // Indentation of the open function, and whether its signature has ended.
-    let mut open: Option<(usize, bool)> = None;
-    for (line, code) in (1_u32..).zip(text.lines()) {
-        let stripped = code.trim_start();
-        if stripped.is_empty() || stripped.starts_with('#') {
-            continue;
-        }
-        let indent = code.len() - stripped.len();
-        if open.is_some_and(|(outer, ended)| ended && indent <= outer) {
-            open = None;
-        }
-        if let Some((_, ended)) = &mut open {
-            if *ended {
-                if let Some(function) = found.last_mut() {
-                    function.body.push((line, code));
+/// One `assert` statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assertion<'a> {
+    /// Without the message.
+    pub(super) condition: &'a str,
+    /// Whether the condition compares values.
+    pub(super) compares: bool,
+}
+
+/// A call that starts a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ProgramCall {
+    pub(super) line: u32,
+    /// The string literals among its arguments, joined by blanks.
+    pub(super) words: String,
+}
+
+/// Reads a module. What does not parse is left out.
+pub(super) fn module(text: &str) -> Module<'_> {
+    let Some(tree) = parse(Grammar::Python, text) else { return Module::default() };
+    let mut found = Module::default();
+    for node in descendants(tree.root_node()) {
+        match node.kind() {
+            "assert_statement" => found.assertions += 1,
+            "call" => {
+                let name = called(node, text);
+                found.assertions += usize::from(matches!(name, "pytest.raises" | "pytest.fail"));
+                if STARTS_PROGRAM.iter().any(|ending| name.ends_with(ending)) {
+                    let words: Vec<_> = descendants(node)
+                        .filter(|inner| inner.kind() == "string_content")
+                        .map(|inner| text_of(inner, text))
+                        .collect();
+                    found.programs.push(ProgramCall { line: line(node), words: words.join(" ") });
                 }
-            } else {
-                *ended = stripped.trim_end().ends_with(':');
             }
+            _ => {}
+        }
+    }
+    let mut open: Vec<(Node<'_>, Option<&str>)> = vec![(tree.root_node(), None)];
+    while let Some((node, class)) = open.pop() {
+        if node.kind() == FUNCTION {
+            found.functions.push(function(node, class, text));
             continue;
         }
-        if class.is_some_and(|(outer, _)| indent <= outer) {
-            class = None;
-        }
-        if let Some(rest) = stripped.strip_prefix("class ") {
-            class = Some((indent, word(rest)));
-        }
-        let def = stripped.strip_prefix("async ").unwrap_or(stripped).trim_start().strip_prefix("def ");
-        if let Some(rest) = def {
-            let (_, after) = rest.split_once(':').unwrap_or((rest, ""));
-            let mut body = Vec::new();
-            let one_line = rest.contains("):") || rest.contains(") ->");
-            if one_line && !after.trim().is_empty() && !rest.contains("->") {
-                body.push((line, after));
-            }
-            let ended = stripped.split(" #").next().unwrap_or(stripped).trim_end().ends_with(':') || one_line;
-            found.push(Function { name: word(rest), line, class: class.map(|(_, name)| name), body });
-            open = Some((indent, ended));
-        }
+        let class = if node.kind() == "class_definition" { field(node, "name", text) } else { class };
+        open.extend(named_children(node).into_iter().rev().map(|child| (child, class)));
     }
     found
 }
 
-fn word(text: &str) -> &str {
-    let end = text.find(|char: char| !char.is_alphanumeric() && char != '_').unwrap_or(text.len());
-    &text[..end]
+fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Function<'a> {
+    let mut function = Function {
+        name: field(node, "name", text).unwrap_or_default(),
+        line: line(node),
+        class,
+        documented: false,
+        asserts: Vec::new(),
+        fails_otherwise: false,
+        calls: Vec::new(),
+        swallowed: Vec::new(),
+    };
+    let Some(body) = node.child_by_field_name("body") else { return function };
+    function.documented = is_documented(body, text);
+    for node in descendants(body) {
+        match node.kind() {
+            "assert_statement" => {
+                let condition = named_children(node).into_iter().find(|child| child.kind() != "comment");
+                function.asserts.extend(condition.map(|condition| Assertion {
+                    condition: text_of(condition, text),
+                    compares: descendants(condition).any(|inner| inner.kind() == "comparison_operator"),
+                }));
+            }
+            "raise_statement" => function.fails_otherwise = true,
+            // `subprocess.run(…, check=True)`.
+            "keyword_argument" => {
+                function.fails_otherwise |= field(node, "name", text) == Some("check");
+            }
+            "call" => {
+                let name = called(node, text);
+                function.calls.push(name);
+                function.fails_otherwise |=
+                    !within_assert(node, body) && FAILING_CALLS.iter().any(|part| name.contains(part));
+            }
+            "try_statement" if swallows(node, text) => function.swallowed.push(line(node)),
+            _ => {}
+        }
+    }
+    function
 }
 
-impl<'a> Function<'a> {
+/// The text of what a call calls: `pytest.raises`.
+fn called<'a>(call: Node<'_>, text: &'a str) -> &'a str {
+    field(call, "function", text).unwrap_or_default()
+}
+
+fn field<'a>(node: Node<'_>, name: &str, text: &'a str) -> Option<&'a str> {
+    Some(text_of(node.child_by_field_name(name)?, text))
+}
+
+fn within_assert(node: Node<'_>, body: Node<'_>) -> bool {
+    let mut at = Some(node);
+    while let Some(node) = at.filter(|node| *node != body) {
+        if node.kind() == "assert_statement" {
+            return true;
+        }
+        at = node.parent();
+    }
+    false
+}
+
+/// Whether a body begins with a docstring. Python takes neither bytes nor f-strings for one.
+fn is_documented(body: Node<'_>, text: &str) -> bool {
+    let first = named_children(body).into_iter().find(|child| child.kind() != "comment");
+    let first = first.filter(|first| first.kind() == "expression_statement");
+    let value = first.and_then(|first| named_children(first).first().copied());
+    value.is_some_and(|value| match value.kind() {
+        "string" => !text_of(value, text).starts_with(['f', 'F', 'b', 'B']),
+        "concatenated_string" => true,
+        _ => false,
+    })
+}
+
+/// Whether a `try` statement holds an assertion, and a handler of it that catches the failure and does nothing.
+fn swallows(node: Node<'_>, text: &str) -> bool {
+    let asserts = node
+        .child_by_field_name("body")
+        .is_some_and(|body| descendants(body).any(|inner| inner.kind() == "assert_statement"));
+    asserts
+        && children(node)
+            .into_iter()
+            .filter(|child| matches!(child.kind(), "except_clause" | "except_group_clause"))
+            .any(|clause| {
+                let parts = named_children(clause).into_iter().filter(|part| part.kind() != "comment");
+                let (body, caught): (Vec<_>, Vec<_>) = parts.partition(|part| part.kind() == "block");
+                let catches = caught.is_empty()
+                    || caught.iter().flat_map(|caught| descendants(*caught)).any(|name| {
+                        name.kind() == "identifier" && CATCH_ASSERTIONS.contains(&text_of(name, text))
+                    });
+                let mut statements = body.into_iter().flat_map(named_children);
+                catches && statements.all(|statement| does_nothing(statement, text))
+            })
+}
+
+fn does_nothing(statement: Node<'_>, text: &str) -> bool {
+    let code = text_of(statement, text).trim();
+    matches!(code, "pass" | "return" | "return True" | "continue" | "...")
+        || code.starts_with("print(")
+        || statement.kind() == "comment"
+}
+
+impl Function<'_> {
     /// Whether pytest collects it.
     pub(super) fn is_check(&self) -> bool {
         self.name.starts_with("test")
     }
 
-    pub(super) fn has_docstring(&self) -> bool {
-        let quoted = |code: &str| {
-            let code = code.trim_start().trim_start_matches(['r', 'R', 'f', 'u', 'b']);
-            code.starts_with('"') || code.starts_with('\'')
-        };
-        self.body.first().is_some_and(|(_, code)| quoted(code))
+    /// Whether anything in it can fail, by its name.
+    pub(super) fn can_fail(&self) -> bool {
+        self.fails_otherwise || !self.asserts.is_empty()
     }
-
-    /// Lines that assert, without `assert` itself.
-    pub(super) fn asserts(&self) -> impl Iterator<Item = (u32, &'a str)> {
-        self.body.iter().filter_map(|(line, code)| Some((*line, condition(code)?)))
-    }
-}
-
-/// What a line asserts.
-pub(super) fn condition(code: &str) -> Option<&str> {
-    let rest = code.trim_start().strip_prefix("assert")?;
-    rest.starts_with([' ', '(']).then(|| rest.trim())
-}
-
-/// How deep a line is indented.
-pub(super) fn indent(code: &str) -> usize {
-    code.len() - code.trim_start().len()
 }
 
 #[cfg(test)]
@@ -101,22 +213,38 @@ mod tests {
 
     #[test]
     fn functions_are_found() {
-        let text = "import x\n\ndef helper(a,\n           b=1):\n    return a\n\n\nclass TestX:\n    def test_a(self):\n        \"\"\"Doc.\"\"\"\n\n        # c\n        assert a == 1\n        def inner():\n            assert b\n    async def test_b(self): assert True\n\ndef test_c() -> None:\n    assert (x)\n";
-        let got: Vec<_> = functions(text)
-            .iter()
-            .map(|it| {
-                let asserts: Vec<_> = it.asserts().map(|(line, what)| format!("{line} {what}")).collect();
-                format!("{} {} {:?} {} {asserts:?}", it.line, it.name, it.class, it.has_docstring())
-            })
-            .collect();
-        assert_eq!(
-            got,
-            [
+        let check = |text: &str, expect: &[&str]| {
+            let got: Vec<_> = module(text)
+                .functions
+                .iter()
+                .map(|it| {
+                    let asserts: Vec<_> = it.asserts.iter().map(|assert| assert.condition).collect();
+                    format!("{} {} {:?} {} {asserts:?}", it.line, it.name, it.class, it.documented)
+                })
+                .collect();
+            assert_eq!(got, expect, "{text}");
+        };
+        check(
+            "import x\n\ndef helper(a,\n           b=1):\n    return a\n\n\nclass TestX:\n    def test_a(self):\n        \"\"\"Doc.\"\"\"\n\n        # c\n        assert a == 1\n        def inner():\n            assert b, 'm'\n    async def test_b(self): assert True\n\ndef test_c() -> None:\n    assert (x)\n",
+            &[
                 "3 helper None false []",
-                "9 test_a Some(\"TestX\") true [\"13 a == 1\", \"15 b\"]",
-                "16 test_b Some(\"TestX\") false [\"16 True\"]",
-                "18 test_c None false [\"19 (x)\"]",
-            ]
+                "9 test_a Some(\"TestX\") true [\"a == 1\", \"b\"]",
+                "16 test_b Some(\"TestX\") false [\"True\"]",
+                "18 test_c None false [\"(x)\"]",
+            ],
+        );
+        check(
+            "'''Example:\n\ndef test_x():\n    assert y\n'''\n\nX = \"\"\"\ndef test_z(): pass\n\"\"\"\n",
+            &[],
+        );
+        check(
+            "def test_a():\n    '''Like this:\n\n    assert b\ndef test_x():\n    pass\n    '''\n    assert c\n",
+            &["1 test_a None true [\"c\"]"],
+        );
+        check("@mark\ndef test_a(\n    b,\n) -> int:\n    f'{b}'\n", &["2 test_a None false []"]);
+        check(
+            "if a:\n    class T:\n        class U:\n            def test_b(self):\n                pass\ndef (:\n",
+            &["4 test_b Some(\"U\") false []"],
         );
     }
 }

@@ -4,12 +4,13 @@ use tree_sitter::Node;
 
 use super::bash_flags;
 use super::bash_test;
-use super::edit::{Edit, above, children, named_children, quoted, text_of};
+use super::edit::{Edit, above, quoted};
 use super::embedded::{self, Program};
 use super::language::Language;
 use super::literal::{integer_plus, word_beside};
 use super::operator::Operator;
 use super::statement::changes_state;
+use crate::syntax::{children, named_children, text_of};
 
 /// Commands whose words are for people.
 const SAYING: [&str; 3] = ["echo", "printf", "logger"];

@@ -2,9 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::edit::{Edit, quoted, text_of};
+use super::edit::{Edit, quoted};
 use super::literal::mode_beside;
 use super::operator::Operator;
+use crate::syntax::text_of;
 
 /// Commands whose options are how they are started, and say nothing of the result.
 const STARTERS: [&str; 11] =

@@ -2,8 +2,9 @@
 
 use tree_sitter::Node;
 
-use super::edit::{Edit, above, quoted, text_of};
+use super::edit::{Edit, above, quoted};
 use super::operator::Operator;
+use crate::syntax::text_of;
 
 /// What each operator is confused with.
 const BINARY: [(&str, &str, Operator); 27] = [

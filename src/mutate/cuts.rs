@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::edit::named_children;
 use super::language::Language;
 use super::statement::changes_state;
+use crate::syntax::named_children;
 
 /// Cuts of one solution that are tried; more of them rarely find what these do not.
 const MAX_CUTS: usize = 4;

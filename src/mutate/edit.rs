@@ -79,23 +79,6 @@ impl Edit {
     }
 }
 
-/// The text of a node.
-pub(super) fn text_of<'a>(node: Node<'_>, text: &'a str) -> &'a str {
-    text.get(node.byte_range()).unwrap_or_default()
-}
-
-/// Children of a node, with those that only punctuate.
-pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = node.walk();
-    node.children(&mut cursor).collect()
-}
-
-/// Children that the grammar names.
-pub(super) fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = node.walk();
-    node.named_children(&mut cursor).collect()
-}
-
 /// The nearest node above that is of one of `kinds`.
 pub(super) fn above<'a>(node: Node<'a>, kinds: &[&str]) -> Option<Node<'a>> {
     let mut at = node.parent();

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::edit::{children, named_children, text_of};
 use super::language::Language;
+use crate::syntax::{children, named_children, text_of};
 
 /// A language that the script hands a text to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

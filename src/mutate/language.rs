@@ -1,9 +1,10 @@
 //! Which language a text is in, and whether it parses.
 
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::{Node, Tree};
 
 use super::edit::Edit;
 use super::{bash, make, python, tokens};
+use crate::syntax::{Grammar, parse};
 
 /// How a text is mutated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,21 +80,18 @@ impl Language {
         edits
     }
 
-    /// Capacity that the grammar has no rule for; none where no grammar is carried.
+    /// How many places the grammar has no rule for; none where no grammar is carried.
     pub(super) fn faults(self, text: &str) -> usize {
         self.parse(text).map_or(0, |tree| faults(tree.root_node()))
     }
 
     /// The syntax tree; `None` where no grammar is carried.
     pub(super) fn parse(self, text: &str) -> Option<Tree> {
-        let grammar = match self {
-            Self::Bash => tree_sitter_bash::LANGUAGE.into(),
-            Self::Python => tree_sitter_python::LANGUAGE.into(),
-            Self::Make | Self::Other | Self::Data => return None,
-        };
-        let mut parser = Parser::new();
-        parser.set_language(&grammar).ok()?;
-        parser.parse(text, None)
+        match self {
+            Self::Bash => parse(Grammar::Bash, text),
+            Self::Python => parse(Grammar::Python, text),
+            Self::Make | Self::Other | Self::Data => None,
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use tree_sitter::Node;
 
-use super::edit::{Edit, above, children, named_children, quoted, text_of};
+use super::edit::{Edit, above, quoted};
 use super::language::Language;
 use super::operator::Operator;
 use super::{python_call, python_literal};
+use crate::syntax::{children, named_children, text_of};
 
 /// What each comparison is confused with.
 const COMPARISONS: [(&str, &str); 10] = [

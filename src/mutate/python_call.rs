@@ -2,8 +2,9 @@
 
 use tree_sitter::Node;
 
-use super::edit::{Edit, named_children, quoted, text_of};
+use super::edit::{Edit, quoted};
 use super::operator::Operator;
+use crate::syntax::{named_children, text_of};
 
 /// Functions and methods, and what they are confused with. The last part of the name decides.
 const SWAPPED: [(&str, &str, Operator); 30] = [

@@ -2,9 +2,10 @@
 
 use tree_sitter::Node;
 
-use super::edit::{Edit, above, children, named_children, quoted, text_of};
+use super::edit::{Edit, above, quoted};
 use super::literal::{decimal_beside, integer_plus, word_beside};
 use super::operator::Operator;
+use crate::syntax::{children, named_children, text_of};
 
 /// Where a number counts places.
 const PLACES: [&str; 2] = ["slice", "subscript"];

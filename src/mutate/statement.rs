@@ -1,8 +1,7 @@
 //! Which statements of a shell script leave something behind.
 
+use crate::syntax::{children, named_children, text_of};
 use tree_sitter::Node;
-
-use super::edit::{children, named_children, text_of};
 
 /// Commands that leave no state behind, unless their output is redirected.
 const STATELESS: [&str; 26] = [

@@ -298,15 +298,27 @@ fn what_is_not_ours_makes_no_task() {
     );
     check(
         "task.toml",
-        "format = 1",
         "format = 2",
-        " has format 2, and this build reads 1\nhint: use the termsmith that wrote it, or a newer one",
+        "format = 3",
+        " has format 3, and this build reads 2\nhint: use the termsmith that wrote it, or a newer one",
     );
-    check("task.toml", "format = 1\n", "", ": [metadata.termsmith] has no `format`");
+    check("task.toml", "format = 2\n", "", ": [metadata.termsmith] has no `format`");
     check(
         "task.toml",
-        "format = 1",
-        "format = 1\nmood = 1",
+        "network_mode = \"no-network\"\n",
+        "",
+        ": `environment.network_mode` is missing; tasks of termsmith have `no-network`",
+    );
+    check(
+        "task.toml",
+        "\"no-network\"",
+        "\"public\"",
+        ": `environment.network_mode` is public; tasks of termsmith have `no-network`",
+    );
+    check(
+        "task.toml",
+        "format = 2",
+        "format = 2\nmood = 1",
         ": [metadata.termsmith]: unknown field `mood`, expected one of `format`, `tool`, `domain`, `skills`, `operations`, `kind`, `difficulty`, `persona`, `language`, `fixture`, `verifier`, `author`, `recipe`, `recipe_version`, `seed`, `index`, `base`, `profile`, `roots`, `programs`, `bring_up`, `pids`, `checks`, `weights`, `canary`",
     );
     check(

@@ -66,6 +66,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("unpinned-image", image::unpinned),
     ("unpinned-python-dependency", network::unpinned_python),
     ("unreasoned-ignore", config::unreasoned_ignore),
+    ("verifier-imports-reference", python::imports_reference),
     ("verifier-network-download", network::verifier_download),
     ("verifier-runtime-install", network::verifier_install),
     ("windows-task", metadata::windows),

@@ -1,5 +1,6 @@
 //! What is fetched when a task is built or judged.
 
+use crate::lint::python::module;
 use crate::lint::rule::Hit;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
@@ -104,15 +105,10 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
         }
     }
     for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".py")) {
-        for (line, code) in (1_u32..).zip(text.lines()) {
-            let call = ["run(", "system(", "popen(", "call(", "check_output(", "Popen("];
-            if code.trim_start().starts_with('#') || !call.iter().any(|call| code.contains(call)) {
-                continue;
-            }
-            let quoted = code.split(['"', '\'']).skip(1).step_by(2).collect::<Vec<_>>().join(" ");
-            for (_, words) in commands(&quoted) {
+        for call in module(text).programs {
+            for (_, words) in commands(&call.words) {
                 if let Some(name) = runs_any(&words, table) {
-                    hits.push(Hit::at(path, line, format!("`{name}` {what} when the work is judged")));
+                    hits.push(Hit::at(path, call.line, format!("`{name}` {what} when the work is judged")));
                 }
             }
         }

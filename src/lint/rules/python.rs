@@ -2,35 +2,34 @@
 
 use std::collections::BTreeSet;
 
-use crate::lint::python::{Function, condition, functions, indent};
-use crate::lint::rule::Hit;
-use crate::lint::subject::Subject;
+use regex::Regex;
 
-/// Fewer assertions in a whole task cannot tell a near miss from a solution.
+use crate::lint::pattern::MOST_IN_ONE_FILE;
+use crate::lint::python::{Assertion, Function, module};
+use crate::lint::rule::Hit;
+use crate::lint::subject::{Subject, in_tests};
+
+/// A task with fewer assertions than this cannot tell a near miss from a solution.
 const FEW: usize = 3;
 
-/// Ways to fail that are no `assert` statement: calls of helpers count, since they may assert.
-const FAILS: [&str; 9] =
-    ["assert", "raise", "fail(", "check", "expect", "verify", "raises(", "compare", "sys.exit"];
-
-fn checks<'a>(text: &'a str) -> Vec<Function<'a>> {
-    functions(text).into_iter().filter(Function::is_check).collect()
+fn checks(text: &str) -> Vec<Function<'_>> {
+    module(text).functions.into_iter().filter(Function::is_check).collect()
 }
 
 pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (path, text) in subject.test_modules() {
-        let local: Vec<_> = functions(text)
-            .into_iter()
-            .filter(|function| !function.is_check() && function.body.iter().any(|(_, code)| can_fail(code)))
-            .map(|function| format!("{}(", function.name))
+        let functions = module(text).functions;
+        let helpers: BTreeSet<&str> = functions
+            .iter()
+            .filter(|function| !function.is_check() && function.can_fail())
+            .map(|function| function.name)
             .collect();
-        for check in checks(text) {
-            let fails = check
-                .body
-                .iter()
-                .any(|(_, code)| can_fail(code) || local.iter().any(|call| code.contains(call)));
-            if !fails && !check.body.is_empty() {
+        for check in functions.iter().filter(|function| function.is_check()) {
+            // `self.helper()` calls the method.
+            let calls_helper =
+                check.calls.iter().any(|call| helpers.contains(call.rsplit('.').next().unwrap_or(call)));
+            if !check.can_fail() && !calls_helper {
                 hits.push(Hit::at(path, check.line, format!("`{}` asserts nothing", check.name)));
             }
         }
@@ -38,21 +37,13 @@ pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<Hit> {
     hits
 }
 
-fn can_fail(code: &str) -> bool {
-    FAILS.iter().any(|word| code.contains(word))
-}
-
 pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (path, text) in subject.test_modules() {
-        let asserting: Vec<_> =
-            checks(text).into_iter().filter(|check| check.asserts().next().is_some()).collect();
+        let asserting: Vec<_> = checks(text).into_iter().filter(|check| !check.asserts.is_empty()).collect();
         let weak: Vec<_> = asserting
             .iter()
-            .filter(|check| {
-                check.asserts().all(|(_, what)| asks_existence(what))
-                    && check.body.iter().all(|(_, code)| condition(code).is_some() || !can_fail(code))
-            })
+            .filter(|check| check.asserts.iter().all(asks_existence) && !check.fails_otherwise)
             .collect();
         if let Some(first) = weak.first().filter(|_| weak.len() * 2 > asserting.len()) {
             let message =
@@ -64,7 +55,7 @@ pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<Hit> {
 }
 
 /// Whether a condition is nothing but a question for existence.
-fn asks_existence(condition: &str) -> bool {
+fn asks_existence(assertion: &Assertion<'_>) -> bool {
     const QUESTIONS: [&str; 8] = [
         "os.path.exists(",
         "os.path.isfile(",
@@ -75,25 +66,16 @@ fn asks_existence(condition: &str) -> bool {
         "path.exists(",
         "isfile(",
     ];
-    // The message of an assertion may hold anything.
-    let begins = [", f\"", ", \"", ", f'", ", '"];
-    let end = begins.iter().filter_map(|begin| condition.find(begin)).min();
-    let condition = &condition[..end.unwrap_or(condition.len())];
-    let compares = [" == ", " != ", " < ", " > ", " <= ", " >= ", " in ", " is ", "st_size", "getsize"];
-    QUESTIONS.iter().any(|question| condition.contains(question))
-        && !compares.iter().any(|compare| condition.contains(compare))
+    let asks_size = ["st_size", "getsize"].iter().any(|size| assertion.condition.contains(size));
+    QUESTIONS.iter().any(|question| assertion.condition.contains(question))
+        && !assertion.compares
+        && !asks_size
 }
 
 pub(in crate::lint) fn few_asserts(subject: &Subject<'_>) -> Vec<Hit> {
     let modules: Vec<_> = subject.test_modules().collect();
     let Some((first, _)) = modules.first() else { return Vec::new() };
-    let asserts = modules
-        .iter()
-        .flat_map(|(_, text)| text.lines())
-        .filter(|code| {
-            condition(code).is_some() || code.contains("pytest.raises") || code.contains("pytest.fail")
-        })
-        .count();
+    let asserts: usize = modules.iter().map(|(_, text)| module(text).assertions).sum();
     if asserts >= FEW {
         return Vec::new();
     }
@@ -123,7 +105,7 @@ pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (path, text) in subject.test_modules() {
         let checks = checks(text);
-        let bare: Vec<_> = checks.iter().filter(|check| !check.has_docstring()).collect();
+        let bare: Vec<_> = checks.iter().filter(|check| !check.documented).collect();
         if let Some(first) = bare.first() {
             let message = format!("{} of {} checks have no docstring", bare.len(), checks.len());
             hits.push(Hit::at(path, first.line, message));
@@ -135,10 +117,11 @@ pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<Hit> {
 pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (path, text) in subject.test_modules() {
-        for function in functions(text) {
+        for function in module(text).functions {
+            // One finding per function is enough to look at it.
             hits.extend(
-                swallowed_in(&function).map(|line| {
-                    Hit::at(path, line, "an assertion's failure is caught, and the check goes on")
+                function.swallowed.first().map(|line| {
+                    Hit::at(path, *line, "an assertion's failure is caught, and the check goes on")
                 }),
             );
         }
@@ -146,37 +129,37 @@ pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<Hit> {
     hits
 }
 
-/// The first `try` of a function that holds an assertion and whose handler for it does nothing.
-fn swallowed_in(function: &Function<'_>) -> Option<u32> {
-    let body = &function.body;
-    for (at, (line, code)) in body.iter().enumerate() {
-        if code.trim() != "try:" {
-            continue;
-        }
-        let depth = indent(code);
-        let inside: Vec<_> = body[at + 1..].iter().take_while(|(_, code)| indent(code) > depth).collect();
-        let asserts = inside.iter().any(|(_, code)| condition(code).is_some());
-        let mut handlers = body[at + 1 + inside.len()..].iter().peekable();
-        while let Some((_, handler)) = handlers.next_if(|(_, code)| {
-            indent(code) == depth
-                && ["except", "else:", "finally:"].iter().any(|w| code.trim().starts_with(w))
-        }) {
-            let mut does_nothing = true;
-            while let Some((_, code)) = handlers.next_if(|(_, code)| indent(code) > depth) {
-                let code = code.trim();
-                does_nothing &= matches!(code, "pass" | "return" | "continue" | "...")
-                    || code.starts_with("print(")
-                    || code == "return True";
-            }
-            let head = handler.trim();
-            let catches = head == "except:"
-                || ["Exception", "AssertionError"]
-                    .iter()
-                    .any(|name| head.starts_with("except") && head.contains(name));
-            if asserts && catches && does_nothing {
-                return Some(*line);
-            }
-        }
+/// The reference, as tests import it or open its files.
+const REFERENCE: &str =
+    r#"^\s*(?:from|import)\s+(solution|oracle|reference_solution)\b|["' ](/solution|/oracle)/"#;
+
+pub(in crate::lint) fn imports_reference(subject: &Subject<'_>) -> Vec<Hit> {
+    let Ok(reference) = Regex::new(REFERENCE) else { return Vec::new() };
+    let instructions = subject.instructions();
+    let is_test = |path: &str| in_tests(path) && (path.ends_with(".py") || path.ends_with(".sh"));
+    let mut hits = Vec::new();
+    for (path, text) in subject.texts(is_test) {
+        let uses = (1_u32..).zip(text.lines()).filter(|(_, line)| {
+            let found = reference.captures(line).and_then(|found| found.get(1).or_else(|| found.get(2)));
+            !line.trim_start().starts_with('#')
+                && found.is_some_and(|found| !names_as_answer(&instructions, found.as_str()))
+        });
+        hits.extend(
+            uses.take(MOST_IN_ONE_FILE)
+                .map(|(line, _)| Hit::at(path, line, "the tests use the reference solution")),
+        );
     }
-    None
+    hits
+}
+
+/// Whether the instruction names the used module (`solution.py`, `solution/`) or folder (`/solution/`) as a place for the answer.
+fn names_as_answer(instructions: &str, used: &str) -> bool {
+    instructions.match_indices(used).any(|(at, _)| {
+        let before = instructions[..at].chars().next_back();
+        let after = &instructions[at + used.len()..];
+        // `/app/solution/` is not `/solution/`, and `my-solution.py` is not `solution.py`.
+        let whole = !before.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        let is_module = !used.starts_with('/') && after.starts_with(".py");
+        whole && (is_module || after.starts_with('/'))
+    })
 }

@@ -1,9 +1,8 @@
 //! Shell scripts: the verifier's entry point and the reference.
 
-use tree_sitter::{Node, Parser};
-
 use crate::lint::rule::Hit;
 use crate::lint::subject::{Subject, in_tests};
+use crate::syntax::{Grammar, descendants, parse, text_of};
 
 /// Commands that compute nothing.
 const PLAIN: [&str; 16] = [
@@ -85,20 +84,9 @@ pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<Hit> {
 
 /// The first word of every command in a script, at any depth. Empty where it is no bash.
 fn command_names(script: &str) -> Vec<String> {
-    let mut parser = Parser::new();
-    if parser.set_language(&tree_sitter_bash::LANGUAGE.into()).is_err() {
-        return Vec::new();
-    }
-    let Some(tree) = parser.parse(script, None) else { return Vec::new() };
-    let mut names = Vec::new();
-    // A work list instead of recursion: the script is not trusted.
-    let mut nodes: Vec<Node<'_>> = vec![tree.root_node()];
-    while let Some(node) = nodes.pop() {
-        if node.kind() == "command_name" {
-            names.extend(node.utf8_text(script.as_bytes()).map(str::to_owned));
-        }
-        let mut cursor = node.walk();
-        nodes.extend(node.named_children(&mut cursor));
-    }
-    names
+    let Some(tree) = parse(Grammar::Bash, script) else { return Vec::new() };
+    descendants(tree.root_node())
+        .filter(|node| node.kind() == "command_name")
+        .map(|node| text_of(node, script).to_owned())
+        .collect()
 }

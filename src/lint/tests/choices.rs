@@ -73,7 +73,7 @@ fn tasks_that_termsmith_made_are_held_to_more() {
     let shared = "schema_version = \"1.4\"\ntask.name = \"org/a-task\"\nagent.timeout_sec = 1\n";
     assert_eq!(severities(shared), ["note no-absolute-path", "note no-canary", "warning shared-verifier"]);
     assert_eq!(
-        severities(&format!("{shared}metadata.termsmith.format = 1\n")),
+        severities(&format!("{shared}metadata.termsmith.format = 2\n")),
         ["error no-absolute-path", "error no-canary"]
     );
 }

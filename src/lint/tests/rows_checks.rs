@@ -35,6 +35,27 @@ pub(super) const ROWS: &[Row] = &[
         &["tests/test_outputs.py:2 a check depends on the wall clock"],
     ),
     row(
+        "undocumented-check",
+        &[(TEST, "'''Example:\n\ndef test_x():\n    pass\n'''\ndef test_a():\n    '''Doc.'''\n")],
+        &[],
+    ),
+    row(
+        "check-without-assert",
+        &[(TEST, "'''\ndef test_x():\n    pass\n'''\ndef test_a():\n    subprocess.run(a, check=True)\n")],
+        &[],
+    ),
+    row(
+        "check-without-assert",
+        &[(TEST, "def test_a():\n    '''assert b'''\n    # assert c\n    print('raise')\n")],
+        &["tests/test_outputs.py:1 `test_a` asserts nothing"],
+    ),
+    row(
+        "few-asserts",
+        &[(TEST, "'''\nassert a\nassert b\n'''\nassert c\n")],
+        &["tests/test_outputs.py 1 assertions in the whole task"],
+    ),
+    row("same-check-twice", &[(TEST, "'''\ndef test_a():\n    pass\n'''\ndef test_a():\n    pass\n")], &[]),
+    row(
         "existence-only-asserts",
         &[(
             TEST,
@@ -100,6 +121,26 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "verifier-imports-reference",
         &[(TEST, "from solution.solve import x\nopen('/solution/x')\n")],
+        &[
+            "tests/test_outputs.py:1 the tests use the reference solution",
+            "tests/test_outputs.py:2 the tests use the reference solution",
+        ],
+    ),
+    row(
+        "verifier-imports-reference",
+        &[
+            ("instruction.md", "Write your answer to `/solution/answer.json` and a module `solution.py`.\n"),
+            (TEST, "from solution import x\nopen('/solution/answer.json')\n"),
+            (SCRIPT, "cat /solution/answer.json > reward\n"),
+        ],
+        &[],
+    ),
+    row(
+        "verifier-imports-reference",
+        &[
+            ("instruction.md", "Give the solution of /app/my-solution/x, without a reference-solution.py.\n"),
+            (TEST, "from solution import x\nopen('/solution/answer.json')\n"),
+        ],
         &[
             "tests/test_outputs.py:1 the tests use the reference solution",
             "tests/test_outputs.py:2 the tests use the reference solution",
