@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use termsmith::assets::Assets;
-use termsmith::author::{Kit, Recipe, draft, recipes};
+use termsmith::author::{AuthorAssets, Recipe, draft, recipes};
 use termsmith::domain::{Domains, OwnVariantDecl, VariantsDecl, load_domains, plan};
 use termsmith::model::{Applies, Draft, File, Limits, RelPath, Seed};
 use termsmith::mutate::{Mutant, Operator, ablations, mutants, sample};
@@ -20,7 +20,7 @@ fn bent_drafts(bend: impl Fn(&mut Recipe)) -> Vec<Draft> {
     let specs = load_domains(&assets).unwrap();
     let mut recipes = recipes(&assets, &specs).unwrap();
     recipes.values_mut().for_each(bend);
-    let kit = Kit::load(&assets).unwrap();
+    let kit = AuthorAssets::load(&assets).unwrap();
     let declared = recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
     let plan = plan(&specs, &declared, Seed(7), 60, &Domains::All);
     let mut seen = BTreeSet::new();

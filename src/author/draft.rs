@@ -26,14 +26,14 @@ const DEFAULT_DOCKERFILE_TAIL: &str = "COPY app/ /app/\nWORKDIR /app\n";
 
 /// What all recipes share: bases, the verifier's own files, and the word lists.
 #[derive(Clone, Debug)]
-pub struct Kit {
+pub struct AuthorAssets {
     bases: BTreeMap<String, String>,
     verifier: FileTree,
     words: Vocabulary,
     variants: Vec<Variant>,
 }
 
-impl Kit {
+impl AuthorAssets {
     /// Reads the shared templates.
     pub fn load(assets: &Assets) -> Result<Self, AuthorError> {
         let missing = |path: &str| AuthorError::MissingTemplate(path.to_owned());
@@ -95,7 +95,7 @@ impl Kit {
 
 /// Renders `recipe` for `blueprint`. `limits` are those of the domain.
 pub fn draft(
-    kit: &Kit,
+    shared: &AuthorAssets,
     recipe: &Recipe,
     blueprint: &Blueprint,
     limits: &Limits,
@@ -103,7 +103,7 @@ pub fn draft(
     let decl = &recipe.decl;
     let name = task_name(blueprint);
     let renderer =
-        Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &kit.words };
+        Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &shared.words };
     let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
     let need = |file: &str, hint: &'static str| AuthorError::MissingFile {
         recipe: recipe.id.clone(),
@@ -116,7 +116,7 @@ pub fn draft(
         .one("instruction.md", &contexts.full)?
         .and_then(|file| file.as_text().map(str::to_owned))
         .ok_or_else(|| need("instruction.md.j2", "it is what a solver reads"))?;
-    let environment = environment(kit, &renderer, recipe, &contexts.full)?;
+    let environment = environment(shared, &renderer, recipe, &contexts.full)?;
     let solution = solution_files(&renderer, "solution", &contexts.full)?;
     let second = solution_files(&renderer, "second", &contexts.full)?;
     let subject = SubjectSpec {
@@ -124,7 +124,7 @@ pub fn draft(
         programs: decl.subject.programs,
         bring_up: decl.subject.bring_up.clone(),
     };
-    let tests = tests(kit, &renderer, &environment, &contexts.full, &canary, subject.workdir())?;
+    let tests = tests(shared, &renderer, &environment, &contexts.full, &canary, subject.workdir())?;
     let checks = check_ids(tests.text("test_outputs.py").unwrap_or_default());
     let weights = weights(recipe, &checks)?;
     let mut wrong = Vec::new();
@@ -138,7 +138,7 @@ pub fn draft(
         wrong.push(WrongSolution { name: declared.name.clone(), why: declared.why.clone(), files });
     }
     let expert = expert(&renderer, &contexts.public)?;
-    let variants = legal_variants(kit, &renderer, decl, &contexts.full)?;
+    let variants = legal_variants(shared, &renderer, decl, &contexts.full)?;
     let task = Task {
         name,
         title: decl.title.clone(),
@@ -161,7 +161,7 @@ pub fn draft(
 
 /// Those for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.
 fn legal_variants(
-    kit: &Kit,
+    shared: &AuthorAssets,
     renderer: &Renderer<'_>,
     decl: &RecipeDecl,
     context: &Value,
@@ -170,7 +170,7 @@ fn legal_variants(
     let is_legal = |variant: &&Variant| {
         !exclude.contains_key(&variant.name) && (!variant.conditional || include.contains(&variant.name))
     };
-    let mut legal: Vec<Variant> = kit.variants.iter().filter(is_legal).cloned().collect();
+    let mut legal: Vec<Variant> = shared.variants.iter().filter(is_legal).cloned().collect();
     for declared in own {
         let path = format!("variants/{}.sh", declared.name);
         let script = renderer
@@ -239,14 +239,14 @@ fn contexts(
 }
 
 fn environment(
-    kit: &Kit,
+    shared: &AuthorAssets,
     renderer: &Renderer<'_>,
     recipe: &Recipe,
     context: &Value,
 ) -> Result<FileTree, AuthorError> {
     let base = &recipe.decl.base;
     let prefix =
-        kit.base(base).ok_or_else(|| AuthorError::MissingTemplate(format!("bases/{base}/Dockerfile")))?;
+        shared.base(base).ok_or_else(|| AuthorError::MissingTemplate(format!("bases/{base}/Dockerfile")))?;
     let mut files = renderer.folder("environment", context)?;
     let tail = files.text("Dockerfile").unwrap_or(DEFAULT_DOCKERFILE_TAIL);
     let dockerfile = format!("{}\n\n{tail}", prefix.trim_end());
@@ -255,7 +255,7 @@ fn environment(
 }
 
 fn tests(
-    kit: &Kit,
+    shared: &AuthorAssets,
     renderer: &Renderer<'_>,
     environment: &FileTree,
     context: &Value,
@@ -271,11 +271,11 @@ fn tests(
     let mut pristine = environment.clone();
     pristine.0.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);
-    let shared = Renderer { files: &kit.verifier, ..*renderer };
+    let of_verifier = Renderer { files: &shared.verifier, ..*renderer };
     let context = Value::from(Serde(serde_json::json!({ "canary": canary, "workdir": workdir })));
-    for (path, _) in kit.verifier.iter() {
+    for (path, _) in shared.verifier.iter() {
         let name = path.as_str().trim_end_matches(".j2");
-        if let Some(file) = shared.one(name, &context)? {
+        if let Some(file) = of_verifier.one(name, &context)? {
             files.insert(rel(name), file);
         }
     }

@@ -11,6 +11,6 @@ mod recipe;
 mod render;
 mod seeded;
 
-pub use draft::{Kit, draft};
+pub use draft::{AuthorAssets, draft};
 pub use error::AuthorError;
 pub use recipe::{Recipe, recipes};

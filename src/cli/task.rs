@@ -11,7 +11,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::places::{self, Expected};
 use super::{say, tty};
-use crate::author::Kit;
+use crate::author::AuthorAssets;
 use crate::folder::{Bounds, read_tree};
 use crate::harbor::{IntoTaskError, read_task};
 use crate::model::{
@@ -142,7 +142,7 @@ fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failur
         };
         Failure::message(Status::BadInput, message + hint)
     })?;
-    let kit = Kit::load(&config.assets()?)?;
+    let kit = AuthorAssets::load(&config.assets()?)?;
     let base = kit.base(&task.base).unwrap_or_default();
     let digest = environment_digest(&task.environment, base);
     Ok((task, digest))

@@ -11,7 +11,7 @@ use crate::model::{DomainId, Seed};
 /// A seeded cycle over all recipes, interleaved by domain: the first *D* turns hit *D* domains, and each cycle of *R* turns hits
 /// every one of the *R* recipes.
 pub(super) struct Cycle {
-    /// Capacity of the recipes, by domain.
+    /// Positions of the recipes, by domain.
     domains: Vec<Vec<u32>>,
     recipes: u32,
     run_seed: Seed,

@@ -24,9 +24,9 @@ pub enum Cell {
     Domain,
     /// The recipe declares only kinds or difficulties to which the domain gives no weight.
     Recipe(RecipeId),
-    /// No recipe poses this kind at any difficulty that the domain wants.
+    /// No recipe makes tasks of this kind at any difficulty that the domain wants.
     Kind(EngineeringKind),
-    /// No recipe poses this kind at this difficulty, though some do at another.
+    /// No recipe makes tasks of this kind at this difficulty, though some do at another.
     KindDifficulty(EngineeringKind, Difficulty),
     /// No recipe exercises this skill.
     Skill(String),
@@ -42,9 +42,9 @@ impl fmt::Display for ImpossibleCell {
             Cell::Recipe(recipe) => {
                 write!(f, "{recipe} declares only kinds or difficulties to which {domain} gives no weight")
             }
-            Cell::Kind(kind) => write!(f, "{domain}: no recipe poses {} tasks", kind.as_str()),
+            Cell::Kind(kind) => write!(f, "{domain}: no recipe makes {} tasks", kind.as_str()),
             Cell::KindDifficulty(kind, difficulty) => {
-                write!(f, "{domain}: no recipe poses {} {} tasks", difficulty.as_str(), kind.as_str())
+                write!(f, "{domain}: no recipe makes {} {} tasks", difficulty.as_str(), kind.as_str())
             }
             Cell::Skill(skill) => write!(f, "{domain}: no recipe exercises `{skill}`"),
         }
@@ -68,12 +68,12 @@ pub(super) fn impossible_cells(specs: &Specs, recipes: &Recipes, domains: &Domai
             add(Cell::Recipe(recipe.id.clone()));
         }
         for kind in wanted(&spec.kinds) {
-            let poses = |level: &Difficulty| {
+            let makes_kind_at = |level: &Difficulty| {
                 let fits =
                     |decl: &RecipeDecl| decl.kinds.contains(&kind) && decl.difficulties.contains(level);
                 recipes.iter().any(|recipe| fits(recipe.decl))
             };
-            let (prepared, missing): (Vec<_>, Vec<_>) = wanted(&spec.difficulty).partition(poses);
+            let (prepared, missing): (Vec<_>, Vec<_>) = wanted(&spec.difficulty).partition(makes_kind_at);
             if prepared.is_empty() {
                 add(Cell::Kind(kind));
             } else {
@@ -108,13 +108,13 @@ pub fn gaps(cells: &[ImpossibleCell]) -> String {
         let prepared = pick(|cell| match cell {
             Cell::Kind(kind) => Some(kind.as_str().to_owned()),
             Cell::KindDifficulty(kind, level) => Some(format!("{} {}", level.as_str(), kind.as_str())),
-            _ => None,
+            Cell::Domain | Cell::Recipe(_) | Cell::Skill(_) => None,
         });
         let skills = pick(|cell| match cell {
             Cell::Skill(skill) => Some(skill.clone()),
-            _ => None,
+            Cell::Domain | Cell::Recipe(_) | Cell::Kind(_) | Cell::KindDifficulty(..) => None,
         });
-        let lists = [("no recipe poses", prepared), ("no recipe exercises", skills)];
+        let lists = [("no recipe makes", prepared), ("no recipe exercises", skills)];
         let lists = lists.iter().filter(|(_, list)| !list.is_empty());
         let lists: Vec<_> = lists.map(|(what, list)| format!("{what} {}", list.join(", "))).collect();
         for cell in cells.iter().filter(|cell| matches!(cell.cell, Cell::Domain | Cell::Recipe(_))) {

@@ -247,13 +247,13 @@ impl RecipeDecl {
         bases: &BTreeSet<String>,
     ) -> Vec<Problem> {
         let mut problems = Vec::new();
-        for (key, list) in self.word_lists() {
-            let known: Vec<&str> = match key {
-                "languages" => spec.languages.iter().map(String::as_str).collect(),
-                "skills" => spec.skills.iter().map(|skill| skill.id.as_str()).collect(),
-                "fixtures" => spec.fixtures.iter().map(|fixture| fixture.id.as_str()).collect(),
-                _ => spec.verifiers.iter().map(|kind| kind.id.as_str()).collect(),
-            };
+        let declared: [(&str, Vec<&str>); 4] = [
+            ("languages", spec.languages.iter().map(String::as_str).collect()),
+            ("skills", spec.skills.iter().map(|skill| skill.id.as_str()).collect()),
+            ("fixtures", spec.fixtures.iter().map(|fixture| fixture.id.as_str()).collect()),
+            ("verifiers", spec.verifiers.iter().map(|kind| kind.id.as_str()).collect()),
+        ];
+        for ((key, list), (_, known)) in self.word_lists().into_iter().zip(declared) {
             for (place, word) in list.iter().enumerate().filter(|(_, word)| !known.contains(&word.as_str())) {
                 let message = format!("`{word}` is not among the domain's {key}");
                 problems.push(

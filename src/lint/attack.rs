@@ -200,13 +200,13 @@ pub fn trace_findings<'a>(
     for (command, text) in commands.into_iter().enumerate() {
         for attack in attacks {
             let Kind::Trace(traces) = &attack.kind else { continue };
-            let hit = traces.iter().find_map(|trace| Some((trace, trace.pattern.find(text)?)));
-            if let Some((trace, hit)) = hit {
+            let evidence = traces.iter().find_map(|trace| Some((trace, trace.pattern.find(text)?)));
+            if let Some((trace, evidence)) = evidence {
                 found.push(TraceFinding {
                     id: attack.id.clone(),
                     name: attack.name.clone(),
                     command,
-                    evidence: hit.as_str().to_owned(),
+                    evidence: evidence.as_str().to_owned(),
                     message: trace.message.clone(),
                 });
             }

@@ -107,7 +107,7 @@ impl Choice {
             Some(selected) if HARBOR_RULES.contains(&rule) => {
                 extended || selected.iter().any(|asked| asked == rule)
             }
-            _ => extended || by_default,
+            Some(_) | None => extended || by_default,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A task's compose files, as far as lint asks.
 
-use super::subject::{Oddity, OddityKind, Subject, in_tests};
+use super::subject::{SpecialFile, SpecialFileKind, Subject, in_tests};
 use super::yaml::{Node, YamlError, parse};
 
 /// One compose file.
@@ -103,9 +103,9 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
 }
 
 /// The oddity that a path leads through, if it is a symbolic link.
-pub(super) fn link_at<'a>(oddities: &'a [Oddity], path: &str) -> Option<&'a Oddity> {
-    oddities.iter().find(|oddity| {
-        matches!(oddity.kind, OddityKind::Link | OddityKind::Escape)
+pub(super) fn link_at<'a>(special_files: &'a [SpecialFile], path: &str) -> Option<&'a SpecialFile> {
+    special_files.iter().find(|oddity| {
+        matches!(oddity.kind, SpecialFileKind::Link | SpecialFileKind::Escape)
             && path.strip_prefix(&oddity.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }

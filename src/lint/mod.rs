@@ -30,7 +30,7 @@ pub use read::lint_dir;
 pub use report::{Counts, LintReport, TaskReport};
 pub use rule::{LintError, Own, Rule, Rules};
 pub use sarif::sarif;
-pub use subject::{Oddity, OddityKind};
+pub use subject::{SpecialFile, SpecialFileKind};
 
 use crate::harbor::{self, HarborTask, Manifest, parse_manifest};
 use crate::model::{Draft, FileTree};
@@ -42,14 +42,14 @@ const INVALID_CONFIG: &str = "invalid-task-config";
 
 /// What the rules find in a task directory.
 pub fn lint_task(rules: &Rules, task: &HarborTask) -> Vec<Finding> {
-    let parts = Parts { name: &task.name, files: &task.files, oddities: &[], draft: None };
+    let parts = Parts { name: &task.name, files: &task.files, special_files: &[], draft: None };
     lint(rules, &parts, &task.manifest, &task.findings)
 }
 
 /// What the rules find in a draft, whose task directory is `directory`.
 pub fn lint_draft(rules: &Rules, directory: &FileTree, draft: &Draft) -> Vec<Finding> {
     let name = draft.task.name.as_str();
-    let parts = Parts { name, files: directory, oddities: &[], draft: Some(draft) };
+    let parts = Parts { name, files: directory, special_files: &[], draft: Some(draft) };
     lint_files(rules, &parts)
 }
 
@@ -57,7 +57,7 @@ pub fn lint_draft(rules: &Rules, directory: &FileTree, draft: &Draft) -> Vec<Fin
 struct Parts<'a> {
     name: &'a str,
     files: &'a FileTree,
-    oddities: &'a [Oddity],
+    special_files: &'a [SpecialFile],
     draft: Option<&'a Draft>,
 }
 
@@ -95,7 +95,7 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
         manifest,
         files: parts.files,
         read,
-        oddities: parts.oddities,
+        special_files: parts.special_files,
         draft: parts.draft,
         known: &known,
     };
@@ -109,12 +109,12 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
             continue;
         }
         let suppressed = choice.reason(&rule.id);
-        findings.extend(rule.hits(&subject).into_iter().map(|hit| Finding {
-            file: hit.file,
-            line: hit.line,
+        findings.extend(rule.matches(&subject).into_iter().map(|found| Finding {
+            file: found.file,
+            line: found.line,
             severity: weight.unwrap_or(rule.severity),
             rule: rule.id.clone(),
-            message: hit.message,
+            message: found.message,
             hint: rule.hint.clone(),
             attack: rule.attack.clone(),
             suppressed: suppressed.clone(),

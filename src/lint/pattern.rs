@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::model::FileTree;
 
-/// Capacity of one rule in one file that are told. Whoever has more of them knows by then.
+/// Findings of one rule reported per file; more would repeat the same problem.
 pub(super) const MOST_IN_ONE_FILE: usize = 10;
 
 pub(super) struct Pattern {

@@ -1,14 +1,14 @@
-//! A directory as it is, for linting: what cannot be taken is told instead of ending the reading.
+//! Reads a directory for linting. What cannot be read becomes a finding instead of an error.
 
 use std::fs;
 use std::path::Path;
 
-use super::subject::{Oddity, OddityKind};
+use super::subject::{SpecialFile, SpecialFileKind};
 use super::{Finding, Parts, Rules, lint_files};
 use crate::folder::{WalkError, is_clutter, read_file};
 use crate::model::{File, FileTree, RelPath};
 
-/// What of a directory is looked at. Past it, the rest is not linted, and the finding says so.
+/// Limits of what is linted. Past them a finding says that the rest was left out.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 256 << 20;
 const DEPTH: usize = 32;
@@ -25,39 +25,46 @@ const ROOTS: [&str; 8] = [
     "steps",
 ];
 
-/// What the rules find in the task directory `dir`, which may be as odd as it likes.
+/// What the rules find in the task directory `dir`. Links, devices and unreadable names in it are findings, not errors.
 pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
-    let mut taken = CapacityPermit { files: FileTree::default(), oddities: Vec::new(), bytes: 0 };
-    // Also what `..` and links on the way to it lead to: only with it can a link be seen to leave.
+    let mut reader = DirReader { files: FileTree::default(), special_files: Vec::new(), bytes: 0 };
+    // Resolved, so that a link inside the directory can be told from one that leaves it.
     let root = fs::canonicalize(dir).map_err(|error| WalkError::io(dir, error))?;
     for name in ROOTS {
-        taken.entry(&root, &root.join(name), name, 0)?;
+        reader.entry(&root, &root.join(name), name, 0)?;
     }
-    taken.oddities.sort_by(|a, b| a.path.cmp(&b.path));
+    reader.special_files.sort_by(|a, b| a.path.cmp(&b.path));
     let name = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
-    Ok(lint_files(rules, &Parts { name: &name, files: &taken.files, oddities: &taken.oddities, draft: None }))
+    Ok(lint_files(
+        rules,
+        &Parts { name: &name, files: &reader.files, special_files: &reader.special_files, draft: None },
+    ))
 }
 
-struct CapacityPermit {
+struct DirReader {
     files: FileTree,
-    oddities: Vec<Oddity>,
+    special_files: Vec<SpecialFile>,
     bytes: u64,
 }
 
-impl CapacityPermit {
+impl DirReader {
     fn entry(&mut self, root: &Path, place: &Path, path: &str, depth: usize) -> Result<(), WalkError> {
         let metadata = match place.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             metadata => metadata.map_err(|error| WalkError::io(place, error))?,
         };
-        let odd = |kind| Oddity { path: path.to_owned(), kind };
+        let special = |kind| SpecialFile { path: path.to_owned(), kind };
         if metadata.is_symlink() {
             let inside = fs::canonicalize(place).is_ok_and(|target| target.starts_with(root));
-            self.oddities.push(odd(if inside { OddityKind::Link } else { OddityKind::Escape }));
+            self.special_files.push(special(if inside {
+                SpecialFileKind::Link
+            } else {
+                SpecialFileKind::Escape
+            }));
         } else if metadata.is_dir() {
             if depth == DEPTH {
                 let why = format!("more than {DEPTH} folders deep");
-                self.oddities.push(odd(OddityKind::Unreadable(why)));
+                self.special_files.push(special(SpecialFileKind::Unreadable(why)));
                 return Ok(());
             }
             for entry in fs::read_dir(place).map_err(|error| WalkError::io(place, error))? {
@@ -69,15 +76,16 @@ impl CapacityPermit {
                     }
                     None => {
                         let why = format!("the name {:?} is not UTF-8", entry.file_name());
-                        self.oddities.push(odd(OddityKind::Unreadable(why)));
+                        self.special_files.push(special(SpecialFileKind::Unreadable(why)));
                     }
                 }
             }
         } else if !metadata.is_file() {
-            self.oddities.push(odd(OddityKind::Unreadable("neither a file nor a folder".to_owned())));
+            self.special_files
+                .push(special(SpecialFileKind::Unreadable("neither a file nor a folder".to_owned())));
         } else if self.files.0.len() == MOST_FILES || metadata.len() > MOST_BYTES - self.bytes {
             let why = format!("past {MOST_FILES} files or {} MiB; not linted", MOST_BYTES >> 20);
-            self.oddities.push(odd(OddityKind::Unreadable(why)));
+            self.special_files.push(special(SpecialFileKind::Unreadable(why)));
         } else if let Some(bytes) = read_file(place, metadata.len())? {
             self.bytes += metadata.len();
             let executable = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o100 != 0;

@@ -17,33 +17,33 @@ const FOLDER: &str = "templates/lint";
 pub struct Rule {
     /// Kebab-case; Harbor's own where it has the rule.
     pub id: String,
-    /// What a finding weighs in a task from anywhere.
+    /// Severity of a finding in a foreign task.
     pub severity: Severity,
-    /// What it weighs in a task that termsmith made.
+    /// Severity in a task that termsmith made.
     pub own: Own,
-    /// Runs in foreign tasks only if they ask for it.
+    /// Runs in foreign tasks only where their `task.toml` selects it.
     pub opt_in: bool,
-    /// What is wrong, in a fragment.
+    /// What is wrong, as a lower-case fragment.
     pub message: String,
     /// What to do about it.
     pub hint: String,
     /// Why it matters, with an example.
     pub explain: String,
-    /// Who has the rule, or where the defect was seen.
+    /// The linter that has the same rule, or where the defect was observed.
     pub source: String,
-    /// The attack that it scans for.
+    /// The attack whose opportunity it reports.
     pub attack: Option<String>,
     check: Check,
 }
 
-/// What a rule weighs in a task that termsmith made, where that differs.
+/// Severity of a rule in a task that termsmith made, where it differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Own {
     Error,
     Warning,
     Note,
-    /// Does not run: the clean room or the recipe format answers it.
+    /// Does not run: the clean room or the recipe format rules the defect out.
     Off,
 }
 
@@ -63,18 +63,18 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// Looks at a task and says what is wrong and where.
-pub(super) type Function = fn(&Subject<'_>) -> Vec<Hit>;
+/// A rule in code: returns the places where a task breaks it.
+pub(super) type Function = fn(&Subject<'_>) -> Vec<RuleMatch>;
 
 /// A finding before its rule's severity and hint are added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct RuleMatch {
     pub(super) file: String,
     pub(super) line: Option<u32>,
     pub(super) message: String,
 }
 
-impl Hit {
+impl RuleMatch {
     pub(super) fn at(file: &str, line: u32, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line: Some(line), message: message.into() }
     }
@@ -101,7 +101,7 @@ struct Declared {
     source: String,
 }
 
-/// A rule file that is not a rule.
+/// A malformed rule file.
 #[derive(Debug, thiserror::Error)]
 pub enum LintError {
     #[error("lint rule `templates/lint/{file}`: {message}")]
@@ -158,7 +158,9 @@ fn rule(id: &str, bytes: &[u8]) -> Result<Rule, String> {
                 "a rule has `files` and one of `forbid` and `require`, or is one that termsmith has a function for",
             )?)
         }
-        _ => return Err("`files` goes with one of `forbid` and `require`".to_owned()),
+        (Some(_), None) | (None, Some(_) | None) => {
+            return Err("`files` goes with one of `forbid` and `require`".to_owned());
+        }
     };
     Ok(Rule {
         id: id.to_owned(),
@@ -198,7 +200,7 @@ fn scan_rule(attack: Attack) -> Option<Rule> {
 }
 
 impl Rule {
-    /// What the rule weighs in such a task; `None` where it does not run without being asked for.
+    /// The severity in such a task; `None` where the rule runs only if selected.
     pub(super) fn weight(&self, made_by_us: bool) -> Option<Severity> {
         match (made_by_us, self.own) {
             (false, _) => (!self.opt_in).then_some(self.severity),
@@ -210,24 +212,26 @@ impl Rule {
     }
 
     /// What it finds.
-    pub(super) fn hits(&self, subject: &Subject<'_>) -> Vec<Hit> {
+    pub(super) fn matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
         match &self.check {
             Check::Function(function) => function(subject),
             Check::Pattern(pattern) => pattern
                 .places(subject.files)
                 .into_iter()
-                .map(|(file, line)| Hit { file, line, message: self.message.clone() })
+                .map(|(file, line)| RuleMatch { file, line, message: self.message.clone() })
                 .collect(),
             Check::Scan(scans) => {
-                let hits = scans.iter().flat_map(|scan| {
+                let matches = scans.iter().flat_map(|scan| {
                     let files = subject.files.iter().filter(|(path, _)| scan.files.is_match(path.as_str()));
                     files.flat_map(|(path, file)| {
                         let text = file.as_text().unwrap_or_default();
                         let found = scan.pattern.find_iter(text).take(super::pattern::MOST_IN_ONE_FILE);
-                        found.map(|found| Hit::at(path.as_str(), line_of(text, found.start()), &scan.message))
+                        found.map(|found| {
+                            RuleMatch::at(path.as_str(), line_of(text, found.start()), &scan.message)
+                        })
                     })
                 });
-                hits.collect()
+                matches.collect()
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a rule looks at.
+//! The task as a rule sees it.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ pub(super) struct Subject<'a> {
     pub(super) name: &'a str,
     pub(super) manifest: &'a Manifest,
     pub(super) files: &'a FileTree,
-    /// What reading `task.toml` has found.
+    /// Findings of the `task.toml` reader.
     pub(super) read: &'a [harbor::Finding],
-    /// Symbolic links and other things in the directory that are no files.
-    pub(super) oddities: &'a [Oddity],
-    /// Present while the task is still being made.
+    /// Symbolic links, devices and other entries that are not regular files.
+    pub(super) special_files: &'a [SpecialFile],
+    /// Present while the task is a draft.
     pub(super) draft: Option<&'a Draft>,
     /// Ids of all rules.
     pub(super) known: &'a BTreeSet<&'a str>,
@@ -24,20 +24,20 @@ pub(super) struct Subject<'a> {
 
 /// Something in a task directory that is neither a regular file nor a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oddity {
+pub struct SpecialFile {
     /// Below the task directory.
     pub path: String,
-    pub kind: OddityKind,
+    pub kind: SpecialFileKind,
 }
 
 /// What it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OddityKind {
-    /// A symbolic link that leads to another place in the task directory.
+pub enum SpecialFileKind {
+    /// A symbolic link to another path in the task directory.
     Link,
-    /// A symbolic link that leads out of the task directory, or nowhere.
+    /// A symbolic link that leaves the task directory, or whose target does not exist.
     Escape,
-    /// A device, a socket, a pipe, or a file too large or too odd to read.
+    /// A device, a socket, a pipe, a file that is too large, or a name that is not UTF-8. Holds the reason.
     Unreadable(String),
 }
 
@@ -98,7 +98,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Shell entry points of the verifier.
+    /// The verifier's `test.sh` scripts.
     pub(super) fn test_scripts(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.texts(|path| in_tests(path) && path.ends_with("/test.sh"))
     }

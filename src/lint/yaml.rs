@@ -112,7 +112,7 @@ impl Node {
     pub(super) fn text(&self) -> Option<&str> {
         match &*self.value {
             Value::Scalar(text) => Some(text),
-            _ => None,
+            Value::List(_) | Value::Map(_) => None,
         }
     }
 
@@ -121,7 +121,7 @@ impl Node {
         match &*self.value {
             Value::List(items) => items.clone(),
             Value::Scalar(text) if !text.is_empty() => vec![self.clone()],
-            _ => Vec::new(),
+            Value::Scalar(_) | Value::Map(_) => Vec::new(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Node {
                 .filter_map(|(key, value)| Some((key.text()?.to_owned(), value.clone())))
                 .filter(|(key, _)| key != "<<")
                 .collect(),
-            _ => Vec::new(),
+            Value::Scalar(_) | Value::List(_) => Vec::new(),
         }
     }
 

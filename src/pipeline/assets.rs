@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::agent::{BashBlock, PromptsError};
 use crate::assets::Assets;
-use crate::author::{AuthorError, Kit, Recipe, recipes};
+use crate::author::{AuthorAssets, AuthorError, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
 use crate::judge::judge_texts;
 use crate::lint::attack::{Attack, AttackError, Kind, attacks};
@@ -20,7 +20,7 @@ use crate::screen::{AttackSuite, Exploit, Watch, WatchPlace};
 pub struct PipelineAssets {
     pub domains: BTreeMap<DomainId, DomainSpec>,
     pub recipes: BTreeMap<RecipeId, Recipe>,
-    pub kit: Kit,
+    pub kit: AuthorAssets,
     pub rules: Rules,
     pub suite: AttackSuite,
     pub prompts: BashBlock,
@@ -56,7 +56,7 @@ impl PipelineAssets {
         Ok(Self {
             domains,
             recipes,
-            kit: Kit::load(assets)?,
+            kit: AuthorAssets::load(assets)?,
             rules: Rules::load(assets)?,
             suite: AttackSuite {
                 attacks: known.iter().filter_map(exploit).collect(),

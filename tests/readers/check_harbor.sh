@@ -7,6 +7,15 @@ jobs=$(mktemp -d)
 trap 'rm -rf "$jobs"' EXIT
 export HARBOR_TELEMETRY=0
 
+# Harbor enforces `network_mode = "no-network"` by a sidecar image from Docker Hub. Where Docker Hub cannot be reached, Harbor refuses
+# such tasks, so copies of them with the public network are run, and the output says so.
+if ! timeout 120 docker pull -q alpine:3.23.4 >/dev/null 2>&1; then
+    echo "Docker Hub cannot be reached: the tasks run with a public network"
+    cp -r "$tasks" "$jobs/tasks"
+    tasks=$jobs/tasks
+    sed -i 's/^network_mode = "no-network"$/network_mode = "public"/' "$tasks"/*/task.toml
+fi
+
 for agent in oracle:1 nop:0; do
     want=${agent#*:} agent=${agent%:*}
     $harbor run -p "$tasks" -a "$agent" -n "$concurrent" -o "$jobs/$agent" >"$jobs/$agent.log" 2>&1 || {

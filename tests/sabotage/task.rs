@@ -1,7 +1,7 @@
 //! A small task of ours: a sum to be written down, and a program to be made.
 
 use termsmith::assets::Assets;
-use termsmith::author::{Kit, draft, recipes};
+use termsmith::author::{AuthorAssets, draft, recipes};
 use termsmith::domain::{Domains, load_domains, plan};
 use termsmith::model::{CheckId, File, FileTree, Limits, RelPath, Seed, SubjectSpec, Task};
 
@@ -94,7 +94,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     let assets = Assets::embedded();
     let specs = load_domains(&assets).unwrap();
     let recipes = recipes(&assets, &specs).unwrap();
-    let kit = Kit::load(&assets).unwrap();
+    let kit = AuthorAssets::load(&assets).unwrap();
     let declared = recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
     let blueprint = plan(&specs, &declared, Seed(1), 1, &Domains::All).blueprints.remove(0);
     let mut task = draft(&kit, &recipes[&blueprint.recipe], &blueprint, &Limits::default()).unwrap().task;

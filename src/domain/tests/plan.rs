@@ -92,20 +92,20 @@ fn what_no_recipe_can_make_is_told() {
     let told: Vec<_> =
         narrow.impossible.iter().map(ToString::to_string).filter(|line| !line.contains("skill-")).collect();
     insta::assert_snapshot!(told.join("\n"), @"
-    garden: no recipe poses from-scratch tasks
-    garden: no recipe poses hard bug-fix tasks
+    garden: no recipe makes from-scratch tasks
+    garden: no recipe makes hard bug-fix tasks
     garden: no recipe exercises `grafting`
     garden: no recipe exercises `watering`
-    orchard: no recipe poses from-scratch tasks
-    orchard: no recipe poses hard bug-fix tasks
+    orchard: no recipe makes from-scratch tasks
+    orchard: no recipe makes hard bug-fix tasks
     orchard: no recipe exercises `digging`
     orchard: no recipe exercises `pruning`
     orchard: no recipe exercises `grafting`
     pond has no recipe; `termsmith new recipe pond/NAME` starts one
     ");
     insta::assert_snapshot!(gaps(&narrow.impossible), @"
-    garden: no recipe poses from-scratch, hard bug-fix; no recipe exercises grafting, watering, skill-5, skill-6, skill-7, skill-8, skill-9, skill-10, skill-11, skill-12, skill-13, skill-14, skill-15
-    orchard: no recipe poses from-scratch, hard bug-fix; no recipe exercises digging, pruning, grafting, skill-5, skill-6, skill-7, skill-8, skill-9, skill-10, skill-11, skill-12, skill-13, skill-14, skill-15
+    garden: no recipe makes from-scratch, hard bug-fix; no recipe exercises grafting, watering, skill-5, skill-6, skill-7, skill-8, skill-9, skill-10, skill-11, skill-12, skill-13, skill-14, skill-15
+    orchard: no recipe makes from-scratch, hard bug-fix; no recipe exercises digging, pruning, grafting, skill-5, skill-6, skill-7, skill-8, skill-9, skill-10, skill-11, skill-12, skill-13, skill-14, skill-15
     pond has no recipe; `termsmith new recipe pond/NAME` starts one
     ");
 }

@@ -1,65 +1,67 @@
 //! Compose files.
 
 use crate::lint::compose::{Bind, Compose, binds, composes, is_true, link_at};
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 use crate::lint::yaml::Node;
 
 /// Keys of a service that share a namespace with the host when they say `host`.
 const NAMESPACES: [&str; 6] = ["network_mode", "pid", "ipc", "uts", "userns_mode", "cgroup"];
 
-fn each_service(subject: &Subject<'_>, look: impl Fn(&str, &Node) -> Vec<(u32, String)>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+fn each_service(subject: &Subject<'_>, look: impl Fn(&str, &Node) -> Vec<(u32, String)>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for compose in composes(subject) {
         for (name, service) in compose.services() {
             let found = look(&name, &service).into_iter();
-            hits.extend(found.map(|(line, message)| Hit::at(compose.file, line, message)));
+            matches.extend(found.map(|(line, message)| RuleMatch::at(compose.file, line, message)));
         }
     }
-    hits
+    matches
 }
 
-fn each_bind(subject: &Subject<'_>, look: impl Fn(&Compose<'_>, &Bind) -> Option<String>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+fn each_bind(subject: &Subject<'_>, look: impl Fn(&Compose<'_>, &Bind) -> Option<String>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for compose in composes(subject) {
         for (_, service) in compose.services() {
             for bind in binds(&service) {
-                hits.extend(look(&compose, &bind).map(|message| Hit::at(compose.file, bind.line, message)));
+                matches.extend(
+                    look(&compose, &bind).map(|message| RuleMatch::at(compose.file, bind.line, message)),
+                );
             }
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for compose in composes(subject) {
         match &compose.root {
             Err(error) => {
-                hits.push(Hit::at(compose.file, error.line, format!("no YAML: {}", error.message)));
+                matches.push(RuleMatch::at(compose.file, error.line, format!("no YAML: {}", error.message)));
             }
             Ok(root) => {
                 let services = compose.services();
                 if services.is_empty() {
-                    hits.push(Hit::at(compose.file, root.line, "no `services`"));
+                    matches.push(RuleMatch::at(compose.file, root.line, "no `services`"));
                 } else if services.iter().all(|(name, _)| name != "main") {
                     let message = "no service is called `main`, the one that the solver works in";
-                    hits.push(Hit::at(compose.file, root.line, message));
+                    matches.push(RuleMatch::at(compose.file, root.line, message));
                 }
             }
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn privileged(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn privileged(subject: &Subject<'_>) -> Vec<RuleMatch> {
     each_service(subject, |name, service| {
         let privileged = service.get("privileged").filter(is_true);
         privileged.map(|at| (at.line, format!("service `{name}` is privileged"))).into_iter().collect()
     })
 }
 
-pub(in crate::lint) fn capabilities(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn capabilities(subject: &Subject<'_>) -> Vec<RuleMatch> {
     each_service(subject, |name, service| {
         let added = service.get("cap_add").map(|added| added.items()).unwrap_or_default();
         added
@@ -71,7 +73,7 @@ pub(in crate::lint) fn capabilities(subject: &Subject<'_>) -> Vec<Hit> {
     })
 }
 
-pub(in crate::lint) fn host_namespace(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn host_namespace(subject: &Subject<'_>) -> Vec<RuleMatch> {
     each_service(subject, |name, service| {
         let mut found: Vec<_> = NAMESPACES
             .iter()
@@ -87,22 +89,22 @@ pub(in crate::lint) fn host_namespace(subject: &Subject<'_>) -> Vec<Hit> {
     })
 }
 
-pub(in crate::lint) fn writable_bind(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn writable_bind(subject: &Subject<'_>) -> Vec<RuleMatch> {
     each_bind(subject, |_, bind| {
         (!bind.read_only).then(|| format!("`{}` of the host can be written from the container", bind.source))
     })
 }
 
-pub(in crate::lint) fn external_bind(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn external_bind(subject: &Subject<'_>) -> Vec<RuleMatch> {
     each_bind(subject, |compose, bind| {
         let inside = compose.inside(&bind.source);
         inside.is_none().then(|| format!("`{}` lies outside of the compose file's folder", bind.source))
     })
 }
 
-pub(in crate::lint) fn symlink_bind(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn symlink_bind(subject: &Subject<'_>) -> Vec<RuleMatch> {
     each_bind(subject, |compose, bind| {
-        let link = link_at(subject.oddities, &compose.inside(&bind.source)?)?;
+        let link = link_at(subject.special_files, &compose.inside(&bind.source)?)?;
         Some(format!("`{}` leads through the symbolic link `{}`", bind.source, link.path))
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::harbor::FindingKind;
 use crate::lint::choice::Choice;
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 use crate::lint::toml_place::line_of_key;
 
@@ -13,15 +13,15 @@ const NETWORK_MODES: [&str; 3] = ["public", "no-network", "allowlist"];
 /// Harbor fills and reads these itself.
 const LOGS: &str = "/logs";
 
-/// A hit at the key `path`.
-pub(super) fn at_key(subject: &Subject<'_>, path: &str, message: impl Into<String>) -> Hit {
+/// A match at the key `path`.
+pub(super) fn at_key(subject: &Subject<'_>, path: &str, message: impl Into<String>) -> RuleMatch {
     let line = subject.files.text(FILE).and_then(|text| line_of_key(text, path));
-    Hit { file: FILE.to_owned(), line, message: message.into() }
+    RuleMatch { file: FILE.to_owned(), line, message: message.into() }
 }
 
-pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits: Vec<Hit> = read(subject, FindingKind::Conflict);
-    let mut bad = |path: &str, message: String| hits.push(at_key(subject, path, message));
+pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches: Vec<RuleMatch> = read(subject, FindingKind::Conflict);
+    let mut bad = |path: &str, message: String| matches.push(at_key(subject, path, message));
     let manifest = subject.manifest;
     if let Some(name) = manifest.task.as_ref().and_then(|task| task.name.as_deref())
         && !is_package_name(name)
@@ -45,28 +45,28 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<Hit> {
         word("verifier.network_mode", verifier.network_mode.as_ref(), &NETWORK_MODES);
         word("verifier.environment_mode", verifier.environment_mode.as_ref(), &["shared", "separate"]);
     }
-    hits.extend(hosts_without_list(subject));
-    hits.extend(timeouts(subject));
-    hits.extend(steps(subject));
+    matches.extend(hosts_without_list(subject));
+    matches.extend(timeouts(subject));
+    matches.extend(steps(subject));
     for (place, artifact) in manifest.artifacts.iter().flatten().enumerate() {
         let path = format!("artifacts[{place}]");
         match artifact_source(artifact) {
-            None => hits.push(at_key(subject, &path, "an artifact without `source`")),
+            None => matches.push(at_key(subject, &path, "an artifact without `source`")),
             Some(source) if source.split('/').any(|part| part == "..") => {
-                hits.push(at_key(subject, &path, format!("the artifact `{source}` has `..` in its path")));
+                matches.push(at_key(subject, &path, format!("the artifact `{source}` has `..` in its path")));
             }
             Some(_) => {}
         }
         let destination = artifact.get("destination").and_then(toml::Value::as_str).unwrap_or_default();
         if destination.starts_with('/') || destination.split('/').any(|part| part == "..") {
             let message = format!("the destination `{destination}` is not a plain relative path");
-            hits.push(at_key(subject, &path, message));
+            matches.push(at_key(subject, &path, message));
         }
     }
-    hits
+    matches
 }
 
-fn hosts_without_list(subject: &Subject<'_>) -> Vec<Hit> {
+fn hosts_without_list(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let manifest = subject.manifest;
     let environment = manifest.environment.as_ref();
     let (agent, verifier) = (manifest.agent.as_ref(), manifest.verifier.as_ref());
@@ -86,7 +86,7 @@ fn hosts_without_list(subject: &Subject<'_>) -> Vec<Hit> {
     .collect()
 }
 
-fn timeouts(subject: &Subject<'_>) -> Vec<Hit> {
+fn timeouts(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let manifest = subject.manifest;
     let rows = [
         ("agent.timeout_sec", manifest.agent.as_ref().and_then(|agent| agent.timeout_sec)),
@@ -100,20 +100,20 @@ fn timeouts(subject: &Subject<'_>) -> Vec<Hit> {
         .collect()
 }
 
-fn steps(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     let mut seen = BTreeSet::new();
     for (place, step) in subject.manifest.steps.iter().flatten().enumerate() {
         let path = format!("steps[{place}].name");
         let portable = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
         if step.name.is_empty() || step.name.starts_with('.') || !step.name.chars().all(portable) {
-            hits.push(at_key(subject, &path, format!("the step name `{}` is no folder name", step.name)));
+            matches.push(at_key(subject, &path, format!("the step name `{}` is no folder name", step.name)));
         }
         if !seen.insert(step.name.to_lowercase()) {
-            hits.push(at_key(subject, &path, format!("two steps are called `{}`", step.name)));
+            matches.push(at_key(subject, &path, format!("two steps are called `{}`", step.name)));
         }
     }
-    hits
+    matches
 }
 
 /// `organisation/name`, as Harbor has it.
@@ -126,16 +126,16 @@ fn is_package_name(name: &str) -> bool {
         && name.split_once('/').is_some_and(|(organisation, name)| part(organisation) && part(name))
 }
 
-pub(in crate::lint) fn unknown_field(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn unknown_field(subject: &Subject<'_>) -> Vec<RuleMatch> {
     read(subject, FindingKind::UnknownKey)
 }
 
-pub(in crate::lint) fn deprecated_field(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn deprecated_field(subject: &Subject<'_>) -> Vec<RuleMatch> {
     read(subject, FindingKind::Deprecated)
 }
 
 /// What reading the file has found, with the line of the first key that the message names.
-fn read(subject: &Subject<'_>, kind: FindingKind) -> Vec<Hit> {
+fn read(subject: &Subject<'_>, kind: FindingKind) -> Vec<RuleMatch> {
     let findings = subject.read.iter().filter(|finding| finding.kind == kind);
     findings
         .map(|finding| {
@@ -147,7 +147,7 @@ fn read(subject: &Subject<'_>, kind: FindingKind) -> Vec<Hit> {
         .collect()
 }
 
-pub(in crate::lint) fn shared_verifier(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn shared_verifier(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if subject.separate() {
         return Vec::new();
     }
@@ -158,7 +158,7 @@ pub(in crate::lint) fn shared_verifier(subject: &Subject<'_>) -> Vec<Hit> {
     )]
 }
 
-pub(in crate::lint) fn artifact_log_overlap(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn artifact_log_overlap(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let artifacts = artifacts(subject).into_iter();
     artifacts
         .filter(|(_, source)| contains(LOGS, source) || contains(source, LOGS))
@@ -169,22 +169,22 @@ pub(in crate::lint) fn artifact_log_overlap(subject: &Subject<'_>) -> Vec<Hit> {
         .collect()
 }
 
-pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let artifacts = artifacts(subject);
-    let mut hits = Vec::new();
+    let mut matches = Vec::new();
     for (place, (path, inner)) in artifacts.iter().enumerate() {
         let outer = artifacts.iter().enumerate().find(|(other, (_, outer))| {
             *other != place && contains(outer, inner) && (outer != inner || *other < place)
         });
         if let Some((_, (_, outer))) = outer {
-            hits.push(at_key(
+            matches.push(at_key(
                 subject,
                 path,
                 format!("the artifact `{inner}` lies in the artifact `{outer}`"),
             ));
         }
     }
-    hits
+    matches
 }
 
 /// Key path and source of every artifact in the task's main container.
@@ -208,12 +208,12 @@ fn contains(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-pub(in crate::lint) fn host_variable(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn host_variable(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let manifest = subject.manifest;
     let environment = manifest.environment.as_ref().and_then(|it| it.env.as_ref());
     let verifier = manifest.verifier.as_ref().and_then(|it| it.env.as_ref());
     let solution = manifest.solution.as_ref().and_then(|it| it.env.as_ref());
-    let mut hits = Vec::new();
+    let mut matches = Vec::new();
     for (section, env) in
         [("environment.env", environment), ("verifier.env", verifier), ("solution.env", solution)]
     {
@@ -221,14 +221,14 @@ pub(in crate::lint) fn host_variable(subject: &Subject<'_>) -> Vec<Hit> {
             let variable = value.split_once("${").and_then(|(_, rest)| rest.split_once('}'));
             if let Some((variable, _)) = variable.filter(|(variable, _)| !variable.contains(":-")) {
                 let message = format!("`{section}.{name}` needs `{variable}` of whoever runs the task");
-                hits.push(at_key(subject, &format!("{section}.{name}"), message));
+                matches.push(at_key(subject, &format!("{section}.{name}"), message));
             }
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn unreasoned_ignore(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn unreasoned_ignore(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let choice = Choice::of(subject.manifest);
     let entries = choice.ignored.iter().filter(|entry| entry.reason.is_empty());
     entries
@@ -237,7 +237,7 @@ pub(in crate::lint) fn unreasoned_ignore(subject: &Subject<'_>) -> Vec<Hit> {
         .collect()
 }
 
-pub(in crate::lint) fn unknown_lint_rule(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn unknown_lint_rule(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let choice = Choice::of(subject.manifest);
     let unknown = choice.named().filter(|(_, rule)| !subject.known.contains(rule));
     unknown.map(|(key, rule)| at_key(subject, key, format!("there is no lint rule `{rule}`"))).collect()

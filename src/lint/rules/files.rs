@@ -1,13 +1,13 @@
 //! The files of the directory.
 
-use crate::lint::rule::Hit;
-use crate::lint::subject::{OddityKind, Subject};
+use crate::lint::rule::RuleMatch;
+use crate::lint::subject::{SpecialFileKind, Subject};
 
-pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     let mut instruction = |path: &str| match subject.files.text(path) {
-        None => hits.push(Hit::whole(path, "missing, or not UTF-8")),
-        Some(text) if text.trim().is_empty() => hits.push(Hit::whole(path, "empty")),
+        None => matches.push(RuleMatch::whole(path, "missing, or not UTF-8")),
+        Some(text) if text.trim().is_empty() => matches.push(RuleMatch::whole(path, "empty")),
         Some(_) => {}
     };
     if subject.stepwise() {
@@ -17,26 +17,29 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<Hit> {
     } else {
         instruction("instruction.md");
     }
-    hits.extend(missing_test(subject));
+    matches.extend(missing_test(subject));
     let image = subject.environment().is_some_and(|environment| environment.docker_image.is_some());
     let built = ["environment/Dockerfile", "environment/docker-compose.yaml"];
     if !image && built.iter().all(|file| subject.files.get(file).is_none()) {
-        hits.push(Hit::whole(built[0], "missing, and `environment.docker_image` names no image"));
+        matches.push(RuleMatch::whole(built[0], "missing, and `environment.docker_image` names no image"));
     }
-    for oddity in subject.oddities {
+    for oddity in subject.special_files {
         match &oddity.kind {
-            OddityKind::Escape => {
-                hits.push(Hit::whole(&oddity.path, "a symbolic link that leads out of the task, or nowhere"));
+            SpecialFileKind::Escape => {
+                matches.push(RuleMatch::whole(
+                    &oddity.path,
+                    "a symbolic link that leads out of the task, or nowhere",
+                ));
             }
-            OddityKind::Unreadable(why) => hits.push(Hit::whole(&oddity.path, why.clone())),
-            OddityKind::Link => {}
+            SpecialFileKind::Unreadable(why) => matches.push(RuleMatch::whole(&oddity.path, why.clone())),
+            SpecialFileKind::Link => {}
         }
     }
-    hits
+    matches
 }
 
 /// The tests of each step lie with it, or with the task.
-fn missing_test(subject: &Subject<'_>) -> Option<Hit> {
+fn missing_test(subject: &Subject<'_>) -> Option<RuleMatch> {
     let own_image = ["docker-compose.yaml", "Dockerfile"];
     let present = |folder: &str| {
         ["test.sh", "test.bat"].iter().any(|name| subject.files.get(&format!("{folder}/{name}")).is_some())
@@ -49,17 +52,19 @@ fn missing_test(subject: &Subject<'_>) -> Option<Hit> {
     let without = steps.map(|step| format!("steps/{}/tests", step.name)).find(|folder| !present(folder));
     let missing = if subject.stepwise() { without } else { Some("tests".to_owned()) };
     let missing = missing.filter(|_| !present("tests") && !verifier_image)?;
-    Some(Hit::whole(&format!("{missing}/test.sh"), "missing, so nothing can be verified"))
+    Some(RuleMatch::whole(&format!("{missing}/test.sh"), "missing, so nothing can be verified"))
 }
 
-pub(in crate::lint) fn symbolic_link(subject: &Subject<'_>) -> Vec<Hit> {
-    let links = subject.oddities.iter().filter(|oddity| oddity.kind == OddityKind::Link);
-    links.map(|link| Hit::whole(&link.path, "a symbolic link, which termsmith does not follow")).collect()
+pub(in crate::lint) fn symbolic_link(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let links = subject.special_files.iter().filter(|oddity| oddity.kind == SpecialFileKind::Link);
+    links
+        .map(|link| RuleMatch::whole(&link.path, "a symbolic link, which termsmith does not follow"))
+        .collect()
 }
 
-pub(in crate::lint) fn prior_trajectory(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn prior_trajectory(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if subject.files.get("trajectory.json").is_none() {
         return Vec::new();
     }
-    vec![Hit::whole("trajectory.json", "Harbor loads it as earlier context, at which most agents fail")]
+    vec![RuleMatch::whole("trajectory.json", "Harbor loads it as earlier context, at which most agents fail")]
 }

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::lint::compose::context_elsewhere;
 use crate::lint::dockerfile::{Instruction, instructions};
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
 const DOCKERFILE: &str = "environment/Dockerfile";
@@ -33,8 +33,8 @@ fn runs(subject: &Subject<'_>) -> Vec<(String, u32, String)> {
     all.filter_map(|(file, instruction)| Some((file, instruction.line, instruction.script()?))).collect()
 }
 
-pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (file, instructions) in dockerfiles(subject) {
         let context = file.trim_end_matches("Dockerfile");
         if context_elsewhere(subject, context) {
@@ -44,12 +44,12 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<Hit> {
             for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
                 if !stands_for_itself(&source) && !present(subject, context, &source) {
                     let message = format!("COPY of `{source}`, which is not there");
-                    hits.push(Hit::at(file, instruction.line, message));
+                    matches.push(RuleMatch::at(file, instruction.line, message));
                 }
             }
         }
     }
-    hits
+    matches
 }
 
 /// Whether a source is no path in the build context, or none that can be known here.
@@ -63,11 +63,11 @@ fn present(subject: &Subject<'_>, context: &str, source: &str) -> bool {
         return true;
     }
     let mut paths = subject.files.iter().map(|(path, _)| path.as_str());
-    let oddities = subject.oddities.iter().map(|oddity| oddity.path.as_str());
+    let special_files = subject.special_files.iter().map(|oddity| oddity.path.as_str());
     let Some(glob) = glob(source) else { return true };
     paths
         .by_ref()
-        .chain(oddities)
+        .chain(special_files)
         .filter_map(|path| path.strip_prefix(context))
         .any(|path| glob.is_match(path))
 }
@@ -87,8 +87,8 @@ fn glob(source: &str) -> Option<Regex> {
     Regex::new(&expression).ok()
 }
 
-pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for instruction in solvers_image(subject).iter().filter(|instruction| !instruction.is_from_elsewhere()) {
         for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
             let source = source.trim_start_matches("./");
@@ -98,14 +98,14 @@ pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<Hit> {
                 || source.split('/').any(|part| part == "solution" || part == "tests");
             if tells {
                 let message = format!("`{source}` goes into the solver's image");
-                hits.push(Hit::at(DOCKERFILE, instruction.line, message));
+                matches.push(RuleMatch::at(DOCKERFILE, instruction.line, message));
             }
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn answer_in_context(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn answer_in_context(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let telling = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         let expected = ["expected", "golden", "truth", "oracle"].iter().any(|word| name.contains(word));
@@ -121,12 +121,12 @@ pub(in crate::lint) fn answer_in_context(subject: &Subject<'_>) -> Vec<Hit> {
     context
         .filter_map(|(path, file)| {
             let (answer, _) = answers.iter().find(|(_, answer)| answer.bytes == file.bytes)?;
-            Some(Hit::whole(path.as_str(), format!("the same bytes as `{answer}`")))
+            Some(RuleMatch::whole(path.as_str(), format!("the same bytes as `{answer}`")))
         })
         .collect()
 }
 
-pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let named = subject.manifest.agent.as_ref().is_some_and(|agent| {
         agent.user.as_ref().is_some_and(|user| user.as_str() != Some("root") && user.as_integer() != Some(0))
     });
@@ -138,11 +138,11 @@ pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<Hit> {
     if named || unprivileged {
         return Vec::new();
     }
-    vec![Hit::whole(DOCKERFILE, "the solver works as root")]
+    vec![RuleMatch::whole(DOCKERFILE, "the solver works as root")]
 }
 
-pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (file, instructions) in dockerfiles(subject) {
         let mut stages = BTreeSet::new();
         for from in instructions.iter().filter(|instruction| instruction.word == "FROM") {
@@ -150,7 +150,7 @@ pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<Hit> {
             let image = words.next().unwrap_or_default();
             let known = image == "scratch" || image.contains('$') || stages.contains(image);
             if !known && !image.contains("@sha256:") {
-                hits.push(Hit::at(file, from.line, format!("`{image}` is not named by digest")));
+                matches.push(RuleMatch::at(file, from.line, format!("`{image}` is not named by digest")));
             }
             stages.extend(words.nth(1));
         }
@@ -159,9 +159,9 @@ pub(in crate::lint) fn unpinned(subject: &Subject<'_>) -> Vec<Hit> {
         && !image.contains("@sha256:")
     {
         let message = format!("`{image}` is not named by digest");
-        hits.push(super::config::at_key(subject, "environment.docker_image", message));
+        matches.push(super::config::at_key(subject, "environment.docker_image", message));
     }
-    hits
+    matches
 }
 
 /// Commands of a shell text that install Debian packages, with their words.
@@ -174,18 +174,18 @@ fn apt_installs(script: &str) -> impl Iterator<Item = Vec<&str>> {
     })
 }
 
-pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn apt_version_pin(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (file, line, script) in runs(subject) {
         for words in apt_installs(&script) {
             let pinned = words.iter().find(|word| is_versioned(word));
             if let Some(pinned) = pinned {
                 let message = format!("`{pinned}` will be gone from the archive some day");
-                hits.push(Hit::at(&file, line, message));
+                matches.push(RuleMatch::at(&file, line, message));
             }
         }
     }
-    hits
+    matches
 }
 
 /// `curl=7.88.1`, and not an option or a variable.
@@ -199,38 +199,38 @@ fn is_versioned(word: &str) -> bool {
     })
 }
 
-pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn apt_without_update(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (file, line, script) in runs(subject) {
         let install = apt_installs(&script).next().is_some();
         if install && !script.contains("apt-get update") && !script.contains("apt update") {
-            hits.push(Hit::at(
+            matches.push(RuleMatch::at(
                 &file,
                 line,
                 "packages are installed without `apt-get update` in the same RUN",
             ));
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn apt_lists_left(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn apt_lists_left(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (file, line, script) in runs(subject) {
         let install = apt_installs(&script).next().is_some();
         if install && !script.contains("/var/lib/apt/lists") && !script.contains("apt-get clean") {
-            hits.push(Hit::at(&file, line, "the package lists stay in the layer"));
+            matches.push(RuleMatch::at(&file, line, "the package lists stay in the layer"));
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn git_history(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn git_history(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, _) in subject.files.iter() {
         let path = path.as_str();
         if path.starts_with("environment/") && path.ends_with("/.git/HEAD") {
-            hits.push(Hit::whole(path, "a repository with its history goes into the image"));
+            matches.push(RuleMatch::whole(path, "a repository with its history goes into the image"));
         }
     }
     for instruction in solvers_image(subject) {
@@ -238,14 +238,14 @@ pub(in crate::lint) fn git_history(subject: &Subject<'_>) -> Vec<Hit> {
         let removed = script.contains("rm -rf") && script.contains(".git");
         if script.contains("git clone") && !script.contains("--depth") && !removed {
             let message = "the clone's whole history stays in the image";
-            hits.push(Hit::at(DOCKERFILE, instruction.line, message));
+            matches.push(RuleMatch::at(DOCKERFILE, instruction.line, message));
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (file, instructions) in dockerfiles(subject) {
         let context = file.trim_end_matches("Dockerfile");
         let mut made_executable = String::new();
@@ -274,10 +274,10 @@ pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<Hit> {
                 // A recursive chmod of a folder may have named its folder only.
                 if !source.executable && !made_executable.contains("-R") {
                     let message = format!("`{program}` is run, but `{path}` is not executable");
-                    hits.push(Hit::at(file, instruction.line, message));
+                    matches.push(RuleMatch::at(file, instruction.line, message));
                 }
             }
         }
     }
-    hits
+    matches
 }

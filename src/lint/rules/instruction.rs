@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use regex::Regex;
 
 use crate::lint::pattern::line_of;
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 
 /// An absolute path of a file with an ending, in a place where work is done.
 const PATH: &str = r"/(?:app|root|home|workspace|work|data|srv|opt|var|tmp|etc|output|results?)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]\.[A-Za-z][A-Za-z0-9]{0,4}\b";
 
-pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let Ok(pattern) = Regex::new(PATH) else { return Vec::new() };
     let solution: String = subject.solution_scripts().map(|(_, text)| text).collect();
     let instructions = subject.instructions();
@@ -20,7 +20,7 @@ pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<Hit> {
         .iter()
         .filter_map(|(path, _)| path.as_str().strip_prefix("environment/")?.rsplit('/').next())
         .collect();
-    let mut hits: BTreeMap<&str, Hit> = BTreeMap::new();
+    let mut matches: BTreeMap<&str, RuleMatch> = BTreeMap::new();
     for (file, text) in subject.test_modules().chain(subject.test_scripts()) {
         for found in pattern.find_iter(text) {
             let path = found.as_str();
@@ -29,14 +29,14 @@ pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<Hit> {
             if solution.contains(path) && !known {
                 let message = format!("`{path}` is written and judged, but the instruction does not name it");
                 let line = line_of(text, found.start());
-                hits.entry(path).or_insert_with(|| Hit::at(file, line, message));
+                matches.entry(path).or_insert_with(|| RuleMatch::at(file, line, message));
             }
         }
     }
-    hits.into_values().collect()
+    matches.into_values().collect()
 }
 
-pub(in crate::lint) fn suffix(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn suffix(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let Some(seconds) = subject.manifest.agent.as_ref().and_then(|agent| agent.timeout_sec) else {
         return Vec::new();
     };
@@ -45,5 +45,5 @@ pub(in crate::lint) fn suffix(subject: &Subject<'_>) -> Vec<Hit> {
     if text.contains(&expected) {
         return Vec::new();
     }
-    vec![Hit::whole("instruction.md", format!("does not say \"{expected}\""))]
+    vec![RuleMatch::whole("instruction.md", format!("does not say \"{expected}\""))]
 }

@@ -2,7 +2,7 @@
 
 use super::config::at_key;
 use crate::harbor::Environment;
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 
 /// Terminal-Bench 3 takes no task that runs longer than five hours.
@@ -20,7 +20,7 @@ const FIELDS: [&str; 7] = [
     "expert_time_estimate_hours",
 ];
 
-pub(in crate::lint) fn fields(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn fields(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let metadata = subject.manifest.metadata.as_ref();
     let missing: Vec<_> =
         FIELDS.into_iter().filter(|field| metadata.is_none_or(|table| !table.contains_key(*field))).collect();
@@ -30,7 +30,7 @@ pub(in crate::lint) fn fields(subject: &Subject<'_>) -> Vec<Hit> {
     vec![at_key(subject, "metadata", format!("[metadata] has no {}", missing.join(", ")))]
 }
 
-pub(in crate::lint) fn timeout(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn timeout(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let manifest = subject.manifest;
     let rows = [
         ("agent.timeout_sec", manifest.agent.as_ref().and_then(|agent| agent.timeout_sec)),
@@ -44,7 +44,7 @@ pub(in crate::lint) fn timeout(subject: &Subject<'_>) -> Vec<Hit> {
         .collect()
 }
 
-pub(in crate::lint) fn no_agent_timeout(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn no_agent_timeout(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let agent = subject.manifest.agent.as_ref();
     let steps = subject.manifest.steps.iter().flatten();
     let mut given = steps.map(|step| step.agent.as_ref()).chain([agent]).flatten();
@@ -54,25 +54,28 @@ pub(in crate::lint) fn no_agent_timeout(subject: &Subject<'_>) -> Vec<Hit> {
     vec![at_key(subject, "agent", "no `agent.timeout_sec`: Harbor lets the solver run for ever")]
 }
 
-pub(in crate::lint) fn gpu_types(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn gpu_types(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let Some(Environment { gpus, gpu_types, .. }) = subject.environment() else { return Vec::new() };
     let types = gpu_types.as_ref().is_some_and(|types| !types.is_empty());
     match (gpus.unwrap_or(0) > 0, types) {
         (true, false) => vec![at_key(subject, "environment.gpus", "GPUs without `gpu_types`")],
         (false, true) => vec![at_key(subject, "environment.gpu_types", "`gpu_types` without `gpus`")],
-        _ => Vec::new(),
+        (true, true) | (false, false) => Vec::new(),
     }
 }
 
-pub(in crate::lint) fn slug(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn slug(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let words = subject.name.split(['-', '_']).filter(|word| !word.is_empty()).count();
     if words <= SLUG_WORDS {
         return Vec::new();
     }
-    vec![Hit::whole("task.toml", format!("`{}` has {words} words, more than {SLUG_WORDS}", subject.name))]
+    vec![RuleMatch::whole(
+        "task.toml",
+        format!("`{}` has {words} words, more than {SLUG_WORDS}", subject.name),
+    )]
 }
 
-pub(in crate::lint) fn package_name(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn package_name(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let name = subject.manifest.task.as_ref().and_then(|task| task.name.as_deref());
     match name {
         None => vec![at_key(subject, "task", "no `task.name`: the task cannot be published")],
@@ -84,7 +87,7 @@ pub(in crate::lint) fn package_name(subject: &Subject<'_>) -> Vec<Hit> {
     }
 }
 
-pub(in crate::lint) fn windows(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn windows(subject: &Subject<'_>) -> Vec<RuleMatch> {
     if subject.environment().and_then(|environment| environment.os.as_deref()) != Some("windows") {
         return Vec::new();
     }

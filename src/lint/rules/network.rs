@@ -1,7 +1,7 @@
 //! What is fetched when a task is built or judged.
 
 use crate::lint::python::module;
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
 /// Programs that fetch, and what must follow for them to do so.
@@ -95,12 +95,12 @@ fn runs_any(words: &[String], table: &[(&str, &[&str])]) -> Option<String> {
 }
 
 /// Hits in the verifier's scripts, and in the lists and strings of commands that its Python starts.
-fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> Vec<Hit> {
-    let mut hits: Vec<Hit> = Vec::new();
+fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> Vec<RuleMatch> {
+    let mut matches: Vec<RuleMatch> = Vec::new();
     for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".sh")) {
         for (line, words) in commands(text) {
             if let Some(name) = runs_any(&words, table) {
-                hits.push(Hit::at(path, line, format!("`{name}` {what} when the work is judged")));
+                matches.push(RuleMatch::at(path, line, format!("`{name}` {what} when the work is judged")));
             }
         }
     }
@@ -108,32 +108,36 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
         for call in module(text).programs {
             for (_, words) in commands(&call.words) {
                 if let Some(name) = runs_any(&words, table) {
-                    hits.push(Hit::at(path, call.line, format!("`{name}` {what} when the work is judged")));
+                    matches.push(RuleMatch::at(
+                        path,
+                        call.line,
+                        format!("`{name}` {what} when the work is judged"),
+                    ));
                 }
             }
         }
     }
-    hits.dedup();
-    hits
+    matches.dedup();
+    matches
 }
 
-pub(in crate::lint) fn verifier_download(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn verifier_download(subject: &Subject<'_>) -> Vec<RuleMatch> {
     in_verifier(subject, &DOWNLOADS, "fetches something")
 }
 
-pub(in crate::lint) fn verifier_install(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn verifier_install(subject: &Subject<'_>) -> Vec<RuleMatch> {
     in_verifier(subject, &INSTALLERS, "installs something")
 }
 
-pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     let looked = |path: &str| {
         path.ends_with("Dockerfile") || (path.ends_with(".sh") && (in_tests(path) || in_solution(path)))
     };
     for (path, text) in subject.texts(looked) {
         for (line, words) in commands(text) {
             if let Some(package) = unpinned(&words) {
-                hits.push(Hit::at(
+                matches.push(RuleMatch::at(
                     path,
                     line,
                     format!("`{package}` is installed in whatever version is newest"),
@@ -141,7 +145,7 @@ pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<Hit> {
             }
         }
     }
-    hits
+    matches
 }
 
 /// The first package of a pip or uv command that names no version.

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use crate::lint::pattern::MOST_IN_ONE_FILE;
 use crate::lint::python::{Assertion, Function, module};
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
 /// A task with fewer assertions than this cannot tell a near miss from a solution.
@@ -16,8 +16,8 @@ fn checks(text: &str) -> Vec<Function<'_>> {
     module(text).functions.into_iter().filter(Function::is_check).collect()
 }
 
-pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {
         let functions = module(text).functions;
         let helpers: BTreeSet<&str> = functions
@@ -30,15 +30,15 @@ pub(in crate::lint) fn without_assert(subject: &Subject<'_>) -> Vec<Hit> {
             let calls_helper =
                 check.calls.iter().any(|call| helpers.contains(call.rsplit('.').next().unwrap_or(call)));
             if !check.can_fail() && !calls_helper {
-                hits.push(Hit::at(path, check.line, format!("`{}` asserts nothing", check.name)));
+                matches.push(RuleMatch::at(path, check.line, format!("`{}` asserts nothing", check.name)));
             }
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {
         let asserting: Vec<_> = checks(text).into_iter().filter(|check| !check.asserts.is_empty()).collect();
         let weak: Vec<_> = asserting
@@ -48,10 +48,10 @@ pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<Hit> {
         if let Some(first) = weak.first().filter(|_| weak.len() * 2 > asserting.len()) {
             let message =
                 format!("{} of {} checks only ask whether something exists", weak.len(), asserting.len());
-            hits.push(Hit::at(path, first.line, message));
+            matches.push(RuleMatch::at(path, first.line, message));
         }
     }
-    hits
+    matches
 }
 
 /// Whether a condition is nothing but a question for existence.
@@ -72,84 +72,82 @@ fn asks_existence(assertion: &Assertion<'_>) -> bool {
         && !asks_size
 }
 
-pub(in crate::lint) fn few_asserts(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn few_asserts(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let modules: Vec<_> = subject.test_modules().collect();
     let Some((first, _)) = modules.first() else { return Vec::new() };
     let asserts: usize = modules.iter().map(|(_, text)| module(text).assertions).sum();
     if asserts >= FEW {
         return Vec::new();
     }
-    vec![Hit::whole(first, format!("{asserts} assertions in the whole task"))]
+    vec![RuleMatch::whole(first, format!("{asserts} assertions in the whole task"))]
 }
 
-pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {
         let mut seen = BTreeSet::new();
         for check in checks(text) {
             if !seen.insert((check.class, check.name)) {
-                hits.push(Hit::at(path, check.line, format!("`{}` is defined twice", check.name)));
+                matches.push(RuleMatch::at(path, check.line, format!("`{}` is defined twice", check.name)));
             }
         }
     }
     // A draft's list of checks was made by its author's own reading of the tests.
     let mut listed = subject.draft.map(|draft| draft.task.checks.clone()).unwrap_or_default();
     listed.sort();
-    if let Some(twice) = listed.windows(2).find(|pair| pair[0] == pair[1]).filter(|_| hits.is_empty()) {
-        hits.push(Hit::whole("tests/test_outputs.py", format!("`{}` is defined twice", twice[0])));
+    if let Some(twice) = listed.windows(2).find(|pair| pair[0] == pair[1]).filter(|_| matches.is_empty()) {
+        matches.push(RuleMatch::whole("tests/test_outputs.py", format!("`{}` is defined twice", twice[0])));
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {
         let checks = checks(text);
         let bare: Vec<_> = checks.iter().filter(|check| !check.documented).collect();
         if let Some(first) = bare.first() {
             let message = format!("{} of {} checks have no docstring", bare.len(), checks.len());
-            hits.push(Hit::at(path, first.line, message));
+            matches.push(RuleMatch::at(path, first.line, message));
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {
         for function in module(text).functions {
             // One finding per function is enough to look at it.
-            hits.extend(
-                function.swallowed.first().map(|line| {
-                    Hit::at(path, *line, "an assertion's failure is caught, and the check goes on")
-                }),
-            );
+            matches.extend(function.swallowed.first().map(|line| {
+                RuleMatch::at(path, *line, "an assertion's failure is caught, and the check goes on")
+            }));
         }
     }
-    hits
+    matches
 }
 
 /// The reference, as tests import it or open its files.
 const REFERENCE: &str =
     r#"^\s*(?:from|import)\s+(solution|oracle|reference_solution)\b|["' ](/solution|/oracle)/"#;
 
-pub(in crate::lint) fn imports_reference(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn imports_reference(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let Ok(reference) = Regex::new(REFERENCE) else { return Vec::new() };
     let instructions = subject.instructions();
     let is_test = |path: &str| in_tests(path) && (path.ends_with(".py") || path.ends_with(".sh"));
-    let mut hits = Vec::new();
+    let mut matches = Vec::new();
     for (path, text) in subject.texts(is_test) {
         let uses = (1_u32..).zip(text.lines()).filter(|(_, line)| {
             let found = reference.captures(line).and_then(|found| found.get(1).or_else(|| found.get(2)));
             !line.trim_start().starts_with('#')
                 && found.is_some_and(|found| !names_as_answer(&instructions, found.as_str()))
         });
-        hits.extend(
+        matches.extend(
             uses.take(MOST_IN_ONE_FILE)
-                .map(|(line, _)| Hit::at(path, line, "the tests use the reference solution")),
+                .map(|(line, _)| RuleMatch::at(path, line, "the tests use the reference solution")),
         );
     }
-    hits
+    matches
 }
 
 /// Whether the instruction names the used module (`solution.py`, `solution/`) or folder (`/solution/`) as a place for the answer.

@@ -1,6 +1,6 @@
 //! Shell scripts: the verifier's entry point and the reference.
 
-use crate::lint::rule::Hit;
+use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 use crate::syntax::{Grammar, descendants, parse, text_of};
 
@@ -12,7 +12,7 @@ const PLAIN: [&str; 16] = [
 /// Programs that run tests.
 const RUNNERS: [&str; 7] = ["pytest", "unittest", "cargo test", "go test", "npm test", "bats", "ctest"];
 
-pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<RuleMatch> {
     // A verifier image of its own may hold the program that writes it.
     if subject.test_scripts().next().is_none()
         || subject.texts(in_tests).any(|(_, text)| text.contains("reward"))
@@ -21,12 +21,12 @@ pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<Hit> {
     }
     let scripts = subject.test_scripts().take(1);
     scripts
-        .map(|(path, _)| Hit::whole(path, "nothing in `tests/` writes /logs/verifier/reward.txt"))
+        .map(|(path, _)| RuleMatch::whole(path, "nothing in `tests/` writes /logs/verifier/reward.txt"))
         .collect()
 }
 
-pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_scripts() {
         let lines = || (1_u32..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with('#'));
         let stops = lines().find(|(_, line)| stops_at_errors(line));
@@ -40,10 +40,10 @@ pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<Hit>
         if set < run && !before && !guarded && !relaxed && !trapped {
             let message =
                 format!("`set -e` (line {set}) ends the script here when a test fails, without a reward");
-            hits.push(Hit::at(path, run, message));
+            matches.push(RuleMatch::at(path, run, message));
         }
     }
-    hits
+    matches
 }
 
 fn stops_at_errors(line: &str) -> bool {
@@ -54,8 +54,8 @@ fn stops_at_errors(line: &str) -> bool {
         })
 }
 
-pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<Hit> {
-    let mut hits = Vec::new();
+pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
     for (path, text) in subject.test_scripts() {
         for (number, line) in (1_u32..).zip(text.lines()) {
             let runs = RUNNERS.iter().any(|runner| line.contains(runner));
@@ -64,21 +64,25 @@ pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<Hit> {
             });
             let asks_after = text.lines().skip(number as usize).any(|line| line.contains("$?"));
             if runs && masked && asks_after && !line.trim_start().starts_with('#') {
-                hits.push(Hit::at(path, number, "`|| true` hides the status that `$?` is asked for below"));
+                matches.push(RuleMatch::at(
+                    path,
+                    number,
+                    "`|| true` hides the status that `$?` is asked for below",
+                ));
             }
         }
     }
-    hits
+    matches
 }
 
-pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<Hit> {
+pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let scripts = subject.solution_scripts().filter(|(path, _)| path.ends_with("/solve.sh"));
     scripts
         .filter(|(_, text)| {
             let names = command_names(text);
             !names.is_empty() && names.iter().all(|name| PLAIN.contains(&name.as_str())) && text.contains('>')
         })
-        .map(|(path, _)| Hit::whole(path, "only writes fixed text; nothing is computed"))
+        .map(|(path, _)| RuleMatch::whole(path, "only writes fixed text; nothing is computed"))
         .collect()
 }
 

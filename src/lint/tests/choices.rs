@@ -7,7 +7,7 @@ fn ended(toml: &str, also: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
     let mut changes = vec![("task.toml", toml), ("solution/solve.sh", "make -j $(nproc)\n")];
     changes.extend(also);
     let files = task(&changes);
-    let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+    let parts = Parts { name: "a-task", files: &files, special_files: &[], draft: None };
     let (suppressed, counted): (Vec<_>, Vec<_>) =
         lint_files(&rules(), &parts).into_iter().partition(|found| found.suppressed.is_some());
     let with_reason = |found: Finding| format!("{}: {}", found.rule, found.suppressed.unwrap_or_default());
@@ -63,7 +63,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 fn tasks_that_termsmith_made_are_held_to_more() {
     let severities = |toml: &str| -> Vec<String> {
         let files = task(&[("task.toml", toml), ("instruction.md", "Sort.\n")]);
-        let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+        let parts = Parts { name: "a-task", files: &files, special_files: &[], draft: None };
         let found = lint_files(&rules(), &parts).into_iter();
         found
             .filter(|found| found.file == "instruction.md" || found.rule == "shared-verifier")
@@ -82,7 +82,7 @@ fn tasks_that_termsmith_made_are_held_to_more() {
 fn a_malformed_manifest_is_the_only_finding() {
     let check = |toml: &str, expect: &str| {
         let files = task(&[("task.toml", toml), ("instruction.md", "")]);
-        let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+        let parts = Parts { name: "a-task", files: &files, special_files: &[], draft: None };
         let found: Vec<_> = lint_files(&rules(), &parts)
             .iter()
             .map(|found| format!("{} {} {}", found.place(), found.rule, found.message))

@@ -75,12 +75,12 @@ const NAME: &str = "name:";
 
 fn check(rules: &Rules, row: &Row) -> Result<(), String> {
     let changes: Vec<_> = row.files.iter().filter(|(path, _)| !path.contains(':')).copied().collect();
-    let odd = |(path, _): &(&str, &str)| {
-        let link = path.strip_prefix(LINK).map(|path| (path, OddityKind::Link));
-        let (path, kind) = link.or_else(|| Some((path.strip_prefix(ESCAPE)?, OddityKind::Escape)))?;
-        Some(Oddity { path: path.to_owned(), kind })
+    let special = |(path, _): &(&str, &str)| {
+        let link = path.strip_prefix(LINK).map(|path| (path, SpecialFileKind::Link));
+        let (path, kind) = link.or_else(|| Some((path.strip_prefix(ESCAPE)?, SpecialFileKind::Escape)))?;
+        Some(SpecialFile { path: path.to_owned(), kind })
     };
-    let oddities: Vec<_> = row.files.iter().filter_map(odd).collect();
+    let special_files: Vec<_> = row.files.iter().filter_map(special).collect();
     let files = task(&changes);
     let (manifest, read) = parse_manifest(files.text("task.toml").unwrap()).unwrap();
     let known: BTreeSet<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
@@ -89,17 +89,17 @@ fn check(rules: &Rules, row: &Row) -> Result<(), String> {
         manifest: &manifest,
         files: &files,
         read: &read,
-        oddities: &oddities,
+        special_files: &special_files,
         draft: None,
         known: &known,
     };
     let rule = rules.get(row.rule).unwrap_or_else(|| panic!("no rule {}", row.rule));
     let got: Vec<_> = rule
-        .hits(&subject)
+        .matches(&subject)
         .into_iter()
-        .map(|hit| match hit.line {
-            Some(line) => format!("{}:{line} {}", hit.file, hit.message),
-            None => format!("{} {}", hit.file, hit.message),
+        .map(|found| match found.line {
+            Some(line) => format!("{}:{line} {}", found.file, found.message),
+            None => format!("{} {}", found.file, found.message),
         })
         .collect();
     if got == row.expect {
@@ -146,7 +146,7 @@ fn a_sound_task_has_no_findings_that_count() {
         "tests/test_outputs.py",
         "\"\"\"canary 1\"\"\"\n\n\ndef test_sorted():\n    \"\"\"Lines are in order.\"\"\"\n    lines = open('/app/out.csv').read().split()\n    assert lines == ['a', 'b']\n    assert len(lines) == 2\n    assert lines[0] == 'a'\n",
     )]);
-    let parts = Parts { name: "a-task", files: &files, oddities: &[], draft: None };
+    let parts = Parts { name: "a-task", files: &files, special_files: &[], draft: None };
     let found: Vec<_> = lint_files(&rules(), &parts).into_iter().map(|found| found.rule).collect();
     assert_eq!(found, ["task-fields"]);
 }
