@@ -1,11 +1,11 @@
-//! What detectors look at: one thing that was tried at a time, and how it seems to have ended.
+//! The unit that detectors look at: one command, or the keys typed in one turn, with its output and how it ended.
 
 use super::screen;
 use super::shell::{last_program, source_program};
 use super::words::{ANSWERERS, ERRORS, FINDERS, LIMITATIONS, READERS, any_line, says};
 use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 
-/// Exit status of a program that was ended because nobody read on (128 + SIGPIPE), as in `yes | head`.
+/// Exit status of a program whose reader closed the pipe (128 + SIGPIPE), as in `yes | head`.
 const BROKEN_PIPE: i32 = 141;
 
 /// A command, or what was typed in one turn, with what was shown of it.
@@ -26,11 +26,11 @@ pub(super) struct Attempt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Status(ShellOutcome),
-    /// Nobody knows but who reads the screen.
+    /// Typed into a terminal: there is no exit status, only the screen.
     Unseen,
 }
 
-/// What was tried, in order. What has no observation (the sandbox died under it, or nobody looked) is left out.
+/// The attempts in order. Commands without an observation are left out.
 pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<Attempt<'a>> {
     let mut attempts: Vec<Attempt<'_>> = Vec::new();
     for (turn, (said, shown)) in turns.iter().zip(shown).enumerate() {
@@ -41,7 +41,7 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
         };
         let typed = screen::last_line(&keys);
         match attempts.last_mut() {
-            // A mere wait shows what the attempt before it has come to.
+            // A turn without keys waits: its screen continues the attempt before it.
             Some(last) if typed.is_empty() && last.ended == Ended::Unseen => {
                 last.output =
                     screen::continued(&last.output, &first.content, screen::last_line(&last.command));
@@ -120,7 +120,7 @@ fn without_frame(observation: &str) -> String {
 }
 
 impl Attempt<'_> {
-    /// It did not end well, as far as its status says or the screen shows.
+    /// It failed, by its exit status or by what the screen shows.
     pub(super) fn failed(&self) -> bool {
         match self.ended {
             Ended::Status(ShellOutcome::Exited(status)) => status != 0 && status != BROKEN_PIPE,
@@ -129,13 +129,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// It failed in a way that whoever reads what was shown cannot overlook, and that is no answer to a question.
+    /// It failed, and the output says so. An exit status of 1 from a program such as `grep` is an answer, not a failure.
     pub(super) fn visibly_failed(&self) -> bool {
         match self.ended {
             Ended::Status(ShellOutcome::Exited(1)) => {
                 !says(&ANSWERERS, last_program(&self.command)) && says(&ERRORS, &self.output)
             }
-            _ => self.failed(),
+            Ended::Status(ShellOutcome::Exited(_) | ShellOutcome::TimedOut | ShellOutcome::ShellDied(_))
+            | Ended::Unseen => self.failed(),
         }
     }
 

@@ -144,7 +144,7 @@ fn check(reply: &Labelling, rendering: &Rendering) -> Result<(), String> {
                 Some(left) if left.contains(step) => {
                     format!("`{label}` names step {step}, which you were not shown")
                 }
-                _ => format!("`{label}` names step {step}, and the steps are 1 to {count}"),
+                Some(_) | None => format!("`{label}` names step {step}, and the steps are 1 to {count}"),
             });
         }
         if why.trim().is_empty() {

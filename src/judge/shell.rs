@@ -1,56 +1,68 @@
-//! As much of the shell's grammar as detectors need: which programs a command runs, and how much one differs from another.
+//! What detectors ask of shell commands: which programs a command runs, and how much two commands differ.
 
-/// Longest text, in characters and without what both have in common at either end, whose distance is computed: the work grows with
-/// its square. What differs by more is no small edit.
+use crate::syntax::{Grammar, named_children, parse, text_of};
+
+/// Longest text, in characters and without a common prefix and suffix, whose distance is computed: the work grows with its square.
+/// Longer texts differ by more than a small edit.
 const MOST_COMPARED: usize = 2_000;
 
 /// Words before a program's name that are not it.
 const PREFIXES: [&str; 9] = ["sudo", "env", "time", "nohup", "exec", "!", "then", "do", "stdbuf"];
 
-/// The pipelines of a command in order, each as its simple commands. Separators inside quotes are text.
-///
-/// Bodies of here-documents are taken for commands; callers only ask for what a command ends with, or compare.
+/// Whether a command begins a pipeline, or reads what the one before it prints.
+#[derive(Clone, Copy)]
+enum Position {
+    First,
+    Piped,
+}
+
+/// The pipelines of a command in order, each as its simple commands without redirections. What a substitution or the body of a
+/// function runs is not among them. Text that is no shell is one command.
 pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
-    let mut pipelines = vec![Vec::new()];
-    let mut quote = None;
-    let (mut from, mut skip) = (0, false);
-    let bytes = command.as_bytes();
-    let cut = |from: usize, to: usize, ends: bool, pipelines: &mut Vec<Vec<_>>| {
-        let part = command.get(from..to).unwrap_or_default().trim();
-        if let Some(last) = pipelines.last_mut().filter(|_| !part.is_empty()) {
-            last.push(part);
-        }
-        if ends && pipelines.last().is_some_and(|last| !last.is_empty()) {
-            pipelines.push(Vec::new());
-        }
-    };
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let next = bytes.get(at + 1).copied();
-        let mut width = 1;
-        match (quote, byte) {
-            _ if skip => skip = false,
-            (None | Some(b'"'), b'\\') => skip = true,
-            (Some(open), close) if open == close => quote = None,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            // `2>&1` and `&>` are redirections.
-            (None, b'&') if next == Some(b'>') || at > 0 && bytes.get(at - 1) == Some(&b'>') => {}
-            (None, b'|') if next != Some(b'|') => {
-                cut(from, at, false, &mut pipelines);
-                width = if next == Some(b'&') { 2 } else { 1 };
-                from = at + width;
+    let mut pipelines: Vec<Vec<&str>> = Vec::new();
+    if let Some(tree) = parse(Grammar::Bash, command) {
+        // A work list instead of recursion: the text is not trusted.
+        let mut open = vec![(tree.root_node(), Position::First)];
+        while let Some((node, position)) = open.pop() {
+            match node.kind() {
+                "command"
+                | "test_command"
+                | "declaration_command"
+                | "unset_command"
+                | "variable_assignment" => {
+                    let simple = text_of(node, command).trim();
+                    match (position, pipelines.last_mut()) {
+                        (Position::Piped, Some(last)) => last.push(simple),
+                        (Position::First, _) | (Position::Piped, None) => pipelines.push(vec![simple]),
+                    }
+                }
+                "pipeline" => {
+                    let parts = named_children(node).into_iter().enumerate();
+                    let parts: Vec<_> = parts
+                        .map(|(at, part)| (part, if at == 0 { position } else { Position::Piped }))
+                        .collect();
+                    open.extend(parts.into_iter().rev());
+                }
+                // `cat <<EOF | sort`: the grammar puts the rest of the line into the redirection.
+                "heredoc_redirect" => {
+                    let after_operator = node.child_by_field_name("right");
+                    open.extend(named_children(node).into_iter().rev().map(|part| {
+                        let joined = Some(part) != after_operator;
+                        (part, if joined { Position::Piped } else { Position::First })
+                    }));
+                }
+                "command_substitution"
+                | "process_substitution"
+                | "heredoc_body"
+                | "function_definition"
+                | "string" => {}
+                _ => open.extend(named_children(node).into_iter().rev().map(|part| (part, position))),
             }
-            (None, b'|' | b'&' | b';' | b'\n') => {
-                cut(from, at, true, &mut pipelines);
-                width = if next == Some(byte) && byte != b'\n' { 2 } else { 1 };
-                from = at + width;
-            }
-            _ => {}
         }
-        at += width;
     }
-    cut(from, command.len(), false, &mut pipelines);
-    pipelines.retain(|pipeline| !pipeline.is_empty());
+    if pipelines.is_empty() && !command.trim().is_empty() {
+        pipelines.push(vec![command.trim()]);
+    }
     pipelines
 }
 
@@ -86,7 +98,7 @@ pub(super) fn source_program(command: &str) -> &str {
     pipelines(command).last().and_then(|pipeline| pipeline.first().copied()).map_or("", program)
 }
 
-/// How much two commands differ: Levenshtein's distance of their characters over the longer one's length, from 0 to 1. Runs of
+/// How much two commands differ: the Levenshtein distance of their characters over the longer one's length, from 0 to 1. Runs of
 /// blanks count as one.
 pub(super) fn difference(one: &str, other: &str) -> f64 {
     let squeezed =
@@ -106,24 +118,8 @@ pub(super) fn difference(one: &str, other: &str) -> f64 {
     if one.len().max(other.len()) > MOST_COMPARED {
         return 1.0;
     }
-    levenshtein(one, other) as f64 / longer as f64
-}
-
-fn levenshtein(one: &[char], other: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (deleted, a) in one.iter().enumerate() {
-        let mut diagonal = deleted;
-        let mut left = deleted + 1;
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, b) in row.iter_mut().skip(1).zip(other) {
-            let best = (diagonal + usize::from(a != b)).min(*cell + 1).min(left + 1);
-            diagonal = std::mem::replace(cell, best);
-            left = best;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    let (one, other): (String, String) = (one.iter().collect(), other.iter().collect());
+    strsim::levenshtein(&one, &other) as f64 / longer as f64
 }
 
 #[cfg(test)]
@@ -137,14 +133,19 @@ mod tests {
         let check = |command: &str, expect: &[&[&str]]| assert_eq!(pipelines(command), expect, "{command}");
         check("", &[]);
         check("ls", &[&["ls"]]);
-        check("cd /app && make 2>&1 | tail -3", &[&["cd /app"], &["make 2>&1", "tail -3"]]);
+        check("cd /app && make 2>&1 | tail -3", &[&["cd /app"], &["make", "tail -3"]]);
         check("a; b || c\nd &", &[&["a"], &["b"], &["c"], &["d"]]);
         check("grep -E 'a|b;c' f | wc -l", &[&["grep -E 'a|b;c' f", "wc -l"]]);
         check("echo \"x && \\\" y\" | cat", &[&["echo \"x && \\\" y\"", "cat"]]);
-        check("make &> log; tail log", &[&["make &> log"], &["tail log"]]);
+        check("make &> log; tail log", &[&["make"], &["tail log"]]);
         check("make |& head", &[&["make", "head"]]);
         check("echo a\\;b", &[&["echo a\\;b"]]);
-        check(";; ls ;", &[&["ls"]]);
+        check("cat <<EOF | sort\nb && c\nEOF\nls", &[&["cat", "sort"], &["ls"]]);
+        check("cat > a <<EOF && make\nb\nEOF", &[&["cat"], &["make"]]);
+        check("if a; then b | c; fi", &[&["a"], &["b", "c"]]);
+        check("f() { rm x; }; echo $(ls | wc) \"$(id)\" > log", &[&["echo $(ls | wc) \"$(id)\""]]);
+        check("cat x | while read l; do echo $l; done", &[&["cat x", "read l", "echo $l"]]);
+        check("(cd x; make)", &[&["cd x"], &["make"]]);
     }
 
     #[test]
