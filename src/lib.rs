@@ -1,6 +1,6 @@
 //! termsmith turns domain specs into verified terminal environments, runs expert agents in them, and writes training data.
 //!
-//! The rooms, top to bottom; each may use only those below it (`tests/module_order.rs` enforces it):
+//! The modules, top to bottom; each may use only those below it (`tests/module_order.rs` enforces this):
 //! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
 //! `verify` →
 //! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `clock` · `folder` · `guest` · `retry` · `syntax` → `model`.

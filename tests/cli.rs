@@ -1,4 +1,4 @@
-//! The command line without an engine: what goes wrong, how it is said, and which exit status it ends with.
+//! The command line without an engine: errors, their messages and exit statuses, logs, help.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -43,7 +43,7 @@ fn with_domain(file: &'static str, from: &'static str, to: &'static str) -> impl
 }
 
 #[test]
-fn what_goes_wrong_is_said_with_a_way_out() {
+fn errors_name_their_cause_and_have_a_hint() {
     const USAGE: i32 = 2;
     const BAD_INPUT: i32 = 65;
     const NO_ENGINE: i32 = 69;
@@ -76,7 +76,7 @@ fn what_goes_wrong_is_said_with_a_way_out() {
 }
 
 #[test]
-fn a_plan_is_the_same_every_time_and_a_longer_one_begins_alike() {
+fn plans_are_deterministic_and_a_shorter_one_is_a_prefix() {
     let bench = Bench::new();
     let plan = |count: &str| {
         let ran = bench.run(&["--json", "plan", "--count", count]).ok();
@@ -113,21 +113,27 @@ fn schemas_manuals_and_completions_are_printed() {
 #[test]
 fn help_shows_examples_and_exit_statuses() {
     let bench = Bench::new();
-    bench.run(&["--help"]).ok().says("Examples:").says("Exit statuses:").says("130 interrupted");
+    bench
+        .run(&["--help"])
+        .ok()
+        .says("Examples:")
+        .says("Exit statuses:")
+        .says("130  interrupted")
+        .says("75  work was left open");
     bench.run(&["run", "--help"]).ok().says("the same command continues");
 }
 
 #[test]
-fn new_recipes_and_domains_are_understood() {
+fn new_recipes_and_domains_are_valid() {
     let bench = Bench::new();
     bench.run(&["new", "domain", "astronomy"]).ok().says("wrote domains/astronomy.toml");
-    bench.run(&["new", "domain", "astronomy"]).ends(2).says("exists already");
+    bench.run(&["new", "domain", "astronomy"]).ends(2).says("already exists");
     bench.run(&["--templates", "templates", "new", "recipe", "coding/my-recipe"]).ends(65);
     bench.run(&["new", "recipe", "coding/my-recipe"]).ok().says("recipe.toml");
     assert!(bench.path("templates/recipes/coding/my-recipe/expert.toml").exists());
 }
 
-/// A rollout of somebody else's, as `import` reads it.
+/// A rollout made elsewhere, as `import` reads it.
 const ATIF: &str = r#"{"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1", "model_name": "m"},
   "steps": [{"step_id": 1, "source": "user", "message": "Do it."}, {"step_id": 2, "source": "agent", "message": "Done."}]}"#;
 
@@ -228,7 +234,7 @@ fn flags_of_logs_change_neither_output_nor_status() {
 fn with_places(bench: &Bench) {
     bench.write("file", "hello\n");
     bench.write("folder/sub/file", "");
-    // A task of somebody else's, and one of ours as far as it is read before a solution.
+    // Tasks made elsewhere.
     bench.write("task/task.toml", "version = \"1.0\"\n");
     bench.write("tasks/bare/task.toml", "version = \"1.0\"\n");
     bench.write("broken/task.toml", "version = \n");
@@ -353,7 +359,7 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_no_command_with_a_panic() {
+fn a_closed_pipe_is_no_panic() {
     let bench = Bench::new();
     // Standard error is closed at the other end before anything is written to it.
     let (reader, writer) = std::io::pipe().unwrap();

@@ -1,11 +1,11 @@
-//! Rooms may use only rooms below them. The order is the one in `src/lib.rs` and `ARCHITECTURE.md`.
+//! Modules may use only modules below them. The order is the one in `src/lib.rs` and `ARCHITECTURE.md`.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bottom to top. Rooms of one level may not use each other.
+/// Bottom to top. Modules of one level may not use each other.
 const LEVELS: &[&[&str]] = &[
     &["model"],
     &["clock", "folder", "guest", "retry", "syntax"],
@@ -20,12 +20,12 @@ const LEVELS: &[&[&str]] = &[
     &["cli"],
 ];
 
-fn level(room: &str) -> Option<usize> {
-    LEVELS.iter().position(|rooms| rooms.contains(&room))
+fn level(module: &str) -> Option<usize> {
+    LEVELS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Rooms named by `crate::room` in a source text. Comments and tests count: they too must not point upwards.
-fn used_rooms(text: &str) -> Vec<String> {
+/// Modules named by `crate::module` in a source text. Comments and tests count: they too must not point upwards.
+fn used_modules(text: &str) -> Vec<String> {
     text.match_indices("crate::")
         .map(|(at, found)| &text[at + found.len()..])
         .map(|rest| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect())
@@ -44,7 +44,7 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn rooms_use_only_rooms_below() {
+fn modules_use_only_modules_below() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&src, &mut files);
@@ -52,21 +52,21 @@ fn rooms_use_only_rooms_below() {
     let mut wrong = Vec::new();
     for file in files {
         let relative = file.strip_prefix(&src).unwrap();
-        let room =
+        let module =
             relative.components().next().unwrap().as_os_str().to_str().unwrap().trim_end_matches(".rs");
-        if room == "lib" || room == "main" {
+        if module == "lib" || module == "main" {
             continue;
         }
-        let Some(here) = level(room) else {
-            wrong.push(format!("{}: room `{room}` has no place in the order", relative.display()));
+        let Some(here) = level(module) else {
+            wrong.push(format!("{}: module `{module}` has no place in the order", relative.display()));
             continue;
         };
-        for used in used_rooms(&fs::read_to_string(&file).unwrap()) {
+        for used in used_modules(&fs::read_to_string(&file).unwrap()) {
             match level(&used) {
-                _ if used == room => {}
+                _ if used == module => {}
                 Some(there) if there < here => {}
                 Some(_) => wrong
-                    .push(format!("{}: `{room}` uses `{used}`, which is not below it", relative.display())),
+                    .push(format!("{}: `{module}` uses `{used}`, which is not below it", relative.display())),
                 None => {}
             }
         }
@@ -75,9 +75,25 @@ fn rooms_use_only_rooms_below() {
 }
 
 #[test]
-fn the_order_names_every_room() {
+fn the_order_names_every_module() {
     let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
-    let rooms = lib.lines().filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'));
-    let missing: Vec<_> = rooms.filter(|room| level(room).is_none()).collect();
+    let modules = lib.lines().filter_map(|line| line.trim().strip_prefix("pub mod ")?.strip_suffix(';'));
+    let missing: Vec<_> = modules.filter(|module| level(module).is_none()).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_architecture_names_every_module() {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
+    let named: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |").map(|(name, _)| name))
+        .collect();
+    // Top to bottom, as the order is.
+    let levels: Vec<_> =
+        named.iter().map(|name| level(name).unwrap_or_else(|| panic!("no module `{name}`"))).collect();
+    let missing: Vec<_> =
+        LEVELS.iter().flat_map(|level| *level).filter(|name| !named.contains(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert_eq!(levels.first(), Some(&(LEVELS.len() - 1)));
 }

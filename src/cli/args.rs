@@ -1,4 +1,4 @@
-//! The command line as typed. What it means is resolved once, in [`super::config`].
+//! The command line as typed. [`super::config`] resolves it once.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ const EXAMPLES: &str = "\
 Examples:
   termsmith doctor --fix                        install and start what is missing
   termsmith run --out out/demo --seed 7 --count 24
-  termsmith plan --count 100                    what a run would make, and what it would cover
+  termsmith plan --count 100                    the tasks of a run, and their coverage
   termsmith try out/demo/tasks/coding-…         work on a task yourself
-  termsmith recipe check coding/…               everything about one recipe
+  termsmith recipe check coding/…               render, screen and roll out one recipe
 
 Exit statuses:
 ";
@@ -56,9 +56,9 @@ pub(super) struct LogArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Everything: plan, author, screen, roll out, export, audit
+    /// The whole pipeline: plan, author, screen, roll out, export, audit
     Run(RunArgs),
-    /// Show which tasks a run would make, and the coverage they would give
+    /// Show the tasks of a run and their coverage, without making them
     Plan(PlanArgs),
     /// Start a domain spec or a recipe from a working example
     New(NewArgs),
@@ -67,31 +67,31 @@ pub(super) enum Command {
     Recipe(RecipeCommand),
     /// Write the Parquet files of a run again
     Export(ExportArgs),
-    /// Say what a run covers: planned, certified, solved; and which cells are empty
+    /// Show what a run covers: planned, certified, solved; and the empty cells
     Audit(AuditArgs),
-    /// Attack, mutate and re-run the verifiers of tasks, whoever made them
+    /// Attack, mutate and re-run the verifiers of tasks of any origin
     Screen(ScreenArgs),
-    /// Have agents work on tasks, whoever made them, and keep what they do as data
+    /// Run agents on tasks of any origin, and store their trajectories as data
     Rollout(Box<RolloutArgs>),
-    /// Take over rollouts that were played elsewhere: Harbor job folders, trials, ATIF files
+    /// Import rollouts made elsewhere: Harbor job folders, trial folders, ATIF files
     Import(ImportArgs),
-    /// Have a model label what went wrong in the rollouts of a run folder, whoever played them
+    /// Have a model label the failures in the rollouts of a run folder
     Judge(Box<JudgeArgs>),
-    /// Say how often who solved what: pass@k, step scores, causes of failure, tokens and dollars
+    /// Report who solved what and how often: pass@k, step scores, causes of failure, tokens and dollars
     Report(ReportArgs),
-    /// Say whether certificates speak of the files that lie beside them
+    /// Check that certificates match the files of their task directories
     VerifyCertificate(VerifyCertificateArgs),
-    /// Open a task's sandbox, and judge what you did when you leave
+    /// Open a task's sandbox for you to work in, and judge the result when you leave
     Try(TryArgs),
     /// Judge a solution of a task in the clean room
     Verify(VerifyArgs),
-    /// Say what is wrong with tasks without running them
+    /// Check tasks statically, without running them
     Lint(LintArgs),
     /// Print a trajectory or a task of a run
     Show(ShowArgs),
     /// Remove termsmith's containers and images
     Clean(CleanArgs),
-    /// Say what this machine lacks, and mend it with --fix
+    /// Report what this machine lacks, and install it with --fix
     Doctor(DoctorArgs),
     /// Print the JSON Schema of a format
     Schema(SchemaArgs),
@@ -137,7 +137,7 @@ impl Command {
 /// Which tasks.
 #[derive(Debug, Args)]
 pub(super) struct Selection {
-    /// All randomness derives from it
+    /// Seed of all randomness
     #[arg(long, default_value_t = 7)]
     pub(super) seed: u64,
     /// Blueprints 0 to N−1; rejected ones are not replaced
@@ -150,11 +150,11 @@ pub(super) struct Selection {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Killed at any instant, the same command continues; finished work is never done twice.\n\
-The first Ctrl-C finishes what is under way, the second one stops at once."
+    after_help = "Killed at any instant, the same command continues; finished work is never repeated.\n\
+The first Ctrl-C finishes the work in progress, the second one stops immediately."
 )]
 pub(super) struct RunArgs {
-    /// Run folder; made if it is missing, continued if it is there
+    /// Run folder; created if it is missing, continued if it exists
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
     pub(super) out: PathBuf,
     #[command(flatten)]
@@ -162,23 +162,23 @@ pub(super) struct RunArgs {
     /// Rollouts of each certified task
     #[arg(long, default_value_t = 3)]
     pub(super) attempts: u32,
-    /// Trials at once [default: two a core]
+    /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
-    /// Only blueprints whose index leaves I when divided by N
+    /// Only blueprints whose index modulo N is I
     #[arg(long, value_name = "I/N")]
     pub(super) shard: Option<String>,
     /// Name task images PREFIX/<task> in task.toml, for a registry that you push them to
     #[arg(long, value_name = "PREFIX")]
     pub(super) image_prefix: Option<String>,
-    /// How much each task's verifier is tried
+    /// How thoroughly each task's verifier is tested
     #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
     pub(super) rigor: RigorArg,
     #[command(flatten)]
     pub(super) data: DataArgs,
 }
 
-/// What is exported.
+/// Export options.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DataArgs {
     /// DMPO's discount of later turns
@@ -222,29 +222,29 @@ pub(super) enum NewWhat {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RecipeCommand {
-    /// Render, lint, build, screen and play a recipe for several seeds, and say what is wrong with it
+    /// Render, lint, build, screen and roll out a recipe for several seeds, and list its problems
     Check {
         /// DOMAIN/NAME (repeatable); all recipes if none is given
         names: Vec<String>,
-        /// Seeds to try; difficulties take turns
+        /// Number of seeds; difficulties alternate
         #[arg(long, default_value_t = 3)]
         seeds: u32,
         /// First seed
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// Keep what was done in this run folder, so that a second check repeats nothing
+        /// Run folder to keep results in, so that a second check repeats nothing
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Trials at once [default: two a core]
+        /// Trials at once [default: 2 per core]
         #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
         jobs: Option<u32>,
-        /// How much the verifier is tried
+        /// How thoroughly the verifier is tested
         #[arg(long, value_enum, default_value_t = RigorArg::Quick)]
         rigor: RigorArg,
     },
     /// List the recipes
     List,
-    /// Write the files that a recipe renders to, without running anything
+    /// Write the files that a recipe renders, without running anything
     Render {
         /// DOMAIN/NAME
         name: String,
@@ -270,7 +270,7 @@ pub(super) struct ImportArgs {
     /// Harbor job folders, trial folders or ATIF files (v1.0 to v1.8)
     #[arg(required = true)]
     pub(super) rollouts: Vec<PathBuf>,
-    /// Run folder that they are kept in
+    /// Run folder to store them in
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
     #[command(flatten)]
@@ -296,32 +296,32 @@ pub(super) struct AuditArgs {
   termsmith screen out/demo/tasks --rigor full
   termsmith screen some-folder --rigor full --budget 120
   termsmith screen some-task --only attack:D-02 --only variant
-  termsmith screen out/demo/tasks --as-harbor      how the tests hold in Harbor's shared mode
+  termsmith screen out/demo/tasks --as-harbor      the same in Harbor's shared mode
 
 Certificates are written below --out. Killed at any instant, the same command continues.")]
 pub(super) struct ScreenArgs {
     /// Task directories, or folders of them
     #[arg(required = true)]
     pub(super) tasks: Vec<PathBuf>,
-    /// How much is tried
+    /// How thoroughly verifiers are tested
     #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
     pub(super) rigor: RigorArg,
-    /// Seconds after which no further mutant of a task is begun; the most telling come first [default: all are tried]
+    /// Seconds after which no further mutant of a task is started; the most informative come first [default: all mutants]
     #[arg(long, value_name = "SECONDS")]
     pub(super) budget: Option<u64>,
-    /// Judge tasks of ours in Harbor's shared mode too, where attacks reach further
+    /// Judge termsmith's own tasks in Harbor's shared mode too, where attacks reach further
     #[arg(long)]
     pub(super) as_harbor: bool,
-    /// Only this row beside build, untouched and reference: KIND or KIND:NAME (repeatable)
+    /// Only this row, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
     #[arg(long, value_name = "ROW")]
     pub(super) only: Vec<String>,
-    /// Compare each task with its expect.toml, making only the rows that it names
+    /// Compare each task with its expect.toml, with only the rows that it names
     #[arg(long, conflicts_with = "only")]
     pub(super) summary: bool,
-    /// Where certificates and finished trials are kept
+    /// Folder for certificates and finished trials
     #[arg(long, short, value_name = "DIR", default_value = "out/screen")]
     pub(super) out: PathBuf,
-    /// Trials at once [default: two a core]
+    /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
 }
@@ -329,11 +329,11 @@ pub(super) struct ScreenArgs {
 /// `model::Rigor` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RigorArg {
-    /// Soundness and known wrong solutions
+    /// Soundness rows and known wrong solutions
     Quick,
-    /// With variants, a sample of mutants, and the attacks that can share a trial
+    /// Also variants, a sample of mutants, and the attacks that can share a trial
     Standard,
-    /// Everything
+    /// All variants, mutants and attacks
     Full,
 }
 
@@ -373,18 +373,18 @@ pub(super) struct VerifyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A task excuses a rule in its task.toml, with a reason:\n  \
+#[command(after_help = "A task declares an exception from a rule in its task.toml, with a reason:\n  \
 [metadata.termsmith.lint]\n  ignore = { shared-verifier = \"the tests only read files\" }\n\
-Exit status 1 if a finding of severity error is left: something that makes a trial impossible, or, in a task that \
-termsmith made,\nthat its recipe must not do.")]
+Exit status 1 if there is a finding of severity error: a defect that makes a trial impossible, or, in a task that \
+termsmith made,\na defect of its recipe.")]
 pub(super) struct LintArgs {
-    /// Task directories, or folders of them; from anywhere
+    /// Task directories of any origin, or folders of them
     #[arg(value_name = "DIR", required_unless_present_any = ["explain", "rules"])]
     pub(super) dirs: Vec<PathBuf>,
     /// How findings are printed
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(super) format: Option<LintFormat>,
-    /// Say what a rule is about, and why
+    /// Explain a rule
     #[arg(long, value_name = "RULE", conflicts_with_all = ["dirs", "rules"])]
     pub(super) explain: Option<String>,
     /// List the rules
@@ -440,7 +440,7 @@ pub(super) enum SchemaFormat {
     Recipe,
     /// certificate.json
     Certificate,
-    /// timings.json beside a certificate of `screen`
+    /// timings.json, which `screen` writes beside a certificate
     Timings,
     /// termsmith.toml: model endpoints and the roles that use them
     Settings,

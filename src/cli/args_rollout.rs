@@ -15,17 +15,17 @@ use crate::agent::{SCAFFOLDS, ScaffoldEntry};
   termsmith rollout some-task --scaffold bash --base-url http://127.0.0.1:8000/v1 --model qwen --arm self-correction
 
 Models are read from termsmith.toml (`termsmith schema settings`), or named by --base-url and --model. Killed at any instant, the
-same command continues: what was paid for is never paid twice, and what was done is done again without asking the model.")]
+same command continues: no reply is paid for twice, and recorded actions are replayed without asking the model.")]
 pub(super) struct RolloutArgs {
     /// Task directories, or folders of them [default: the tasks of --out]
     pub(super) tasks: Vec<PathBuf>,
-    /// The protocol that the agent speaks
+    /// Protocol between model and sandbox
     #[arg(long, value_parser = scaffolds(), default_value = SCAFFOLDS[0].option)]
     pub(super) scaffold: ScaffoldArg,
-    /// With the scaffold command: what bash runs; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
+    /// With the scaffold `command`: the command line of the agent; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
     #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
     pub(super) agent_command: Option<String>,
-    /// What the agent is given beside the task
+    /// What the agent is given in addition to the task
     #[arg(long, value_enum, default_value_t = ArmArg::Base)]
     pub(super) arm: ArmArg,
     /// Tell the agent to pass without doing the work; a pass revokes the task's certificate
@@ -34,30 +34,30 @@ pub(super) struct RolloutArgs {
     /// Rollouts of each task
     #[arg(long, short = 'k', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) attempts: u32,
-    /// Rollouts at once [default: two a core]
+    /// Rollouts at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) concurrency: Option<u32>,
-    /// Further rounds of the arm self-correction
+    /// Further rounds of the arm `self-correction`
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(super) rounds: u32,
-    /// Turns that the attempts of the arm fork share with the first rollout
+    /// Turns that the attempts of the arm `fork` share with the first rollout
     #[arg(long, value_name = "TURNS", default_value_t = 2)]
     pub(super) fork_at: usize,
-    /// Who labels what went wrong, beside the rules, which always do
+    /// Who labels failures in addition to the rules, which always do
     #[arg(long, value_enum, default_value_t = JudgeArg::None)]
     pub(super) judge: JudgeArg,
-    /// Go on from a summary where a conversation would not fit the model's context, instead of ending there; what comes before and after
-    /// are rows of their own, and no preference pair has any
+    /// Continue from a summary where a conversation would not fit the model's context, instead of ending it; the parts before and after
+    /// are separate rows, and no preference pair has any
     #[arg(long, visible_alias = "summarize")]
     pub(super) summarise: bool,
-    /// End the waits of the terminal as soon as its commands are done, which Harbor does not
+    /// End waits of the terminal when its commands are done, which Harbor does not
     #[arg(long)]
     pub(super) early_wake: bool,
     #[command(flatten)]
     pub(super) limits: TrialArgs,
     #[command(flatten)]
     pub(super) model: ModelArgs,
-    /// Run folder; made if it is missing, continued if it is there
+    /// Run folder; created if it is missing, continued if it exists
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
     /// Also write all rollouts of the run folder as a job that `harbor view` and `harbor traces export` read
@@ -70,10 +70,10 @@ pub(super) struct RolloutArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   termsmith judge --out out/demo
-  termsmith judge --out out/taken --base-url http://127.0.0.1:8000/v1 --model qwen --max-usd 2
+  termsmith judge --out out/imported --base-url http://127.0.0.1:8000/v1 --model qwen --max-usd 2
 
-The role judge reads a bounded rendering of each rollout and names what went wrong, with the steps that show it; the rules' labels
-stand beside. No verdict and no reward changes. What was judged is not judged again by the same model and texts.")]
+The role `judge` reads a bounded rendering of each rollout and labels its failures, with the steps that show them; the labels of the
+rules are kept. No verdict and no reward changes. A rollout is not judged again by the same model and texts.")]
 pub(super) struct JudgeArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
@@ -88,7 +88,7 @@ pub(super) struct JudgeArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits of a rollout")]
 pub(super) struct TrialArgs {
-    /// Messages of the agent
+    /// Limit of the agent's messages
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(super) max_steps: u32,
     /// Seconds of one command, in scaffolds that wait for commands
@@ -103,12 +103,12 @@ pub(super) struct TrialArgs {
     /// US dollars that its calls may cost together; the settings have to name prices
     #[arg(long, value_name = "DOLLARS")]
     pub(super) trial_usd: Option<f64>,
-    /// Bytes of output that a message shows, in scaffolds that choose
+    /// Limit of bytes of output per observation, in scaffolds that have one
     #[arg(long, value_name = "BYTES", default_value_t = 10_000)]
     pub(super) output_bytes: usize,
 }
 
-/// Which models, and what they may cost.
+/// Models and their caps.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Models")]
 pub(super) struct ModelArgs {
@@ -118,13 +118,13 @@ pub(super) struct ModelArgs {
     /// An OpenAI-compatible server for every role, instead of a settings file
     #[arg(long, value_name = "URL", requires = "model")]
     pub(super) base_url: Option<String>,
-    /// The model that acts
+    /// Model of the agent
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
-    /// With --base-url: the environment variable that holds its key
+    /// With --base-url: environment variable that holds the API key
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
     pub(super) api_key_env: Option<String>,
-    /// With --base-url: tokens of one reply
+    /// With --base-url: limit of tokens per reply
     #[arg(long, value_name = "N", default_value_t = 4096, requires = "base_url")]
     pub(super) reply_tokens: u32,
     /// US dollars that all runs in this folder may cost together
@@ -188,24 +188,24 @@ pub(super) enum ArmArg {
     Plan,
     /// Up to three questions to the role mentor, who gives no code
     Interactive,
-    /// Both of these
+    /// Both plan and interactive
     PlanInteractive,
-    /// Several attempts from the very state that the first rollout had after --fork-at turns
+    /// Several attempts from the state that the first rollout had after --fork-at turns
     Fork,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum JudgeArg {
-    /// Nobody
+    /// No model, only the rules
     None,
-    /// The role judge
+    /// The model of the role `judge`
     Model,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AdversaryArg {
-    /// It sees the task alone
+    /// The task alone
     Blind,
-    /// It is shown the tests
+    /// The task and its tests
     Tests,
 }

@@ -1,4 +1,4 @@
-//! What the global flags mean, worked out once.
+//! Global flags, resolved once.
 
 use std::path::Path;
 use std::thread::available_parallelism;
@@ -10,6 +10,7 @@ use crate::assets::{Assets, Overrides};
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
 use crate::store::{RunDir, Store};
+use crate::verify::EngineOnDemand;
 
 /// Text for people or JSON for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +49,30 @@ impl Config {
     }
 }
 
-/// Trials at once: they wait for the engine as often as they compute.
+/// The number of concurrent trials. They wait for the engine about as long as they compute, hence more than one per core.
 pub(super) fn jobs(asked: Option<u32>) -> u32 {
     const PER_CORE: u32 = 2;
-    asked.unwrap_or_else(|| {
-        available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)) * PER_CORE
+    asked.unwrap_or_else(|| cores() * PER_CORE)
+}
+
+/// Cores that this process may use.
+pub(super) fn cores() -> u32 {
+    available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1))
+}
+
+/// Removes containers that killed runs left behind, and counts them. Where no engine answers, or it fails, nothing is removed: whatever
+/// needs the engine next reports that.
+pub(super) async fn sweep(engine: &EngineOnDemand) -> usize {
+    let swept = match engine.get().await {
+        Ok(engine) => engine.sweep().await,
+        Err(error) => {
+            tracing::debug!(%error, "no engine to sweep");
+            return 0;
+        }
+    };
+    swept.unwrap_or_else(|error| {
+        tracing::warn!(%error, "failed to remove containers of earlier runs");
+        0
     })
 }
 
@@ -74,7 +94,7 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
     Ok(options)
 }
 
-/// The records of a run folder that must exist.
+/// The records of an existing run folder.
 pub(super) fn existing_run(out: &Path) -> Result<Store, Failure> {
     places::check(out, Expected::RunFolder)?;
     Ok(Store::new(RunDir::open_existing(out)?))
@@ -86,7 +106,7 @@ pub(super) fn run_to_write(out: &Path) -> Result<Store, Failure> {
     Ok(Store::new(RunDir::open(out)?))
 }
 
-/// A runtime for commands that wait.
+/// The runtime of commands that use an engine or a model.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

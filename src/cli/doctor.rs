@@ -10,7 +10,7 @@ use super::failure::Outcome;
 use super::say;
 use crate::doctor::{Report, Row, Status, System, diagnose, treat};
 
-/// Looks, mends if asked to, and prints the report. What `--fix` does is told as it happens.
+/// Diagnoses, repairs with `--fix`, and prints the report. Repairs are printed as they happen.
 pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
     let system = System::real();
     let out = Path::new("out");
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_for_people() {
+    fn reports_are_tables() {
         let failed = "`dockerd` ended with status 1\n  | no space left";
         insta::assert_snapshot!(check(false, vec![
             row("engine", Status::Missing, failed, Some("make room")),

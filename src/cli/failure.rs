@@ -1,4 +1,4 @@
-//! Errors on their way out: every typed error finds its exit status here.
+//! Maps every typed error to an exit status.
 
 use super::exit::Status;
 use crate::agent::{AgentError, PromptsError};
@@ -117,7 +117,7 @@ impl From<CallError> for Failure {
     }
 }
 
-/// What a script can do about a call that brought no reply.
+/// The status of a model call without a reply.
 pub(super) fn call_status(error: &CallError) -> Status {
     match error {
         CallError::Budget(_) | CallError::Exhausted { .. } => Status::TryAgain,

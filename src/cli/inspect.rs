@@ -1,4 +1,4 @@
-//! Commands that only read a run: `export`, `audit`, `show`.
+//! Commands over the records of a run folder: `export`, `report`, `import`, `audit`, `show`.
 
 use std::fmt::Write as _;
 
@@ -118,7 +118,7 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
         }
     }
     Err(Failure::usage(format!(
-        "no trajectory or task `{}` in `{}`\nhint: ids are the file names in its `trajectories/` and `tasks/`",
+        "no trajectory or task `{}` in the run folder `{}`\nhint: ids are the file names in its `trajectories/` and `tasks/`",
         args.id,
         args.out.display()
     )))
@@ -150,14 +150,19 @@ fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
     for (rollout, _) in &unit.rollouts {
         let reward = rollout.rewards.map_or_else(|| "-".to_owned(), |rewards| rewards.binary.to_string());
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "rollout {}  {:<18} reward {reward}", rollout.id, part(&rollout.record.actor));
+        let _ = writeln!(
+            text,
+            "rollout {}  {:<18} reward {reward}",
+            rollout.id,
+            actor_name(&rollout.record.actor)
+        );
     }
     say::text(&text)?;
     Ok(())
 }
 
-/// Who acted; of a scripted actor, what it set out to do. How it ended is the reward's to say.
-fn part(actor: &Actor) -> String {
+/// The teacher; for a scripted actor, the failure that it was to show. Whether it did is in the reward.
+fn actor_name(actor: &Actor) -> String {
     let Actor::Scripted { failure } = actor else { return actor.teacher().to_owned() };
     let named = failure.and_then(|failure| serde_json::to_value(failure).ok());
     named.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_else(|| "expert".to_owned())
@@ -192,9 +197,9 @@ fn transcript(rollout: &Rollout) -> String {
             if handoff.turns == number {
                 let _ = match &handoff.step {
                     Some(step) => write!(text, "\n── step `{step}` of the task ──\n"),
-                    None => write!(text, "\n── the conversation goes on from a summary ──\n"),
+                    None => write!(text, "\n── the conversation continues from a summary ──\n"),
                 };
-                // The task stands above.
+                // The prompt was printed above.
                 for message in shown.context.iter().skip_while(|message| message.content == record.prompt) {
                     let _ = writeln!(text, "{}", message.content);
                 }

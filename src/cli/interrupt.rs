@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one drains, the second one kills.
+//! Ctrl-C: the first one drains, the second one stops.
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +8,7 @@ use super::say;
 /// The two tokens that interrupts cancel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interrupts {
-    /// Take no new work; finish and commit what is under way.
+    /// Start no new work; finish and commit the work in progress.
     pub(super) drain: CancellationToken,
     /// Stop now; sandboxes are destroyed.
     pub(super) kill: CancellationToken,
@@ -29,10 +29,10 @@ impl Interrupts {
                     _ = term.recv() => {}
                 }
                 if tokens.drain.is_cancelled() {
-                    say::note("stopping now");
+                    say::note("stopping");
                     tokens.kill.cancel();
                 } else {
-                    say::note("finishing what is under way; once more to stop at once");
+                    say::note("finishing the work in progress; press Ctrl-C again to stop immediately");
                     tokens.drain.cancel();
                 }
             }

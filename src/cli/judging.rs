@@ -1,4 +1,4 @@
-//! `judge`: labels for rollouts that are there already.
+//! `judge`: labels by a model for existing rollouts.
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
             "seconds": started.elapsed().as_secs_f64(),
         }))?,
         Format::Text => say::line(format!(
-            "{} rollouts judged in {:.1} s, {} judged before, {} with the labels of the rules alone",
+            "{} rollouts judged in {:.1} s, {} judged before, {} with only the labels of the rules",
             report.judged,
             started.elapsed().as_secs_f64(),
             report.known,
@@ -55,7 +55,7 @@ pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
 
 fn status(report: &JudgingReport) -> Status {
     if report.out_of_budget {
-        say::note("the budget is reached; with a higher one the same command continues");
+        say::note("the budget is spent; with a higher one the same command continues");
         Status::TryAgain
     } else if report.interrupted {
         Status::Interrupted

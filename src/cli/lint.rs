@@ -1,4 +1,4 @@
-//! `lint`: what is wrong with tasks, without running them.
+//! `lint`: static checks of tasks.
 
 use std::fmt::Write as _;
 
@@ -57,15 +57,15 @@ fn explanation(rule: &Rule) -> String {
         let _ = write!(weight, "; in tasks of termsmith's own: {}", own.as_str());
     }
     if rule.opt_in {
-        weight.push_str("; elsewhere only for tasks that name it in `extend-select`");
+        weight.push_str("; in other tasks only if they name it in `extend-select`");
     }
-    format!("{id}: {message}\n{weight}\n\n{explain}\n\nWhat to do: {hint}.\nSource: {source}.\n")
+    format!("{id}: {message}\n{weight}\n\n{explain}\n\nHint: {hint}.\nSource: {source}.\n")
 }
 
 fn list(rules: &Rules) -> String {
     let mut text = String::new();
     for rule in rules.iter() {
-        let severity = if rule.opt_in { "asked for" } else { rule.severity.as_str() };
+        let severity = if rule.opt_in { "opt-in" } else { rule.severity.as_str() };
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{severity:<10} {:<34} {}", rule.id, rule.message);
     }

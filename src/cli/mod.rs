@@ -1,4 +1,4 @@
-//! The command line: the only room that reads flags and environment variables, and the only one that prints.
+//! The command line: the only module that reads flags and environment variables, and the only one that prints.
 
 mod args;
 mod args_rollout;
@@ -38,7 +38,7 @@ use config::Config;
 pub use exit::Status;
 use failure::Outcome;
 
-/// Parses the command line, runs the command, and maps its ending to an exit status.
+/// Parses the command line, runs the command, and maps its result to an exit status.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let config = Config::resolve(&cli);

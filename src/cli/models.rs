@@ -1,4 +1,4 @@
-//! Model endpoints from the command line: settings, caps, recordings, and what was spent.
+//! Model endpoints from the command line: settings, caps, recordings, and the summary of calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::llm::{
 };
 use crate::store::Store;
 
-/// Name of the endpoint that `--base-url` gives.
+/// Name of the endpoint of `--base-url`.
 const ENDPOINT: &str = "base-url";
 
 /// The models that a command may call. Calls are committed in `store`.
@@ -43,7 +43,7 @@ pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken)
         drain: drain.clone(),
         ..Options::default()
     };
-    // The variables that hold keys have names of their users' own, so they are read here by name.
+    // Settings name the variables that hold keys, so they are read here by name.
     let env = |name: &str| std::env::var(name).ok().inspect(|key| logging::hide(key));
     Ok(Models::new(settings(args)?, env, store, options)?)
 }
@@ -54,7 +54,7 @@ fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
     }
     if !args.settings.exists() {
         return Err(Failure::usage(format!(
-            "no model is named: there is no `{}`\nhint: name a server with --base-url and --model, or write a settings file \
+            "no model is given: there is no `{}`\nhint: name a server with --base-url and --model, or write a settings file \
              (`termsmith schema settings` describes it):\n\n{EXAMPLE}",
             args.settings.display()
         )));
@@ -113,7 +113,7 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
     })
 }
 
-/// What the calls came to, on one line each.
+/// Prints a summary of the calls.
 pub(super) fn report(models: &Models) {
     let tally = models.tally();
     let mut text = format!(
@@ -125,7 +125,7 @@ pub(super) fn report(models: &Models) {
     }
     if tally.repeated > 0 {
         text.push_str(&format!(
-            ", {} calls repeated that were in flight when an earlier run ended",
+            ", {} calls repeated because an earlier run ended while they were in flight",
             tally.repeated
         ));
     }

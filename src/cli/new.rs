@@ -17,11 +17,11 @@ pub(super) fn new(config: &Config, what: &NewWhat) -> Outcome {
     let bad = |error| Failure::new(Status::Usage, error);
     let (files, next) = match what {
         NewWhat::Domain { name } => {
-            let next = format!("now write its recipes: termsmith --domains domains new recipe {name}/NAME");
+            let next = format!("next, write its recipes: termsmith --domains domains new recipe {name}/NAME");
             (new_domain(&assets, &specs, name).map_err(bad)?, next)
         }
         NewWhat::Recipe { name } => {
-            let next = format!("now: termsmith --templates templates recipe check {name}");
+            let next = format!("next: termsmith --templates templates recipe check {name}");
             (new_recipe(&assets, &specs, name).map_err(bad)?, next)
         }
     };
@@ -32,7 +32,7 @@ pub(super) fn new(config: &Config, what: &NewWhat) -> Outcome {
     Ok(Status::Ok)
 }
 
-/// Writes new files to the folders in use, or to `domains/` and `templates/` here. Nothing that exists is replaced.
+/// Writes new files to the folders in use, or to `domains/` and `templates/` in the current folder. Existing files are not replaced.
 fn write(config: &Config, files: &FileTree) -> Result<Vec<PathBuf>, Failure> {
     let mut written = Vec::new();
     for (path, file) in files.iter() {
@@ -44,11 +44,16 @@ fn write(config: &Config, files: &FileTree) -> Result<Vec<PathBuf>, Failure> {
             .or_else(|| place("templates", &config.overrides.templates))
             .unwrap_or_else(|| PathBuf::from(path.as_str()));
         if target.exists() {
-            return Err(Failure::usage(format!("`{}` exists already", target.display())));
+            return Err(Failure::usage(format!(
+                "`{}` already exists\nhint: choose another name, or remove it",
+                target.display()
+            )));
         }
         let scratch = target.parent().unwrap_or(Path::new(".")).join(".new");
         publish_file(&scratch, &target, file)?;
-        let _ = std::fs::remove_dir(&scratch);
+        if let Err(error) = std::fs::remove_dir(&scratch) {
+            tracing::debug!(path = %scratch.display(), %error, "failed to remove a scratch folder");
+        }
         written.push(target);
     }
     Ok(written)

@@ -1,4 +1,4 @@
-//! `plan`: what a run would make.
+//! `plan`: the tasks of a run, without making them.
 
 use std::fmt::Write as _;
 

@@ -173,7 +173,9 @@ impl State {
     /// A line of its own: counts, and the task that has been in progress for longest.
     fn text(&self, now: Instant) -> String {
         let Self { total, unit, finished, rollouts, .. } = self;
-        let rollouts = if *rollouts == 0 { String::new() } else { format!(", {rollouts} rollouts") };
+        // Where rollouts are what is counted, they need no count of their own.
+        let counted = *rollouts == 0 || *unit == "rollouts";
+        let rollouts = if counted { String::new() } else { format!(", {rollouts} rollouts") };
         let counts = format!("working    {finished} of {total} {unit} done{rollouts}");
         let in_progress = self.in_progress(now);
         if in_progress.is_empty() { counts } else { format!("{counts}; {in_progress}") }

@@ -1,4 +1,4 @@
-//! `recipe`: everything about a recipe, and what is wrong with it.
+//! `recipe`: list, render and check recipes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::model::{Blueprint, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, hash_draft, rehearse};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
-/// What `recipe check` is asked for.
+/// The arguments of `recipe check`.
 pub(super) struct CheckOptions {
     pub(super) names: Vec<String>,
     pub(super) seeds: u32,
@@ -95,7 +95,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
                     problems += rehearsal.problems.len();
                     report(config, blueprint, &rehearsal)?;
                 }
-                // A recipe that cannot even be rendered is what a check is there to tell; the others go on.
+                // A recipe that cannot be rendered is a problem to report; the checks of the others continue.
                 Err(fault @ (Fault::Author(_) | Fault::Directory(_))) => {
                     finished += 1;
                     problems += 1;
@@ -113,7 +113,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     });
     let (problems, finished) = ended?;
     if config.format == Format::Text {
-        let wrong = if problems == 0 { "nothing wrong".to_owned() } else { format!("{problems} problems") };
+        let wrong = if problems == 0 { "no problems".to_owned() } else { format!("{problems} problems") };
         say::line(if finished < work.len() {
             format!("interrupted after {finished} of {} checks, {wrong} so far", work.len())
         } else {
@@ -176,11 +176,11 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
 fn find<'a>(assets: &'a PipelineAssets, name: &str) -> Result<&'a Recipe, Failure> {
     assets.recipes.get(name).ok_or_else(|| {
         let known: Vec<_> = assets.recipes.keys().map(RecipeId::as_str).collect();
-        Failure::usage(format!("no recipe `{name}`\nhint: there are {}", known.join(", ")))
+        Failure::usage(format!("no recipe `{name}`\nhint: known recipes: {}", known.join(", ")))
     })
 }
 
-/// A blueprint of this recipe alone. Difficulties take turns, so that a few checks see them all.
+/// A blueprint of only this recipe. Difficulties alternate, so that a few checks cover all of them.
 fn blueprint(assets: &PipelineAssets, recipe: &Recipe, seed: u64, nth: u32) -> Result<Blueprint, Failure> {
     let only = BTreeMap::from([(recipe.id.clone(), recipe.decl.clone())]);
     let plan = plan(&assets.domains, &only, Seed(seed), 1, &Domains::All);

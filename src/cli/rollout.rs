@@ -1,4 +1,4 @@
-//! `rollout`: agents at work on tasks, whoever made them.
+//! `rollout`: runs agents on tasks of any origin.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::args_rollout::{AdversaryArg, ArmArg, JudgeArg, RolloutArgs, ScaffoldArg};
-use super::config::{Config, Format, export_options, jobs, run_to_write, runtime};
+use super::config::{Config, Format, cores, export_options, jobs, run_to_write, runtime, sweep};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
@@ -28,7 +28,7 @@ use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, publish_file};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
-/// File beside a task by which `verify-certificate` knows that its certificate does not hold any more.
+/// File in a task directory that marks its certificate as revoked, for `verify-certificate`.
 pub(super) const REVOKED: &str = "revoked.json";
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
@@ -112,7 +112,7 @@ fn status(report: &CampaignReport) -> Status {
     if report.interrupted && !report.out_of_budget {
         Status::Interrupted
     } else if report.out_of_budget {
-        say::note("the budget is reached; with a higher one the same command continues");
+        say::note("the budget is spent; with a higher one the same command continues");
         Status::TryAgain
     } else if !report.faults.is_empty() {
         open::combined(report.faults.iter().map(|(_, error)| open::rollout_status(error)))
@@ -146,19 +146,16 @@ async fn drive(
         }
     };
     let options = CampaignOptions { solver, attempts: args.attempts, fork_at: args.fork_at, trial, judging };
-    let cpus =
-        std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
-    let capacity = Capacity::new(jobs(args.concurrency), crate::doctor::memory_mb(), cpus);
-    if let Ok(engine) = engine.get().await {
-        engine.sweep().await.unwrap_or_default();
-    }
-    let progress = Progress::new(dirs.len() * args.attempts as usize, "rollouts");
-    let quiet = config.format == Format::Json;
+    let capacity = Capacity::new(jobs(args.concurrency), crate::doctor::memory_mb(), cores());
+    let containers = sweep(&engine).await;
+    let rollouts = dirs.len() * args.attempts as usize;
+    let progress = (config.format == Format::Text).then(|| Progress::new(rollouts, "rollouts"));
     let show = |event: Event| {
-        if !quiet {
+        if let Some(progress) = &progress {
             progress.show(&event);
         }
     };
+    show(Event::Swept { containers });
     let context = CampaignContext { runner: &runner, assets, capacity: &capacity };
     let report = tokio::select! {
         report = campaign(context, dirs, &options, &show) => Some(report),
@@ -187,7 +184,7 @@ fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
     )))
 }
 
-/// Who acts, and the models that it takes.
+/// The solver that the arguments name, and its models.
 fn solver(
     args: &RolloutArgs,
     assets: &Assets,
@@ -216,7 +213,7 @@ fn solver(
     if args.judge == JudgeArg::Model {
         roles.push(ModelRole::Judge);
     }
-    // Asked before any work begins, rather than found out in its midst.
+    // Checked before any work begins.
     for role in roles {
         models.ready(role)?;
     }
@@ -233,7 +230,7 @@ fn solver(
     let limits = StepLimits {
         turns: args.limits.max_steps,
         command: Duration::from_secs(args.limits.command_seconds),
-        // Each task's own, unless the command line says otherwise.
+        // Replaced by each task's own limit, unless --trial-seconds is given.
         total: Duration::ZERO,
         output_bytes: args.limits.output_bytes,
         reply_tokens: Some(settings.max_tokens),
@@ -269,7 +266,7 @@ fn dollars(
             Ok(Some(Dollars { limit, per_million_input, per_million_output }))
         }
         _ => Err(Failure::usage(format!(
-            "the model has no price, so --trial-usd cannot be kept\nhint: set usd_per_million_input and usd_per_million_output \
+            "the model has no price, so --trial-usd cannot be enforced\nhint: set usd_per_million_input and usd_per_million_output \
              of endpoint `{}`",
             role.endpoint
         ))),
@@ -287,7 +284,7 @@ fn arm(arm: ArmArg) -> Arm {
     }
 }
 
-/// Says beside each task whose grader was deceived that its certificate does not hold.
+/// Marks the certificate of each task whose verifier was deceived as revoked.
 fn revoke(store: &Store, report: &CampaignReport) -> Result<(), Failure> {
     for (dir, key) in &report.revoked {
         if !dir.join("certificate.json").exists() {
@@ -300,7 +297,7 @@ fn revoke(store: &Store, report: &CampaignReport) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why the certificate in `dir` does not hold any more, if it does not.
+/// Why the certificate in `dir` is revoked, if it is.
 pub(super) fn revocation(dir: &Path) -> Option<String> {
     let text = std::fs::read_to_string(dir.join(REVOKED)).ok()?;
     let rollout = serde_json::from_str::<serde_json::Value>(&text).ok();

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use super::args::{RunArgs, Selection};
-use super::config::{Config, Format, export_options, jobs, run_to_write, runtime};
+use super::config::{Config, Format, export_options, jobs, run_to_write, runtime, sweep};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
@@ -71,10 +71,8 @@ async fn drive(
     let engine = EngineOnDemand::default();
     let progress = Progress::new(plan.shard(options.shard).count(), "tasks");
     let show = |event: Event| progress.show(&event);
-    // An earlier run may have been killed; when no engine answers, what needs one will say so.
-    if let Ok(engine) = engine.get().await {
-        show(Event::Swept { containers: engine.sweep().await.unwrap_or_default() });
-    }
+    // An earlier run may have been killed. If no engine answers, the first unit that needs one reports it.
+    show(Event::Swept { containers: sweep(&engine).await });
     let report = tokio::select! {
         report = run_pipeline(assets, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,

@@ -1,4 +1,4 @@
-//! `clean`: remove what is ours from the engine.
+//! `clean`: removes termsmith's containers and images from the engine.
 
 use super::args::CleanArgs;
 use super::config::{Config, Format, runtime};

@@ -1,4 +1,4 @@
-//! Standard output and standard error. A reader that goes away (`| head`) ends the output, not the process with a panic.
+//! Standard output and standard error. A closed pipe (`| head`) ends the output, and does not panic.
 
 use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -34,7 +34,7 @@ pub(super) fn draw(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// One line on standard error: progress, and what is not the answer.
+/// One line on standard error: progress, notes and warnings.
 pub(super) fn note(text: impl AsRef<str>) {
     match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(bar) => bar.suspend(|| to_stderr(text.as_ref())),

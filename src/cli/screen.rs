@@ -1,4 +1,4 @@
-//! `screen` and `verify-certificate`: what is known of a task, whoever made it.
+//! `screen` and `verify-certificate`: certificates of tasks of any origin.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use crate::verify::{EngineOnDemand, TrialRunner};
 
 const MIB: u64 = 1 << 20;
 
-/// `expect.toml` of a corpus: what screening must say of the task beside it.
+/// `expect.toml` of a corpus: the expected result of screening the task in the same directory.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expected {
     about: String,
     verdict: Wanted,
-    /// `kind` or `kind:name` of the row that rejects, or must be good.
+    /// `kind` or `kind:name` of the row that rejects, or must be ok.
     row: Option<String>,
     /// Attacks that score on this task.
     #[serde(default)]
@@ -47,7 +47,7 @@ enum Wanted {
     Rejected,
 }
 
-/// A task's ending, for the lines that people read.
+/// How the screening of a task ended.
 enum Ended {
     Screened(Box<Screening>),
     Unsupported(String),
@@ -81,7 +81,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
-        // As many tasks as trials, so that the trials of one do not wait for each other's sections.
+        // As many tasks as trials, so that slots are used while one task waits for its last trial of a section.
         let work = stream::iter(&dirs).map(|dir| {
             let (runner, assets, only) = (&runner, &assets, &only);
             async move {
@@ -93,7 +93,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
                 };
                 let ended = match only {
                     Ok(only) => one(runner, assets, dir, verifier_mode, extent, &only).await?,
-                    // A corpus with one bad expectation still says what it finds of the others.
+                    // One bad expectation does not stop the screening of the others.
                     Err(why) => Ended::Unreadable(why),
                 };
                 Ok::<_, Failure>((dir, ended, expected.ok().flatten()))
@@ -163,7 +163,7 @@ fn report(
     if args.summary && expected.is_none() {
         let why = match ended {
             Ended::Unreadable(why) | Ended::Unsupported(why) | Ended::LeftOpen(why) => why,
-            Ended::Screened(_) => "nothing is expected of it",
+            Ended::Screened(_) => "it has no expect.toml",
         };
         return Ok(say::line(format!("BAD {name:<44} {why}"))?);
     }
@@ -261,8 +261,11 @@ fn page(screening: &Screening) -> String {
         rates.flake_upper, rates.steady.good, rates.steady.counted
     );
     if certificate.left_out > 0 {
-        let _ =
-            writeln!(text, "    left out                {} mutants, for want of time", certificate.left_out);
+        let _ = writeln!(
+            text,
+            "    left out                {} mutants, because --budget was spent",
+            certificate.left_out
+        );
     }
     text.push_str(&took(&screening.timings));
     for reason in &certificate.reasons {
@@ -272,7 +275,7 @@ fn page(screening: &Screening) -> String {
     text
 }
 
-/// What the reference took, beside what a solver may take.
+/// Time and memory of the reference, compared with the limits of a solver.
 fn took(timings: &Timings) -> String {
     let Some((seconds, peak)) = timings.most(RowKind::Reference) else { return String::new() };
     let memory = peak.map_or_else(String::new, |bytes| {
@@ -281,7 +284,7 @@ fn took(timings: &Timings) -> String {
     format!("    a reference took        {seconds:.1} of {} s{memory}\n", timings.agent_timeout_sec)
 }
 
-/// Rows as typed: `attack:D-02`, `variant`.
+/// Parses rows such as `attack:D-02` and `variant`.
 fn only(texts: &[String]) -> Result<Only, Failure> {
     if texts.is_empty() {
         return Ok(Only::All);
@@ -295,7 +298,7 @@ fn row(text: &str) -> Result<(RowKind, Option<String>), String> {
         text.split_once(':').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
     let kind = RowKind::ALL.into_iter().find(|known| known.name() == kind).ok_or_else(|| {
         let known: Vec<_> = RowKind::ALL.iter().map(|kind| kind.name()).collect();
-        format!("no row `{kind}`\nhint: there are {}", known.join(", "))
+        format!("no row `{kind}`\nhint: known rows: {}", known.join(", "))
     })?;
     Ok((kind, name))
 }
@@ -308,14 +311,14 @@ fn expected(dir: &Path) -> Result<Expected, String> {
 }
 
 impl Expected {
-    /// Only the rows that it names are made, beside those that every task needs.
+    /// The rows that it names, in addition to those that every task needs.
     fn only(&self) -> Result<Only, String> {
         let mut wanted: Vec<_> = self.row.iter().map(|text| row(text)).collect::<Result<_, _>>()?;
         wanted.extend(self.proves.iter().map(|id| (RowKind::Attack, Some(id.clone()))));
         Ok(Only::Rows(wanted))
     }
 
-    /// What is not as expected.
+    /// What differs from the expectation.
     fn complaint(&self, ended: &Ended) -> Option<String> {
         let certificate = match ended {
             Ended::Screened(screening) => &screening.certificate,
@@ -392,7 +395,7 @@ pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) 
     Ok(if good == dirs.len() { Status::Ok } else { Status::Failed })
 }
 
-/// The certificate in a task directory, if it speaks of the files that lie there.
+/// The certificate in a task directory, if it matches the files of the directory.
 fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
     let task = read_task(dir)?;
     let path = dir.join("certificate.json");
@@ -418,7 +421,7 @@ fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
     Ok(if certificate.version > Certificate::VERSION {
         Err(format!("certificate of version {}, newer than this termsmith reads", certificate.version))
     } else if certificate.task_digest != task.digest() {
-        Err("edited since it was certified: the files are not those of the certificate".to_owned())
+        Err("edited since it was certified: the files differ from those of the certificate".to_owned())
     } else if !certificate.certified {
         Err("screened and rejected".to_owned())
     } else if let Some(why) = super::rollout::revocation(dir) {

@@ -1,4 +1,4 @@
-//! What a run ends with: the summary that a person wants to read, and the same for scripts.
+//! The summary of a run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::domain::Plan;
 use crate::model::{Blueprint, Outcome, RowKind};
 use crate::pipeline::RunReport;
 
-/// How the text looks.
+/// Style of the text.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
     pub(super) colour: bool,
@@ -24,6 +24,9 @@ impl Style {
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
+
+/// Version of the JSON summary.
+const SUMMARY_VERSION: u32 = 2;
 
 /// The summary as JSON.
 #[derive(Serialize)]
@@ -47,7 +50,7 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
     let rejected = report.ended.iter().filter(|ended| !ended.certificate.certified);
     let exported = report.export.iter().flat_map(|export| &export.configs);
     Summary {
-        version: 1,
+        version: SUMMARY_VERSION,
         planned: report.planned,
         certified: certified(report),
         rejected: rejected
@@ -187,7 +190,7 @@ fn rollouts(report: &RunReport) -> BTreeMap<Outcome, usize> {
     counts
 }
 
-/// Tasks without a result, by what stopped them: one dead engine is one line.
+/// Tasks without a result, grouped by fault: one engine that is gone is one line.
 fn by_fault(report: &RunReport) -> BTreeMap<String, Vec<String>> {
     let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (blueprint, fault) in &report.faults {

@@ -1,4 +1,4 @@
-//! `try` and `verify`: a task directory in the hands of a person.
+//! `try` and `verify`: one task directory, by hand.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -120,16 +120,16 @@ async fn attempt(
     let image = image(engine, task, digest).await?;
     let sandbox = engine.launch(&LaunchSpec { purpose: "try", ..solver_container(&image, task) }).await?;
     say::note(format!(
-        "{}\n{}\n\nThis is the task's sandbox. Work on it, then leave with `exit` or Ctrl-D to be judged.\n",
+        "{}\n{}\n\nThis is the task's sandbox. Leave with `exit` or Ctrl-D to have your work judged.\n",
         task.title, task.instruction
     ));
     tty::attach(&sandbox, task.subject.workdir()).await?;
-    say::note("judging what you left …");
+    say::note("judging …");
     let judged = judge(engine, &image, task, sandbox, None).await?;
     Ok((judged.verdict, judged.log))
 }
 
-/// Reads one of our task directories, and works out its environment's digest.
+/// Reads a task directory of termsmith's own, and computes its environment's digest.
 fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failure> {
     places::check(dir, Expected::TaskDirectory)?;
     let task = read_task(dir)?.into_task().map_err(|error| {

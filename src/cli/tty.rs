@@ -1,4 +1,4 @@
-//! A person's terminal, connected to a sandbox's.
+//! Connects the user's terminal to a terminal in a sandbox.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -10,10 +10,10 @@ use super::exit::Status;
 use super::failure::Failure;
 use crate::sandbox::{Process, PtyEvent, PtySize, Sandbox};
 
-/// What a terminal has when nobody says otherwise.
+/// The size of a terminal that does not tell its own.
 const DEFAULT_SIZE: PtySize = PtySize { rows: 24, cols: 80 };
 
-/// Runs an interactive shell until it ends. Keys go in raw, so that Ctrl-C reaches the sandbox and not us. Where standard
+/// Runs an interactive shell until it ends. Keys are sent raw, so that Ctrl-C reaches the sandbox and not termsmith. Where standard
 /// input is not a terminal, its bytes are typed and its end is Ctrl-D.
 pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failure> {
     let mut shell = Process::new("/bin/bash").args(["-i"]);
@@ -26,7 +26,7 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
         shell = shell.env(name, value);
     }
     shell.cwd = workdir.to_owned();
-    // A person may think as long as they like; the task's own limit is for agents.
+    // The task's own limit is for agents, and a person may take longer.
     shell.timeout = std::time::Duration::from_secs(24 * 3600);
     let _raw = RawMode::enter();
     let mut pty = sandbox.pty(&shell, size()).await?;
@@ -43,7 +43,7 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
                     let mut out = std::io::stdout().lock();
                     out.write_all(&bytes).and_then(|()| out.flush()).map_err(Failure::io("write to the terminal"))?;
                 }
-                // Nobody looks.
+                // Only answers to requests that are not made here.
                 PtyEvent::Peeked(_) => {}
                 PtyEvent::Ended(_) => return Ok(()),
                 PtyEvent::Lost(cause) => {
@@ -89,7 +89,7 @@ impl RawMode {
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // There is nothing left to tell if the terminal is gone.
+        // The terminal is gone if this fails, and there is no other to report it to.
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
     }
 }

@@ -45,7 +45,7 @@ pub enum Evidence {
 }
 
 impl Evidence {
-    /// Whose fault it is. `None` where the evidence does not say: then an experiment decides ([`crate::verify`] judges again in
+    /// Whose fault it is. `None` where the evidence does not say: then an experiment decides (`verify` judges again in
     /// fresh containers beside a control).
     pub fn blame(self) -> Option<Blame> {
         match self {

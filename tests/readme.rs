@@ -1,0 +1,149 @@
+//! The README's commands and sample output, held to what the binary takes and prints.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+
+mod common;
+
+use std::path::Path;
+
+use common::Bench;
+
+/// The task of the sample: blueprint 0 of seed 7, in a plan of any length.
+const TASK: &str = "security-harden-file-shelf-0000";
+
+/// Lines left out of a sample.
+const ELLIPSIS: &str = "…";
+
+fn readme() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+}
+
+/// The contents of the code blocks of `language`.
+fn blocks(language: &str) -> Vec<String> {
+    let text = readme();
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// Commands of the `console` blocks, each with the output that is shown for it.
+fn sessions() -> Vec<(String, Vec<String>)> {
+    let mut sessions: Vec<(String, Vec<String>)> = Vec::new();
+    for block in blocks("console") {
+        for line in block.lines() {
+            match (line.strip_prefix("$ "), sessions.last_mut()) {
+                (Some(command), _) => sessions.push((command.to_owned(), Vec::new())),
+                (None, Some((_, output))) => output.push(line.to_owned()),
+                (None, None) => {}
+            }
+        }
+    }
+    sessions
+}
+
+/// The output that the README shows for the command that begins with `prefix`.
+fn shown(prefix: &str) -> Vec<String> {
+    let found = sessions().into_iter().find(|(command, _)| command.starts_with(prefix));
+    found.unwrap_or_else(|| panic!("the README does not show `{prefix}`")).1
+}
+
+/// Asserts that the shown lines are in `output`, in this order. A line may end in an ellipsis, and one that is only an ellipsis stands for
+/// any lines.
+#[track_caller]
+fn assert_shows(shown: &[String], output: &str) {
+    let mut lines = output.lines();
+    for wanted in shown.iter().filter(|line| *line != ELLIPSIS) {
+        let matches = |line: &str| match wanted.strip_suffix(ELLIPSIS) {
+            Some(beginning) => line.starts_with(beginning.trim_end()),
+            None => line.trim_end() == wanted.trim_end(),
+        };
+        assert!(
+            lines.any(matches),
+            "the README shows, and the command does not print in this place:\n{wanted}\n\nIt prints:\n{output}"
+        );
+    }
+}
+
+/// A line without what differs from run to run: numbers, padding, and the name of the first task.
+fn shape(line: &str) -> String {
+    let mut text = String::new();
+    for word in line.split_whitespace() {
+        let word = if word.contains("/tasks/") && !word.ends_with('/') { "<task>" } else { word };
+        let is_digit = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+        let number = word.starts_with(|c: char| c.is_ascii_digit())
+            && word.trim_end_matches([':', ',']).chars().all(is_digit);
+        text.push_str(if number { "<n>" } else { word });
+        text.push(' ');
+    }
+    text.trim_end().to_owned()
+}
+
+#[test]
+fn every_command_shown_is_understood() {
+    let bench = Bench::new();
+    let table = readme();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `termsmith ")?.split('`').next());
+    let mut commands: Vec<String> = rows.map(str::to_owned).collect();
+    commands.extend(
+        sessions()
+            .into_iter()
+            .filter_map(|(command, _)| Some(command.strip_prefix("termsmith ")?.to_owned())),
+    );
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in commands {
+        // Placeholders of arguments stand where values do; options in brackets are taken too. With --help at the end nothing is run.
+        let mut words: Vec<String> = command
+            .split_whitespace()
+            .map(|word| word.trim_matches(['[', ']']).trim_end_matches('…').to_owned())
+            .map(|word| if word == "S" || word == "N" { "7".to_owned() } else { word })
+            .collect();
+        if let Some(scaffold) = words.iter().position(|word| word == "--scaffold") {
+            if words[scaffold + 1] == "7" {
+                words[scaffold + 1] = "bash".to_owned();
+            }
+        }
+        words.push("--help".to_owned());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        bench.run(&words).ok().says("Usage: termsmith");
+    }
+}
+
+#[test]
+fn exit_statuses_are_those_of_the_help() {
+    let help = Bench::new().run(&["--help"]).ok();
+    // The help is wrapped to the width of the terminal.
+    let words = help.out.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
+    let text = readme();
+    let rows: Vec<(u8, &str)> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "))
+        .filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning)))
+        .collect();
+    let codes: Vec<u8> = rows.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, [0, 1, 2, 65, 69, 74, 75, 130]);
+    for (code, meaning) in rows {
+        assert!(words.contains(&format!(" {code} {meaning} ")), "{code} {meaning}\n{words}");
+    }
+}
+
+/// Needs an engine: the demo's first task is made at the default rigor, shown and judged.
+#[test]
+#[ignore = "minutes of screening; run before a release with `cargo test --test readme -- --ignored`"]
+fn the_sample_output_is_what_is_printed() {
+    let bench = Bench::new();
+    let ran = bench.run(&["run", "--out", "out/demo", "--seed", "7", "--count", "1"]).ok();
+    // A plan of 1 task instead of 20, so only the shapes of the lines are alike.
+    let summary = blocks("text").into_iter().find(|block| block.starts_with("tasks ")).unwrap();
+    let shapes = |text: &str| text.lines().map(shape).collect::<Vec<_>>();
+    assert_eq!(shapes(&summary), shapes(&ran.out), "\n{}", ran.out);
+
+    let show = bench.run(&["show", TASK, "--out", "out/demo"]).ok();
+    assert_shows(&shown("termsmith show"), &show.out);
+
+    let task = format!("out/demo/tasks/{TASK}");
+    let passed = bench.run(&["verify", &task]).ok();
+    assert_shows(&shown(&format!("termsmith verify {task}")), &passed.out);
+    let failed = bench.run(&["verify", &task, "--nothing"]).ends(1);
+    assert_shows(&shown(&format!("termsmith verify {task} --nothing")), &failed.out);
+    // The same solution as a folder, and as a script without the files beside it.
+    bench.run(&["verify", &task, "--solution", &format!("{task}/solution")]).ok().says("checks passed");
+}
