@@ -1,4 +1,4 @@
-//! Retries with exponential backoff and full jitter. The only retry loop: model calls and engine operations use it.
+//! Retries with exponential backoff and full jitter, for model calls and engine operations alike.
 
 use std::time::Duration;
 
@@ -26,15 +26,27 @@ pub enum Again {
 }
 
 impl Backoff {
+    /// The pause after attempt `attempt` (from 1) failed. `None` where there is no further attempt.
+    pub fn next_pause(&self, seed: &str, attempt: u32, again: Again) -> Option<Duration> {
+        if attempt >= self.attempts {
+            return None;
+        }
+        match again {
+            Again::Never => None,
+            Again::Yes => Some(self.pause(seed, attempt)),
+            Again::After(asked) => Some(self.pause_after(seed, attempt, asked)),
+        }
+    }
+
     /// The pause after attempt `attempt` (from 1): full jitter, as in "Exponential Backoff And Jitter" of the AWS Architecture Blog.
     /// Drawn from `seed`, so that callers that failed together do not return together and no random state is shared.
-    pub fn pause(&self, seed: &str, attempt: u32) -> Duration {
+    fn pause(&self, seed: &str, attempt: u32) -> Duration {
         let doubled = self.base.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
         doubled.min(self.cap).mul_f64(fraction(seed, attempt))
     }
 
     /// The pause after attempt `attempt` where the other side asked for `asked`: that long, and a jitter of up to [`base`](Self::base).
-    pub fn pause_after(&self, seed: &str, attempt: u32, asked: Duration) -> Duration {
+    fn pause_after(&self, seed: &str, attempt: u32, asked: Duration) -> Duration {
         asked.saturating_add(self.base.mul_f64(fraction(seed, attempt)))
     }
 }
@@ -62,13 +74,7 @@ pub async fn retry<T, E>(
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let again = classify(&error);
-        let time = match again {
-            _ if number >= backoff.attempts => return Err(error),
-            Again::Never => return Err(error),
-            Again::Yes => backoff.pause(seed, number),
-            Again::After(asked) => backoff.pause_after(seed, number, asked),
-        };
+        let Some(time) = backoff.next_pause(seed, number, classify(&error)) else { return Err(error) };
         let pause_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(attempt = number, pause_ms, "retrying");
         pause(time).await?;

@@ -146,7 +146,8 @@ impl Conversation {
     /// The cost of its calls in US dollars.
     pub(super) fn cost(&self, price: &Dollars) -> f64 {
         let cost = self.usages().map(|usage| {
-            usage.prompt as f64 * price.per_million_input + usage.completion as f64 * price.per_million_output
+            usage.prompt as f64 * price.usd_per_1m_input_tokens
+                + usage.completion as f64 * price.usd_per_1m_output_tokens
         });
         cost.sum::<f64>() / 1e6
     }

@@ -162,9 +162,9 @@ impl StepLimits {
 pub struct Dollars {
     pub limit: f64,
     /// Per 1M input tokens.
-    pub per_million_input: f64,
+    pub usd_per_1m_input_tokens: f64,
     /// Per 1M output tokens.
-    pub per_million_output: f64,
+    pub usd_per_1m_output_tokens: f64,
 }
 
 /// The first messages of a conversation.

@@ -100,8 +100,8 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
         top_p: None,
         max_tokens: args.reply_tokens,
         seed: None,
-        usd_per_million_input: None,
-        usd_per_million_output: None,
+        usd_per_1m_input_tokens: None,
+        usd_per_1m_output_tokens: None,
         extra: serde_json::Map::new(),
     };
     let roles =

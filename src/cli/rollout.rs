@@ -259,14 +259,14 @@ fn dollars(
     endpoint: &EndpointSettings,
 ) -> Result<Option<Dollars>, Failure> {
     let Some(limit) = args.limits.trial_usd else { return Ok(None) };
-    let read = role.usd_per_million_input.or(endpoint.usd_per_million_input);
-    let written = role.usd_per_million_output.or(endpoint.usd_per_million_output);
+    let read = role.usd_per_1m_input_tokens.or(endpoint.usd_per_1m_input_tokens);
+    let written = role.usd_per_1m_output_tokens.or(endpoint.usd_per_1m_output_tokens);
     match (read, written) {
-        (Some(per_million_input), Some(per_million_output)) => {
-            Ok(Some(Dollars { limit, per_million_input, per_million_output }))
+        (Some(usd_per_1m_input_tokens), Some(usd_per_1m_output_tokens)) => {
+            Ok(Some(Dollars { limit, usd_per_1m_input_tokens, usd_per_1m_output_tokens }))
         }
         _ => Err(Failure::usage(format!(
-            "the model has no price, so --trial-usd cannot be enforced\nhint: set usd_per_million_input and usd_per_million_output \
+            "the model has no price, so --trial-usd cannot be enforced\nhint: set usd_per_1m_input_tokens and usd_per_1m_output_tokens \
              of endpoint `{}`",
             role.endpoint
         ))),

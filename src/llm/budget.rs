@@ -1,4 +1,4 @@
-//! The hard budget of a run. An upper bound is reserved before anything is sent, so no number of calls at once can pass it.
+//! The hard budget of a run. An upper bound is reserved before anything is sent, so no number of concurrent calls can exceed it.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -10,26 +10,26 @@ use tokio::sync::Notify;
 
 use super::Usage;
 
-/// Picodollars in a dollar: prices of a millionth of a cent for a million tokens are still whole numbers.
+/// Picodollars in a dollar: a price of a millionth of a cent per 1M tokens is still a whole number.
 const PICO: f64 = 1e12;
-/// Picodollars a token for one dollar a million tokens.
-const PICO_PER_MILLION: f64 = 1e6;
+/// Picodollars per token at one dollar per 1M tokens.
+const PICO_PER_1M: f64 = 1e6;
 
-/// What a run may spend. What is `None` has no bound.
+/// What a run may spend. `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
     /// US dollars, over all runs in the same folder.
     pub max_usd: Option<f64>,
-    /// Tokens read and written, over all runs in the same folder.
+    /// Input and output tokens, over all runs in the same folder.
     pub max_tokens: Option<u64>,
-    /// Time from the start of this process on. A call in flight is broken off there.
+    /// Time since the start of this process. A call in flight is cancelled there.
     pub max_wall: Option<Duration>,
 }
 
-/// What something costs.
+/// Tokens and their price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub tokens: u64,
     /// 10⁻¹² US dollars. Whole, so that sums are exact.
     pub picodollars: u64,
@@ -64,7 +64,7 @@ impl Sub for Cost {
     }
 }
 
-/// Picodollars a token.
+/// Picodollars per token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Price {
     input: u64,
@@ -72,13 +72,13 @@ pub(super) struct Price {
 }
 
 impl Price {
-    /// From US dollars a million tokens, rounded up.
-    pub(super) fn per_million(input: f64, output: f64) -> Self {
-        let pico = |usd: f64| (usd * PICO_PER_MILLION).ceil() as u64;
+    /// From US dollars per 1M tokens, rounded up.
+    pub(super) fn per_1m(input: f64, output: f64) -> Self {
+        let pico = |usd: f64| (usd * PICO_PER_1M).ceil() as u64;
         Self { input: pico(input), output: pico(output) }
     }
 
-    /// What `usage` costs. Discounts for cached prompts are not counted: this is an upper bound.
+    /// The cost of `usage`. Discounts for cached prompts are not counted: this is an upper bound.
     pub(super) fn of(self, usage: Usage) -> Cost {
         let Usage { prompt_tokens, completion_tokens } = usage;
         let input = self.input.saturating_mul(prompt_tokens);
@@ -90,14 +90,14 @@ impl Price {
     }
 }
 
-/// The cap that a call could have passed.
+/// The cap that a call could have exceeded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BudgetExceeded {
-    /// Tokens: spent so far, wanted for the call, and the cap.
+    /// Tokens: spent so far, required by the call, and the cap.
     Tokens { spent: u64, wanted: u64, cap: u64 },
     /// US dollars, likewise.
     Usd { spent: f64, wanted: f64, cap: f64 },
-    /// Time that the run has taken, and the cap.
+    /// Time since the start of the run, and the cap.
     Wall { elapsed: Duration, cap: Duration },
 }
 
@@ -107,13 +107,13 @@ impl fmt::Display for BudgetExceeded {
             Self::Tokens { spent, wanted, cap } => {
                 write!(
                     f,
-                    "{spent} tokens are spent and the call may need {wanted}, of {cap}\nhint: raise --max-tokens"
+                    "{spent} of {cap} tokens are spent and the call may need {wanted}\nhint: raise --max-tokens"
                 )
             }
             Self::Usd { spent, wanted, cap } => {
                 write!(
                     f,
-                    "${spent:.4} are spent and the call may need ${wanted:.4}, of ${cap:.4}\nhint: raise --max-usd"
+                    "${spent:.4} of ${cap:.4} are spent and the call may need ${wanted:.4}\nhint: raise --max-usd"
                 )
             }
             Self::Wall { elapsed, cap } => {
@@ -124,13 +124,13 @@ impl fmt::Display for BudgetExceeded {
     }
 }
 
-/// What has been spent, and what may yet be.
+/// What has been spent and reserved.
 #[derive(Debug)]
 pub(super) struct Ledger {
     max_tokens: Option<u64>,
     max_usd: Option<f64>,
     state: Mutex<State>,
-    /// Woken whenever a reservation ends.
+    /// Notified whenever a reservation ends.
     freed: Notify,
 }
 
@@ -140,7 +140,8 @@ struct State {
     reserved: Cost,
 }
 
-/// Room for one request. Charged in full unless it is settled or given back, whatever becomes of its holder.
+/// The reserved upper bound of one request. Dropped before [`Reservation::sent`] it costs nothing; after that it is charged in full
+/// unless it is settled.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Reservation<'a> {
@@ -150,7 +151,7 @@ pub(super) struct Reservation<'a> {
 }
 
 impl Ledger {
-    /// A ledger with `spent` in it from earlier.
+    /// A ledger that begins with `spent`.
     pub(super) fn new(budget: &Budget, spent: Cost) -> Self {
         Self {
             max_tokens: budget.max_tokens,
@@ -160,32 +161,40 @@ impl Ledger {
         }
     }
 
-    /// BudgetExceeded so far, without what is reserved.
+    /// Spent so far, without reservations.
     pub(super) fn spent(&self) -> Cost {
         self.state().spent
     }
 
-    /// Counts what an earlier process spent.
+    /// Adds what an earlier process spent.
     pub(super) fn charge(&self, cost: Cost) {
         let mut state = self.state();
         state.spent = state.spent + cost;
     }
 
-    /// Reserves `bound`. Where only reservations of others stand in the way, waits for what they really come to.
+    /// Reserves `bound`. Where it fits but for the reservations of others, waits for those to be settled.
     pub(super) async fn reserve(&self, bound: Cost) -> Result<Reservation<'_>, BudgetExceeded> {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Registered before the look at the state, so that no wake is missed in between.
+            // Registered before the state is read, so that no notification is missed in between.
             freed.as_mut().enable();
             {
                 let mut state = self.state();
                 self.fits(state.spent, bound)?;
                 if self.fits(state.spent + state.reserved, bound).is_ok() {
                     state.reserved = state.reserved + bound;
-                    return Ok(Reservation { ledger: self, bound, charge: bound });
+                    tracing::debug!(
+                        tokens = bound.tokens,
+                        usd = bound.usd(),
+                        spent_tokens = state.spent.tokens,
+                        reserved_tokens = state.reserved.tokens,
+                        "reserved budget"
+                    );
+                    return Ok(Reservation { ledger: self, bound, charge: Cost::default() });
                 }
             }
+            tracing::debug!(tokens = bound.tokens, "waiting for budget reserved by other calls");
             freed.await;
         }
     }
@@ -207,13 +216,18 @@ impl Ledger {
 }
 
 impl Reservation<'_> {
-    /// The request came to `cost`. A server may count more than any bound; that is charged too.
+    /// The request is being sent: from here on the bound is charged, whatever happens to its holder.
+    pub(super) fn sent(&mut self) {
+        self.charge = self.bound;
+    }
+
+    /// The request cost `cost`. A server may count more than any bound; that is charged too.
     pub(super) fn settle(mut self, cost: Cost) -> Cost {
         self.charge = cost;
         cost
     }
 
-    /// Nobody saw the whole bill.
+    /// The server reported no usage.
     pub(super) fn charge_in_full(self) -> Cost {
         self.charge
     }
@@ -245,37 +259,41 @@ mod tests {
         for (input, output, usd) in
             [(0.15, 0.60, 0.45), (2.5, 10.0, 7.5), (0.0, 0.0, 0.0), (0.000_001, 0.0, 0.000_001)]
         {
-            let cost = Price::per_million(input, output).of(usage);
+            let cost = Price::per_1m(input, output).of(usage);
             assert!((cost.usd() - usd).abs() < 1e-9, "{input} {output}: {}", cost.usd());
             assert_eq!(cost.tokens, 1_500_000);
         }
     }
 
     #[test]
-    fn a_reservation_is_charged_unless_it_is_settled() {
+    fn a_reservation_is_charged_once_it_is_sent_unless_it_is_settled() {
         let ledger = Ledger::new(&Budget { max_tokens: Some(100), ..Budget::default() }, tokens(10));
         let reserve = |n| ledger.reserve(tokens(n)).now_or_never();
         let first = reserve(60).unwrap().unwrap();
-        // 70 are spent or reserved: 30 fit, 40 wait for what becomes of the 60, and 91 can never fit.
-        let second = reserve(30).unwrap().unwrap();
+        // 70 are spent or reserved: 30 fit, 40 wait for the settlement of the 60, and 91 can never fit.
+        let mut second = reserve(30).unwrap().unwrap();
         assert!(reserve(40).is_none());
         assert_eq!(
             reserve(91).unwrap().unwrap_err(),
             BudgetExceeded::Tokens { spent: 10, wanted: 91, cap: 100 }
         );
+        second.sent();
         drop(second);
         assert_eq!(ledger.spent(), tokens(40));
         first.settle(tokens(5));
         assert_eq!(ledger.spent(), tokens(45));
         reserve(55).unwrap().unwrap().settle(Cost::default());
         assert_eq!(ledger.spent(), tokens(45));
+        drop(reserve(55).unwrap().unwrap());
+        assert_eq!(ledger.spent(), tokens(45), "a request that was never sent costs nothing");
     }
 
     #[tokio::test]
-    async fn waiting_callers_get_what_others_did_not_use() {
+    async fn waiting_callers_get_unused_reservations() {
         let ledger = Ledger::new(&Budget { max_tokens: Some(100), ..Budget::default() }, Cost::default());
         let first = ledger.reserve(tokens(90)).await.unwrap();
-        let second = async { ledger.reserve(tokens(80)).await.map(|room| room.settle(tokens(80))) };
+        let second =
+            async { ledger.reserve(tokens(80)).await.map(|reservation| reservation.settle(tokens(80))) };
         let settle = async {
             tokio::task::yield_now().await;
             first.settle(tokens(20));
@@ -287,7 +305,7 @@ mod tests {
     #[tokio::test]
     async fn dollars_are_capped() {
         let ledger = Ledger::new(&Budget { max_usd: Some(0.01), ..Budget::default() }, Cost::default());
-        let price = Price::per_million(1.0, 2.0);
+        let price = Price::per_1m(1.0, 2.0);
         let bound = price.of(Usage { prompt_tokens: 4000, completion_tokens: 3000 });
         ledger
             .reserve(bound)
@@ -297,7 +315,7 @@ mod tests {
         let error = ledger.reserve(bound).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "$0.0000 are spent and the call may need $0.0100, of $0.0100\nhint: raise --max-usd"
+            "$0.0000 of $0.0100 are spent and the call may need $0.0100\nhint: raise --max-usd"
         );
     }
 }

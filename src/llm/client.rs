@@ -1,4 +1,4 @@
-//! The client: journal, recording, limits, budget and retries around one request on the wire.
+//! The client: journal, recording, limits, budget and retries around one request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,36 +8,38 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::budget::{Ledger, Price};
 use super::endpoint::Endpoint;
-use super::fault::{Bill, Outcome, Refusal, lost, outcome};
 use super::journal::{Begun, begun, call_key, charged};
+use super::outcome::{AttemptOutcome, Refusal, UsageCharge, no_response, outcome};
 use super::request::{body, bound};
-use super::response::Replied;
-use super::transport::Exchange;
+use super::response::ParsedReply;
+use super::transport::{Exchange, Transport};
 use super::{
-    AttemptSeen, Budget, BudgetExceeded, CALL, CallError, CallRecord, CallSeen, CallSite, Cassette,
-    ChatRequest, Clock, Cost, Drift, EndpointSettings, ModelRole, Recorder, Reply, RetryPolicy, RoleSettings,
-    Settings, SystemClock, Usage,
+    AttemptError, AttemptSeen, Budget, BudgetExceeded, CALL, CallError, CallRecord, CallSeen, CallSite,
+    Cassette, ChatRequest, Clock, Cost, Drift, EndpointSettings, ModelRole, Recorder, Reply, RetryPolicy,
+    RoleSettings, Settings, SystemClock, Usage,
 };
 use crate::model::Key;
+use crate::retry::Again;
 use crate::store::Store;
 
-/// Drifts that are kept for the end of a run. One changed prompt makes all of a run's requests drift alike.
+/// Drifts that are kept for the run's summary: one changed prompt makes all requests of a run drift alike.
 const MAX_DRIFTS: usize = 20;
 
-/// What may be chosen about a run's calls.
+/// Options of a run's calls.
 #[derive(Debug)]
 pub struct Options {
     pub budget: Budget,
     pub retry: RetryPolicy,
     pub clock: Arc<dyn Clock>,
-    /// Answers instead of the endpoints.
+    /// Replays a recording instead of calling the endpoints.
     pub cassette: Option<Cassette>,
-    /// Takes down every call.
+    /// Records every call.
     pub recorder: Option<Arc<Recorder>>,
-    /// When it is cancelled, what was sent is waited for, and nothing more is sent.
+    /// Once cancelled, requests in flight are completed and no further one is sent.
     pub drain: CancellationToken,
 }
 
@@ -54,22 +56,22 @@ impl Default for Options {
     }
 }
 
-/// What the calls of this process came to.
+/// Counts of this process's calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Replies that were handed out.
+    /// Replies that were returned.
     pub replies: u64,
-    /// Of these, from the journal.
+    /// Of these, replies from the journal.
     pub committed: u64,
     /// Requests that were sent.
     pub sent: u64,
-    /// Calls that an earlier process had in flight when it ended, and that had to be made again.
+    /// Calls that an earlier process had in flight when it ended, and that were made again.
     pub repeated: u64,
-    /// Replies of a cassette to a request that was not the recorded one.
+    /// Replies of a cassette to a request that differs from the recorded one.
     pub drifted: u64,
-    /// The first of those drifts, and where they were.
+    /// The first of those differences, with their call sites.
     pub drifts: Vec<(CallSite, Drift)>,
-    /// BudgetExceeded by this process; where tokens or dollars are capped, also by those before it in the same run folder.
+    /// Spent by this process; where tokens or dollars are capped, also by earlier ones in the same run folder.
     pub spent: Cost,
 }
 
@@ -80,7 +82,7 @@ pub struct Models {
     store: Store,
     options: Options,
     ledger: Ledger,
-    /// The notes on the disk.
+    /// The notes below `begun/`.
     begun: Mutex<Begun>,
     counts: Counts,
 }
@@ -95,10 +97,10 @@ struct Counts {
     drifts: Mutex<Vec<(CallSite, Drift)>>,
 }
 
-/// One call, ready to be made.
-struct Prepared<'m> {
+/// One call, ready to be sent.
+struct PreparedCall<'m> {
     site: &'m CallSite,
-    name: &'m str,
+    endpoint_name: &'m str,
     endpoint: &'m Endpoint,
     body: Value,
     bound: Usage,
@@ -113,8 +115,8 @@ impl fmt::Debug for Models {
 }
 
 impl Models {
-    /// The models that `settings` name, with keys from `env`. Calls are committed in `store`, and what they cost earlier in
-    /// the same store counts towards the budget.
+    /// The models that `settings` name, with keys from `env`. Calls are committed in `store`, and their earlier cost in the same
+    /// store counts towards the budget.
     pub fn new(
         settings: Settings,
         env: impl Fn(&str) -> Option<String>,
@@ -135,8 +137,8 @@ impl Models {
         Ok(Self { settings, endpoints, store, options, ledger, begun: Mutex::new(begun), counts })
     }
 
-    /// Whether `role` can be called: it has a model, its endpoint's key is there, and its price is known where the budget is
-    /// in dollars. To be asked before work begins.
+    /// Whether `role` can be called: it has a model, its endpoint's key is set, and its price is known where the budget is
+    /// in dollars. To be checked before work begins.
     pub fn ready(&self, role: ModelRole) -> Result<(), CallError> {
         let (decl, endpoint) = self.role(role)?;
         self.price(role, decl, endpoint)?;
@@ -153,28 +155,34 @@ impl Models {
 
     /// The reply to `request`: the committed one, the recorded one, or a new one.
     ///
-    /// Dropping the future gives up the call. What was sent is then charged in full; a response that has arrived is committed
-    /// all the same.
+    /// Dropping the future cancels the call. A request in flight is then charged in full; a response that has arrived is still
+    /// committed.
     pub async fn call(&self, site: &CallSite, request: &ChatRequest) -> Result<Reply, CallError> {
         let call = self.prepare(site, request)?;
-        let reply = match self.store.get::<CallRecord>(CALL, &call.key)? {
-            Some(record) => self.replay(&call, record).await?,
-            None => match &self.options.cassette {
-                Some(cassette) => self.play(&call, cassette).await?,
-                None => self.send(&call).await?,
-            },
-        };
+        let CallSite { role, unit, stage, round, step, sample } = site;
+        let span = tracing::debug_span!("call", %role, unit, stage, round, step, sample);
+        let reply = self.reply_to(&call).instrument(span).await?;
         self.counts.replies.fetch_add(1, Ordering::Relaxed);
         Ok(reply)
     }
 
-    /// What the calls came to so far.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         let Counts { replies, committed, sent, repeated, drifted, drifts } = &self.counts;
         let [replies, committed, sent, repeated, drifted] =
             [replies, committed, sent, repeated, drifted].map(|count| count.load(Ordering::Relaxed));
         let drifts = drifts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Tally { replies, committed, sent, repeated, drifted, drifts, spent: self.ledger.spent() }
+    }
+
+    async fn reply_to(&self, call: &PreparedCall<'_>) -> Result<Reply, CallError> {
+        match self.store.get::<CallRecord>(CALL, &call.key)? {
+            Some(record) => self.replay(call, record).await,
+            None => match &self.options.cassette {
+                Some(cassette) => self.play(call, cassette).await,
+                None => self.send(call).await,
+            },
+        }
     }
 
     fn role(&self, role: ModelRole) -> Result<(&RoleSettings, &Endpoint), CallError> {
@@ -191,18 +199,22 @@ impl Models {
         }
     }
 
-    fn prepare<'m>(&'m self, site: &'m CallSite, request: &ChatRequest) -> Result<Prepared<'m>, CallError> {
+    fn prepare<'m>(
+        &'m self,
+        site: &'m CallSite,
+        request: &ChatRequest,
+    ) -> Result<PreparedCall<'m>, CallError> {
         let (decl, endpoint) = self.role(site.role)?;
         let price = self.price(site.role, decl, endpoint)?;
         let body = body(site, request, decl, &endpoint.settings);
         let bound = bound(&body, request, decl);
         let key = call_key(&decl.endpoint, site, &body)?;
-        Ok(Prepared { site, name: &decl.endpoint, endpoint, body, bound, price, key })
+        Ok(PreparedCall { site, endpoint_name: &decl.endpoint, endpoint, body, bound, price, key })
     }
 
-    async fn replay(&self, call: &Prepared<'_>, record: CallRecord) -> Result<Reply, CallError> {
+    async fn replay(&self, call: &PreparedCall<'_>, record: CallRecord) -> Result<Reply, CallError> {
         let exchange = Exchange::of_body(record.body);
-        let Outcome::Replied(said) = outcome(&exchange, self.options.clock.wall()) else {
+        let AttemptOutcome::Reply(reply) = outcome(&exchange, self.options.clock.wall()) else {
             return Err(CallError::Record { key: call.key.clone() });
         };
         if let Some(recorder) = self.options.recorder.clone() {
@@ -210,18 +222,21 @@ impl Models {
             on_disk(move || Ok(recorder.record(&site, &request, &exchange.body)?)).await?;
         }
         self.counts.committed.fetch_add(1, Ordering::Relaxed);
-        Ok(call.reply(*said, Made { committed: true, ..Made::default() }))
+        tracing::debug!("reply from the journal");
+        Ok(call.reply(*reply, Origin { committed: true, ..Origin::default() }))
     }
 
-    async fn play(&self, call: &Prepared<'_>, cassette: &Cassette) -> Result<Reply, CallError> {
+    async fn play(&self, call: &PreparedCall<'_>, cassette: &Cassette) -> Result<Reply, CallError> {
         let (body, drift) = cassette.play(call.site, &call.body)?;
         let exchange = Exchange::of_body(body);
-        let said = match outcome(&exchange, self.options.clock.wall()) {
-            Outcome::Replied(said) => said,
-            Outcome::Retryable { fault, .. } => {
-                return Err(cassette.unreadable(call.site, fault.to_string()).into());
+        let reply = match outcome(&exchange, self.options.clock.wall()) {
+            AttemptOutcome::Reply(reply) => reply,
+            AttemptOutcome::Retryable { error, .. } => {
+                return Err(cassette.unreadable(call.site, error.to_string()).into());
             }
-            Outcome::Final { message, .. } => return Err(cassette.unreadable(call.site, message).into()),
+            AttemptOutcome::Final { message, .. } => {
+                return Err(cassette.unreadable(call.site, message).into());
+            }
         };
         let seen = CallSeen { played: true, ..CallSeen::default() };
         self.commit(call, exchange.body, seen).await?;
@@ -232,84 +247,113 @@ impl Models {
                 drifts.push((call.site.clone(), drift.clone()));
             }
         }
-        Ok(call.reply(*said, Made { drift, ..Made::default() }))
+        Ok(call.reply(*reply, Origin { drift, ..Origin::default() }))
     }
 
-    async fn send(&self, call: &Prepared<'_>) -> Result<Reply, CallError> {
-        let clock = &*self.options.clock;
-        let transport = call.endpoint.transport(call.name)?;
-        let mut seen = self.inherit(call);
-        let mut charged = seen.charged;
-        let began = clock.elapsed();
-        let worst = call.price.of(call.bound);
+    async fn send(&self, call: &PreparedCall<'_>) -> Result<Reply, CallError> {
+        let transport = call.endpoint.transport(call.endpoint_name)?;
+        let seen = self.carried_over(call);
+        let mut progress = Progress { began: self.options.clock.elapsed(), seen };
+        let backoff = &self.options.retry.backoff;
+        let mut number = 1;
+        // A loop, since the futures of async closures are not provably `Send` here.
         loop {
-            let pass = self.until_drain(call, call.endpoint.limiter.enter(clock, worst.tokens)).await?;
-            let Some(pass) = pass else { return Err(call.cancelled()) };
-            let room =
-                self.until_drain(call, self.ledger.reserve(worst)).await?.map_err(CallError::Budget)?;
-            let limit = self.time_left(call)?;
-            seen.in_flight = true;
-            seen.charged = charged + worst;
-            self.note(call, seen.clone()).await?;
-            self.counts.sent.fetch_add(1, Ordering::Relaxed);
-            let sent = clock.elapsed();
-            let exchange = transport.send(&call.body, limit).await;
-            let took = clock.elapsed().saturating_sub(sent);
-            let (outcome, exchange) = match exchange {
-                Ok(exchange) => (outcome(&exchange, clock.wall()), Some(exchange)),
-                Err(error) => (lost(error), None),
+            let (error, again) = match self.attempt(call, transport, &mut progress, number).await {
+                Ok(reply) => return Ok(reply),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Retryable { error, retry_after }) => {
+                    (error, retry_after.map_or(Again::Yes, Again::After))
+                }
             };
-            let cost = match outcome.bill() {
-                Bill::Nothing => room.settle(Cost::default()),
-                Bill::Counted(usage) => room.settle(call.price.of(usage)),
-                Bill::Unseen => room.charge_in_full(),
+            let Some(pause) = backoff.next_pause(call.key.as_str(), number, again) else {
+                let endpoint = call.endpoint_name.to_owned();
+                tracing::warn!(endpoint, attempts = number, "no reply after all attempts");
+                return Err(CallError::Exhausted { endpoint, attempts: number, last: error });
             };
-            pass.settle(cost.tokens);
-            drop(pass);
-            charged = charged + cost;
-            seen.charged = charged;
-            seen.in_flight = false;
-            seen.attempts.push(AttemptSeen { took_ms: millis(took), fault: outcome.complaint() });
-            let attempts = seen.attempts.len().try_into().unwrap_or(u32::MAX);
-            match (outcome, exchange) {
-                (Outcome::Replied(said), Some(exchange)) => {
-                    let latency = clock.elapsed().saturating_sub(began);
-                    seen.latency_ms = Some(millis(latency));
-                    seen.request_id.clone_from(&exchange.request_id);
-                    self.commit(call, exchange.body, seen).await?;
-                    let made = Made { attempts, latency: Some(latency), ..Made::default() };
-                    return Ok(call.reply(*said, made));
+            tracing::debug!(attempt = number, pause_ms = millis(pause), "retrying");
+            self.until_drain(call, self.options.clock.sleep(pause)).await?;
+            number += 1;
+        }
+    }
+
+    /// Sends the request once, within the endpoint's limits and the budget. Until it is sent, nothing is charged and no rate is used.
+    async fn attempt(
+        &self,
+        call: &PreparedCall<'_>,
+        transport: &Transport,
+        progress: &mut Progress,
+        number: u32,
+    ) -> Result<Reply, Failure> {
+        let clock = &*self.options.clock;
+        let upper_bound = call.price.of(call.bound);
+        let slot = self.until_drain(call, call.endpoint.limiter.slot()).await?;
+        let Some(slot) = slot else { return Err(call.cancelled().into()) };
+        let reserved = self.until_drain(call, self.ledger.reserve(upper_bound)).await?;
+        let mut reservation = reserved.map_err(CallError::Budget)?;
+        let mut grant = self.until_drain(call, slot.grant(clock, upper_bound.tokens)).await?;
+        let limit = self.time_left(call)?;
+        let sending = CallSeen {
+            in_flight: true,
+            charged: progress.seen.charged + upper_bound,
+            ..progress.seen.clone()
+        };
+        self.note(call, sending).await?;
+        self.counts.sent.fetch_add(1, Ordering::Relaxed);
+        let sent = clock.elapsed();
+        reservation.sent();
+        grant.sent(sent);
+        let response = transport.send(&call.body, limit).await;
+        let took = clock.elapsed().saturating_sub(sent);
+        let (outcome, exchange) = match response {
+            Ok(exchange) => (outcome(&exchange, clock.wall()), exchange),
+            Err(error) => (no_response(error), Exchange::of_body(String::new())),
+        };
+        let cost = match outcome.charge() {
+            UsageCharge::None => reservation.settle(Cost::default()),
+            UsageCharge::Reported(usage) => reservation.settle(call.price.of(usage)),
+            UsageCharge::Unknown => reservation.charge_in_full(),
+        };
+        grant.settle(cost.tokens);
+        drop(slot);
+        let Progress { began, seen } = progress;
+        seen.charged = seen.charged + cost;
+        seen.attempts.push(AttemptSeen { took_ms: millis(took), fault: outcome.failure() });
+        match outcome {
+            AttemptOutcome::Reply(reply) => {
+                let latency = clock.elapsed().saturating_sub(*began);
+                seen.latency_ms = Some(millis(latency));
+                seen.request_id.clone_from(&exchange.request_id);
+                tracing::debug!(attempt = number, took_ms = millis(took), tokens = cost.tokens, "reply");
+                self.commit(call, exchange.body, seen.clone()).await?;
+                let origin = Origin { attempts: number, latency: Some(latency), ..Origin::default() };
+                Ok(call.reply(*reply, origin))
+            }
+            AttemptOutcome::Final { refusal, status, message, .. } => {
+                tracing::warn!(status, ?refusal, endpoint = call.endpoint_name, "the request was refused");
+                tracing::trace!(message, "text of the refusal");
+                self.note(call, seen.clone()).await?;
+                Err(call.refused(refusal, status, message).into())
+            }
+            AttemptOutcome::Retryable { error, wait, .. } => {
+                tracing::debug!(attempt = number, kind = error.kind(), "no reply");
+                tracing::trace!(%error, "text of the failure");
+                self.note(call, seen.clone()).await?;
+                let retry_after = wait.map(|asked| asked.min(self.options.retry.retry_after_cap));
+                if let Some(asked) = retry_after {
+                    call.endpoint.limiter.hold(clock.elapsed() + asked);
                 }
-                (Outcome::Final { refusal, status, message, .. }, _) => {
-                    self.note(call, seen).await?;
-                    return Err(call.final_error(&refusal, status, message));
-                }
-                (Outcome::Retryable { fault, wait, .. }, _) => {
-                    self.note(call, seen.clone()).await?;
-                    if attempts >= self.options.retry.attempts {
-                        let endpoint = call.name.to_owned();
-                        return Err(CallError::Exhausted { endpoint, attempts, last: fault });
-                    }
-                    if let Some(asked) = wait {
-                        let asked = asked.min(self.options.retry.retry_after_cap);
-                        call.endpoint.limiter.hold(clock.elapsed() + asked);
-                    }
-                    let wait = self.options.retry.wait(&call.key, attempts, wait);
-                    self.until_drain(call, clock.sleep(wait)).await?;
-                }
-                // A reply without an exchange there is not.
-                (Outcome::Replied(_), None) => return Err(call.cancelled()),
+                Err(Failure::Retryable { error, retry_after })
             }
         }
     }
 
-    /// What was left of this call when it was made before. It is in the ledger already, unless only the note's existence is known.
-    fn inherit(&self, call: &Prepared<'_>) -> CallSeen {
+    /// What an earlier attempt at this call left in `begun/`. It is in the ledger already, unless its note cannot be read.
+    fn carried_over(&self, call: &PreparedCall<'_>) -> CallSeen {
         let Some(left) = self.begun().get(&call.key).cloned() else { return CallSeen::default() };
         let left = left.unwrap_or_else(|| {
-            let worst = call.price.of(call.bound);
-            self.ledger.charge(worst);
-            CallSeen { in_flight: true, charged: worst, ..CallSeen::default() }
+            let upper_bound = call.price.of(call.bound);
+            self.ledger.charge(upper_bound);
+            CallSeen { in_flight: true, charged: upper_bound, ..CallSeen::default() }
         });
         self.counts.repeated.fetch_add(u64::from(left.in_flight), Ordering::Relaxed);
         CallSeen { charged: left.charged, ..CallSeen::default() }
@@ -319,8 +363,8 @@ impl Models {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Seconds that the next request may take.
-    fn time_left(&self, call: &Prepared<'_>) -> Result<Duration, CallError> {
+    /// Longest time that the next request may take.
+    fn time_left(&self, call: &PreparedCall<'_>) -> Result<Duration, CallError> {
         let limit = Duration::try_from_secs_f64(call.endpoint.settings.timeout_sec).unwrap_or(Duration::MAX);
         let Some(cap) = self.options.budget.max_wall else { return Ok(limit) };
         let elapsed = self.options.clock.elapsed();
@@ -330,10 +374,10 @@ impl Models {
         }
     }
 
-    /// Waits for `work`, but not beyond the end of the run.
+    /// Waits for `work`, unless the run is stopped or its time is up first.
     async fn until_drain<T>(
         &self,
-        call: &Prepared<'_>,
+        call: &PreparedCall<'_>,
         work: impl Future<Output = T>,
     ) -> Result<T, CallError> {
         let wall = async {
@@ -354,11 +398,11 @@ impl Models {
         }
     }
 
-    /// Commits a reply. Once this is called it happens, even if nobody waits for it any more.
-    async fn commit(&self, call: &Prepared<'_>, body: String, seen: CallSeen) -> Result<(), CallError> {
+    /// Commits a reply, even if this future is dropped.
+    async fn commit(&self, call: &PreparedCall<'_>, body: String, seen: CallSeen) -> Result<(), CallError> {
         let (store, key, site) = (self.store.clone(), call.key.clone(), call.site.clone());
         let recording = self.options.recorder.clone().map(|recorder| (recorder, call.body.clone()));
-        let endpoint = call.name.to_owned();
+        let endpoint = call.endpoint_name.to_owned();
         self.begun().remove(&key);
         on_disk(move || {
             store.observe(&key, &seen)?;
@@ -373,14 +417,17 @@ impl Models {
         .await
     }
 
-    async fn note(&self, call: &Prepared<'_>, seen: CallSeen) -> Result<(), CallError> {
+    async fn note(&self, call: &PreparedCall<'_>, seen: CallSeen) -> Result<(), CallError> {
         let (store, key) = (self.store.clone(), call.key.clone());
-        self.begun().insert(key.clone(), Some(seen.clone()));
-        on_disk(move || Ok(store.note(&key, &seen)?)).await
+        let written = seen.clone();
+        on_disk(move || Ok(store.note(&key, &written)?)).await?;
+        // Only what is on the disk: a note that could not be written announces no request.
+        self.begun().insert(call.key.clone(), Some(seen));
+        Ok(())
     }
 }
 
-/// Does `work` where waiting for a disk holds up no other call.
+/// Runs `work` on a thread where waiting for a disk blocks no other call.
 async fn on_disk(work: impl FnOnce() -> Result<(), CallError> + Send + 'static) -> Result<(), CallError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -391,31 +438,51 @@ async fn on_disk(work: impl FnOnce() -> Result<(), CallError> + Send + 'static) 
     }
 }
 
-/// How a reply came about.
+/// Why an attempt failed.
+enum Failure {
+    Retryable { error: AttemptError, retry_after: Option<Duration> },
+    Final(CallError),
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Final(error)
+    }
+}
+
+/// The attempts of a call so far.
+struct Progress {
+    /// When the first attempt began.
+    began: Duration,
+    /// Without the request in flight.
+    seen: CallSeen,
+}
+
+/// Where a reply came from.
 #[derive(Default)]
-struct Made {
+struct Origin {
     committed: bool,
     attempts: u32,
     latency: Option<Duration>,
     drift: Option<Drift>,
 }
 
-impl Prepared<'_> {
-    fn reply(&self, said: Replied, made: Made) -> Reply {
-        let named = || self.body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
+impl PreparedCall<'_> {
+    fn reply(&self, reply: ParsedReply, origin: Origin) -> Reply {
+        let requested = || self.body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
         Reply {
             key: self.key.clone(),
-            message: said.message,
-            finish: said.finish,
-            usage: said.usage,
-            prompt_token_ids: said.prompt_token_ids,
-            completion_token_ids: said.completion_token_ids,
-            logprobs: said.logprobs,
-            model: said.model.filter(|model| !model.is_empty()).unwrap_or_else(named),
-            committed: made.committed,
-            attempts: made.attempts,
-            latency: made.latency,
-            drift: made.drift,
+            message: reply.message,
+            finish: reply.finish,
+            usage: reply.usage,
+            prompt_token_ids: reply.prompt_token_ids,
+            completion_token_ids: reply.completion_token_ids,
+            logprobs: reply.logprobs,
+            model: reply.model.filter(|model| !model.is_empty()).unwrap_or_else(requested),
+            committed: origin.committed,
+            attempts: origin.attempts,
+            latency: origin.latency,
+            drift: origin.drift,
         }
     }
 
@@ -423,8 +490,8 @@ impl Prepared<'_> {
         CallError::Cancelled(Box::new(self.site.clone()))
     }
 
-    fn final_error(&self, refusal: &Refusal, status: u16, message: String) -> CallError {
-        let endpoint = self.name.to_owned();
+    fn refused(&self, refusal: Refusal, status: u16, message: String) -> CallError {
+        let endpoint = self.endpoint_name.to_owned();
         match refusal {
             Refusal::ContextLength => CallError::ContextLength { endpoint, message },
             Refusal::ContentFilter => CallError::ContentFilter { endpoint, message },
@@ -437,6 +504,6 @@ impl Prepared<'_> {
     }
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     time.as_millis().try_into().unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Committed calls: what is paid for once is never asked for again.
+//! Committed calls: a committed reply is never requested again.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ pub const CALL: Stage = Stage { name: "call", version: 1 };
 pub struct CallRecord {
     pub site: CallSite,
     pub endpoint: String,
-    /// The response's body, byte for byte, so that what this version does not read is not lost.
+    /// The response's body, byte for byte, so that fields that this version does not read are kept.
     pub body: String,
 }
 
-/// What was observed of a call, `observed/…`. Until the reply is committed, a note below `begun/`, written before each attempt: what a
-/// killed process had sent is known to the next.
+/// What was observed of a call, `observed/…`. Until the reply is committed, a note below `begun/`, written before each attempt, so that
+/// the next process knows what a killed one had sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSeen {
-    /// Sent and not known to have been answered: what `charged` says of it is the upper bound.
+    /// A request was sent whose outcome is unknown: `charged` includes its upper bound.
     pub in_flight: bool,
     /// From the first attempt to the reply, in milliseconds, waiting included.
     pub latency_ms: Option<u64>,
     pub attempts: Vec<AttemptSeen>,
-    /// All that was or may have been billed for the call, by this process and those before it.
+    /// Everything that was or may have been billed for the call, by this process and earlier ones.
     pub charged: Cost,
-    /// The server's own id of the request that was answered.
+    /// The server's own id of the answered request.
     pub request_id: Option<String>,
-    /// A cassette answered.
+    /// The reply came from a cassette.
     #[serde(default)]
     pub played: bool,
 }
@@ -46,9 +46,9 @@ pub struct CallSeen {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttemptSeen {
-    /// Milliseconds from sending to the end.
+    /// Milliseconds from sending to the last byte, or to the failure.
     pub took_ms: u64,
-    /// What it came to, unless that was a reply.
+    /// Why it had no reply; `None` where it had one.
     pub fault: Option<String>,
 }
 
@@ -63,37 +63,37 @@ pub(super) fn call_key(endpoint: &str, site: &CallSite, body: &Value) -> Result<
     key(CALL, &Input { endpoint, site, request: body })
 }
 
-/// What is known of a committed call beyond its message; `None` where there is no such call.
+/// Details of a committed call beyond its message; `None` where there is no such call.
 pub fn call_detail(store: &Store, key: &Key) -> Result<Option<CallDetail>, StoreError> {
     let Some(record) = store.get::<CallRecord>(CALL, key)? else { return Ok(None) };
     let seen = store.observed::<CallSeen>(key)?;
     Ok(Some(CallDetail {
         usd: seen.map(|seen| seen.charged.usd()).filter(|usd| *usd > 0.0),
-        ..told(&record.body)
+        ..detail_of_body(&record.body)
     }))
 }
 
-/// What the body of a response tells. Only replies that could be read are committed, so what cannot be read was not told.
-fn told(body: &str) -> CallDetail {
-    let Some(said) = serde_json::from_str::<Response>(body).ok().and_then(Response::said) else {
+/// What the body of a response tells. Only replies that could be read are committed, so what cannot be read was not detail.
+fn detail_of_body(body: &str) -> CallDetail {
+    let Some(reply) = serde_json::from_str::<Response>(body).ok().and_then(Response::into_reply) else {
         return CallDetail::default();
     };
     CallDetail {
-        prompt_token_ids: said.prompt_token_ids,
-        completion_token_ids: said.completion_token_ids,
-        logprobs: said.logprobs.map(|tokens| tokens.iter().map(|token| token.logprob).collect()),
+        prompt_token_ids: reply.prompt_token_ids,
+        completion_token_ids: reply.completion_token_ids,
+        logprobs: reply.logprobs.map(|tokens| tokens.iter().map(|token| token.logprob).collect()),
         usd: None,
     }
 }
 
-/// Calls that were begun and are not committed. `None` where all that is known is that something was sent.
+/// Calls that were begun and are not committed. `None` for a note that cannot be read: a request was sent, its charge is unknown.
 pub(super) type Begun = BTreeMap<Key, Option<CallSeen>>;
 
-/// What an earlier process began and did not commit.
+/// The calls that an earlier process began and did not commit.
 pub(super) fn begun(store: &Store) -> Result<Begun, StoreError> {
     let mut begun = Begun::new();
     for (key, note) in store.notes::<CallSeen>()? {
-        // Killed between the record and the removal of the note.
+        // The process was killed between committing the record and removing the note.
         if store.get::<CallRecord>(CALL, &key)?.is_none() {
             begun.insert(key, note);
         }
@@ -101,7 +101,7 @@ pub(super) fn begun(store: &Store) -> Result<Begun, StoreError> {
     Ok(begun)
 }
 
-/// What all committed calls of `store` were charged.
+/// The charges of all committed calls of `store`.
 pub(super) fn charged(store: &Store) -> Result<Cost, StoreError> {
     let mut sum = Cost::default();
     for key in store.keys(CALL)? {
@@ -117,13 +117,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bodies_tell() {
+    fn details_of_bodies() {
         let check =
             |body: &str, prompt: Option<&[u32]>, completion: Option<&[u32]>, logprobs: Option<&[f64]>| {
-                let told = told(body);
-                assert_eq!(told.prompt_token_ids.as_deref(), prompt, "{body}");
-                assert_eq!(told.completion_token_ids.as_deref(), completion, "{body}");
-                assert_eq!(told.logprobs.as_deref(), logprobs, "{body}");
+                let detail = detail_of_body(body);
+                assert_eq!(detail.prompt_token_ids.as_deref(), prompt, "{body}");
+                assert_eq!(detail.completion_token_ids.as_deref(), completion, "{body}");
+                assert_eq!(detail.logprobs.as_deref(), logprobs, "{body}");
             };
         let choice = |rest: &str| {
             format!(r#"{{"choices":[{{"message":{{"content":"a"}}{rest}}}],"prompt_token_ids":[1,2]}}"#)

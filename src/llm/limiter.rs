@@ -1,29 +1,40 @@
-//! What an endpoint bears: requests and tokens a minute, and calls at once.
+//! The limits of an endpoint: concurrent requests, and requests and tokens per minute.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::Clock;
 
-/// The window that "a minute" means: providers refuse what goes beyond the limit within any minute.
+/// Providers refuse what exceeds the limit within any window of this length.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The limits of one endpoint, shared by all roles that use it.
 #[derive(Debug)]
 pub(super) struct Limiter {
     slots: Semaphore,
+    /// Held by the caller that is granted next: tokio's mutex is fair, so grants are first come, first served.
+    queue: tokio::sync::Mutex<()>,
     window: Mutex<Window>,
+    /// Notified whenever a grant is returned or settled.
+    freed: Notify,
 }
 
-/// Leave to send one request. The slot is free again when it is dropped.
+/// One of the endpoint's concurrent requests. Free again when dropped.
 #[derive(Debug)]
-pub(super) struct Pass<'a> {
+pub(super) struct Slot<'a> {
     limiter: &'a Limiter,
-    grant: u64,
-    _slot: SemaphorePermit<'a>,
+    _permit: SemaphorePermit<'a>,
+}
+
+/// Permission to send one request now. Returned when it is dropped without [`RateGrant::sent`].
+#[derive(Debug)]
+#[must_use]
+pub(super) struct RateGrant<'a> {
+    limiter: &'a Limiter,
+    number: u64,
+    sent: bool,
 }
 
 impl Limiter {
@@ -34,24 +45,19 @@ impl Limiter {
     ) -> Self {
         Self {
             slots: Semaphore::new(concurrency as usize),
+            queue: tokio::sync::Mutex::default(),
             window: Mutex::new(Window::new(requests_per_minute.map(u64::from), tokens_per_minute)),
+            freed: Notify::new(),
         }
     }
 
-    /// Waits for a slot, then until the minute has room for a request of `tokens`.
-    pub(super) async fn enter(&self, clock: &dyn Clock, tokens: u64) -> Option<Pass<'_>> {
-        let slot = self.slots.acquire().await.ok()?;
-        let (grant, mut until) = self.window(|window| window.grant(clock.elapsed(), tokens));
-        let pass = Pass { limiter: self, grant, _slot: slot };
-        while let Some(wait) = until.checked_sub(clock.elapsed()).filter(|wait| !wait.is_zero()) {
-            clock.sleep(wait).await;
-            // Another call may have been told to wait longer meanwhile.
-            until = until.max(self.window(|window| window.hold));
-        }
-        Some(pass)
+    /// Waits for a slot. `None` is unreachable as long as nobody closes the semaphore.
+    pub(super) async fn slot(&self) -> Option<Slot<'_>> {
+        let permit = self.slots.acquire().await.ok()?;
+        Some(Slot { limiter: self, _permit: permit })
     }
 
-    /// Nobody sends before `until`: the server asked one caller to wait, and means all.
+    /// No request is granted before `until`: the server asked one caller to wait, and limits all of them.
     pub(super) fn hold(&self, until: Duration) {
         self.window(|window| window.hold = window.hold.max(until));
     }
@@ -61,71 +67,140 @@ impl Limiter {
     }
 }
 
-impl Pass<'_> {
-    /// The request came to `tokens`, not to what was thought.
-    pub(super) fn settle(&self, tokens: u64) {
-        self.limiter.window(|window| window.settle(self.grant, tokens));
+impl<'a> Slot<'a> {
+    /// Waits until the current minute has capacity for a request of `tokens`. To be called last before sending: a grant that waits
+    /// for something else counts in a minute in which nothing was sent. A cancelled wait leaves nothing behind.
+    pub(super) async fn grant(&self, clock: &dyn Clock, tokens: u64) -> RateGrant<'a> {
+        let limiter = self.limiter;
+        let _turn = limiter.queue.lock().await;
+        loop {
+            let freed = limiter.freed.notified();
+            tokio::pin!(freed);
+            // Registered before the window is read, so that no notification is missed in between.
+            freed.as_mut().enable();
+            let now = clock.elapsed();
+            match limiter.window(|window| window.try_grant(now, tokens)) {
+                Ok(number) => return RateGrant { limiter, number, sent: false },
+                Err(until) => {
+                    let wait = until.saturating_sub(now);
+                    tracing::debug!(wait_ms = super::client::millis(wait), "waiting for the rate limit");
+                    tokio::select! {
+                        () = clock.sleep(wait) => {}
+                        () = freed => {}
+                    }
+                }
+            }
+        }
     }
 }
 
-/// A sliding minute: what was sent and when, so that no minute has more than its share wherever it begins.
+impl RateGrant<'_> {
+    /// The request is sent at `now`: from here on the grant counts, whatever happens.
+    pub(super) fn sent(&mut self, now: Duration) {
+        self.sent = true;
+        self.limiter.window(|window| window.stamp(self.number, now));
+    }
+
+    /// The request used `tokens`, which replaces the upper bound.
+    pub(super) fn settle(self, tokens: u64) {
+        self.limiter.window(|window| window.settle(self.number, tokens));
+        self.limiter.freed.notify_waiters();
+    }
+}
+
+impl Drop for RateGrant<'_> {
+    fn drop(&mut self) {
+        if !self.sent {
+            self.limiter.window(|window| window.give_back(self.number));
+            self.limiter.freed.notify_waiters();
+        }
+    }
+}
+
+/// A sliding minute: what was sent and when, so that no minute exceeds the limits wherever it begins.
 #[derive(Debug)]
 struct Window {
     requests: Option<u64>,
     tokens: Option<u64>,
-    /// Time and tokens of each grant, in order of time. Grants of the future are queued callers.
-    grants: VecDeque<(Duration, u64)>,
-    /// Number of the first grant that is kept.
-    first: u64,
-    /// Nothing starts before.
+    grants: Vec<Granted>,
+    next_number: u64,
+    /// Nothing is granted before this time.
     hold: Duration,
+}
+
+#[derive(Debug)]
+struct Granted {
+    number: u64,
+    at: Duration,
+    tokens: u64,
 }
 
 impl Window {
     fn new(requests: Option<u64>, tokens: Option<u64>) -> Self {
-        Self { requests, tokens, grants: VecDeque::new(), first: 0, hold: Duration::ZERO }
+        Self { requests, tokens, grants: Vec::new(), next_number: 0, hold: Duration::ZERO }
     }
 
-    /// The number of a grant for `tokens`, and when it begins: first come, first served.
-    fn grant(&mut self, now: Duration, tokens: u64) -> (u64, Duration) {
+    /// The number of a grant for `tokens`, or the time at which to ask again.
+    fn try_grant(&mut self, now: Duration, tokens: u64) -> Result<u64, Duration> {
+        if now < self.hold {
+            return Err(self.hold);
+        }
+        let number = self.next_number;
+        self.next_number += 1;
         if self.requests.is_none() && self.tokens.is_none() {
-            return (u64::MAX, self.hold);
+            return Ok(number);
         }
-        while self.grants.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
-            self.grants.pop_front();
-            self.first += 1;
-        }
-        // One request beyond the limit would wait for ever; alone in its minute it is the server's to refuse.
+        self.grants.retain(|grant| grant.at + MINUTE > now);
+        // A request larger than the limit would wait for ever; alone in its minute, the server decides.
         let tokens = tokens.min(self.tokens.unwrap_or(u64::MAX));
-        let last = self.grants.back().map_or(Duration::ZERO, |(at, _)| *at);
-        let mut start = now.max(last).max(self.hold);
+        let fits = |count: u64, sum: u64| {
+            self.requests.is_none_or(|most| count < most)
+                && self.tokens.is_none_or(|most| sum.saturating_add(tokens) <= most)
+        };
         let mut count = self.grants.len() as u64;
-        let mut sum: u64 = self.grants.iter().map(|(_, tokens)| tokens).sum();
-        for (at, weight) in &self.grants {
-            let over = *at + MINUTE <= start;
-            let full = self.requests.is_some_and(|most| count >= most)
-                || self.tokens.is_some_and(|most| sum + tokens > most);
-            if !over && !full {
-                break;
-            }
-            start = start.max(*at + MINUTE);
-            count -= 1;
-            sum -= weight;
+        let mut sum: u64 = self.grants.iter().map(|grant| grant.tokens).sum();
+        if fits(count, sum) {
+            self.grants.push(Granted { number, at: now, tokens });
+            return Ok(number);
         }
-        self.grants.push_back((start, tokens));
-        (self.first + self.grants.len() as u64 - 1, start)
+        self.grants.sort_by_key(|grant| grant.at);
+        for grant in &self.grants {
+            count -= 1;
+            sum -= grant.tokens;
+            if fits(count, sum) {
+                return Err(grant.at + MINUTE);
+            }
+        }
+        Err(now + MINUTE)
     }
 
-    fn settle(&mut self, grant: u64, tokens: u64) {
-        let place = grant.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
-        if let Some((_, weight)) = place.and_then(|place| self.grants.get_mut(place)) {
-            *weight = tokens;
+    fn stamp(&mut self, number: u64, at: Duration) {
+        if let Some(grant) = self.find(number) {
+            grant.at = at;
         }
+    }
+
+    fn settle(&mut self, number: u64, tokens: u64) {
+        if let Some(grant) = self.find(number) {
+            grant.tokens = tokens;
+        }
+    }
+
+    fn give_back(&mut self, number: u64) {
+        self.grants.retain(|grant| grant.number != number);
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut Granted> {
+        self.grants.iter_mut().find(|grant| grant.number == number)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::BoxFuture;
     use proptest::prelude::*;
 
     use super::*;
@@ -134,13 +209,42 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    /// A clock that stands still: nothing that sleeps is ready.
+    #[derive(Debug)]
+    struct FixedClock(Duration);
+
+    impl Clock for FixedClock {
+        fn elapsed(&self) -> Duration {
+            self.0
+        }
+
+        fn wall(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+
+        fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+            std::future::pending().boxed()
+        }
+    }
+
+    /// Asks until granted, as a caller does; the time of the grant.
+    fn granted(window: &mut Window, mut now: Duration, tokens: u64) -> (u64, Duration) {
+        loop {
+            match window.try_grant(now, tokens) {
+                Ok(number) => return (number, now),
+                Err(until) => now = until,
+            }
+        }
+    }
+
     #[test]
     fn grants() {
         let check = |requests, tokens, calls: &[(u64, u64, u64)]| {
             let mut window = Window::new(requests, tokens);
+            let mut last = Duration::ZERO;
             for (now, weight, expected) in calls {
-                let (_, at) = window.grant(seconds(*now), *weight);
-                assert_eq!(at.max(seconds(*now)), seconds(*expected), "{requests:?} {tokens:?} {calls:?}");
+                (_, last) = granted(&mut window, seconds(*now).max(last), *weight);
+                assert_eq!(last, seconds(*expected), "{requests:?} {tokens:?} {calls:?}");
             }
         };
         check(None, None, &[(0, 9, 0), (0, 9, 0), (5, 9, 5)]);
@@ -150,37 +254,79 @@ mod tests {
             &[(0, 9, 0), (10, 9, 10), (20, 9, 60), (20, 9, 70), (20, 9, 120), (130, 9, 130)],
         );
         check(None, Some(100), &[(0, 60, 0), (1, 40, 1), (2, 1, 60), (2, 99, 61), (2, 1, 120)]);
-        // More than the limit allows goes alone.
+        // A request that exceeds the limit goes alone.
         check(None, Some(100), &[(0, 500, 0), (1, 500, 60), (1, 1, 120)]);
         check(Some(1), Some(100), &[(0, 10, 0), (0, 10, 60), (0, 100, 120)]);
     }
 
     #[test]
-    fn what_was_not_used_is_given_back() {
+    fn unused_tokens_are_given_back() {
         let mut window = Window::new(None, Some(100));
-        let (first, _) = window.grant(seconds(0), 100);
+        let (first, _) = granted(&mut window, seconds(0), 100);
         window.settle(first, 10);
-        assert_eq!(window.grant(seconds(0), 90).1, seconds(0));
-        assert_eq!(window.grant(seconds(0), 1).1, seconds(60));
+        assert_eq!(granted(&mut window, seconds(0), 90).1, seconds(0));
+        assert_eq!(granted(&mut window, seconds(0), 1).1, seconds(60));
         window.hold = seconds(300);
-        assert_eq!(window.grant(seconds(0), 1).1, seconds(300));
+        assert_eq!(granted(&mut window, seconds(0), 1).1, seconds(300));
+    }
+
+    /// What became of a first grant at 0 s, and whether a second is granted at a later time.
+    #[test]
+    fn a_grant_counts_from_sending_and_only_if_sent() {
+        #[derive(Clone, Copy, Debug)]
+        enum First {
+            DroppedUnsent,
+            SentAt(u64),
+            SettledAt(u64),
+            /// The first is sent at 0 s, and a second caller gave up waiting.
+            WaiterDropped,
+        }
+        let check = |first: First, second_at: u64, expect: bool| {
+            let limiter = Limiter::new(8, Some(1), None);
+            let slot = limiter.slot().now_or_never().flatten().unwrap();
+            let mut grant = slot.grant(&FixedClock(seconds(0)), 10).now_or_never().unwrap();
+            match first {
+                First::DroppedUnsent => drop(grant),
+                First::SentAt(at) => {
+                    grant.sent(seconds(at));
+                    drop(grant);
+                }
+                First::SettledAt(at) => {
+                    grant.sent(seconds(at));
+                    grant.settle(0);
+                }
+                First::WaiterDropped => {
+                    grant.sent(seconds(0));
+                    assert!(slot.grant(&FixedClock(seconds(59)), 10).now_or_never().is_none());
+                }
+            }
+            let second = slot.grant(&FixedClock(seconds(second_at)), 10).now_or_never();
+            assert_eq!(second.is_some(), expect, "{first:?} {second_at}");
+        };
+        check(First::DroppedUnsent, 0, true);
+        check(First::SentAt(0), 59, false);
+        check(First::SentAt(0), 60, true);
+        check(First::SentAt(50), 60, false);
+        check(First::SentAt(50), 110, true);
+        check(First::SettledAt(50), 109, false);
+        check(First::WaiterDropped, 59, false);
+        check(First::WaiterDropped, 60, true);
     }
 
     proptest! {
         #[test]
-        fn no_minute_has_more_than_its_share(
+        fn no_minute_exceeds_the_limits(
             requests in 1_u64..6,
             tokens in 1_u64..200,
             calls in proptest::collection::vec((0_u64..40, 0_u64..120), 1..60),
         ) {
             let mut window = Window::new(Some(requests), Some(tokens));
-            let mut now = 0;
+            let mut now = Duration::ZERO;
             let mut sent: Vec<(Duration, u64)> = Vec::new();
             for (pause, weight) in calls {
-                now += pause;
-                let (_, at) = window.grant(seconds(now), weight);
-                prop_assert!(at >= seconds(now));
-                sent.push((at, weight.min(tokens)));
+                now += seconds(pause);
+                (_, now) = granted(&mut window, now, weight);
+                sent.push((now, weight.min(tokens)));
             }
             for (begin, _) in &sent {
                 let minute: Vec<_> = sent.iter().filter(|(at, _)| at >= begin && *at < *begin + MINUTE).collect();

@@ -1,8 +1,8 @@
-//! Model endpoints: one client for every OpenAI-compatible server, in which nothing is paid twice and no cap is passed.
+//! Model endpoints: one client for every OpenAI-compatible server. No reply is paid for twice, and no budget is exceeded.
 //!
-//! [`Settings`] (`termsmith.toml`) say which endpoint and model plays which [`ModelRole`]. [`Models::call`] sends a
-//! [`ChatRequest`] for a [`CallSite`], and a reply is committed before anybody sees it: the same call of an interrupted run
-//! is answered from the store. What a prompt means is not known here.
+//! [`Settings`] (`termsmith.toml`) name the endpoint and model of each [`ModelRole`]. [`Models::call`] sends a
+//! [`ChatRequest`] for a [`CallSite`], and a reply is committed before it is returned: a resumed run takes it
+//! from the store. This module does not interpret prompts.
 
 mod ask;
 mod budget;
@@ -12,11 +12,10 @@ mod clock;
 mod drift;
 mod endpoint;
 mod error;
-mod fault;
-mod http_date;
 mod journal;
 mod limiter;
 mod message;
+mod outcome;
 mod reply;
 mod request;
 mod response;
@@ -36,9 +35,9 @@ pub use client::{Models, Options, Tally};
 pub use clock::{Clock, SystemClock};
 pub use drift::Drift;
 pub use error::CallError;
-pub use fault::Fault;
 pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen, call_detail};
 pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, ToolCall};
+pub use outcome::AttemptError;
 pub use reply::{Finish, Reply, TokenLogprob, Usage};
 pub use retry::RetryPolicy;
 pub use settings::{EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, Settings};

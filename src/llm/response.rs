@@ -1,4 +1,4 @@
-//! The body of a response: what is required is read strictly, what servers add is taken where it can be read.
+//! The body of a response: required fields are read strictly, servers' extensions leniently.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -71,9 +71,9 @@ struct Logprobs {
     content: Vec<TokenLogprob>,
 }
 
-/// What a response says.
+/// The first reply of a response.
 #[derive(Debug)]
-pub(super) struct Replied {
+pub(super) struct ParsedReply {
     pub(super) message: ChatMessage,
     pub(super) finish: Finish,
     pub(super) usage: Option<Usage>,
@@ -84,8 +84,8 @@ pub(super) struct Replied {
 }
 
 impl Response {
-    /// The first reply. `None` where there is none.
-    pub(super) fn said(self) -> Option<Replied> {
+    /// The first reply, if there is one.
+    pub(super) fn into_reply(self) -> Option<ParsedReply> {
         let choice = self.choices.into_iter().next()?;
         let message = choice.message;
         let calls = message.tool_calls.unwrap_or_default().into_iter().enumerate();
@@ -100,7 +100,7 @@ impl Response {
                 },
             })
             .collect();
-        Some(Replied {
+        Some(ParsedReply {
             message: ChatMessage {
                 role: ChatRole::Assistant,
                 content: message.content,
@@ -118,26 +118,26 @@ impl Response {
     }
 }
 
-/// The usage in a body that is otherwise of no use: it is paid for all the same.
+/// The usage in a body that may hold no reply: it is charged all the same.
 pub(super) fn usage_of(body: &str) -> Option<Usage> {
     #[derive(Deserialize)]
-    struct Bill {
+    struct UsageOnly {
         usage: Usage,
     }
-    serde_json::from_str(body).ok().map(|bill: Bill| bill.usage).filter(is_counted)
+    serde_json::from_str(body).ok().map(|body: UsageOnly| body.usage).filter(is_counted)
 }
 
-/// No prompt has no token: such servers send zeros because they do not count.
+/// Every prompt has tokens: servers that do not count send zeros.
 fn is_counted(usage: &Usage) -> bool {
     usage.prompt_tokens > 0
 }
 
-/// `None` for what cannot be read: additions of servers differ, and none is worth a reply.
+/// `None` for an extension that cannot be read: servers differ, and no extension is worth losing a reply.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-/// A message's text: a string, nothing, or parts, of which those of text count.
+/// A message's text: a string, null, or parts, of which the text parts are joined.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(String::new()),

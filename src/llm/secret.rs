@@ -1,16 +1,19 @@
-//! An API key: sent, and otherwise nowhere to be seen.
+//! An API key: sent in a header, and removed from the text of errors.
 
 use std::fmt;
 
-/// What stands where a key stood.
+/// What replaces a key in an error's text.
 const REDACTED: &str = "[redacted]";
+/// Shorter keys are not redacted: they are placeholders of local servers (`test`, `none`, `EMPTY`), their letters occur in ordinary
+/// words, and what is that short is no secret. Providers' keys have 20 characters and more.
+const MIN_REDACTED_LEN: usize = 8;
 
-/// A key as an environment variable held it.
+/// A key as an environment variable held it. Never printed, not even by `Debug`.
 #[derive(Clone)]
 pub(super) struct Secret(String);
 
 impl Secret {
-    /// The key in `value`, without the blanks around it. `None` where it cannot stand in a header.
+    /// The key in `value`, without surrounding whitespace. `None` where it cannot be sent in a header.
     pub(super) fn new(value: &str) -> Option<Self> {
         let value = value.trim();
         let sendable = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
@@ -22,9 +25,9 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the key: servers quote it in their errors.
-    pub(super) fn redact(&self, text: String) -> String {
-        if text.contains(&self.0) { text.replace(&self.0, REDACTED) } else { text }
+    /// `text` without the key: servers quote it in their errors. Never to be used on a model's message, which is data.
+    pub(super) fn redact(&self, text: &str) -> String {
+        if self.0.len() < MIN_REDACTED_LEN { text.to_owned() } else { text.replace(&self.0, REDACTED) }
     }
 }
 
@@ -39,10 +42,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_seen_nowhere() {
-        let key = Secret::new(" sk-123 \n").unwrap();
-        assert_eq!(format!("{key:?}"), "[redacted]");
-        assert_eq!(key.redact("bad key sk-123 (sk-123)".to_owned()), "bad key [redacted] ([redacted])");
+    fn keys_are_redacted() {
+        for (key, text, expected) in [
+            (" sk-12345 \n", "bad key sk-12345 (sk-12345)", "bad key [redacted] ([redacted])"),
+            ("test", "echo pytest latest", "echo pytest latest"),
+            ("1234567", "1234567", "1234567"),
+            ("12345678", "12345678", "[redacted]"),
+        ] {
+            let key = Secret::new(key).unwrap();
+            assert_eq!(format!("{key:?}"), "[redacted]");
+            assert_eq!(key.redact(text), expected);
+        }
         for bad in ["", " ", "a\nb", "schlüssel", "two words"] {
             assert!(Secret::new(bad).is_none(), "{bad:?}");
         }

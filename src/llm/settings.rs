@@ -1,4 +1,4 @@
-//! `termsmith.toml`: which endpoints there are, and which model plays which role.
+//! `termsmith.toml`: endpoints, and the model of each role.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Settings {
     /// Version of this format.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
-    /// Servers, by a name of your own.
+    /// Servers, by a name of your choice.
     #[serde(default)]
     pub endpoints: BTreeMap<String, EndpointSettings>,
     /// Models, by what they are used for.
@@ -33,44 +33,44 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndpointSettings {
-    /// Where `/chat/completions` lies below, usually ending in `/v1`.
+    /// The URL to which `/chat/completions` is appended, usually ending in `/v1`.
     pub base_url: String,
-    /// Name of the environment variable that holds the key. Absent: the server wants none.
+    /// Name of the environment variable that holds the key. Absent: the server needs no key.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// Requests in any minute, at most.
+    /// Maximum requests in any minute.
     #[serde(default)]
     pub requests_per_minute: Option<u32>,
-    /// Tokens in any minute, at most: read and written.
+    /// Maximum tokens in any minute, input and output.
     #[serde(default)]
     pub tokens_per_minute: Option<u64>,
-    /// Requests at once.
+    /// Maximum concurrent requests.
     #[serde(default = "default_concurrency")]
     pub concurrency: u32,
     /// Seconds that one request may take, from connecting to the last byte.
     #[serde(default = "default_timeout_sec")]
     pub timeout_sec: f64,
-    /// How the server can be held to JSON.
+    /// How the server is made to reply in JSON.
     #[serde(default)]
     pub json: JsonMode,
-    /// US dollars a million tokens read.
+    /// US dollars per 1M input tokens.
     #[serde(default)]
-    pub usd_per_million_input: Option<f64>,
-    /// US dollars a million tokens written.
+    pub usd_per_1m_input_tokens: Option<f64>,
+    /// US dollars per 1M output tokens.
     #[serde(default)]
-    pub usd_per_million_output: Option<f64>,
-    /// Tokens of the context window, prompt and reply.
+    pub usd_per_1m_output_tokens: Option<f64>,
+    /// Size of the context window in tokens, prompt and reply.
     #[serde(default)]
     pub max_context: Option<u64>,
-    /// What the server calls the bound on a reply's tokens.
+    /// The server's name for the limit on a reply's tokens.
     #[serde(default)]
     pub max_tokens_key: MaxTokensKey,
-    /// Send the reasoning of earlier turns back, as `reasoning_content`. Some models need it between tool calls, others refuse it.
+    /// Send the reasoning of earlier turns back, as `reasoning_content`. Some models need it between tool calls, others reject it.
     #[serde(default)]
     pub return_reasoning: bool,
 }
 
-/// How a server can be held to JSON.
+/// How a server is made to reply in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JsonMode {
@@ -78,7 +78,7 @@ pub enum JsonMode {
     Schema,
     /// `response_format` of type `json_object`.
     Object,
-    /// Not at all: the reply is searched for JSON.
+    /// Not at all: JSON is searched for in the reply.
     #[default]
     None,
 }
@@ -87,10 +87,10 @@ pub enum JsonMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensKey {
-    /// What nearly every server takes.
+    /// What nearly every server accepts.
     #[default]
     MaxTokens,
-    /// What OpenAI's reasoning models insist on.
+    /// What OpenAI's reasoning models require.
     MaxCompletionTokens,
 }
 
@@ -108,7 +108,7 @@ impl MaxTokensKey {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleSettings {
-    /// Name of an endpoint of this file.
+    /// Name of an endpoint in this file.
     pub endpoint: String,
     /// The model, as the server calls it.
     pub model: String,
@@ -116,18 +116,18 @@ pub struct RoleSettings {
     pub temperature: Option<f64>,
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Tokens of one reply, reasoning included. The budget reserves as many for each call.
+    /// Tokens of one reply, reasoning included. The budget reserves that many for each call.
     pub max_tokens: u32,
-    /// Makes the server's sampling repeatable, if it can: each call site gets a seed of its own from this one.
+    /// Makes sampling repeatable where the server supports it: the seed of each call is derived from this one.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// US dollars a million tokens read, where this model's price is not the endpoint's.
+    /// US dollars per 1M input tokens, where this model's price differs from the endpoint's.
     #[serde(default)]
-    pub usd_per_million_input: Option<f64>,
-    /// US dollars a million tokens written, likewise.
+    pub usd_per_1m_input_tokens: Option<f64>,
+    /// US dollars per 1M output tokens, likewise.
     #[serde(default)]
-    pub usd_per_million_output: Option<f64>,
-    /// Passed through verbatim, for what only this server knows.
+    pub usd_per_1m_output_tokens: Option<f64>,
+    /// Parameters that are passed through verbatim, for extensions of this server.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }
@@ -135,13 +135,13 @@ pub struct RoleSettings {
 impl RoleSettings {
     /// The price of this model at `endpoint`. `None` where the file has none.
     pub(super) fn price(&self, endpoint: &EndpointSettings) -> Option<Price> {
-        let input = self.usd_per_million_input.or(endpoint.usd_per_million_input)?;
-        let output = self.usd_per_million_output.or(endpoint.usd_per_million_output)?;
-        Some(Price::per_million(input, output))
+        let input = self.usd_per_1m_input_tokens.or(endpoint.usd_per_1m_input_tokens)?;
+        let output = self.usd_per_1m_output_tokens.or(endpoint.usd_per_1m_output_tokens)?;
+        Some(Price::per_1m(input, output))
     }
 }
 
-/// Model servers batch; eight at once keep a small one busy and are below every provider's limit.
+/// Model servers batch; eight concurrent requests keep a small one busy and are below every provider's limit.
 fn default_concurrency() -> u32 {
     8
 }

@@ -1,4 +1,4 @@
-//! Reads `termsmith.toml` and tells everything that is wrong with it at once, by line.
+//! Reads `termsmith.toml` and reports all of its problems at once, by line.
 
 use std::fs;
 use std::path::Path;
@@ -7,32 +7,32 @@ use super::ModelRole;
 use super::settings::{EndpointSettings, RoleSettings, Settings};
 use crate::domain::{Problem, Source, Step, at, suggest};
 
-/// Keys of a request that `extra` may not have: the client or the budget counts on them.
+/// Keys of a request that `extra` may not set: the client or the budget depends on them.
 const RESERVED: &[(&str, &str)] = &[
     ("model", "set `model` of the role"),
     ("messages", "messages come from the run"),
     ("tools", "tools come from the scaffold"),
     ("response_format", "set `json` of the endpoint"),
-    ("stream", "replies are read whole"),
-    ("n", "the budget counts one reply a call; samples are calls of their own"),
-    ("best_of", "the budget counts one reply a call"),
+    ("stream", "streamed replies are not supported"),
+    ("n", "the budget assumes one reply per call; samples are calls of their own"),
+    ("best_of", "the budget assumes one reply per call"),
     ("max_tokens", "set `max_tokens` of the role"),
     ("max_completion_tokens", "set `max_tokens` of the role, and `max_tokens_key` of the endpoint"),
     ("temperature", "set `temperature` of the role"),
     ("top_p", "set `top_p` of the role"),
     ("seed", "set `seed` of the role"),
-    ("stop", "stop texts come from the scaffold"),
+    ("stop", "stop sequences come from the scaffold"),
 ];
-/// Above two, every server in use refuses or samples noise.
+/// Above two, servers refuse the request or sample noise.
 const MAX_TEMPERATURE: f64 = 2.0;
-/// As many connections as one process can reasonably hold to one server.
+/// More connections to one server than a process can reasonably hold.
 const MAX_CONCURRENCY: u32 = 4096;
-/// A day: what takes longer has been forgotten.
+/// A day: no reply takes longer.
 const MAX_TIMEOUT_SEC: f64 = 86_400.0;
-/// What the TOML crate makes of a date inside a free table.
+/// How the TOML crate represents a date inside a free table.
 const TOML_DATE: &str = "$__toml_private_datetime";
 
-/// Settings that cannot be used. There is at least one problem.
+/// Invalid settings. There is at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SettingsError {
@@ -93,18 +93,17 @@ fn check_endpoint(place: &Place<'_>, name: &str, endpoint: &EndpointSettings) ->
     let mut problems = Vec::new();
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || !name.bytes().all(named) {
-        let problem = place.problem(&[], format!("`{name}` is no name for an endpoint"));
+        let problem = place.problem(&[], format!("`{name}` is not a valid endpoint name"));
         problems.push(problem.hint("letters, digits, `-` and `_`"));
     }
-    if let Some(message) = fault_of_url(&endpoint.base_url) {
+    if let Some(message) = base_url_problem(&endpoint.base_url) {
         let problem = place.problem(at!["base_url"], message);
         problems.push(problem.hint("such as \"https://api.example.com/v1\" or \"http://127.0.0.1:8000/v1\""));
     }
     if endpoint.api_key_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
-        // What stands there may be the key itself: it is not repeated.
-        let message = "`api_key_env` is no name of an environment variable";
-        let hint =
-            "the key belongs into the environment, its variable's name here: api_key_env = \"MY_API_KEY\"";
+        // The value may be the key itself, so it is not quoted.
+        let message = "`api_key_env` is not the name of an environment variable";
+        let hint = "put the key into an environment variable and its name here: api_key_env = \"MY_API_KEY\"";
         problems.push(place.problem(at!["api_key_env"], message).hint(hint));
     }
     for (key, number) in [
@@ -122,10 +121,10 @@ fn check_endpoint(place: &Place<'_>, name: &str, endpoint: &EndpointSettings) ->
         problems.push(place.problem(at!["timeout_sec"], message));
     }
     if endpoint.concurrency > MAX_CONCURRENCY {
-        let message = format!("{} requests at once are more than {MAX_CONCURRENCY}", endpoint.concurrency);
+        let message = format!("{} concurrent requests are more than {MAX_CONCURRENCY}", endpoint.concurrency);
         problems.push(place.problem(at!["concurrency"], message));
     }
-    problems.extend(check_prices(place, endpoint.usd_per_million_input, endpoint.usd_per_million_output));
+    problems.extend(check_prices(place, endpoint.usd_per_1m_input_tokens, endpoint.usd_per_1m_output_tokens));
     problems
 }
 
@@ -150,25 +149,26 @@ fn check_role(place: &Place<'_>, role: ModelRole, decl: &RoleSettings, settings:
     }
     for (key, hint) in RESERVED {
         if decl.extra.contains_key(*key) {
-            let problem = place.problem(at!["extra", *key], format!("`{key}` may not stand in `extra`"));
+            let problem = place.problem(at!["extra", *key], format!("`{key}` is not allowed in `extra`"));
             problems.push(problem.hint(*hint));
         }
     }
     for (key, value) in &decl.extra {
         if value.get(TOML_DATE).is_some() {
-            let problem = place.problem(at!["extra", key], format!("`{key}` is a date, which JSON has not"));
+            let problem =
+                place.problem(at!["extra", key], format!("`{key}` is a date, which JSON does not have"));
             problems.push(problem.hint("write it as a string"));
         }
     }
-    problems.extend(check_prices(place, decl.usd_per_million_input, decl.usd_per_million_output));
+    problems.extend(check_prices(place, decl.usd_per_1m_input_tokens, decl.usd_per_1m_output_tokens));
     problems
 }
 
 fn check_prices(place: &Place<'_>, input: Option<f64>, output: Option<f64>) -> Vec<Problem> {
-    let (keys, mut problems) = (["usd_per_million_input", "usd_per_million_output"], Vec::new());
+    let (keys, mut problems) = (["usd_per_1m_input_tokens", "usd_per_1m_output_tokens"], Vec::new());
     for (key, price) in keys.into_iter().zip([input, output]) {
         if price.is_some_and(|price| !(price.is_finite() && price >= 0.0)) {
-            problems.push(place.problem(at![key], format!("`{key}` is negative or no number")));
+            problems.push(place.problem(at![key], format!("`{key}` is not a number of at least 0")));
         }
     }
     match (input, output) {
@@ -179,14 +179,14 @@ fn check_prices(place: &Place<'_>, input: Option<f64>, output: Option<f64>) -> V
     problems
 }
 
-/// What is wrong with a base URL, without repeating it where it could hold a password.
-fn fault_of_url(text: &str) -> Option<String> {
+/// The problem with a base URL, without quoting it where it could hold a password.
+fn base_url_problem(text: &str) -> Option<String> {
     let url = match reqwest::Url::parse(text) {
         Ok(url) => url,
-        Err(error) => return Some(format!("`base_url` is no URL: {error}")),
+        Err(error) => return Some(format!("`base_url` is not a URL: {error}")),
     };
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
-        return Some("`base_url` is no address of a web server".to_owned());
+        return Some("`base_url` is not an http or https address".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Some("`base_url` holds a user name or password".to_owned());
@@ -197,7 +197,7 @@ fn fault_of_url(text: &str) -> Option<String> {
     url.path()
         .trim_end_matches('/')
         .ends_with("/chat/completions")
-        .then(|| "`base_url` ends in `/chat/completions`, which is added to it".to_owned())
+        .then(|| "`base_url` ends in `/chat/completions`, which is appended to it".to_owned())
 }
 
 fn is_variable(name: &str) -> bool {

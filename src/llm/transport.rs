@@ -1,7 +1,7 @@
 //! One request on the wire.
 //!
 //! `async-openai` knows URL, headers and encoding. Its transport is replaced by one that sends once: its own would retry some
-//! faults behind the back of budget and journal, and shows neither headers nor the body of a failure.
+//! failures without budget and journal knowing, and shows neither headers nor the body of a failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -19,38 +19,45 @@ use super::secret::Secret;
 
 /// Longest response that is read, in bytes. A long reply with log-probabilities of every token is a tenth of this.
 const MAX_BODY: usize = 64 << 20;
-/// A server that is there accepts a connection within a few round trips.
+/// A reachable server accepts a connection within a few round trips.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where servers put the id of a request.
 const REQUEST_ID: &str = "x-request-id";
 
-/// A response as it came, whatever it says.
+/// A response of any status.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     pub(super) status: u16,
-    /// The body, without our key, should the server have repeated it.
+    /// Byte for byte: it may be a model's message. Texts of errors go through [`Exchange::redact`].
     pub(super) body: String,
     pub(super) retry_after: Option<String>,
     pub(super) date: Option<String>,
     pub(super) request_id: Option<String>,
+    /// What an error's text must not contain.
+    pub(super) key: Option<Secret>,
 }
 
 impl Exchange {
-    /// A response that was kept.
+    /// A response that was stored.
     pub(super) fn of_body(body: String) -> Self {
-        Self { status: 200, body, retry_after: None, date: None, request_id: None }
+        Self { status: 200, body, retry_after: None, date: None, request_id: None, key: None }
+    }
+
+    /// `text` without the key, for errors and logs.
+    pub(super) fn redact(&self, text: &str) -> String {
+        redact(self.key.as_ref(), text)
     }
 }
 
-/// No whole response.
+/// Why there is no complete response.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum TransportError {
     Connect(String),
     TimedOut(Duration),
-    Broken(String),
+    Disconnected(String),
 }
 
-/// The way to one endpoint.
+/// An HTTP client with the URL and key of one endpoint.
 #[derive(Debug)]
 pub(super) struct Transport {
     client: reqwest::Client,
@@ -60,7 +67,7 @@ pub(super) struct Transport {
 
 impl Transport {
     pub(super) fn new(client: reqwest::Client, base_url: &str, key: Option<Secret>) -> Self {
-        // All four, since what is not set is taken from the environment's OPENAI_* variables and sent to any server.
+        // All four: async-openai takes an unset one from the environment's OPENAI_* variables and sends it to any server.
         let config = OpenAIConfig::default()
             .with_api_base(base_url.trim_end_matches('/'))
             .with_api_key(key.as_ref().map(Secret::expose).unwrap_or_default())
@@ -70,25 +77,26 @@ impl Transport {
     }
 
     /// Sends `body` once and waits at most `limit` for the last byte of the response.
-    pub(super) async fn send(&self, body: &Value, limit: Duration) -> Result<Exchange, Lost> {
+    pub(super) async fn send(&self, body: &Value, limit: Duration) -> Result<Exchange, TransportError> {
         let seen = Arc::default();
-        let once = Once { client: self.client.clone(), key: self.key.clone(), seen: Arc::clone(&seen) };
+        let once = SendOnce { client: self.client.clone(), key: self.key.clone(), seen: Arc::clone(&seen) };
         let client = Client::build(self.client.clone(), self.config.clone()).with_http_service(once);
         let sent = async move { client.chat().create_byot::<_, Value>(body).await };
-        let Ok(result) = tokio::time::timeout(limit, sent).await else { return Err(Lost::TimedOut(limit)) };
-        // Whatever async-openai makes of a response, what crossed the wire is what counts.
+        let Ok(result) = tokio::time::timeout(limit, sent).await else {
+            return Err(TransportError::TimedOut(limit));
+        };
+        // What crossed the wire counts, not what async-openai makes of it.
         if let Some(exchange) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(exchange);
         }
-        let redact = |text: String| match &self.key {
-            Some(key) => key.redact(text),
-            None => text,
-        };
+        let redact = |text: String| redact(self.key.as_ref(), &text);
         Err(match result {
-            Err(OpenAIError::Reqwest(error)) if error.is_connect() => Lost::Connect(redact(causes(error))),
-            Err(OpenAIError::Reqwest(error)) => Lost::Broken(redact(causes(error))),
-            Err(error) => Lost::Broken(redact(error.to_string())),
-            Ok(_) => Lost::Broken("the response was lost".to_owned()),
+            Err(OpenAIError::Reqwest(error)) if error.is_connect() => {
+                TransportError::Connect(redact(causes(error)))
+            }
+            Err(OpenAIError::Reqwest(error)) => TransportError::Disconnected(redact(causes(error))),
+            Err(error) => TransportError::Disconnected(redact(error.to_string())),
+            Ok(_) => TransportError::Disconnected("the response was lost".to_owned()),
         })
     }
 }
@@ -98,17 +106,17 @@ pub(super) fn http_client(base_url: &str) -> Result<reqwest::Client, String> {
     let url = reqwest::Url::parse(base_url).map_err(|error| error.to_string())?;
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
-        // A POST that is redirected becomes a GET, and a key must not wander.
+        // A redirected POST becomes a GET, and a key must not be sent to another host.
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("termsmith/", env!("CARGO_PKG_VERSION")));
     if is_loopback(&url) {
-        // No proxy reaches our own loopback.
+        // A proxy cannot reach our own loopback.
         builder = builder.no_proxy();
     }
-    // Fails where one is installed already, which serves as well.
+    // Fails only where a provider is installed already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     if url.scheme() == "http" {
-        // Without this the system's certificates would be needed, and read, for nothing.
+        // Otherwise the system's certificates would be required, and read, for nothing.
         let tls = rustls::ClientConfig::builder()
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
@@ -123,7 +131,7 @@ fn is_loopback(url: &reqwest::Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// An error and what is below it, without the URL.
+/// An error and its sources, without the URL.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -135,15 +143,19 @@ fn causes(error: reqwest::Error) -> String {
     text
 }
 
-/// Sends a request once, and keeps what came.
+fn redact(key: Option<&Secret>, text: &str) -> String {
+    key.map_or_else(|| text.to_owned(), |key| key.redact(text))
+}
+
+/// Sends a request once, and keeps the response.
 #[derive(Clone)]
-struct Once {
+struct SendOnce {
     client: reqwest::Client,
     key: Option<Secret>,
     seen: Arc<Mutex<Option<Exchange>>>,
 }
 
-impl tower_service::Service<HttpRequestFactory> for Once {
+impl tower_service::Service<HttpRequestFactory> for SendOnce {
     type Response = reqwest::Response;
     type Error = OpenAIError;
     type Future = BoxFuture<'static, Result<reqwest::Response, OpenAIError>>;
@@ -173,21 +185,19 @@ impl tower_service::Service<HttpRequestFactory> for Once {
                 }
                 bytes.extend_from_slice(&chunk);
             }
-            // What is not UTF-8 is not JSON either, and is treated as such by whoever reads it.
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let body = match &key {
-                Some(key) => key.redact(text),
-                None => text,
-            };
+            // A body that is not UTF-8 is not JSON either, and fails as such later.
+            let body = String::from_utf8_lossy(&bytes).into_owned();
             let exchange = Exchange {
                 status,
                 body,
                 retry_after: header(&headers, &RETRY_AFTER),
                 date: header(&headers, &DATE),
-                request_id: header(&headers, &HeaderName::from_static(REQUEST_ID)),
+                request_id: header(&headers, &HeaderName::from_static(REQUEST_ID))
+                    .map(|id| redact(key.as_ref(), &id)),
+                key,
             };
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
-            // Read already: async-openai would drop what it cannot parse, and parse what nobody needs twice.
+            // The body is read: async-openai would drop unknown fields, and parse the rest for nothing.
             Err(OpenAIError::InvalidArgument("kept by the transport".to_owned()))
         }
         .boxed()

@@ -1,4 +1,4 @@
-//! What is sent and what is read: round trips, and the bound that the budget stands on.
+//! Round trips of messages, and the upper bound that the budget relies on.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -32,13 +32,13 @@ fn site(sample: u32) -> CallSite {
     CallSite { role: ModelRole::Expert, unit: "u".into(), stage: "s".into(), round: 0, step: 0, sample }
 }
 
-/// Texts with everything that JSON, terminals and templates trip over.
+/// Texts with characters that break JSON, terminals or templates.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![".{0,40}", "[\\x00-\\x1f\"\\\\<|>{}]{0,20}", "[ \\n\\t\u{7f}é漢🦀]{0,20}"]
 }
 
 prop_compose! {
-    fn spoken()(
+    fn assistant_message()(
         content in text(),
         reasoning in proptest::option::of(text()),
         calls in proptest::collection::vec((text(), text(), text()), 0..3),
@@ -49,21 +49,21 @@ prop_compose! {
 }
 
 proptest! {
-    /// What a model says is sent back to it byte for byte, and our own form of it survives the store.
+    /// A model's message is sent back byte for byte, and our own form of it survives the store.
     #[test]
-    fn messages_survive_the_wire(message in spoken()) {
+    fn messages_survive_the_wire(message in assistant_message()) {
         let (_, endpoint) = settings();
         let endpoint = EndpointSettings { return_reasoning: true, ..endpoint };
         let wire = json!({ "choices": [{ "message": write_message(&message, &endpoint) }] });
         let response: Response = serde_json::from_str(&wire.to_string()).unwrap();
-        prop_assert_eq!(&response.said().unwrap().message, &message);
+        prop_assert_eq!(&response.into_reply().unwrap().message, &message);
         let stored = serde_json::to_string(&message).unwrap();
         prop_assert_eq!(serde_json::from_str::<ChatMessage>(&stored).unwrap(), message);
     }
 
-    /// A byte-level vocabulary needs at most a token a byte: the bound is never below all that is said.
+    /// A byte-level vocabulary needs at most one token per byte: the bound is never below the text of all messages.
     #[test]
-    fn the_bound_covers_every_byte(messages in proptest::collection::vec(spoken(), 0..5), most in proptest::option::of(1_u32..200)) {
+    fn the_bound_covers_every_byte(messages in proptest::collection::vec(assistant_message(), 0..5), most in proptest::option::of(1_u32..200)) {
         let (role, endpoint) = settings();
         let said: usize = messages
             .iter()
@@ -80,9 +80,9 @@ proptest! {
         prop_assert_eq!(bound.completion_tokens, u64::from(most.unwrap_or(100).min(100)));
     }
 
-    /// Hostile bodies are refused or read, and nothing else.
+    /// Hostile bodies are read or refused, without a panic.
     #[test]
-    fn no_body_is_too_strange(body in ".{0,200}") {
+    fn any_body_is_read_or_refused(body in ".{0,200}") {
         let _ = serde_json::from_str::<Response>(&body);
     }
 }
@@ -121,7 +121,7 @@ fn a_request_on_the_wire() {
 }
 
 #[test]
-fn samples_have_seeds_of_their_own() {
+fn each_sample_has_its_own_seed() {
     let (role, endpoint) = settings();
     let request = ChatRequest::of(vec![ChatMessage::user("hi")]);
     let seed = |sample| body(&site(sample), &request, &role, &endpoint)["seed"].clone();

@@ -1,4 +1,6 @@
-//! Caps that no number of calls at once passes.
+//! Budgets hold for any number of concurrent calls.
+
+use std::time::Duration;
 
 use termsmith::llm::{Budget, BudgetExceeded, CallError, Models, Options};
 
@@ -7,10 +9,10 @@ use super::endpoint::{Server, until};
 use super::{call_all, env, fresh_dir, fresh_store, options, request, settings, site, store};
 
 const SHORT: &str = "timeout_sec = 0.3\nconcurrency = 32";
-/// Two dollars a million tokens each way: half a million tokens a dollar.
-const PRICES: &str = "usd_per_million_input = 2\nusd_per_million_output = 2";
+/// Two dollars per 1M tokens, input and output: half a million tokens per dollar.
+const PRICES: &str = "usd_per_1m_input_tokens = 2\nusd_per_1m_output_tokens = 2";
 
-/// 200 calls, 32 at once, under a cap that is reached on the way.
+/// 200 calls, 32 of them concurrent, under a cap that is reached before the last.
 async fn check(server: &Server, budget: Budget, tokens: u64) {
     let (dir, store_1) = fresh_store();
     let clock = TestClock::jumping();
@@ -28,7 +30,7 @@ async fn check(server: &Server, budget: Budget, tokens: u64) {
     assert!((server.billed()..=tokens).contains(&tally.spent.tokens), "{tally:?}");
     assert_eq!(tally.sent as usize, server.requests());
 
-    // Another process over the same folder has no new budget, and what is committed stays free.
+    // A second process over the same folder gets no new budget, and committed replies stay free.
     drop(models);
     drop(store_1);
     let store_2 = store(dir.path());
@@ -41,7 +43,7 @@ async fn check(server: &Server, budget: Budget, tokens: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_cap_is_passed() {
+async fn no_cap_is_exceeded() {
     for (seed, tokens) in [(1, 900), (2, 3_000), (3, 9_000), (4, 12_000)] {
         let max = Budget { max_tokens: Some(tokens), ..Budget::default() };
         check(&Server::faulty(seed).await, max, tokens).await;
@@ -51,9 +53,9 @@ async fn no_cap_is_passed() {
     }
 }
 
-/// Runs that are killed with calls in flight, again and again, over the same folder.
+/// Runs that are killed with calls in flight, repeatedly, over the same folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_cap_is_passed_by_killed_runs() {
+async fn killed_runs_exceed_no_cap() {
     const CAP: u64 = 12_000;
     let dir = fresh_dir();
     let server = Server::faultless().await;
@@ -81,7 +83,7 @@ async fn no_cap_is_passed_by_killed_runs() {
 }
 
 #[tokio::test]
-async fn a_call_that_could_pass_the_cap_is_not_sent() {
+async fn a_call_that_could_exceed_the_cap_is_not_sent() {
     let server = Server::faultless().await;
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();
@@ -106,14 +108,54 @@ async fn dollars_need_prices() {
         Models::new(settings(&server, "", ""), env, &store, Options { budget, ..options(&clock) }).unwrap();
     let site = site(0);
     for error in [models.ready(site.role).unwrap_err(), models.call(&site, &request(0)).await.unwrap_err()] {
-        assert!(error.to_string().contains("hint: set usd_per_million_input"), "{error}");
+        assert!(error.to_string().contains("hint: set usd_per_1m_input_tokens"), "{error}");
     }
     // A role's own price is enough.
-    let role = "usd_per_million_input = 1\nusd_per_million_output = 1";
+    let role = "usd_per_1m_input_tokens = 1\nusd_per_1m_output_tokens = 1";
     let models =
         Models::new(settings(&server, "", role), env, &store, Options { budget, ..options(&clock) }).unwrap();
     models.ready(site.role).unwrap();
     let usage = models.call(&site, &request(0)).await.unwrap().usage.unwrap();
     let tokens = usage.prompt_tokens + usage.completion_tokens;
     assert!((models.tally().spent.usd() - tokens as f64 * 1e-6).abs() < 1e-12);
+}
+
+/// The rate limit makes the second call wait until the run's time is up: it ends before anything is sent.
+#[tokio::test]
+async fn a_call_whose_time_is_up_before_it_is_sent_costs_nothing() {
+    let server = Server::faultless().await;
+    let (_dir, store) = fresh_store();
+    let clock = TestClock::jumping();
+    let budget =
+        Budget { max_wall: Some(Duration::from_secs(60)), max_tokens: Some(100_000), ..Budget::default() };
+    let settings = settings(&server, "requests_per_minute = 1", "");
+    let models = Models::new(settings, env, &store, Options { budget, ..options(&clock) }).unwrap();
+    models.call(&site(0), &request(0)).await.unwrap();
+    let spent = models.tally().spent;
+    let error = models.call(&site(1), &request(1)).await.unwrap_err();
+    assert!(matches!(error, CallError::Budget(BudgetExceeded::Wall { .. })), "{error}");
+    assert_eq!((models.tally().spent, server.requests()), (spent, 1));
+}
+
+/// The note cannot be written: nothing is sent, and neither budget nor rate limit is used up.
+#[tokio::test]
+async fn a_call_that_cannot_be_noted_costs_nothing() {
+    let server = Server::faultless().await;
+    let (dir, store) = fresh_store();
+    let clock = TestClock::jumping();
+    let settings = settings(&server, "requests_per_minute = 1", "");
+    let models = Models::new(settings, env, &store, options(&clock)).unwrap();
+    let notes = dir.path().join("begun");
+    if notes.exists() {
+        std::fs::remove_dir_all(&notes).unwrap();
+    }
+    // A file where the folder has to be.
+    std::fs::write(&notes, "").unwrap();
+    let error = models.call(&site(0), &request(0)).await.unwrap_err();
+    assert!(matches!(error, CallError::Store(_)), "{error}");
+    assert_eq!((models.tally().spent.tokens, server.requests()), (0, 0));
+    std::fs::remove_file(&notes).unwrap();
+    models.call(&site(0), &request(0)).await.unwrap();
+    assert_eq!((models.tally().repeated, server.requests()), (0, 1));
+    assert!(clock.sleeps().is_empty(), "the grant of the first call was returned: {:?}", clock.sleeps());
 }

@@ -1,4 +1,4 @@
-//! Recordings, made and played.
+//! Recordings: made and replayed.
 
 use std::path::Path;
 

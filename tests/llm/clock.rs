@@ -1,4 +1,4 @@
-//! Time that passes only when somebody sleeps, or when a test says so.
+//! A clock that advances only when a sleep is requested, or when a test advances it.
 
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! A chat endpoint that counts, bills, and fails as it is told to.
+//! A chat endpoint that counts requests, bills tokens, and fails as a test demands.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// What happens to a request.
+/// How a request is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     TooManyWithWait,
@@ -53,7 +53,7 @@ impl Kind {
         Self::NoChoices,
     ];
 
-    /// Whether the model did its work, so that the provider bills it.
+    /// Whether the provider bills the request, because the model did its work.
     fn is_billed(self) -> bool {
         !matches!(
             self,
@@ -98,7 +98,7 @@ pub(crate) struct Server {
 
 struct Shared {
     plan: Box<Plan>,
-    /// Nobody is answered before as many requests have arrived.
+    /// No request is answered before this many have arrived.
     gate: usize,
     log: Mutex<Log>,
     arrived: watch::Sender<usize>,
@@ -124,7 +124,7 @@ impl Server {
         Self::gated(0, plan).await
     }
 
-    /// As [`start`](Self::start), but nobody is answered before `gate` requests have arrived.
+    /// As [`start`](Self::start), but no request is answered before `gate` of them have arrived.
     pub(crate) async fn gated(
         gate: usize,
         plan: impl Fn(&Value, u32) -> Answer + Send + Sync + 'static,
@@ -140,12 +140,12 @@ impl Server {
         Self { address, state, task }
     }
 
-    /// A server on which everything works.
+    /// A server without failures.
     pub(crate) async fn faultless() -> Self {
         Self::start(|_, _| Answer::Do(Kind::Reply)).await
     }
 
-    /// A server on which 30 % of calls meet one to three faults in a row before they are answered.
+    /// A server where 30 % of calls meet one to three failures in a row before they are answered.
     pub(crate) async fn faulty(seed: u64) -> Self {
         Self::start(move |body, attempt| Answer::Do(fault(seed, body, attempt))).await
     }
@@ -163,7 +163,7 @@ impl Server {
         self.state.log.lock().unwrap().seen.len()
     }
 
-    /// Tokens of all work done, whether or not anybody got the reply.
+    /// Tokens of all work done, whether or not the reply arrived.
     pub(crate) fn billed(&self) -> u64 {
         self.state.log.lock().unwrap().billed
     }

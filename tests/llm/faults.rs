@@ -1,26 +1,27 @@
-//! Faults on the way to a reply.
+//! Failures of endpoints and connections, and what they cost.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use termsmith::llm::{Budget, CallError, Clock, Fault, Finish, Models, Options, Reply, RetryPolicy};
+use termsmith::llm::{AttemptError, Budget, CallError, Clock, Finish, Models, Options, Reply, RetryPolicy};
+use termsmith::retry::Backoff;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::TestClock;
 use super::endpoint::{Answer, Kind, Server};
 use super::{call_all, env, fresh_store, options, request, settings, site};
 
-/// A stalled socket is given up after this; everything else is answered sooner even on a busy machine.
+/// Time-out for a stalled socket; everything else is answered sooner even on a busy machine.
 const SHORT: &str = "timeout_sec = 0.3";
 
-/// What of a reply must not depend on faults.
+/// The parts of a reply that must not depend on failures before it.
 fn essence(reply: &Reply) -> (String, Option<String>, Finish, Option<u64>) {
     let usage = reply.usage.map(|usage| usage.prompt_tokens + usage.completion_tokens);
     (reply.message.content.clone(), reply.message.reasoning.clone(), reply.finish.clone(), usage)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faults_change_no_reply() {
+async fn failures_change_no_reply() {
     let mut runs = Vec::new();
     for server in [Server::faultless().await, Server::faulty(11).await] {
         let (_dir, store) = fresh_store();
@@ -43,7 +44,7 @@ async fn faults_change_no_reply() {
     assert!(good.iter().any(|(_, _, finish, _)| *finish == Finish::Length));
 }
 
-/// One fault, then a reply: what was waited for, and how often was sent.
+/// One failure, then a reply: checks the longest wait and the number of requests.
 async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
     let server =
         Server::start(move |_, attempt| Answer::Do(if attempt == 0 { kind } else { Kind::Reply })).await;
@@ -57,7 +58,7 @@ async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
 }
 
 #[tokio::test]
-async fn each_fault_is_borne_and_retry_after_is_kept() {
+async fn each_failure_is_retried_and_retry_after_is_obeyed() {
     for kind in Kind::FAULTS {
         match kind {
             Kind::TooManyWithWait => check_retry(kind, 2.0..=2.5).await,
@@ -68,14 +69,14 @@ async fn each_fault_is_borne_and_retry_after_is_kept() {
 }
 
 #[tokio::test]
-async fn who_is_told_to_wait_waits_for_all() {
+async fn retry_after_holds_all_callers_of_the_endpoint() {
     let server = Server::start(|_, attempt| {
         let refusal = |wait: &str| Answer::Raw {
             status: 429,
             headers: vec![("retry-after", wait.to_owned())],
             body: String::new(),
         };
-        // Ten days, of which five minutes are granted.
+        // Ten days, which the policy caps at five minutes.
         if attempt == 0 { refusal("864000") } else { Answer::Do(Kind::Reply) }
     })
     .await;
@@ -87,12 +88,12 @@ async fn who_is_told_to_wait_waits_for_all() {
     }
     let waits = clock.sleeps();
     let long = waits.iter().filter(|wait| wait.as_secs() >= 299).count();
-    assert!(long >= 2, "both wait, the second without having asked: {waits:?}");
+    assert!(long >= 2, "both wait, the second without a refusal of its own: {waits:?}");
     assert!(waits.iter().all(|wait| wait.as_secs_f64() <= 300.5), "{waits:?}");
 }
 
 #[tokio::test]
-async fn refusals_are_final() {
+async fn refusals_are_final_and_free() {
     let error = |message: &str| format!("{{\"error\":{{\"message\":\"{message}\"}}}}");
     for (status, body, expected) in [
         (400, error("maximum context length is 10 tokens"), "longer than the model's context"),
@@ -122,22 +123,24 @@ async fn refusals_are_final() {
 }
 
 #[tokio::test]
-async fn attempts_end() {
+async fn attempts_are_limited() {
     let server = Server::start(|_, _| Answer::Do(Kind::HtmlGateway)).await;
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();
-    let retry = RetryPolicy { attempts: 3, ..RetryPolicy::default() };
+    let retry = RetryPolicy::default();
+    let retry = RetryPolicy { backoff: Backoff { attempts: 3, ..retry.backoff }, ..retry };
     let options = Options { retry, ..options(&clock) };
     let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
     let error = models.call(&site(0), &request(0)).await.unwrap_err();
-    let CallError::Exhausted { attempts: 3, last: Fault::Status { status: 502, .. }, .. } = error else {
+    let CallError::Exhausted { attempts: 3, last: AttemptError::Status { status: 502, .. }, .. } = error
+    else {
         panic!("{error}");
     };
     assert_eq!((server.requests(), clock.sleeps().len()), (3, 2));
 }
 
 #[tokio::test]
-async fn what_was_never_sent_costs_nothing() {
+async fn a_refused_connection_costs_nothing() {
     let gone = Server::faultless().await;
     let settings = settings(&gone, "", "");
     drop(gone);
@@ -150,7 +153,7 @@ async fn what_was_never_sent_costs_nothing() {
 }
 
 #[tokio::test]
-async fn limits_of_the_endpoint_are_kept() {
+async fn rate_limits_are_kept() {
     let server = Server::faultless().await;
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();
@@ -160,12 +163,12 @@ async fn limits_of_the_endpoint_are_kept() {
         reply.unwrap();
     }
     let minutes = Clock::elapsed(&*clock).as_secs() / 60;
-    assert_eq!(minutes, 3, "seven requests at two a minute begin within the fourth minute");
+    assert_eq!(minutes, 3, "seven requests at 2 per minute begin within the fourth minute");
     assert!(server.most_at_once() <= 3);
 }
 
 #[tokio::test]
-async fn a_run_that_is_drained_sends_nothing_more() {
+async fn a_stopped_run_sends_nothing_more() {
     let server =
         Server::start(|_, attempt| Answer::Do(if attempt == 0 { Kind::TooMany } else { Kind::Reply })).await;
     let (_dir, store) = fresh_store();
@@ -173,7 +176,7 @@ async fn a_run_that_is_drained_sends_nothing_more() {
     let drain = CancellationToken::new();
     let options = Options { drain: drain.clone(), ..options(&clock) };
     let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
-    // One call is waiting for its second attempt when the end comes.
+    // One call is waiting for its second attempt when the run is stopped.
     let stop = async {
         clock.until_sleeping(1).await;
         drain.cancel();
@@ -187,12 +190,15 @@ async fn a_run_that_is_drained_sends_nothing_more() {
 }
 
 #[tokio::test]
-async fn the_wall_ends_a_wait() {
+async fn max_wall_ends_a_wait() {
     let server = Server::start(|_, _| Answer::Do(Kind::TooMany)).await;
     let (_dir, store) = fresh_store();
     let clock = TestClock::still();
     let budget = Budget { max_wall: Some(Duration::from_secs(10)), ..Budget::default() };
-    let retry = RetryPolicy { base: Duration::from_secs(1000), ..RetryPolicy::default() };
+    let retry = RetryPolicy::default();
+    let backoff =
+        Backoff { base: Duration::from_secs(1000), cap: Duration::from_secs(1000), ..retry.backoff };
+    let retry = RetryPolicy { backoff, ..retry };
     let options = Options { budget, retry, ..options(&clock) };
     let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
     let pass = async {

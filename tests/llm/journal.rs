@@ -1,4 +1,4 @@
-//! What was committed is not paid for again.
+//! A committed reply is never requested again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,13 +11,13 @@ use super::{call_all, env, fresh_store, options, request, settings, site, store}
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
 enum Kill {
-    /// When this many calls are committed, and eight more are with the server.
+    /// When this many calls are committed and eight more are in flight.
     At(usize),
-    /// When the runtime has come round this many times, wherever the calls are then.
+    /// After this many yields to the runtime, wherever the calls are then.
     AfterTurns(usize),
 }
 
-/// A run that is dropped with calls in flight, and run again over the same store.
+/// A run that is dropped with calls in flight and resumed over the same store.
 async fn check(kill: Kill) {
     let arrived = AtomicUsize::new(0);
     let server = Server::start(move |_, _| {
@@ -70,7 +70,7 @@ async fn check(kill: Kill) {
     assert_eq!(replies.iter().filter(|reply| reply.committed).count(), committed.len());
     let tally = models.tally();
     assert_eq!((tally.committed as usize, tally.replies), (committed.len(), 60));
-    // What had been written down as sent and was not committed is repeated, and known to be.
+    // Calls that were noted as sent and not committed are repeated and counted.
     assert!((sent - committed.len()..=8).contains(&(tally.repeated as usize)), "{kill:?} {tally:?}");
     assert_eq!(tally.sent as usize, 60 - committed.len());
     assert_eq!(store_2.notes::<CallSeen>().unwrap(), []);
@@ -101,7 +101,7 @@ async fn a_committed_reply_is_the_reply() {
     let second = models.call(&site(0), &request(0)).await.unwrap();
     assert_eq!((first.committed, second.committed, second.attempts), (false, true, 0));
     assert_eq!((&first.message, &first.usage, &first.key), (&second.message, &second.usage, &second.key));
-    // What this version does not read is kept.
+    // Fields that this version does not read are kept.
     let record: CallRecord = store.get(CALL, &first.key).unwrap().unwrap();
     let body: serde_json::Value = serde_json::from_str(&record.body).unwrap();
     assert_eq!((&body["served_by"]["rack"], &record.site), (&7.into(), &site(0)));
@@ -128,7 +128,7 @@ async fn failures_are_charged_but_not_committed() {
     let seen: CallSeen = store.observed(&reply.key).unwrap().unwrap();
     let faults: Vec<_> =
         seen.attempts.iter().map(|attempt| attempt.fault.clone().unwrap_or_default()).collect();
-    assert!(faults[0].starts_with("the connection broke off"), "{faults:?}");
+    assert!(faults[0].starts_with("the connection ended early"), "{faults:?}");
     assert_eq!(faults[1..], ["status 429: slow down", "the response has no choices", ""]);
     // A reset is charged in full, a 429 not at all, empty choices by their usage.
     let counted = 2 * reply.usage.map(|usage| usage.prompt_tokens + usage.completion_tokens).unwrap();
@@ -138,7 +138,7 @@ async fn failures_are_charged_but_not_committed() {
 }
 
 #[tokio::test]
-async fn a_note_that_power_cut_off_counts_in_full() {
+async fn an_unreadable_note_is_charged_in_full() {
     let server = Server::faultless().await;
     let clock = TestClock::jumping();
     let (_dir, other) = fresh_store();

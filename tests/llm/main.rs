@@ -1,4 +1,4 @@
-//! The model client against endpoints that fail in every way endpoints fail.
+//! The model client against faulty endpoints.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
 #![allow(missing_debug_implementations, reason = "tests print what they compare")]
@@ -26,7 +26,7 @@ use termsmith::llm::{
 };
 use termsmith::store::{RunDir, Store};
 
-/// The key that no output may hold.
+/// The key that no error and no log may contain.
 const KEY: &str = "sk-test-4f9a77c1";
 
 fn env(name: &str) -> Option<String> {

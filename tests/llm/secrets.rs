@@ -1,15 +1,15 @@
-//! The key is sent, and otherwise seen nowhere, though the server repeats it wherever it can.
+//! Errors and logs never contain the key, though the server repeats it; a model's message is never changed.
 
 use std::fs;
 use std::path::Path;
 
-use termsmith::llm::{Models, Options, Recorder};
+use termsmith::llm::{CALL, CallRecord, Cassette, Models, Options, Recorder};
 
 use super::clock::TestClock;
 use super::endpoint::{Answer, Server};
 use super::{KEY, env, fresh_store, options, request, settings, site};
 
-/// Files below `dir` that hold the key.
+/// Files below `dir` that contain the key.
 fn holding(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -24,7 +24,7 @@ fn holding(dir: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_key_is_only_sent() {
+async fn errors_and_files_do_not_contain_the_key() {
     let raw = |status: u16, body: String| Answer::Raw {
         status,
         headers: vec![("x-request-id", "id-1".to_owned())],
@@ -35,7 +35,7 @@ async fn the_key_is_only_sent() {
         match (body["messages"][1]["content"].as_str().unwrap(), attempt) {
             ("call 0", 0) => raw(429, said),
             ("call 0", 1) => raw(200, said),
-            ("call 0", _) => Answer::Text(said),
+            ("call 0", _) => Answer::Text("hello".to_owned()),
             ("call 1", _) => raw(401, format!("{{\"error\":{{\"message\":\"{said}\"}}}}")),
             (_, _) => raw(500, said),
         }
@@ -55,7 +55,7 @@ async fn the_key_is_only_sent() {
     }
     said.extend([format!("{models:?}"), format!("{:?}", models.tally())]);
     assert_eq!(said.len(), 7);
-    assert!(said[..3].iter().all(|text| text.contains("[redacted]")), "{said:?}");
+    assert!(said[1..5].iter().all(|text| text.contains("[redacted]")), "{said:?}");
     assert!(said.iter().all(|text| !text.contains(KEY)), "{said:?}");
     assert_eq!(holding(dir.path()), Vec::<String>::new());
     assert!(file.metadata().unwrap().len() > 0);
@@ -64,7 +64,7 @@ async fn the_key_is_only_sent() {
 }
 
 #[tokio::test]
-async fn no_key_is_sent_where_none_is_wanted_and_a_missing_one_is_named() {
+async fn no_key_is_sent_where_none_is_configured_and_a_missing_one_is_named() {
     let server = Server::faultless().await;
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();
@@ -82,5 +82,35 @@ async fn no_key_is_sent_where_none_is_wanted_and_a_missing_one_is_named() {
         let models = Models::new(settings(&server, "", ""), env, &store, options(&clock)).unwrap();
         let error = models.ready(site(0).role).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A reply that contains the key's letters is returned, committed, recorded and replayed byte for byte.
+#[tokio::test]
+async fn a_models_message_is_never_redacted() {
+    for (key, text) in [
+        ("test", "echo pytest latest"),
+        (KEY, "export OPENAI_API_KEY=sk-test-4f9a77c1"),
+        ("password", "cat password.txt"),
+    ] {
+        let server = Server::start(move |_, _| Answer::Text(text.to_owned())).await;
+        let (dir, store) = fresh_store();
+        let file = dir.path().join("run.jsonl");
+        let clock = TestClock::jumping();
+        let env = |_: &str| Some(key.to_owned());
+        let recording = Options { recorder: Some(Recorder::open(&file).unwrap().into()), ..options(&clock) };
+        let models = Models::new(settings(&server, "", ""), env, &store, recording).unwrap();
+        let reply = models.call(&site(0), &request(0)).await.unwrap();
+        assert_eq!(reply.message.content, text, "{key}");
+        let record: CallRecord = store.get(CALL, &reply.key).unwrap().unwrap();
+        assert!(record.body.contains(text), "{key}: {}", record.body);
+        let committed = models.call(&site(0), &request(0)).await.unwrap();
+        assert_eq!((committed.committed, committed.message.content.as_str()), (true, text), "{key}");
+
+        let (_dir, store) = fresh_store();
+        let playing = Options { cassette: Some(Cassette::open(&file).unwrap()), ..options(&clock) };
+        let models = Models::new(settings(&server, "", ""), env, &store, playing).unwrap();
+        let played = models.call(&site(0), &request(0)).await.unwrap();
+        assert_eq!(played.message.content, text, "{key}");
     }
 }

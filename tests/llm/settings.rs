@@ -9,7 +9,7 @@ const ROLE: &str = "[roles.expert]\nendpoint = \"local\"\nmodel = \"m\"\nmax_tok
 fn good_settings() {
     let full = format!(
         "{HEAD}api_key_env = \"MY_KEY\"\nrequests_per_minute = 60\ntokens_per_minute = 90_000\nconcurrency = 4\n\
-         timeout_sec = 30\njson = \"schema\"\nusd_per_million_input = 0.5\nusd_per_million_output = 2\nmax_context = 32768\n\
+         timeout_sec = 30\njson = \"schema\"\nusd_per_1m_input_tokens = 0.5\nusd_per_1m_output_tokens = 2\nmax_context = 32768\n\
          max_tokens_key = \"max_completion_tokens\"\nreturn_reasoning = true\n\
          {ROLE}temperature = 0.7\ntop_p = 0.9\nseed = 3\n[roles.expert.extra]\ntop_k = 20\nchat_template_kwargs = {{ enable_thinking = true }}\n\
          [roles.judge]\nendpoint = \"local\"\nmodel = \"m2\"\nmax_tokens = 5\n"
@@ -22,7 +22,7 @@ fn good_settings() {
     );
     assert_eq!(settings.roles[&ModelRole::Expert].extra["chat_template_kwargs"]["enable_thinking"], true);
     assert_eq!(settings.roles[&ModelRole::Judge].extra.len(), 0);
-    // What is written is read back as the same.
+    // Serialised settings are read back unchanged.
     let written = toml::to_string(&settings).unwrap();
     assert_eq!(Settings::parse("again.toml", &written).unwrap(), settings);
 
@@ -54,26 +54,26 @@ fn bad_settings() {
         ),
         (
             endpoint("api_key_env = \"sk-secret-1\""),
-            "t.toml:4:15: `api_key_env` is no name of an environment variable\nhint: the key belongs into the environment",
+            "t.toml:4:15: `api_key_env` is not the name of an environment variable\nhint: put the key into an environment variable",
         ),
         (
             endpoint("json = \"yaml\""),
             "t.toml:4:8: unknown word `yaml`\nhint: known are `schema`, `object`, `none`",
         ),
         (endpoint("concurrency = 0"), "t.toml:4:15: `concurrency` is 0"),
-        (endpoint("concurrency = 100_000"), "t.toml:4:15: 100000 requests at once are more than 4096"),
+        (endpoint("concurrency = 100_000"), "t.toml:4:15: 100000 concurrent requests are more than 4096"),
         (endpoint("requests_per_minute = 0"), "t.toml:4:23: `requests_per_minute` is 0"),
         (endpoint("tokens_per_minute = -5"), "t.toml:4:21: "),
         (endpoint("timeout_sec = 0"), "t.toml:4:15: `timeout_sec` is not above 0"),
         (endpoint("timeout_sec = nan"), "t.toml:4:15: `timeout_sec` is not above 0"),
-        (endpoint("usd_per_million_input = 1"), "t.toml:4:25: `usd_per_million_output` is missing"),
+        (endpoint("usd_per_1m_input_tokens = 1"), "t.toml:4:27: `usd_per_1m_output_tokens` is missing"),
         (
-            endpoint("usd_per_million_input = -1\nusd_per_million_output = inf"),
-            "t.toml:5:26: `usd_per_million_output` is negative or no number",
+            endpoint("usd_per_1m_input_tokens = -1\nusd_per_1m_output_tokens = inf"),
+            "t.toml:5:28: `usd_per_1m_output_tokens` is not a number of at least 0",
         ),
-        (HEAD.replace("local", "\"a b\""), "t.toml:2:12: `a b` is no name for an endpoint\nhint: letters"),
-        (url("127.0.0.1:8000/v1"), "t.toml:3:12: `base_url` is no URL"),
-        (url("ftp://host/v1"), "t.toml:3:12: `base_url` is no address of a web server"),
+        (HEAD.replace("local", "\"a b\""), "t.toml:2:12: `a b` is not a valid endpoint name\nhint: letters"),
+        (url("127.0.0.1:8000/v1"), "t.toml:3:12: `base_url` is not a URL"),
+        (url("ftp://host/v1"), "t.toml:3:12: `base_url` is not an http or https address"),
         (url("https://me:pw@host/v1"), "t.toml:3:12: `base_url` holds a user name or password"),
         (url("https://host/v1?key=1"), "t.toml:3:12: `base_url` has a query or fragment"),
         (url("https://host/v1/chat/completions"), "t.toml:3:12: `base_url` ends in `/chat/completions`"),
@@ -93,11 +93,11 @@ fn bad_settings() {
         (role("top_p = 0"), "t.toml:8:9: `top_p` is not above 0"),
         (
             role("extra = { n = 4 }"),
-            "t.toml:8:15: `n` may not stand in `extra`\nhint: the budget counts one reply a call",
+            "t.toml:8:15: `n` is not allowed in `extra`\nhint: the budget assumes one reply per call",
         ),
-        (role("[roles.expert.extra]\nstream = true"), "t.toml:9:10: `stream` may not stand in `extra`"),
-        (role("extra = { day = 2026-01-01 }"), "t.toml:8:17: `day` is a date, which JSON has not"),
-        (role("usd_per_million_output = 1"), "t.toml:8:26: `usd_per_million_input` is missing"),
+        (role("[roles.expert.extra]\nstream = true"), "t.toml:9:10: `stream` is not allowed in `extra`"),
+        (role("extra = { day = 2026-01-01 }"), "t.toml:8:17: `day` is a date, which JSON does not have"),
+        (role("usd_per_1m_output_tokens = 1"), "t.toml:8:28: `usd_per_1m_input_tokens` is missing"),
     ] {
         let error = Settings::parse("t.toml", &text).unwrap_err().to_string();
         assert!(
@@ -106,7 +106,7 @@ fn bad_settings() {
         );
         assert!(!error.contains("sk-"), "{error}");
     }
-    // Everything at once.
+    // All problems are reported at once.
     let many = role("top_p = 3\ntemperature = -1").replace("= 10", "= 0");
     assert_eq!(Settings::parse("t.toml", &many).unwrap_err().problems.len(), 3);
     let missing = Settings::load("/nonexistent/termsmith.toml".as_ref()).unwrap_err().to_string();

@@ -124,8 +124,8 @@ fn play(server: &Server, args: &[&str]) -> (Value, Value) {
     bench.write(
         "priced.toml",
         &format!(
-            "version = 1\n[endpoints.e]\nbase_url = \"{base_url}\"\nusd_per_million_input = 1.0\n\
-             usd_per_million_output = 2.0\n[roles.expert]\nendpoint = \"e\"\nmodel = \"m\"\nmax_tokens = 64\n"
+            "version = 1\n[endpoints.e]\nbase_url = \"{base_url}\"\nusd_per_1m_input_tokens = 1.0\n\
+             usd_per_1m_output_tokens = 2.0\n[roles.expert]\nendpoint = \"e\"\nmodel = \"m\"\nmax_tokens = 64\n"
         ),
     );
     let mut all =

@@ -1,13 +1,15 @@
-//! Installed agents: programs in the sandbox that run their own loop, and reach a model at a port of the sandbox's own loopback address.
+//! Installed agents: programs in the sandbox that run their own loop and reach a model at a port of the sandbox's loopback address.
 //!
-//! The sandbox has no network. Its guest hands each request to the host, where it becomes a call like any other: journalled, budgeted,
-//! recorded. The trajectory is put together from the requests, since nobody but the agent knows its loop.
+//! The sandbox has no network. Its guest relays each request to the host, where it becomes a model call with journal, budget and
+//! recording. The trajectory is reconstructed from the requests, since the agent's loop is not visible from outside.
 
 mod proxy;
 mod wire;
 
 use std::sync::Arc;
 use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
 use super::episode::{AgentError, Ended, ended_by_loss};
@@ -30,11 +32,11 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records.
 const NAME: &str = "command";
-/// Port that the model is reached at. Any would do; this one is nobody's default.
+/// Port of the model endpoint. Arbitrary; no well-known service uses it.
 pub const PORT: u16 = 8421;
-/// Where the agent finds its task.
+/// Path of the task's instruction.
 const INSTRUCTION: &str = "/run/agent/instruction.md";
-/// What the program prints is a log, not an observation.
+/// Bytes of the agent's output that are kept: it is a log, not an observation.
 const LOG_BYTES: usize = 64 << 10;
 
 /// The scaffold of agents that run their own loop. It has no texts: the agent writes its own prompts.
@@ -60,15 +62,14 @@ impl Scaffold for InstalledAgent {
 /// One run of an installed agent.
 #[derive(Debug)]
 pub struct Installed<'a> {
-    /// What bash runs. `$INSTRUCTION_FILE` names the task, `$MODEL` the model; the variables that OpenAI's clients read are set.
+    /// Command line for bash. `$INSTRUCTION_FILE` names the task, `$MODEL` the model; the variables that OpenAI's clients read are set.
     pub command: &'a str,
     pub models: &'a Models,
     pub role: ModelRole,
     pub unit: &'a str,
 }
 
-/// Runs the agent to its end. `talk` becomes its last conversation: what came before a conversation that did not go on from there is
-/// in the journal alone.
+/// Runs the agent to its end. `conversation` becomes its last one: earlier conversations of the same agent are in the journal alone.
 pub async fn run_installed(
     installed: &Installed<'_>,
     instruction: &str,
@@ -97,24 +98,40 @@ pub async fn run_installed(
     let limit = ExecLimit { timeout: episode.left(), keep: LOG_BYTES };
     let mut proxy = Proxy::new(installed, conversation);
     let started = Instant::now();
-    let ran = tokio::select! {
-        ran = sandbox.shell(&command, &limit) => ran,
-        error = proxy.serve(calls) => return Err(error),
+    let agent_ended = CancellationToken::new();
+    let ran = {
+        let serving = proxy.serve(calls, &agent_ended);
+        tokio::pin!(serving);
+        let ran = tokio::select! {
+            biased;
+            // Before the agent ends, it returns only with an error that is not the agent's.
+            Err(error) = &mut serving => return Err(error),
+            ran = sandbox.shell(&command, &limit) => ran,
+        };
+        agent_ended.cancel();
+        // A client gives up before an endpoint's retries do: whether the agent failed depends on the outcome of its last call.
+        match tokio::time::timeout(episode.left(), serving).await {
+            Ok(served) => served?,
+            Err(_) => {
+                tracing::debug!(unit = installed.unit, "the time of the episode ended during a model call")
+            }
+        }
+        ran
     };
     proxy.finish();
     let ran = match ran {
         Ok(ran) => ran,
         Err(error) => return lost(error),
     };
-    let assistant = String::from_utf8_lossy(&ran.output).into_owned();
+    let output = String::from_utf8_lossy(&ran.output).into_owned();
     Ok(match ran.outcome {
-        ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: assistant },
+        ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: output },
         ShellOutcome::Exited(0) => Ended { end: End::Submitted, cause: String::new() },
-        // A program that fails has ended too; what it did counts, and what it said is kept.
+        // An agent that exits with an error has ended too: its work counts, and its output is kept.
         ShellOutcome::Exited(status) | ShellOutcome::ShellDied(status) => Ended {
             end: End::Submitted,
             cause: format!(
-                "the agent ended with {status} after {:.0} s: {assistant}",
+                "the agent ended with {status} after {:.0} s: {output}",
                 started.elapsed().as_secs_f64()
             ),
         },

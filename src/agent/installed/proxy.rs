@@ -1,12 +1,13 @@
-//! From an agent's requests to calls, and from these to a conversation.
+//! Turns an agent's HTTP requests into model calls, and these into a conversation.
 
 use std::time::Instant;
 
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::Installed;
-use super::wire::{self, Form};
+use super::wire::{self, ResponseForm};
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::episode::AgentError;
 use crate::agent::scaffold::Opening;
@@ -15,7 +16,7 @@ use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish
 use crate::model::{Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::sandbox::RelayCall;
 
-/// Answers one agent.
+/// The model endpoint of one agent.
 pub(super) struct Proxy<'a, 't> {
     installed: &'a Installed<'a>,
     conversation: &'t mut Conversation,
@@ -29,20 +30,35 @@ impl<'a, 't> Proxy<'a, 't> {
         Self { installed, conversation, messages: Vec::new(), calls: 0 }
     }
 
-    /// Answers until the sandbox ends; then it waits for ever. Returns what ends the whole run.
-    pub(super) async fn serve(&mut self, mut calls: mpsc::Receiver<RelayCall>) -> AgentError {
-        while let Some(call) = calls.recv().await {
-            let answer = match self.answer(&call.request).await {
-                Ok(answer) => answer,
-                Err(error) => return error,
+    /// Answers requests until `agent_ended`, or until a call fails for a reason that is not the agent's fault. A call in flight is
+    /// completed first: an agent that exits because the endpoint fails has not failed.
+    pub(super) async fn serve(
+        &mut self,
+        mut calls: mpsc::Receiver<RelayCall>,
+        agent_ended: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        loop {
+            let call = tokio::select! {
+                biased;
+                () = agent_ended.cancelled() => return Ok(()),
+                call = calls.recv() => call,
             };
-            // A caller that has gone away needs no answer.
-            let _ = call.reply.send(answer);
+            let Some(call) = call else {
+                // The sandbox is gone; its shell says why.
+                agent_ended.cancelled().await;
+                return Ok(());
+            };
+            let response = self.answer(&call.request).await?;
+            if call.reply.send(response).is_err() {
+                tracing::debug!(
+                    unit = self.installed.unit,
+                    "the agent closed its connection before the response"
+                );
+            }
         }
-        std::future::pending().await
     }
 
-    /// The last message ended the agent's work.
+    /// Marks the agent's last message as its submission.
     pub(super) fn finish(&mut self) {
         if let (Some(turn), Some(seen)) = (self.conversation.turns.last_mut(), self.conversation.seen.last())
             && seen.shown.is_empty()
@@ -52,7 +68,9 @@ impl<'a, 't> Proxy<'a, 't> {
     }
 
     async fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>, AgentError> {
-        let Some(request) = wire::request(bytes) else { return Ok(wire::error(400, "no HTTP request")) };
+        let Some(request) = wire::request(bytes) else {
+            return Ok(wire::error(400, "malformed HTTP request"));
+        };
         match (request.method, request.path.trim_end_matches('/')) {
             ("GET", path) if path.ends_with("/models") => {
                 let (settings, _) = self.installed.models.settings(self.installed.role)?;
@@ -62,13 +80,13 @@ impl<'a, 't> Proxy<'a, 't> {
             }
             ("POST", path) if path.ends_with("/chat/completions") => match wire::chat(&request.body) {
                 Ok((request, form)) => self.chat(request, form).await,
-                Err(fault) => Ok(wire::error(400, &fault)),
+                Err(message) => Ok(wire::error(400, &message)),
             },
-            (method, path) => Ok(wire::error(404, &format!("{method} {path} is not offered"))),
+            (method, path) => Ok(wire::error(404, &format!("{method} {path} is not supported"))),
         }
     }
 
-    async fn chat(&mut self, request: ChatRequest, form: Form) -> Result<Vec<u8>, AgentError> {
+    async fn chat(&mut self, request: ChatRequest, form: ResponseForm) -> Result<Vec<u8>, AgentError> {
         let site = CallSite {
             role: self.installed.role,
             unit: self.installed.unit.to_owned(),
@@ -78,29 +96,22 @@ impl<'a, 't> Proxy<'a, 't> {
             sample: 0,
         };
         self.calls += 1;
-        let asked = Instant::now();
+        let started = Instant::now();
         let reply = match self.installed.models.call(&site, &request).await {
             Ok(reply) => reply,
-            // What the agent did wrong it is told, and may mend; what would meet every other call ends the run.
-            Err(
-                error @ (CallError::ContextLength { .. }
-                | CallError::ContentFilter { .. }
-                | CallError::Refused { .. }),
-            ) => {
-                return Ok(wire::error(400, &error.to_string()));
-            }
+            Err(error) if is_agents_fault(&error) => return Ok(wire::error(400, &error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        self.take_down(request, &reply, asked.elapsed().as_secs_f64() * 1e3);
-        Ok(wire::answer(&reply, form))
+        self.record(request, &reply, started.elapsed().as_secs_f64() * 1e3);
+        Ok(wire::completion(&reply, form))
     }
 
-    /// Goes on with the conversation, or begins another one where the request does not go on from the last reply.
-    fn take_down(&mut self, request: ChatRequest, reply: &Reply, think_ms: f64) {
-        let goes_on = !self.messages.is_empty()
+    /// Appends to the conversation, or begins another one where the request does not continue from the last reply.
+    fn record(&mut self, request: ChatRequest, reply: &Reply, think_ms: f64) {
+        let continues = !self.messages.is_empty()
             && request.messages.len() > self.messages.len()
-            && request.messages.iter().zip(&self.messages).all(|(one, other)| said_alike(one, other));
-        let new = if goes_on { request.messages.get(self.messages.len()..) } else { None };
+            && request.messages.iter().zip(&self.messages).all(|(one, other)| same_message(one, other));
+        let new = if continues { request.messages.get(self.messages.len()..) } else { None };
         match (new, self.conversation.seen.last_mut()) {
             (Some(new), Some(seen)) => seen.shown = new.iter().map(shown).collect(),
             _ => *self.conversation = begun(&request),
@@ -129,8 +140,30 @@ impl<'a, 't> Proxy<'a, 't> {
     }
 }
 
-/// Clients send back what was said, but not always everything about it.
-fn said_alike(one: &ChatMessage, other: &ChatMessage) -> bool {
+/// Whether the content of the agent's request caused the refusal, so that the agent is told and can correct it. Any other error would be
+/// met by every further call: it ends the run and nothing is committed.
+fn is_agents_fault(error: &CallError) -> bool {
+    match error {
+        CallError::ContextLength { .. } | CallError::ContentFilter { .. } => true,
+        // Other refusals are the endpoint's: no such model, a redirect, no credit left.
+        CallError::Refused { status, .. } => matches!(status, 400 | 413 | 422),
+        CallError::Budget(_)
+        | CallError::Auth { .. }
+        | CallError::Key { .. }
+        | CallError::Exhausted { .. }
+        | CallError::NoRole { .. }
+        | CallError::NoPrice { .. }
+        | CallError::Cassette(_)
+        | CallError::Store(_)
+        | CallError::Record { .. }
+        | CallError::Cancelled(_)
+        | CallError::ShuttingDown
+        | CallError::Client(_) => false,
+    }
+}
+
+/// Clients send earlier messages back, but not always with every field.
+fn same_message(one: &ChatMessage, other: &ChatMessage) -> bool {
     one.role == other.role && one.content == other.content && one.tool_calls == other.tool_calls
 }
 
@@ -152,4 +185,36 @@ fn begun(request: &ChatRequest) -> Conversation {
     let opening =
         Opening { system: of(ChatRole::System), prompt: of(ChatRole::User), tools: tools.collect() };
     Conversation { opening, ..Conversation::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::AttemptError;
+
+    #[test]
+    fn the_agent_is_told_of_its_own_faults_only() {
+        let refused =
+            |status| CallError::Refused { endpoint: "e".to_owned(), status, message: "no".to_owned() };
+        let exhausted = CallError::Exhausted {
+            endpoint: "e".to_owned(),
+            attempts: 8,
+            last: AttemptError::Status { status: 500, message: "boom".to_owned() },
+        };
+        let too_long = CallError::ContextLength { endpoint: "e".to_owned(), message: "long".to_owned() };
+        for (error, expect) in [
+            (refused(400), true),
+            (refused(413), true),
+            (refused(422), true),
+            (too_long, true),
+            (refused(307), false),
+            (refused(402), false),
+            (refused(404), false),
+            (refused(429), false),
+            (exhausted, false),
+            (CallError::ShuttingDown, false),
+        ] {
+            assert_eq!(is_agents_fault(&error), expect, "{error}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! HTTP and OpenAI's chat protocol, as far as agents' clients speak it to a server.
+//! HTTP and OpenAI's chat protocol: the requests of agents' clients, and the responses to them.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,18 +13,20 @@ pub(super) struct Request<'a> {
     pub(super) body: Vec<u8>,
 }
 
-/// Reads a whole HTTP/1.1 request.
+/// Most header lines of a request. OpenAI's clients send about twenty.
+const MAX_HEADERS: usize = 100;
+
+/// Reads a complete HTTP/1.1 request.
 pub(super) fn request(bytes: &[u8]) -> Option<Request<'_>> {
-    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(bytes.get(..end)?).ok()?;
-    let body = bytes.get(end + 4..)?;
-    let mut lines = head.split("\r\n");
-    let mut first = lines.next()?.split(' ');
-    let (method, path) = (first.next()?, first.next()?);
-    let chunked = lines.any(|line| {
-        let line = line.to_ascii_lowercase();
-        line.starts_with("transfer-encoding:") && line.contains("chunked")
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(end) = head.parse(bytes).ok()? else { return None };
+    let (method, path) = (head.method?, head.path?);
+    let chunked = head.headers.iter().any(|header| {
+        header.name.eq_ignore_ascii_case("transfer-encoding")
+            && header.value.to_ascii_lowercase().ends_with(b"chunked")
     });
+    let body = bytes.get(end..)?;
     let body = if chunked { unchunked(body)? } else { body.to_vec() };
     Some(Request { method, path: path.split('?').next()?, body })
 }
@@ -32,10 +34,11 @@ pub(super) fn request(bytes: &[u8]) -> Option<Request<'_>> {
 fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
-        let line = rest.windows(2).position(|window| window == b"\r\n")?;
-        let size = std::str::from_utf8(rest.get(..line)?).ok()?;
-        let size = usize::from_str_radix(size.split(';').next()?.trim(), 16).ok()?;
-        rest = rest.get(line + 2..)?;
+        let httparse::Status::Complete((start, size)) = httparse::parse_chunk_size(rest).ok()? else {
+            return None;
+        };
+        let size = usize::try_from(size).ok()?;
+        rest = rest.get(start..)?;
         if size == 0 {
             return Some(body);
         }
@@ -44,7 +47,7 @@ fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// An answer with its head.
+/// A response with its head.
 pub(super) fn response(status: u16, kind: &str, body: &str) -> Vec<u8> {
     let reason = if status == 200 { "OK" } else { "Error" };
     let head = format!(
@@ -54,18 +57,18 @@ pub(super) fn response(status: u16, kind: &str, body: &str) -> Vec<u8> {
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// An error in the form that clients read.
+/// An error in the form that OpenAI's clients expect.
 pub(super) fn error(status: u16, message: &str) -> Vec<u8> {
     let body = json!({ "error": { "message": message, "type": "invalid_request_error", "code": null } });
     response(status, "application/json", &body.to_string())
 }
 
-/// What of a chat request is passed on. Model and sampling are the role's, whatever the client asks for.
+/// The fields of a chat request that are used. Model and sampling are the role's, whatever the client sends.
 #[derive(Deserialize)]
-struct Asked {
-    messages: Vec<AskedMessage>,
+struct Client {
+    messages: Vec<ClientMessage>,
     #[serde(default)]
-    tools: Option<Vec<AskedTool>>,
+    tools: Option<Vec<ClientTool>>,
     #[serde(default)]
     stop: Option<Stop>,
     #[serde(default)]
@@ -77,32 +80,32 @@ struct Asked {
 }
 
 #[derive(Deserialize)]
-struct AskedMessage {
+struct ClientMessage {
     role: String,
     #[serde(default)]
     content: Value,
     #[serde(default)]
     reasoning_content: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<AskedCall>>,
+    tool_calls: Option<Vec<ClientCall>>,
     #[serde(default)]
     tool_call_id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct AskedCall {
+struct ClientCall {
     id: String,
-    function: AskedFunction,
+    function: ClientFunction,
 }
 
 #[derive(Deserialize)]
-struct AskedFunction {
+struct ClientFunction {
     name: String,
     arguments: String,
 }
 
 #[derive(Deserialize)]
-struct AskedTool {
+struct ClientTool {
     function: Tool,
 }
 
@@ -113,45 +116,45 @@ enum Stop {
     Several(Vec<String>),
 }
 
-/// How a client wants its answer.
+/// How a client expects its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Whole,
-    /// Server-sent events, all at once.
-    Events,
+pub(super) enum ResponseForm {
+    Json,
+    /// Server-sent events (`stream: true`), all at once.
+    EventStream,
 }
 
 /// A client's chat request.
-pub(super) fn chat(body: &[u8]) -> Result<(ChatRequest, Form), String> {
-    let asked: Asked = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let messages = asked.messages.into_iter().map(message).collect::<Result<_, _>>()?;
+pub(super) fn chat(body: &[u8]) -> Result<(ChatRequest, ResponseForm), String> {
+    let sent: Client = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let messages = sent.messages.into_iter().map(message).collect::<Result<_, _>>()?;
     let request = ChatRequest {
         messages,
-        tools: asked.tools.into_iter().flatten().map(|tool| tool.function).collect(),
-        stop: match asked.stop {
+        tools: sent.tools.into_iter().flatten().map(|tool| tool.function).collect(),
+        stop: match sent.stop {
             None => Vec::new(),
             Some(Stop::One(stop)) => vec![stop],
             Some(Stop::Several(stops)) => stops,
         },
-        max_tokens: asked.max_tokens.or(asked.max_completion_tokens),
+        max_tokens: sent.max_tokens.or(sent.max_completion_tokens),
         ..ChatRequest::default()
     };
-    Ok((request, if asked.stream == Some(true) { Form::Events } else { Form::Whole }))
+    Ok((request, if sent.stream == Some(true) { ResponseForm::EventStream } else { ResponseForm::Json }))
 }
 
-fn message(asked: AskedMessage) -> Result<ChatMessage, String> {
-    let role = match asked.role.as_str() {
+fn message(sent: ClientMessage) -> Result<ChatMessage, String> {
+    let role = match sent.role.as_str() {
         "system" | "developer" => ChatRole::System,
         "user" => ChatRole::User,
         "assistant" => ChatRole::Assistant,
         "tool" => ChatRole::Tool,
-        other => return Err(format!("messages of the role `{other}` are not passed on")),
+        other => return Err(format!("messages of role `{other}` are not supported")),
     };
-    let calls = asked.tool_calls.into_iter().flatten();
+    let calls = sent.tool_calls.into_iter().flatten();
     Ok(ChatMessage {
         role,
-        content: text(&asked.content)?,
-        reasoning: asked.reasoning_content,
+        content: text(&sent.content)?,
+        reasoning: sent.reasoning_content,
         tool_calls: calls
             .map(|call| ToolCall {
                 id: call.id,
@@ -159,26 +162,28 @@ fn message(asked: AskedMessage) -> Result<ChatMessage, String> {
                 arguments: call.function.arguments,
             })
             .collect(),
-        tool_call_id: asked.tool_call_id,
+        tool_call_id: sent.tool_call_id,
     })
 }
 
-/// A text, or the texts of several parts.
+/// A string, or the joined text of several parts.
 fn text(content: &Value) -> Result<String, String> {
     match content {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => parts
             .iter()
-            .map(|part| part.get("text").and_then(Value::as_str).ok_or("only text is passed on".to_owned()))
+            .map(|part| {
+                part.get("text").and_then(Value::as_str).ok_or("only text parts are supported".to_owned())
+            })
             .collect::<Result<Vec<_>, _>>()
             .map(|parts| parts.concat()),
         _ => Err("`content` is neither text nor parts".to_owned()),
     }
 }
 
-/// The answer to a chat request.
-pub(super) fn answer(reply: &Reply, form: Form) -> Vec<u8> {
+/// The response to a chat request.
+pub(super) fn completion(reply: &Reply, form: ResponseForm) -> Vec<u8> {
     let finish = match &reply.finish {
         Finish::Stop => "stop",
         Finish::Length => "length",
@@ -197,8 +202,8 @@ pub(super) fn answer(reply: &Reply, form: Form) -> Vec<u8> {
     let calls = reply.message.tool_calls.iter().enumerate().map(|(index, call)| {
         let function = json!({ "name": call.name, "arguments": call.arguments });
         match form {
-            Form::Whole => json!({ "id": call.id, "type": "function", "function": function }),
-            Form::Events => {
+            ResponseForm::Json => json!({ "id": call.id, "type": "function", "function": function }),
+            ResponseForm::EventStream => {
                 json!({ "index": index, "id": call.id, "type": "function", "function": function })
             }
         }
@@ -214,11 +219,11 @@ pub(super) fn answer(reply: &Reply, form: Form) -> Vec<u8> {
         })
     };
     match form {
-        Form::Whole => {
+        ResponseForm::Json => {
             let choice = json!({ "index": 0, "message": message, "finish_reason": finish });
             response(200, "application/json", &envelope("chat.completion", choice, json!(usage)).to_string())
         }
-        Form::Events => {
+        ResponseForm::EventStream => {
             let assistant = json!({ "index": 0, "delta": message, "finish_reason": null });
             let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
             let events = [(assistant, Value::Null), (end, json!(usage))].map(|(choice, usage)| {
@@ -251,6 +256,17 @@ mod tests {
             Some(("POST", "/c", "abc")),
         );
         check("POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nab", None);
+        check(
+            "POST /c HTTP/1.1\r\ntransfer-encoding: gzip, Chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+            Some(("POST", "/c", "a")),
+        );
+        // A header's value that mentions chunked, and a body that looks like the end of a chunk.
+        check(
+            "POST /c HTTP/1.1\r\nX-Note: transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            Some(("POST", "/c", "0\r\n\r\n")),
+        );
+        check("POST /c HTTP/1.1\r\nHost: x\r\n", None);
+        check("POST /c", None);
         check("nonsense", None);
         check("\r\n\r\n", None);
     }
@@ -270,7 +286,7 @@ mod tests {
             "tools": [{ "type": "function", "function": { "name": "sh", "description": "d", "parameters": {} } }],
         }))
         .unwrap();
-        assert_eq!(form, Form::Events);
+        assert_eq!(form, ResponseForm::EventStream);
         assert_eq!((request.stop.as_slice(), request.max_tokens), (&["END".to_owned()][..], Some(7)));
         let texts: Vec<_> = request.messages.iter().map(|message| message.content.as_str()).collect();
         assert_eq!(texts, ["be brief", "ab", "", "out"]);

@@ -1,4 +1,4 @@
-//! What a request came to: a reply, a fault that may pass, or a refusal that will not.
+//! The outcome of one attempt: a reply, an error that may not recur, or a final refusal.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -6,58 +6,73 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::Usage;
-use super::response::{Replied, Response, usage_of};
+use super::response::{ParsedReply, Response, usage_of};
 use super::retry::retry_after;
-use super::transport::{Exchange, Lost};
+use super::transport::{Exchange, TransportError};
 
-/// Characters of a server's message that are repeated.
+/// Characters of a server's message that an error quotes.
 const MAX_MESSAGE: usize = 300;
 
-/// Why an attempt brought no reply, though another may.
+/// Why an attempt had no reply, where another attempt may have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum AttemptError {
     /// No connection.
     Connect(String),
-    /// No whole response within this time.
+    /// No complete response within this time.
     TimedOut(Duration),
-    /// The connection ended in the middle.
-    Broken(String),
-    /// A status that may pass.
+    /// The connection ended in the middle of the response.
+    Disconnected(String),
+    /// A status that is worth another attempt.
     Status { status: u16, message: String },
-    /// Not JSON, or cut off; how the body begins.
+    /// Not JSON, or truncated; the beginning of the body.
     NotJson(String),
     /// JSON, but no chat completion.
-    Shape(String),
+    WrongShape(String),
     /// A chat completion without a reply.
     NoChoices,
 }
 
-impl fmt::Display for Fault {
+impl AttemptError {
+    /// The kind in one word, for logs: without any text of the server's.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "connect",
+            Self::TimedOut(_) => "timed_out",
+            Self::Disconnected(_) => "disconnected",
+            Self::Status { .. } => "status",
+            Self::NotJson(_) => "not_json",
+            Self::WrongShape(_) => "wrong_shape",
+            Self::NoChoices => "no_choices",
+        }
+    }
+}
+
+impl fmt::Display for AttemptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connect(why) => write!(f, "no connection: {why}"),
-            Self::TimedOut(after) => write!(f, "no whole response within {} s", after.as_secs_f64()),
-            Self::Broken(why) => write!(f, "the connection broke off: {why}"),
+            Self::TimedOut(after) => write!(f, "no complete response within {} s", after.as_secs_f64()),
+            Self::Disconnected(why) => write!(f, "the connection ended early: {why}"),
             Self::Status { status, message } => write!(f, "status {status}: {message}"),
             Self::NotJson(start) => write!(f, "the response is not JSON: {start}"),
-            Self::Shape(why) => write!(f, "the response is no chat completion: {why}"),
+            Self::WrongShape(why) => write!(f, "the response is not a chat completion: {why}"),
             Self::NoChoices => f.write_str("the response has no choices"),
         }
     }
 }
 
-/// What is to be paid for an attempt.
+/// The usage that is charged for an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bill {
-    /// The server did not take the request.
-    Nothing,
-    /// What it says.
-    Counted(Usage),
-    /// The server may have done all the work, and nobody saw the bill.
-    Unseen,
+pub(super) enum UsageCharge {
+    /// The server did not accept the request.
+    None,
+    /// The server reported its usage.
+    Reported(Usage),
+    /// The server may have done all the work and reported nothing: charged with the upper bound.
+    Unknown,
 }
 
-/// A refusal that another attempt would meet again.
+/// Why a server refuses a request, where another attempt would be refused too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     ContextLength,
@@ -66,114 +81,124 @@ pub(super) enum Refusal {
     Other,
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    Replied(Box<Replied>),
-    Retryable { fault: Fault, wait: Option<Duration>, bill: Bill },
-    Final { refusal: Refusal, status: u16, message: String, bill: Bill },
+pub(super) enum AttemptOutcome {
+    Reply(Box<ParsedReply>),
+    Retryable { error: AttemptError, wait: Option<Duration>, charge: UsageCharge },
+    Final { refusal: Refusal, status: u16, message: String, charge: UsageCharge },
 }
 
-impl Outcome {
-    pub(super) fn bill(&self) -> Bill {
+impl AttemptOutcome {
+    pub(super) fn charge(&self) -> UsageCharge {
         match self {
-            Self::Replied(said) => said.usage.map_or(Bill::Unseen, Bill::Counted),
-            Self::Retryable { bill, .. } | Self::Final { bill, .. } => *bill,
+            Self::Reply(reply) => reply.usage.map_or(UsageCharge::Unknown, UsageCharge::Reported),
+            Self::Retryable { charge, .. } | Self::Final { charge, .. } => *charge,
         }
     }
 
-    /// In words; `None` for a reply.
-    pub(super) fn complaint(&self) -> Option<String> {
+    /// The failure in words; `None` for a reply.
+    pub(super) fn failure(&self) -> Option<String> {
         match self {
-            Self::Replied(_) => None,
-            Self::Retryable { fault, .. } => Some(fault.to_string()),
+            Self::Reply(_) => None,
+            Self::Retryable { error, .. } => Some(error.to_string()),
             Self::Final { status, message, .. } => Some(format!("status {status}: {message}")),
         }
     }
 }
 
-/// Reads an exchange.
-pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> Outcome {
+/// Classifies a response. Texts of errors are redacted; the message of a reply is not touched.
+pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
     let Exchange { status, body, .. } = exchange;
-    let bill = match usage_of(body) {
-        Some(usage) => Bill::Counted(usage),
-        None if is_unpaid(*status) => Bill::Nothing,
-        None => Bill::Unseen,
+    let charge = match usage_of(body) {
+        Some(usage) => UsageCharge::Reported(usage),
+        None if is_never_billed(*status) => UsageCharge::None,
+        None => UsageCharge::Unknown,
     };
     if !(200..300).contains(status) {
-        return refused(exchange, *status, bill, now);
+        return refused(exchange, *status, charge, now);
     }
     let json: Value = match serde_json::from_str(body) {
         Ok(json) => json,
-        Err(_) => return Outcome::Retryable { fault: Fault::NotJson(clip(body)), wait: None, bill },
+        Err(_) => {
+            return AttemptOutcome::Retryable {
+                error: AttemptError::NotJson(clip(body)),
+                wait: None,
+                charge,
+            };
+        }
     };
     // Routers answer 200 and put their upstream's error inside.
     if let Some(error) = json.get("error").filter(|error| !error.is_null() && json.get("choices").is_none()) {
         let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         // Without a status of its own such an error is the upstream's failure.
-        return refused(exchange, code.filter(|code| *code >= 400).unwrap_or(502), bill, now);
+        return refused(exchange, code.filter(|code| *code >= 400).unwrap_or(502), charge, now);
     }
     let response: Response = match serde_json::from_value(json) {
         Ok(response) => response,
         Err(error) => {
-            return Outcome::Retryable { fault: Fault::Shape(clip(&error.to_string())), wait: None, bill };
+            return AttemptOutcome::Retryable {
+                error: AttemptError::WrongShape(clip(&error.to_string())),
+                wait: None,
+                charge,
+            };
         }
     };
-    match response.said() {
-        Some(said) => Outcome::Replied(Box::new(said)),
-        None => Outcome::Retryable { fault: Fault::NoChoices, wait: None, bill },
+    match response.into_reply() {
+        Some(reply) => AttemptOutcome::Reply(Box::new(reply)),
+        None => AttemptOutcome::Retryable { error: AttemptError::NoChoices, wait: None, charge },
     }
 }
 
-/// An attempt that brought no response.
-pub(super) fn lost(lost: Lost) -> Outcome {
-    let (fault, bill) = match lost {
-        Lost::Connect(why) => (Fault::Connect(clip(&why)), Bill::Nothing),
-        Lost::TimedOut(after) => (Fault::TimedOut(after), Bill::Unseen),
-        Lost::Broken(why) => (Fault::Broken(clip(&why)), Bill::Unseen),
+/// The outcome of an attempt without a complete response.
+pub(super) fn no_response(error: TransportError) -> AttemptOutcome {
+    let (error, charge) = match error {
+        TransportError::Connect(why) => (AttemptError::Connect(clip(&why)), UsageCharge::None),
+        TransportError::TimedOut(after) => (AttemptError::TimedOut(after), UsageCharge::Unknown),
+        TransportError::Disconnected(why) => (AttemptError::Disconnected(clip(&why)), UsageCharge::Unknown),
     };
-    Outcome::Retryable { fault, wait: None, bill }
+    AttemptOutcome::Retryable { error, wait: None, charge }
 }
 
-fn refused(exchange: &Exchange, status: u16, bill: Bill, now: SystemTime) -> Outcome {
-    let error = Complaint::read(&exchange.body);
-    let message = error.message.clone();
+fn refused(exchange: &Exchange, status: u16, charge: UsageCharge, now: SystemTime) -> AttemptOutcome {
+    let error = ServerError::read(&exchange.body);
+    let message = clip(&exchange.redact(&error.message));
     let refusal = if error.is_context_length() {
         Refusal::ContextLength
     } else if error.is_content_filter() {
         Refusal::ContentFilter
     } else if matches!(status, 401 | 403) {
         Refusal::Auth
-    } else if is_passing(status) && !error.is_quota() {
+    } else if is_retryable(status) && !error.is_quota() {
         let asked = exchange.retry_after.as_deref();
         let wait = asked.and_then(|asked| retry_after(asked, exchange.date.as_deref(), now));
-        return Outcome::Retryable { fault: Fault::Status { status, message }, wait, bill };
+        return AttemptOutcome::Retryable { error: AttemptError::Status { status, message }, wait, charge };
     } else {
         Refusal::Other
     };
-    Outcome::Final { refusal, status, message, bill }
+    AttemptOutcome::Final { refusal, status, message, charge }
 }
 
-/// Statuses that another attempt may not meet.
-fn is_passing(status: u16) -> bool {
+/// Statuses that are worth another attempt.
+fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-/// Statuses that no server bills: it refused before it did anything. Not 408 and 409, nor 5xx, nor 499, by which gateways
-/// also mean that the model behind them was too slow.
-fn is_unpaid(status: u16) -> bool {
+/// Statuses that no server bills, because it refused before any work. Not 408, 409 and 5xx; nor 499, which gateways
+/// also send when the model behind them was too slow.
+fn is_never_billed(status: u16) -> bool {
     matches!(status, 300..=499) && !matches!(status, 408 | 409 | 499)
 }
 
-/// A server's error.
+/// The error in a response's body.
 #[derive(Debug)]
-struct Complaint {
+struct ServerError {
     message: String,
     /// `code`, `type` and message in one, lower case.
     words: String,
 }
 
-impl Complaint {
+impl ServerError {
     /// Reads the shapes in use: `{"error": {"message", "type", "code"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`, or
     /// anything else as text.
     fn read(body: &str) -> Self {
@@ -187,7 +212,7 @@ impl Complaint {
         let inner = error.pointer("/innererror/code").map(plain).unwrap_or_default();
         let words =
             [&field("code"), &field("type"), &inner, &message].map(|word| word.to_lowercase()).join("\n");
-        Self { message: clip(&message), words }
+        Self { message, words }
     }
 
     fn has(&self, phrases: &[&str]) -> bool {
@@ -219,7 +244,7 @@ impl Complaint {
         ])
     }
 
-    /// Money, not speed: a 429 that no waiting ends.
+    /// The account has no credit left: a 429 that waiting does not cure.
     fn is_quota(&self) -> bool {
         self.has(&["insufficient_quota", "billing_hard_limit", "credit balance is too low"])
     }
@@ -244,5 +269,5 @@ fn clip(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "fault_tests.rs"]
+#[path = "outcome_tests.rs"]
 mod tests;
