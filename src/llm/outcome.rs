@@ -122,7 +122,7 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
         Ok(json) => json,
         Err(_) => {
             return AttemptOutcome::Retryable {
-                error: AttemptError::NotJson(clip(body)),
+                error: AttemptError::NotJson(clip(&exchange.redact(body))),
                 wait: None,
                 charge,
             };
@@ -138,7 +138,7 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
         Ok(response) => response,
         Err(error) => {
             return AttemptOutcome::Retryable {
-                error: AttemptError::WrongShape(clip(&error.to_string())),
+                error: AttemptError::WrongShape(clip(&exchange.redact(&error.to_string()))),
                 wait: None,
                 charge,
             };
