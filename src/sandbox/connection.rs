@@ -23,15 +23,24 @@ const REPLY_QUEUE: usize = 64;
 const MAX_COMPLAINT: usize = 4096;
 
 /// What an engine hands over: the guest's standard streams.
-pub(super) struct Streams {
-    pub(super) input: Pin<Box<dyn AsyncWrite + Send>>,
-    pub(super) output: Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>,
+pub struct Streams {
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    pub output: Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>,
 }
 
 /// Bytes from the guest.
-pub(super) enum Piece {
+#[derive(Debug)]
+pub enum Piece {
+    /// Its standard output: frames.
     Out(Vec<u8>),
+    /// Its standard error: for people.
     Err(Vec<u8>),
+}
+
+impl std::fmt::Debug for Streams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Streams")
+    }
 }
 
 /// A connection to one guest. The tasks behind it end with the stream, or when this is dropped.
@@ -53,15 +62,15 @@ enum Operations {
 
 /// The connection is closed. What that means, only the engine knows.
 #[derive(Clone, Debug)]
-pub(super) struct Closed {
-    pub(super) symptom: Symptom,
+pub struct Closed {
+    pub symptom: Symptom,
     /// For people: what the stream and the guest's standard error said.
-    pub(super) detail: String,
+    pub detail: String,
 }
 
 /// What this side of the stream noticed about the end of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Symptom {
+pub enum Symptom {
     /// The stream ended, as it does when the guest ends, or it broke.
     StreamEnded,
     /// Bytes that are no frame, or a frame that answers another question.

@@ -1,17 +1,23 @@
 //! One running or stopped container, removed when nobody holds it any more.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::connection::{Closed, Connection};
-use super::docker::DockerEngine;
-use super::process::ProcessContainer;
-use super::{Change, EngineError, Image, Loss, SandboxError};
+use futures_util::future::BoxFuture;
+
+use super::connection::Closed;
+use super::{ArchiveError, Change, EngineError, Image, Loss, Sandbox, SandboxError, StoppedState};
 
 /// The engine's name for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ContainerId(pub(super) String);
 
 impl ContainerId {
+    /// A name that no other container has.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -24,68 +30,90 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// A container that we must remove. Dropping it schedules that.
-#[derive(Debug)]
-pub(super) struct Container {
-    pub(super) id: ContainerId,
-    pub(super) engine: Backend,
-    /// What it was made from; a snapshot must outlive it.
-    pub(super) image: Image,
+/// One container, as its engine handles it. Methods with a default are capabilities that an engine may lack.
+pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
+    /// The name of its engine, for errors.
+    fn engine(&self) -> &'static str;
+
+    /// Whether the guest must be ended by closing its stream, before [`ContainerApi::kill`].
+    fn ends_with_stream(&self) -> bool {
+        false
+    }
+
+    /// Ends every process in it, now. A container that has ended already is no error.
+    fn kill(&self) -> BoxFuture<'_, Result<(), EngineError>>;
+
+    /// What became of a sandbox of which the host noticed `closed`.
+    fn why_lost(&self, closed: Closed) -> BoxFuture<'_, SandboxError>;
+
+    /// A write failed because the disk was full: whether the container's own limit or the host's disk explains that.
+    fn why_full(&self) -> BoxFuture<'_, Option<Loss>> {
+        Box::pin(async { None })
+    }
+
+    /// One folder (or file) of the stopped container with everything below it, as tar bytes.
+    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>>;
+
+    /// What differs from its image.
+    fn changes(&self) -> BoxFuture<'_, Result<Vec<Change>, EngineError>> {
+        unsupported(self.engine(), "list changes")
+    }
+
+    /// An image of its present files.
+    fn commit(&self, _pause: Pause) -> BoxFuture<'_, Result<Image, EngineError>> {
+        unsupported(self.engine(), "commit a container")
+    }
+
+    /// Starts it again. `container` is the value that owns this one.
+    fn restart<'a>(
+        &'a self,
+        _container: Container,
+        _workdir: &'a str,
+    ) -> BoxFuture<'a, Result<Sandbox, EngineError>> {
+        unsupported(self.engine(), "restart a container")
+    }
+
+    /// How its main process ended.
+    fn state(&self) -> BoxFuture<'_, Result<StoppedState, EngineError>> {
+        unsupported(self.engine(), "inspect a container")
+    }
+
+    /// Kills and removes it in the background, and drops `image` after that.
+    fn remove_later(&self, image: Image);
 }
 
-/// Where the container lives.
+/// Whether a container is paused while its state is committed. A running one must be, so that no file is half written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    NotNeeded,
+    WhileCommitting,
+}
+
+fn unsupported<'a, T: Send + 'a>(
+    engine: &'static str,
+    action: &'static str,
+) -> BoxFuture<'a, Result<T, EngineError>> {
+    Box::pin(async move { Err(EngineError::Unsupported { engine, action }) })
+}
+
+/// A container that must be removed. Dropping it schedules that.
 #[derive(Debug)]
-pub(super) enum Backend {
-    Docker(DockerEngine),
-    Process(ProcessContainer),
+pub struct Container {
+    pub(super) id: ContainerId,
+    pub(super) handle: Arc<dyn ContainerApi>,
+    /// What it was made from; a snapshot must outlive it.
+    image: Image,
 }
 
 impl Container {
-    /// What the end of the connection means.
-    pub(super) async fn why_lost(&self, closed: Closed) -> SandboxError {
-        match &self.engine {
-            Backend::Docker(docker) => docker.why_lost(&self.id, closed).await,
-            Backend::Process(process) => process.why_lost(closed).await,
-        }
-    }
-
-    /// The file system was full: whether that is the container's doing, or the host's trouble.
-    pub(super) async fn why_full(&self) -> Option<Loss> {
-        match &self.engine {
-            Backend::Docker(docker) => docker.why_full(&self.id).await,
-            Backend::Process(_) => None,
-        }
-    }
-
-    /// What differs from its image.
-    pub(super) async fn changes(&self) -> Result<Vec<Change>, EngineError> {
-        match &self.engine {
-            Backend::Docker(docker) => docker.changes(&self.id).await,
-            Backend::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "list changes" })
-            }
-        }
-    }
-
-    /// Ends every process in it, now.
-    pub(super) async fn kill(&self, connection: &Connection) -> Result<(), EngineError> {
-        match &self.engine {
-            Backend::Docker(docker) => docker.kill(&self.id).await,
-            Backend::Process(process) => {
-                // The guest kills its children and ends when its input is closed.
-                connection.close();
-                process.kill().await;
-                Ok(())
-            }
-        }
+    /// A container of `image` that `handle` removes when this is dropped.
+    pub fn new(id: ContainerId, handle: impl ContainerApi, image: Image) -> Self {
+        Self { id, handle: Arc::new(handle), image }
     }
 }
 
 impl Drop for Container {
     fn drop(&mut self) {
-        match &mut self.engine {
-            Backend::Docker(docker) => docker.remove_later(&self.id, self.image.clone()),
-            Backend::Process(process) => process.remove_later(),
-        }
+        self.handle.remove_later(self.image.clone());
     }
 }

@@ -1,128 +1,162 @@
-//! The choice of engine, made once at the edge.
+//! What an engine is, and the choice of one, made once at the edge.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
 
 use super::docker::DockerEngine;
 use super::process::ProcessEngine;
 use super::{
     CleanScope, EngineError, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile, Removed,
-    Sandbox,
+    Sandbox, guest_binary,
 };
 
-/// Where sandboxes live. Cheap to clone; clones share everything.
+/// A way to start containers. It knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
+/// and hands over the byte stream to it ([`Sandbox::connect`]).
 ///
-/// An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest and
-/// hands over the byte stream to it.
-#[derive(Clone, Debug)]
-pub enum Engine {
-    Docker(DockerEngine),
-    Process(ProcessEngine),
+/// A new engine is one module that implements this and [`super::ContainerApi`], and one constructor in [`Engine`]. Methods with a default
+/// are capabilities that an engine may lack.
+pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
+    /// Its name, for records of what was observed.
+    fn name(&self) -> &'static str;
+
+    /// Whether code in a sandbox of this engine is kept from the host.
+    fn isolates(&self) -> bool;
+
+    /// The image for `spec`, built unless it is there.
+    fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
+
+    /// Starts a container and waits until its guest has said hello.
+    fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>>;
+
+    /// Whether the engine answers.
+    fn ping(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Waits for removals under way, then removes what this process still owns.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// The image for `spec`, built once more from nothing; it is removed with the returned value.
+    fn rebuild_image<'a>(&'a self, _spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
+        let error = EngineError::Unsupported { engine: self.name(), action: "rebuild an image" };
+        Box::pin(async { Err(error.into()) })
+    }
+
+    /// What containers of `image` start with.
+    fn image_config<'a>(&'a self, _image: &'a Image) -> BoxFuture<'a, Result<ImageConfig, EngineError>> {
+        Box::pin(async { Ok(ImageConfig { env: Vec::new(), workdir: "/".to_owned() }) })
+    }
+
+    /// Regular files of `image` whose size is one of `sizes`, from every layer, also those that a later one deletes.
+    fn layer_files<'a>(
+        &'a self,
+        _image: &'a Image,
+        _sizes: &'a BTreeSet<u64>,
+    ) -> BoxFuture<'a, Result<Vec<LayerFile>, EngineError>> {
+        let error = EngineError::Unsupported { engine: self.name(), action: "read the layers of an image" };
+        Box::pin(async { Err(error) })
+    }
+
+    /// Removes containers and snapshots whose owner was a process of this host that has ended. Returns how many.
+    fn sweep(&self) -> BoxFuture<'_, Result<usize, EngineError>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    /// Removes what carries our labels.
+    fn remove_all(&self, _scope: CleanScope) -> BoxFuture<'_, Result<Removed, EngineError>> {
+        Box::pin(async { Ok(Removed::default()) })
+    }
 }
 
+/// Where sandboxes live. Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<dyn EngineApi>);
+
 impl Engine {
+    /// An engine of any kind.
+    pub fn new(engine: impl EngineApi) -> Self {
+        Self(Arc::new(engine))
+    }
+
     /// Docker or Podman, at `DOCKER_HOST` or at the first usual socket that is there.
     pub async fn docker() -> Result<Self, EngineError> {
-        DockerEngine::connect().await.map(Self::Docker)
+        DockerEngine::connect().await.map(Self::new)
     }
 
     /// The engine at one address (`unix:///…`, `tcp://…`), wherever `DOCKER_HOST` points.
     pub async fn docker_at(endpoint: &str) -> Result<Self, EngineError> {
-        DockerEngine::connect_to(endpoint.to_owned()).await.map(Self::Docker)
+        DockerEngine::connect_to(endpoint.to_owned()).await.map(Self::new)
     }
 
     /// The guest as a child of this process in a temporary folder. It isolates nothing and is for tests.
     pub fn process() -> Self {
-        Self::Process(ProcessEngine::new())
+        Self::new(ProcessEngine::new())
     }
 
-    /// Its name, for records of what was observed.
+    /// The static program that an engine starts as the first process of its containers.
+    pub fn guest_binary() -> &'static [u8] {
+        guest_binary::BYTES
+    }
+
+    /// See [`EngineApi::name`].
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Docker(_) => "docker",
-            Self::Process(_) => "process",
-        }
+        self.0.name()
     }
 
-    /// Whether the engine answers.
+    /// See [`EngineApi::ping`].
     pub async fn ping(&self) -> Result<(), EngineError> {
-        match self {
-            Self::Docker(docker) => docker.ping().await,
-            Self::Process(_) => Ok(()),
-        }
+        self.0.ping().await
     }
 
-    /// Whether code in a sandbox of this engine is kept from the host.
+    /// See [`EngineApi::isolates`].
     pub fn isolates(&self) -> bool {
-        matches!(self, Self::Docker(_))
+        self.0.isolates()
     }
 
     /// The image for `spec`, built unless it is there. However many tasks and processes ask, it is built once.
     pub async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
-        match self {
-            Self::Docker(docker) => docker.ensure_image(spec).await,
-            Self::Process(process) => Ok(process.image(spec)),
-        }
+        self.0.ensure_image(spec).await
     }
 
-    /// The image for `spec`, built once more from nothing; it goes with the returned value.
+    /// See [`EngineApi::rebuild_image`].
     pub async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
-        match self {
-            Self::Docker(docker) => docker.rebuild_image(spec).await,
-            Self::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "rebuild an image" }.into())
-            }
-        }
+        self.0.rebuild_image(spec).await
     }
 
-    /// What containers of `image` start with.
+    /// See [`EngineApi::image_config`].
     pub async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
-        match self {
-            Self::Docker(docker) => docker.image_config(image).await,
-            Self::Process(_) => Ok(ImageConfig { env: Vec::new(), workdir: "/".to_owned() }),
-        }
+        self.0.image_config(image).await
     }
 
-    /// Regular files of `image` whose size is one of `sizes`, from every layer, also those that a later one deletes.
+    /// See [`EngineApi::layer_files`].
     pub async fn layer_files(
         &self,
         image: &Image,
-        sizes: &std::collections::BTreeSet<u64>,
+        sizes: &BTreeSet<u64>,
     ) -> Result<Vec<LayerFile>, EngineError> {
-        match self {
-            Self::Docker(docker) => docker.layer_files(image, sizes).await,
-            Self::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "read an image's layers" })
-            }
-        }
+        self.0.layer_files(image, sizes).await
     }
 
-    /// Starts a container and waits until its guest has said hello.
+    /// See [`EngineApi::launch`].
     pub async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
-        match self {
-            Self::Docker(docker) => docker.launch(spec).await,
-            Self::Process(process) => process.launch(spec).await,
-        }
+        self.0.launch(spec).await
     }
 
-    /// Removes containers and snapshots whose owner was a process of this host that lives no more. Returns how many.
+    /// See [`EngineApi::sweep`].
     pub async fn sweep(&self) -> Result<usize, EngineError> {
-        match self {
-            Self::Docker(docker) => docker.sweep().await,
-            Self::Process(_) => Ok(0),
-        }
+        self.0.sweep().await
     }
 
-    /// Removes what carries our labels.
+    /// See [`EngineApi::remove_all`].
     pub async fn remove_all(&self, scope: CleanScope) -> Result<Removed, EngineError> {
-        match self {
-            Self::Docker(docker) => docker.remove_all(scope).await,
-            Self::Process(_) => Ok(Removed::default()),
-        }
+        self.0.remove_all(scope).await
     }
 
-    /// Waits for removals under way, then removes what this process still owns. Call it last.
+    /// See [`EngineApi::close`]. Call it last.
     pub async fn close(&self) {
-        match self {
-            Self::Docker(docker) => docker.close().await,
-            Self::Process(process) => process.close().await,
-        }
+        self.0.close().await;
     }
 }

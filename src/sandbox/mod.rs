@@ -1,6 +1,6 @@
 //! Sandboxes: containers with a guest in them. Knows nothing of tasks.
 //!
-//! - [`Engine`] finds or builds an [`Image`], starts a container whose main process is the guest, and hands over the byte stream
+//! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`], starts a container whose main process is the guest, and hands over the byte stream
 //!   to it. It knows nothing of commands. `docker` is Docker and Podman; `process` is for tests.
 //! - [`Sandbox`] is everything one can do in a running container, written once over that stream (`connection`): commands in a
 //!   long-lived shell, programs, files, terminals ([`Pty`]), a socket whose other end is the host ([`RelayCall`]).
@@ -28,14 +28,13 @@ mod sandbox;
 mod spec;
 mod stopped;
 
-pub use container::ContainerId;
-pub use docker::DockerEngine;
-pub use engine::Engine;
+pub use connection::{Closed, Piece, Streams, Symptom};
+pub use container::{Container, ContainerApi, ContainerId, Pause};
+pub use engine::{Engine, EngineApi};
 pub use error::{ArchiveError, EngineError, GetError, ImageError, SandboxError};
 pub use exec::{ExecLimit, Process, ProcessOutcome, ProcessResult, ShellResult};
 pub use image::Image;
 pub use loss::{Evidence, Loss};
-pub use process::ProcessEngine;
 pub use pty::{Peek, Pty, PtyEvent, PtyInput, PtySize};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;

@@ -7,17 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{Closed, Connection, Piece, Streams, Symptom};
-use super::container::{Backend, Container};
+use super::connection::{Closed, Piece, Streams, Symptom};
+use super::container::{Container, ContainerApi};
+use super::engine::EngineApi;
 use super::{
-    ArchiveError, ContainerId, EngineError, Evidence, Image, ImageSpec, LaunchSpec, Loss, Network, Sandbox,
-    SandboxError, guest_binary,
+    ArchiveError, ContainerId, EngineError, Evidence, Image, ImageError, ImageSpec, LaunchSpec, Loss,
+    Network, Sandbox, SandboxError, guest_binary,
 };
 
 /// How long a guest may take to kill its children and end when its input is closed.
@@ -28,7 +30,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Runs guests as children. Limits, capabilities and networks are ignored, and the image is the host.
 #[derive(Clone, Debug)]
-pub struct ProcessEngine {
+pub(super) struct ProcessEngine {
     removals: TaskTracker,
 }
 
@@ -75,16 +77,13 @@ impl ProcessEngine {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(EngineError::Guest { message: "its streams are missing".to_owned() });
         };
-        let container = Container {
-            id: ContainerId(id),
-            image: spec.image.clone(),
-            engine: Backend::Process(ProcessContainer {
-                root: root.clone(),
-                child: Arc::new(tokio::sync::Mutex::new(child)),
-                removals: self.removals.clone(),
-                runtime: Handle::current(),
-            }),
+        let handle = ProcessContainer {
+            root: root.clone(),
+            child: Arc::new(tokio::sync::Mutex::new(child)),
+            removals: self.removals.clone(),
+            runtime: Handle::current(),
         };
+        let container = Container::new(ContainerId(id), handle, spec.image.clone());
         let output = stream::unfold(output, |mut output| async move {
             let mut piece = vec![0; READ_PIECE];
             match output.read(&mut piece).await {
@@ -98,15 +97,66 @@ impl ProcessEngine {
         });
         let streams = Streams { input: Box::pin(input), output: Box::pin(output) };
         let workdir = root.to_string_lossy().into_owned();
-        match Connection::open(streams, &workdir, &workdir).await {
-            Ok(connection) => Ok(Sandbox { connection, container, workdir }),
-            Err(closed) => Err(EngineError::Guest { message: closed.detail }),
-        }
+        Sandbox::connect(container, streams, &workdir, &workdir).await
     }
 
     pub(super) async fn close(&self) {
         self.removals.close();
         self.removals.wait().await;
+    }
+}
+
+const NAME: &str = "process";
+
+impl EngineApi for ProcessEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn isolates(&self) -> bool {
+        false
+    }
+
+    fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
+        Box::pin(async { Ok(self.image(spec)) })
+    }
+
+    fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>> {
+        Box::pin(self.launch(spec))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
+    }
+}
+
+impl ContainerApi for ProcessContainer {
+    fn engine(&self) -> &'static str {
+        NAME
+    }
+
+    /// The guest kills its children and ends when its input is closed.
+    fn ends_with_stream(&self) -> bool {
+        true
+    }
+
+    fn kill(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            self.kill().await;
+            Ok(())
+        })
+    }
+
+    fn why_lost(&self, closed: Closed) -> BoxFuture<'_, SandboxError> {
+        Box::pin(self.why_lost(closed))
+    }
+
+    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>> {
+        Box::pin(async move { self.archive(root, max_bytes) })
+    }
+
+    fn remove_later(&self, _image: Image) {
+        self.remove_later();
     }
 }
 

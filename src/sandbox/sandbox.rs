@@ -9,12 +9,11 @@ use tokio::sync::mpsc;
 use crate::guest::frame::{
     CHUNK, How, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Program, Stream, ToGuest, ToHost,
 };
-use crate::model::{FileTree, ShellOutcome};
+use crate::model::{Blame, FileTree, ShellOutcome};
 
 use super::account;
-use super::connection::{Closed, Connection, Operation, Symptom};
-use super::container::{Backend, Container};
-use super::docker::Pause;
+use super::connection::{Closed, Connection, Operation, Streams, Symptom};
+use super::container::{Container, Pause};
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::{Change, Stopped};
@@ -38,12 +37,32 @@ const MARKER_SLACK: usize = 64;
 /// guest, and the connection stays usable. Dropping the sandbox removes the container.
 #[derive(Debug)]
 pub struct Sandbox {
-    pub(super) connection: Arc<Connection>,
-    pub(super) container: Container,
-    pub(super) workdir: String,
+    connection: Arc<Connection>,
+    container: Container,
+    workdir: String,
 }
 
 impl Sandbox {
+    /// A sandbox over the streams of a guest that has just been started in `container`: waits for its hello, and tells it where shells
+    /// start and what their home is.
+    pub async fn connect(
+        container: Container,
+        streams: Streams,
+        workdir: &str,
+        home: &str,
+    ) -> Result<Self, EngineError> {
+        match Connection::open(streams, workdir, home).await {
+            Ok(connection) => Ok(Self { connection, container, workdir: workdir.to_owned() }),
+            Err(closed) => Err(match container.handle.why_lost(closed).await {
+                SandboxError::Engine(error) => error,
+                SandboxError::Lost(loss) if loss.blame() == Some(Blame::Infra) => {
+                    EngineError::Transport { action: "start the guest", message: loss.to_string() }
+                }
+                other => EngineError::Guest { message: other.to_string() },
+            }),
+        }
+    }
+
     /// Runs one command in the long-lived shell: folder, variables and functions are those that the last one left.
     ///
     /// Its standard input is empty. At the time-out its processes are killed and the shell goes on; services that earlier
@@ -216,7 +235,7 @@ impl Sandbox {
 
     /// What differs from the image right now. The guest's own mount point is left out.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
-        self.container.changes().await
+        self.container.handle.changes().await
     }
 
     /// Makes `user` (a name or a number, perhaps with a group behind a colon) the one whose shells and terminals are that start from here
@@ -250,7 +269,10 @@ impl Sandbox {
     /// Kills every process at once; the files stay until the result is dropped.
     pub async fn stop(self) -> Result<Stopped, EngineError> {
         let Self { connection, container, .. } = self;
-        let killed = container.kill(&connection).await;
+        if container.handle.ends_with_stream() {
+            connection.close();
+        }
+        let killed = container.handle.kill().await;
         // Terminals and relays hold the connection too, and an engine in trouble never ends its stream.
         connection.close();
         killed?;
@@ -260,12 +282,7 @@ impl Sandbox {
     /// An image of the present files, which lives as long as the returned value and its clones. Its processes are halted meanwhile, and
     /// go on.
     pub async fn snapshot(&self) -> Result<Image, EngineError> {
-        match &self.container.engine {
-            Backend::Docker(docker) => docker.commit(&self.container.id, Pause::WhileCommitting).await,
-            Backend::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
-            }
-        }
+        self.container.handle.commit(Pause::WhileCommitting).await
     }
 
     /// Kills and removes it, off the caller's path; [`super::Engine::close`] waits for that. Dropping does the same.
@@ -388,7 +405,7 @@ impl Sandbox {
     }
 
     async fn lost(&self, closed: Closed) -> SandboxError {
-        let error = self.container.why_lost(closed).await;
+        let error = self.container.handle.why_lost(closed).await;
         tracing::debug!(container = %self.container.id, %error, "sandbox lost");
         error
     }
@@ -405,7 +422,7 @@ impl Sandbox {
     /// The guest could not do it. Where that is because the disk is full, it matters whose disk.
     async fn failed(&self, errno: i32, message: &[u8]) -> SandboxError {
         if matches!(errno, ENOSPC | EDQUOT)
-            && let Some(loss) = self.container.why_full().await
+            && let Some(loss) = self.container.handle.why_full().await
         {
             return SandboxError::Lost(loss);
         }

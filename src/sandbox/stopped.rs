@@ -1,7 +1,6 @@
 //! A container without processes: its files, as data.
 
-use super::container::{Backend, Container};
-use super::docker::Pause;
+use super::container::{Container, Pause};
 use super::{ArchiveError, ContainerId, EngineError, Image, Sandbox};
 
 /// A stopped container. Dropping it removes it.
@@ -54,47 +53,30 @@ impl Stopped {
 
     /// One folder (or file) with everything below it. Links are entries, and a link in the last component of `root` is too.
     pub async fn archive(&self, root: &str, max_bytes: u64) -> Result<Archive, ArchiveError> {
-        let tar = match &self.container.engine {
-            Backend::Docker(docker) => docker.archive(&self.container.id, root, max_bytes).await?,
-            Backend::Process(process) => process.archive(root, max_bytes)?,
-        };
+        let tar = self.container.handle.archive(root, max_bytes).await?;
         Ok(Archive { tar })
     }
 
     /// What differs from the image, deletions among it. The guest's own mount point is left out.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
-        self.container.changes().await
+        self.container.handle.changes().await
     }
 
     /// An image of the present state, which lives as long as the returned value and its clones.
     pub async fn commit(&self) -> Result<Image, EngineError> {
-        match &self.container.engine {
-            Backend::Docker(docker) => docker.commit(&self.container.id, Pause::NotNeeded).await,
-            Backend::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "commit a container" })
-            }
-        }
+        self.container.handle.commit(Pause::NotNeeded).await
     }
 
     /// Starts it again: the same files, limits and isolation, none of the processes. What the engine mounts anew (`/dev/shm`,
     /// `/proc`) is empty, as in a new container of the committed state, which costs twice as much.
     pub async fn restart(self, workdir: &str) -> Result<Sandbox, EngineError> {
-        match &self.container.engine {
-            Backend::Docker(docker) => docker.clone().restart(self.container, workdir).await,
-            Backend::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "restart a container" })
-            }
-        }
+        let handle = self.container.handle.clone();
+        handle.restart(self.container, workdir).await
     }
 
     /// How it ended.
     pub async fn state(&self) -> Result<StoppedState, EngineError> {
-        match &self.container.engine {
-            Backend::Docker(docker) => docker.state(&self.container.id).await,
-            Backend::Process(_) => {
-                Err(EngineError::Unsupported { engine: "process", action: "inspect a container" })
-            }
-        }
+        self.container.handle.state().await
     }
 
     /// Removes it, off the caller's path. Dropping does the same.

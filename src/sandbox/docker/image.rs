@@ -16,6 +16,7 @@ use futures_util::StreamExt as _;
 
 use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
+use crate::sandbox::container::Pause;
 use crate::sandbox::{ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::api::{self, asked_again};
@@ -62,7 +63,7 @@ impl DockerEngine {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
         self.shared.build(&reference, spec, Layers::Fresh).await?;
-        Ok(Image::snapshot(reference, guard))
+        Ok(Image::kept(reference, guard))
     }
 
     /// What containers of `image` start with.
@@ -102,15 +103,8 @@ impl DockerEngine {
         tracing::debug!(container = %id, reference, "committing a container");
         let committed = self.shared.docker.commit_container(options, config).await;
         committed.map_err(|error| self.shared.error("commit a container", error))?;
-        Ok(Image::snapshot(reference, guard))
+        Ok(Image::kept(reference, guard))
     }
-}
-
-/// Whether a container is paused while its state is committed. A running one must be, so that no file is half written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::sandbox) enum Pause {
-    NotNeeded,
-    WhileCommitting,
 }
 
 /// Whether a build may use layers of earlier ones.
@@ -121,15 +115,9 @@ enum Layers {
 }
 
 /// Removes a snapshot when its last user is gone.
-pub(in crate::sandbox) struct SnapshotGuard {
+struct SnapshotGuard {
     engine: DockerEngine,
     reference: String,
-}
-
-impl std::fmt::Debug for SnapshotGuard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("SnapshotGuard").field(&self.reference).finish()
-    }
 }
 
 impl Drop for SnapshotGuard {

@@ -13,13 +13,12 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt as _;
 
-use crate::model::{Blame, Profile};
-use crate::sandbox::connection::{Connection, Piece, Streams};
-use crate::sandbox::container::{Backend, Container};
-use crate::sandbox::{
-    ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, SandboxError, guest_binary,
-};
+use crate::model::Profile;
+use crate::sandbox::connection::{Piece, Streams};
+use crate::sandbox::container::Container;
+use crate::sandbox::{ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, guest_binary};
 
+use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
@@ -39,6 +38,9 @@ const MIB: i64 = 1024 * 1024;
 /// Host name in every container: the engine's default, a random id, would make observations differ from run to run.
 const HOST_NAME: &str = "sandbox";
 
+/// Home of root in every container.
+const HOME: &str = "/root";
+
 impl DockerEngine {
     /// Creates, fills, attaches, starts, and waits for the guest's hello.
     pub(in crate::sandbox) async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
@@ -46,8 +48,8 @@ impl DockerEngine {
         let id = shared.new_name();
         shared.live().insert(id.clone(), Watched::new(spec.limits));
         // From here on every way out, a dropped future too, removes the container.
-        let container =
-            Container { id: id.clone(), engine: Backend::Docker(self.clone()), image: spec.image.clone() };
+        let handle = DockerContainer { engine: self.clone(), id: id.clone() };
+        let container = Container::new(id.clone(), handle, spec.image.clone());
         tracing::debug!(container = %id, purpose = spec.purpose, image = spec.image.reference(), "launching a container");
         shared.create(&id, spec).await?;
         for preload in &spec.preload {
@@ -84,16 +86,7 @@ impl DockerEngine {
         // where processes of the subject have left it so; no passing trouble of the engine may look like that.
         let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
         started.map_err(|error| shared.error("start a container", error))?;
-        match Connection::open(streams, workdir, "/root").await {
-            Ok(connection) => Ok(Sandbox { connection, container, workdir: workdir.to_owned() }),
-            Err(closed) => Err(match container.why_lost(closed).await {
-                SandboxError::Engine(error) => error,
-                SandboxError::Lost(loss) if loss.blame() == Some(Blame::Infra) => {
-                    EngineError::Transport { action: "start the guest", message: loss.to_string() }
-                }
-                other => EngineError::Guest { message: other.to_string() },
-            }),
-        }
+        Sandbox::connect(container, streams, workdir, HOME).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Docker and Podman, over the Docker API.
 
+mod adapter;
 mod api;
 mod archive;
 mod evidence;
@@ -29,8 +30,6 @@ use super::guest_binary;
 use super::owner::Owner;
 use super::{ContainerId, EngineError, Image};
 
-pub(in crate::sandbox) use image::Pause;
-pub(super) use image::SnapshotGuard;
 use watchdog::Watched;
 
 /// Label that names a container's or snapshot's owner.
@@ -49,7 +48,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// A connection to one engine. Cheap to clone; clones share everything.
 #[derive(Clone)]
-pub struct DockerEngine {
+pub(super) struct DockerEngine {
     shared: Arc<Shared>,
 }
 
