@@ -9,7 +9,7 @@ use termsmith::model::{Seed, TaskName};
 use termsmith::pipeline::{DRAFT, Gathered, UNIT, UnitRecord, gather};
 use termsmith::rollout::ROLLOUT;
 use termsmith::screen::SCREEN;
-use termsmith::store::{RunDir, Store, StoreError, key};
+use termsmith::store::{ReadStore, RunDir, Store, StoreError, key};
 use tokio::process::Command;
 
 use crate::CampaignContext;
@@ -36,7 +36,7 @@ pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section
     let selection = ["--seed", "7", "--count", "1", "--domain", domain.as_str(), "--attempts", &attempts];
     let run = peak("run", &at("run"), &selection).await?;
 
-    let store = Store::new(RunDir::open_existing(&at("run"))?);
+    let store = ReadStore::open(&at("run"))?;
     let unit = gather(&store)?.next().context("the run made no task")??;
     ensure!(unit.rollouts.len() == REAL, "the run made {} rollouts, not {REAL}", unit.rollouts.len());
     for size in SIZES {

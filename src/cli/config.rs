@@ -9,7 +9,7 @@ use super::places::{self, Expected};
 use crate::assets::{Assets, Overrides};
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
-use crate::store::{RunDir, Store};
+use crate::store::{ReadStore, RunDir, Store};
 use crate::verify::EngineOnDemand;
 
 /// Text for people or JSON for scripts.
@@ -94,8 +94,14 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
     Ok(options)
 }
 
-/// The records of an existing run folder.
-pub(super) fn existing_run(out: &Path) -> Result<Store, Failure> {
+/// The records of a run folder that must exist, for reading.
+pub(super) fn existing_run(out: &Path) -> Result<ReadStore, Failure> {
+    places::check(out, Expected::RunFolder)?;
+    Ok(ReadStore::open(out)?)
+}
+
+/// The records of a run folder that must exist, for writing: no other process can write there.
+pub(super) fn existing_run_locked(out: &Path) -> Result<Store, Failure> {
     places::check(out, Expected::RunFolder)?;
     Ok(Store::new(RunDir::open_existing(out)?))
 }

@@ -158,6 +158,7 @@ impl From<PipelineError> for Failure {
         match error {
             PipelineError::Store(error) => error.into(),
             PipelineError::Export(error) => error.into(),
+            PipelineError::Publish(error) => error.into(),
         }
     }
 }

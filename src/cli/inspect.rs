@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::args::{AuditArgs, ExportArgs, ImportArgs, ReportArgs, ShowArgs};
-use super::config::{Config, Format, existing_run, export_options, run_to_write};
+use super::config::{Config, Format, existing_run, existing_run_locked, export_options, run_to_write};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::places::{self, Expected};
@@ -16,10 +16,10 @@ use crate::pipeline::{
     report_store, take_over,
 };
 use crate::rollout::{RolloutLog, rollout_id};
-use crate::store::Store;
+use crate::store::ReadStore;
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
-    let store = existing_run(&args.out)?;
+    let store = existing_run_locked(&args.out)?;
     let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
     match config.format {
         Format::Json => say::json(&summary)?,
@@ -34,7 +34,7 @@ pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
 }
 
 pub(super) fn report(config: &Config, args: &ReportArgs) -> Outcome {
-    let store = existing_run(&args.out)?;
+    let store = existing_run_locked(&args.out)?;
     let report = report_store(&store)?;
     publish_report(&store, &report)?;
     match config.format {
@@ -124,7 +124,7 @@ pub(super) fn show(config: &Config, args: &ShowArgs) -> Outcome {
     )))
 }
 
-fn show_rollout(config: &Config, store: &Store, rollout: &Rollout, log: &RolloutLog) -> Outcome {
+fn show_rollout(config: &Config, store: &ReadStore, rollout: &Rollout, log: &RolloutLog) -> Outcome {
     match config.format {
         Format::Json => {
             let documents = crate::pipeline::trajectory_documents(store, rollout, log)?;

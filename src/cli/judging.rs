@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::args_rollout::JudgeArgs;
-use super::config::{Config, Format, existing_run, export_options, runtime};
+use super::config::{Config, Format, existing_run_locked, export_options, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
@@ -19,7 +19,7 @@ use crate::store::Store;
 
 pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
     let started = Instant::now();
-    let store = existing_run(&args.out)?;
+    let store = existing_run_locked(&args.out)?;
     let assets = config.pipeline_assets()?;
     let report = runtime()?.block_on(drive(&store, &assets.judge, args))?;
     for rollouts in gather_rollouts(&store)? {

@@ -10,7 +10,7 @@ use super::model::{JudgeError, Subject, judge};
 use crate::llm::{CallError, ModelRole, Models};
 use crate::model::Key;
 use crate::prompts::PromptSet;
-use crate::store::{Stage, Store, StoreError, key};
+use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
 /// Committed judgements, `store/judgement/…`. Bump when the same trajectory would be rendered otherwise.
 ///
@@ -135,7 +135,7 @@ pub struct Judgements {
 
 impl Judgements {
     /// Reads them all.
-    pub fn read(store: &Store) -> Result<Self, StoreError> {
+    pub fn read(store: &ReadStore) -> Result<Self, StoreError> {
         let mut all = Self::default();
         for key in store.keys(JUDGEMENT)? {
             if let Some(Judged { rollout, judgement }) = store.get(JUDGEMENT, &key)? {

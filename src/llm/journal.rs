@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::response::Response;
 use super::{CallSite, Cost};
 use crate::model::{CallDetail, Key};
-use crate::store::{Stage, Store, StoreError, key};
+use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
 /// Committed replies, `store/call/…`.
 pub const CALL: Stage = Stage { name: "call", version: 1 };
@@ -64,7 +64,7 @@ pub(super) fn call_key(endpoint: &str, site: &CallSite, body: &Value) -> Result<
 }
 
 /// Details of a committed call beyond its message; `None` where there is no such call.
-pub fn call_detail(store: &Store, key: &Key) -> Result<Option<CallDetail>, StoreError> {
+pub fn call_detail(store: &ReadStore, key: &Key) -> Result<Option<CallDetail>, StoreError> {
     let Some(record) = store.get::<CallRecord>(CALL, key)? else { return Ok(None) };
     let seen = store.observed::<CallSeen>(key)?;
     Ok(Some(CallDetail {

@@ -13,16 +13,16 @@ use super::assets::PipelineAssets;
 use super::capacity::Capacity;
 use super::error::Fault;
 use super::event::{Event, EventSink};
-use super::gather::gather;
+use super::gather::{current_units, read_draft};
 use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
 use crate::agent::AgentError;
 use crate::judge::{Subject, judge_once};
 use crate::llm::{CallError, Models};
-use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TrajectoryRecord};
+use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
     AgentConfig, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
 };
-use crate::store::{Stage, Store, StoreError, key};
+use crate::store::{ReadStore, Stage, Store, StoreError, key};
 use crate::verify::{Control, HashedTask, TrialRunner, settled};
 
 /// That a rollout belongs to a task: by this, readers find it.
@@ -109,6 +109,8 @@ pub async fn campaign(
     events: EventSink<'_>,
 ) -> CampaignReport {
     let ready: Vec<OnceCell<Ready>> = dirs.iter().map(|_| OnceCell::new()).collect();
+    let scripts = OnceCell::new();
+    let scripts = &scripts;
     let first = match &options.solver {
         // The rollout that the others part from comes first, and is one of them.
         Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
@@ -120,7 +122,7 @@ pub async fn campaign(
         let cell = &ready[task];
         async move {
             // Boxed, as thousands of them wait.
-            let done = Box::pin(one(context, cell, &dirs[task], options, number, events)).await;
+            let done = Box::pin(one(context, (cell, scripts), &dirs[task], options, number, events)).await;
             (task, number, done)
         }
     });
@@ -174,7 +176,7 @@ fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
 
 async fn one(
     context: CampaignContext<'_>,
-    cell: &OnceCell<Ready>,
+    (cell, scripts): (&OnceCell<Ready>, &OnceCell<ScriptIndex>),
     dir: &std::path::Path,
     options: &CampaignOptions,
     number: u32,
@@ -204,7 +206,7 @@ async fn one(
             keys.push(reference(runner, &prepared, actor, number).await.map_err(Fault::from)?);
         }
         Solver::Scripted => {
-            keys.push(Box::pin(scripted(context, &ready.record, number)).await?);
+            keys.push(Box::pin(scripted(context, scripts, &ready.record, number)).await?);
         }
         Solver::Model { models, agent } => {
             let mut agent_config = agent.clone();
@@ -240,21 +242,30 @@ async fn one(
     Ok(members)
 }
 
+/// The units of the run folder by their tasks. Read once for a campaign: there are as many attempts as units, or more.
+type ScriptIndex = BTreeMap<TaskDigest, Key>;
+
+fn script_index(store: &ReadStore) -> Result<ScriptIndex, StoreError> {
+    Ok(current_units(store, &[])?.into_iter().map(|unit| (unit.task_digest, unit.key)).collect())
+}
+
 /// An attempt of the scripted expert, whose script the run folder has.
 async fn scripted(
     context: CampaignContext<'_>,
+    scripts: &OnceCell<ScriptIndex>,
     task: &PreparedRecord,
     attempt: u32,
 ) -> Result<Key, PrepareError> {
     let (runner, prompts) = (context.runner, &context.assets.prompts);
-    for unit in gather(runner.store).map_err(Fault::from)? {
-        let unit = unit.map_err(Fault::from)?;
-        if Some(&unit.certificate.task_digest) == task.task_digest.as_ref() {
-            let hashed = HashedTask::new(&unit.draft.task, unit.certificate.environment_digest.clone());
-            let hashed = hashed.map_err(Fault::from)?;
-            let key = rollout(runner, prompts, &unit.draft, &hashed, &unit.certificate, attempt).await;
-            return Ok(key.map_err(Fault::from)?);
-        }
+    let scripts =
+        scripts.get_or_try_init(|| async { script_index(runner.store) }).await.map_err(Fault::from)?;
+    let unit = task.task_digest.as_ref().and_then(|digest| scripts.get(digest));
+    let read = unit.map(|key| read_draft(runner.store, key)).transpose().map_err(Fault::from)?;
+    if let Some((draft, certificate)) = read.flatten() {
+        let hashed = HashedTask::new(&draft.task, certificate.environment_digest.clone());
+        let hashed = hashed.map_err(Fault::from)?;
+        let key = rollout(runner, prompts, &draft, &hashed, &certificate, attempt).await;
+        return Ok(key.map_err(Fault::from)?);
     }
     let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();
     Err(PrepareError::Unplayable { task: task.task.to_string(), why })

@@ -106,4 +106,6 @@ pub enum PipelineError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Export(#[from] ExportError<StoreError>),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
 }

@@ -1,5 +1,6 @@
 //! Reading a run back from its store, one unit at a time, so that memory does not grow with the run.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -8,12 +9,12 @@ use super::campaign::{MEMBER, MemberRecord};
 use super::prepared::{PREPARED, PreparedRecord};
 use super::unit::{DRAFT, UNIT, UnitRecord};
 use crate::judge::Judgements;
-use crate::model::{Arm, Certificate, Draft, Facts, File, Key, Rollout};
+use crate::model::{Arm, Certificate, Draft, Facts, File, Key, Rollout, TaskDigest};
 use crate::rollout::{RolloutLog, read_rollout};
 use crate::screen::SCREEN;
-use crate::store::{Store, StoreError};
+use crate::store::{ReadStore, Store, StoreError};
 
-/// Where the keys of a run's units are listed, in plan order. Derived: without it, every unit of the store is read.
+/// Where the keys of the current units are listed, in plan order: which unit stands for a task where the store has several.
 const INDEX: &str = "index.json";
 const INDEX_VERSION: u32 = 1;
 
@@ -33,17 +34,65 @@ pub struct Gathered {
     pub rollouts: Vec<(Rollout, RolloutLog)>,
 }
 
-/// The units of a run in plan order.
-pub fn gather(store: &Store) -> Result<impl Iterator<Item = Result<Gathered, StoreError>> + '_, StoreError> {
-    let keys = match read_index(store)? {
-        Some(keys) => keys,
-        None => in_plan_order(store)?,
-    };
+/// The current units of a run folder in plan order.
+pub fn gather(
+    store: &ReadStore,
+) -> Result<impl Iterator<Item = Result<Gathered, StoreError>> + '_, StoreError> {
+    let units = current_units(store, &[])?;
     let judgements = Judgements::read(store)?;
-    Ok(keys.into_iter().filter_map(move |key| read_unit(store, &key, &judgements).transpose()))
+    Ok(units.into_iter().filter_map(move |unit| read_unit(store, &unit.key, &judgements).transpose()))
 }
 
-/// The rollouts of one task that were played apart from any unit.
+/// A unit that stands for its task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CurrentUnit {
+    pub(super) key: Key,
+    pub(super) task: String,
+    pub(super) task_digest: TaskDigest,
+    pub(super) rollouts: Vec<Key>,
+}
+
+/// One unit for each task name in the store, in plan order.
+///
+/// All units of the store count, not only those of one run: shards written to one folder one after the other, stores merged by copying,
+/// and a second run with another `--only` or a smaller `--count` add up. Results are never thrown away because a later command did not
+/// ask for them; whoever wants fewer tasks gives another `--out`. Only a task's name is unique: where a recipe was edited or the seed
+/// changed, the store has several units of one name, and the first of these stands for the task: one in `preferred` (what a run
+/// has just ended), one in the former index, the one of the latest recipe version, the one with the smallest key.
+pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<CurrentUnit>, StoreError> {
+    let preferred: BTreeSet<&Key> = preferred.iter().collect();
+    let listed: BTreeSet<Key> = read_index(store)?.into_iter().collect();
+    let mut found = Vec::new();
+    for key in store.keys(UNIT)? {
+        let Some(record) = store.get::<UnitRecord>(UNIT, &key)? else { continue };
+        let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { continue };
+        let version =
+            store.get::<RecipeVersion>(DRAFT, &record.draft)?.map(|draft| draft.task.recipe_version);
+        let rank = (!preferred.contains(&key), !listed.contains(&key), Reverse(version));
+        let Certificate { task, task_digest, .. } = certificate;
+        let unit = CurrentUnit { key, task, task_digest, rollouts: record.rollouts };
+        found.push((record.blueprint.index, rank, unit));
+    }
+    // `keys` are sorted, and so are units of equal rank.
+    found.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
+    let mut names = BTreeSet::new();
+    found.retain(|(_, _, unit)| names.insert(unit.task.clone()));
+    found.sort_by(|(one, _, a), (other, _, b)| (one, &a.task).cmp(&(other, &b.task)));
+    Ok(found.into_iter().map(|(_, _, unit)| unit).collect())
+}
+
+/// As much of a draft as ranks it.
+#[derive(Deserialize)]
+struct RecipeVersion {
+    task: TaskVersion,
+}
+
+#[derive(Deserialize)]
+struct TaskVersion {
+    recipe_version: u32,
+}
+
+/// The rollouts of one task that belong to no unit.
 #[derive(Debug)]
 pub struct Group {
     pub prepared: PreparedRecord,
@@ -53,7 +102,7 @@ pub struct Group {
 
 /// All rollouts of a run folder, one task's at a time and each once: those of units, then those of groups that are in no unit.
 pub fn gather_rollouts(
-    store: &Store,
+    store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Vec<(Rollout, RolloutLog)>, StoreError>> + '_, StoreError> {
     let units = gather(store)?.map(|unit| unit.map(|unit| unit.rollouts));
     let tasks = units.chain(gather_groups(store)?.map(|group| group.map(|group| group.rollouts)));
@@ -67,7 +116,7 @@ pub fn gather_rollouts(
 
 /// The groups of a run folder, in order of their tasks' names.
 pub fn gather_groups(
-    store: &Store,
+    store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Group, StoreError>> + '_, StoreError> {
     let mut members: BTreeMap<Key, BTreeSet<Key>> = BTreeMap::new();
     for key in store.keys(MEMBER)? {
@@ -88,7 +137,7 @@ pub fn gather_groups(
 }
 
 fn read_group(
-    store: &Store,
+    store: &ReadStore,
     key: &Key,
     keys: &BTreeSet<Key>,
     judgements: &Judgements,
@@ -108,9 +157,16 @@ fn order(rollout: &Rollout) -> (&str, &str, Arm, u32, &str) {
     (record.actor.teacher(), &record.scaffold, record.actor.arm(), record.attempt, &rollout.id)
 }
 
+/// The draft and certificate of one unit, without its rollouts.
+pub(super) fn read_draft(store: &ReadStore, key: &Key) -> Result<Option<(Draft, Certificate)>, StoreError> {
+    let Some(record) = store.get::<UnitRecord>(UNIT, key)? else { return Ok(None) };
+    let draft = store.get::<Draft>(DRAFT, &record.draft)?;
+    Ok(draft.zip(store.get::<Certificate>(SCREEN, &record.certificate)?))
+}
+
 /// Reads one unit, or `None` if the store lacks part of it.
 pub(super) fn read_unit(
-    store: &Store,
+    store: &ReadStore,
     key: &Key,
     judgements: &Judgements,
 ) -> Result<Option<Gathered>, StoreError> {
@@ -125,7 +181,7 @@ pub(super) fn read_unit(
     Ok(Some(Gathered { record, draft, certificate, rollouts }))
 }
 
-/// Lists the units of a finished run.
+/// Writes which units are current.
 pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreError> {
     let text =
         serde_json::to_string_pretty(&Index { version: INDEX_VERSION, units }).map_err(StoreError::Encode)?;
@@ -133,21 +189,14 @@ pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreErr
     Ok(())
 }
 
-fn read_index(store: &Store) -> Result<Option<Vec<Key>>, StoreError> {
-    let path = store.dir().root().join(INDEX);
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+fn read_index(store: &ReadStore) -> Result<Vec<Key>, StoreError> {
+    let path = store.root().join(INDEX);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(StoreError::io("read", &path)(error)),
+    };
     let index: Index =
         serde_json::from_str(&text).map_err(|source| StoreError::Malformed { path, source })?;
-    Ok(Some(index.units))
-}
-
-fn in_plan_order(store: &Store) -> Result<Vec<Key>, StoreError> {
-    let mut found = Vec::new();
-    for key in store.keys(UNIT)? {
-        if let Some(record) = store.get::<UnitRecord>(UNIT, &key)? {
-            found.push((record.blueprint.index, key));
-        }
-    }
-    found.sort();
-    Ok(found.into_iter().map(|(_, key)| key).collect())
+    Ok(index.units)
 }

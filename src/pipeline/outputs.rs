@@ -11,18 +11,18 @@ use crate::export::report::{Attempt, Report, report};
 use crate::llm::call_detail;
 use crate::model::{CallDetail, Key, Rollout};
 use crate::rollout::RolloutLog;
-use crate::store::{Store, StoreError};
+use crate::store::{ReadStore, StoreError};
 
 /// The report over all rollouts of a run. Prices are those of the calls that brought the agents' messages, plans and mentors' answers;
 /// what judges cost comes on top.
-pub fn report_store(store: &Store) -> Result<Report, StoreError> {
+pub fn report_store(store: &ReadStore) -> Result<Report, StoreError> {
     report(gather_rollouts(store)?.map(|rollouts| {
         rollouts?.into_iter().map(|(rollout, log)| report_attempt(store, rollout, &log)).collect()
     }))
 }
 
 /// Writes all rollouts of a run as the Harbor job `name` below `jobs`.
-pub fn export_harbor_job(store: &Store, jobs: &Path, name: &str) -> Result<Job, JobError<StoreError>> {
+pub fn export_harbor_job(store: &ReadStore, jobs: &Path, name: &str) -> Result<Job, JobError<StoreError>> {
     let tasks = gather_rollouts(store).map_err(JobError::Source)?;
     let trials = tasks.flat_map(|rollouts| match rollouts {
         Ok(rollouts) => {
@@ -34,7 +34,7 @@ pub fn export_harbor_job(store: &Store, jobs: &Path, name: &str) -> Result<Job, 
 }
 
 /// A rollout for a report.
-pub fn report_attempt(store: &Store, rollout: Rollout, log: &RolloutLog) -> Result<Attempt, StoreError> {
+pub fn report_attempt(store: &ReadStore, rollout: Rollout, log: &RolloutLog) -> Result<Attempt, StoreError> {
     let mut usd = None;
     for key in rollout.record.calls().chain(rollout.record.guides()) {
         let price = call_detail(store, key)?.and_then(|detail| detail.usd);
@@ -47,7 +47,7 @@ pub fn report_attempt(store: &Store, rollout: Rollout, log: &RolloutLog) -> Resu
 }
 
 /// A rollout for a Harbor job.
-pub fn harbor_trial(store: &Store, rollout: Rollout, log: RolloutLog) -> Result<Trial, StoreError> {
+pub fn harbor_trial(store: &ReadStore, rollout: Rollout, log: RolloutLog) -> Result<Trial, StoreError> {
     // A rollout takes less than centuries.
     let finished = log.started_ms.saturating_add((log.seconds * 1e3) as u64);
     Ok(Trial {
@@ -69,7 +69,7 @@ pub(super) fn stamps(log: &RolloutLog) -> Stamps {
 
 /// What is known of the model calls that brought a rollout's messages.
 pub(super) fn call_details(
-    store: &Store,
+    store: &ReadStore,
     rollout: &Rollout,
 ) -> Result<BTreeMap<Key, CallDetail>, StoreError> {
     let mut details = BTreeMap::new();

@@ -10,7 +10,7 @@ use super::unit::task_directory;
 use crate::export::atif::{Calls, Document, documents};
 use crate::model::{Certificate, File, FileTree, Key, RelPath, Rollout, Screened};
 use crate::rollout::RolloutLog;
-use crate::store::{Store, StoreError};
+use crate::store::{ReadStore, Store, StoreError};
 
 /// Name of the certificate in a task directory.
 const CERTIFICATE: &str = "certificate.json";
@@ -46,7 +46,7 @@ fn publish_trajectory(store: &Store, rollout: &Rollout, log: &RolloutLog) -> Res
 
 /// A rollout as ATIF, with the times that were observed and what `store` knows of its model calls. The first document is its beginning.
 pub fn trajectory_documents(
-    store: &Store,
+    store: &ReadStore,
     rollout: &Rollout,
     log: &RolloutLog,
 ) -> Result<Vec<Document>, PublishError> {
@@ -63,7 +63,8 @@ fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Resul
     Ok(directory)
 }
 
-/// Removes derived files of units that are no longer part of the run: an edited recipe leaves the old ones behind.
+/// Removes derived files of tasks and rollouts that the store's current units do not have: those of units that were replaced, because
+/// their recipe was edited, and of a store from which records were removed.
 pub(super) fn prune(
     store: &Store,
     tasks: &BTreeSet<String>,

@@ -11,7 +11,7 @@ use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
 use crate::export::{ExportOptions, ExportSummary, export};
 use crate::model::{Blueprint, DomainId, File};
-use crate::store::{Store, StoreError};
+use crate::store::{ReadStore, Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
@@ -21,7 +21,7 @@ pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSumm
 }
 
 /// What a run covers, held against all specs in use.
-pub fn audit_store(assets: &PipelineAssets, store: &Store) -> Result<Audit, StoreError> {
+pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, StoreError> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
     for unit in gather(store)? {

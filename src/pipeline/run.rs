@@ -11,7 +11,7 @@ use super::assets::PipelineAssets;
 use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
-use super::gather::{read_unit, write_index};
+use super::gather::{current_units, read_unit, write_index};
 use super::publish::{prune, publish};
 use super::read::export_store;
 use super::unit::{Ended, UnitOptions, unit};
@@ -152,15 +152,18 @@ fn finish(
     options: &RunOptions,
     events: EventSink<'_>,
 ) -> Result<ExportSummary, PipelineError> {
-    write_index(store, report.ended.iter().map(|ended| ended.key.clone()).collect())?;
-    let tasks: BTreeSet<_> = report.ended.iter().map(|ended| ended.certificate.task.clone()).collect();
-    let trajectories: BTreeSet<_> = report
-        .ended
-        .iter()
-        .flat_map(|ended| &ended.record.rollouts)
-        .chain(&members(store)?)
-        .map(rollout_id)
-        .collect();
+    let ended: Vec<Key> = report.ended.iter().map(|ended| ended.key.clone()).collect();
+    let units = current_units(store, &ended)?;
+    // Units of other shards whose `tasks/` did not come along, such as those of a merged store.
+    for unit in units.iter().filter(|unit| !ended.contains(&unit.key)) {
+        if let Some(gathered) = read_unit(store, &unit.key, &Judgements::default())? {
+            publish(store, &gathered, options.unit.image_prefix.as_deref())?;
+        }
+    }
+    write_index(store, units.iter().map(|unit| unit.key.clone()).collect())?;
+    let tasks: BTreeSet<_> = units.iter().map(|unit| unit.task.clone()).collect();
+    let trajectories: BTreeSet<_> =
+        units.iter().flat_map(|unit| &unit.rollouts).chain(&members(store)?).map(rollout_id).collect();
     prune(store, &tasks, &trajectories)?;
     events(Event::Stage { name: "export" });
     export_store(store, &options.export)
@@ -194,5 +197,114 @@ impl Watch {
 
     fn engine_gone(&self) -> bool {
         self.in_a_row.load(Ordering::Relaxed) >= ENGINE_GONE_AFTER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::assets::Assets;
+    use crate::domain::{Domains, plan};
+    use crate::model::{Certificate, Judging, Rates, Rigor, Seed, task_digest};
+    use crate::pipeline::hash_draft;
+    use crate::pipeline::unit::{UNIT, UnitRecord};
+    use crate::screen::SCREEN;
+    use crate::store::RunDir;
+
+    /// Commits what a run of `blueprint` would, with a certificate that no container was needed for.
+    fn ended(store: &Store, assets: &PipelineAssets, blueprint: &Blueprint, tool: &str) -> Ended {
+        let hashed = hash_draft(assets, store, blueprint, None).unwrap();
+        let certificate = Certificate {
+            version: Certificate::VERSION,
+            task: hashed.draft.task.name.to_string(),
+            task_digest: task_digest(&hashed.directory),
+            environment_digest: hashed.environment_digest,
+            tool: tool.to_owned(),
+            certified: true,
+            rigor: Rigor::Quick,
+            judging: Judging::default(),
+            left_out: 0,
+            rates: Rates::default(),
+            rows: Vec::new(),
+            checks: Vec::new(),
+            reasons: Vec::new(),
+        };
+        let screened = key(SCREEN, &certificate).unwrap();
+        store.put(SCREEN, &screened, &certificate).unwrap();
+        let record = UnitRecord {
+            blueprint: blueprint.clone(),
+            draft: hashed.key,
+            certificate: screened,
+            rollouts: Vec::new(),
+        };
+        let key = key(UNIT, &record).unwrap();
+        store.put(UNIT, &key, &record).unwrap();
+        let ended = Ended { key, record, certificate, outcomes: Vec::new() };
+        publish_unit(store, &ended, None).unwrap();
+        ended
+    }
+
+    /// What a run of `blueprints` would do; then the indices in `index.json` and the certificates' tools in `tasks/`.
+    fn finished(out: &Path, blueprints: &[&Blueprint], tool: &str) -> (Vec<u32>, Vec<String>) {
+        let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
+        let store = Store::new(RunDir::open(out).unwrap());
+        let report = RunReport {
+            planned: blueprints.len(),
+            ended: blueprints.iter().map(|blueprint| ended(&store, &assets, blueprint, tool)).collect(),
+            faults: Vec::new(),
+            export: None,
+            interrupted: false,
+            engine_gone: false,
+        };
+        let options = RunOptions {
+            shard: Shard::WHOLE,
+            unit: UnitOptions { attempts: 0, rigor: Rigor::Quick, image_prefix: None },
+            slots: 1,
+            export: ExportOptions::default(),
+        };
+        finish(&store, &report, &options, &|_| {}).unwrap();
+        let units = crate::pipeline::gather(&store).unwrap();
+        let indices = units.map(|unit| unit.unwrap().record.blueprint.index).collect();
+        let mut tasks: Vec<_> =
+            std::fs::read_dir(out.join("tasks")).unwrap().map(|task| task.unwrap().path()).collect();
+        tasks.sort();
+        let tools = tasks.iter().map(|task| {
+            let text = std::fs::read_to_string(task.join("certificate.json")).unwrap();
+            serde_json::from_str::<Certificate>(&text).unwrap().tool
+        });
+        (indices, tools.collect())
+    }
+
+    #[test]
+    fn what_derives_from_a_store_comes_from_all_of_its_units() {
+        let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
+        let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+        let plan = plan(&assets.domains, &recipes, Seed(7), 4, &Domains::All);
+        let [one, two, three, four] = plan.blueprints.iter().collect::<Vec<_>>().try_into().unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let check = |blueprints: &[&Blueprint], tool: &str, indices: &[u32], mut tools: Vec<&str>| {
+            let (found, mut found_tools) = finished(out.path(), blueprints, tool);
+            found_tools.sort();
+            tools.sort_unstable();
+            assert_eq!(
+                (found.as_slice(), found_tools),
+                (indices, tools.iter().map(ToString::to_string).collect())
+            );
+        };
+        // `--shard 0/2`, then `--shard 1/2` into the same folder.
+        check(&[one, three], "a", &[0, 2], vec!["a", "a"]);
+        check(&[two, four], "a", &[0, 1, 2, 3], vec!["a", "a", "a", "a"]);
+        // A smaller `--count` throws nothing away.
+        check(&[one], "a", &[0, 1, 2, 3], vec!["a", "a", "a", "a"]);
+        // Another unit of the same task replaces it, and stays when other shards run afterwards.
+        check(&[one, two], "b", &[0, 1, 2, 3], vec!["b", "b", "a", "a"]);
+        check(&[three], "a", &[0, 1, 2, 3], vec!["b", "b", "a", "a"]);
+        // What derives can be deleted.
+        for folder in ["tasks", "data"] {
+            std::fs::remove_dir_all(out.path().join(folder)).unwrap();
+        }
+        check(&[four], "b", &[0, 1, 2, 3], vec!["b", "b", "a", "b"]);
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentError, HandoffSeen, PromptsError, TurnSeen};
 use crate::judge::{self, Judgements};
 use crate::model::{Check, Facts, Key, Rollout, Shown, TrajectoryRecord};
-use crate::store::{Stage, Store, StoreError};
+use crate::store::{ReadStore, Stage, StoreError};
 use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
 /// Bump when the same attempt would act or be shown things otherwise.
@@ -55,7 +55,7 @@ impl From<StoreError> for RolloutError {
 /// A committed rollout with its observations, or `None` if the store does not hold both. `checks` are the task's, with their
 /// classes; `facts` is what is known of it, `judgements` what models say of rollouts.
 pub fn read_rollout(
-    store: &Store,
+    store: &ReadStore,
     key: &Key,
     facts: &Facts,
     checks: &[Check],
@@ -83,7 +83,10 @@ pub fn rollout_id(key: &Key) -> String {
 }
 
 /// A committed rollout with its observations, if the store holds both.
-pub fn read_record(store: &Store, key: &Key) -> Result<Option<(TrajectoryRecord, RolloutLog)>, StoreError> {
+pub fn read_record(
+    store: &ReadStore,
+    key: &Key,
+) -> Result<Option<(TrajectoryRecord, RolloutLog)>, StoreError> {
     let Some(record) = store.get::<TrajectoryRecord>(ROLLOUT, key)? else { return Ok(None) };
     Ok(store.observed::<RolloutLog>(key)?.map(|log| (record, log)))
 }

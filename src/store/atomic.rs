@@ -1,5 +1,6 @@
 //! Files that are there whole or not at all.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,12 +24,12 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
         return Ok(FileChange::Unchanged);
     }
     let parent = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+    create_folder(parent)?;
     fs::create_dir_all(scratch).map_err(StoreError::io("create folder", scratch))?;
     let temporary = scratch_name(scratch);
     write_synced(&temporary, file).map_err(|source| {
         // The half-written file may be what filled the disk.
-        let _ = fs::remove_file(&temporary);
+        discard(&temporary);
         StoreError::io("write", path)(source)
     })?;
     fs::rename(&temporary, path).map_err(StoreError::io("rename into place", path))?;
@@ -44,7 +45,7 @@ pub(super) fn note_file(scratch: &Path, path: &Path, file: &File) -> Result<(), 
     let temporary = scratch_name(scratch);
     let written = fs::write(&temporary, &file.bytes).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
-        let _ = fs::remove_file(&temporary);
+        discard(&temporary);
         StoreError::io("write", path)(source)
     })
 }
@@ -55,14 +56,21 @@ pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileC
         return Ok(FileChange::Unchanged);
     }
     let temporary = scratch_name(scratch);
+    let mut folders = BTreeSet::from([temporary.clone()]);
     for (path, file) in tree.iter() {
         let place = temporary.join(path.as_str());
         let parent = place.parent().unwrap_or(&temporary);
         fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+        folders
+            .extend(parent.ancestors().take_while(|above| above.starts_with(&temporary)).map(Path::to_owned));
         write_synced(&place, file).map_err(StoreError::io("write", &dir.join(path.as_str())))?;
     }
+    fs::create_dir_all(&temporary).map_err(StoreError::io("create folder", &temporary))?;
+    for folder in &folders {
+        sync_dir(folder)?;
+    }
     let parent = dir.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
+    create_folder(parent)?;
     remove_published(dir)?;
     fs::rename(&temporary, dir).map_err(StoreError::io("rename into place", dir))?;
     sync_dir(parent)?;
@@ -81,6 +89,29 @@ fn write_synced(path: &Path, file: &File) -> io::Result<()> {
     out.write_all(&file.bytes)?;
     out.set_permissions(fs::Permissions::from_mode(file.mode()))?;
     out.sync_all()
+}
+
+/// Makes `dir` and the folders above it that are missing. Each new entry is synced: a synced file in a folder that a power failure
+/// takes away is lost too. Returns the folders that were synced.
+pub(super) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let missing = dir.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
+    let parents: Vec<PathBuf> = missing
+        .map(|above| match above.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            Some(_) | None => PathBuf::from("."),
+        })
+        .collect();
+    fs::create_dir_all(dir).map_err(StoreError::io("create folder", dir))?;
+    for parent in &parents {
+        sync_dir(parent)?;
+    }
+    Ok(parents)
+}
+
+fn discard(file: &Path) {
+    if let Err(error) = fs::remove_file(file) {
+        tracing::debug!(file = %file.display(), %error, "temporary file not removed");
+    }
 }
 
 fn sync_dir(dir: &Path) -> Result<(), StoreError> {

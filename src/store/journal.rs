@@ -1,12 +1,14 @@
 //! Content-addressed records.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::run_dir::check_run;
 use super::{RunDir, StoreError};
 use crate::model::{File, Key, canonical_json};
 
@@ -31,10 +33,26 @@ pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     Ok(Key::of(&hasher.finalize()))
 }
 
-/// Records of one run folder. Clones share the folder and its lock, so that disks can be waited for on other threads.
+/// Records of one run folder, for reading. Holds no lock: committed records never change, so a run can be read while it goes on.
+#[derive(Clone, Debug)]
+pub struct ReadStore {
+    root: Arc<Path>,
+}
+
+/// Records of one run folder, for reading and writing. Clones share the folder and its lock, so that disks can be waited for on other
+/// threads.
 #[derive(Clone, Debug)]
 pub struct Store {
+    read: ReadStore,
     dir: Arc<RunDir>,
+}
+
+impl Deref for Store {
+    type Target = ReadStore;
+
+    fn deref(&self) -> &ReadStore {
+        &self.read
+    }
 }
 
 #[derive(Serialize)]
@@ -54,27 +72,74 @@ struct VersionIn {
     version: u32,
 }
 
-impl Store {
-    /// Records in `dir`.
-    pub fn new(dir: RunDir) -> Self {
-        Self { dir: Arc::new(dir) }
+impl ReadStore {
+    /// Opens an existing run folder for reading: takes no lock, and leaves `.scratch/` alone.
+    pub fn open(root: &Path) -> Result<Self, StoreError> {
+        check_run(root)?;
+        Ok(Self { root: root.into() })
     }
 
     /// The run folder.
-    pub fn dir(&self) -> &RunDir {
-        &self.dir
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// The committed result at `key`, if there is one.
     pub fn get<T: DeserializeOwned>(&self, stage: Stage, key: &Key) -> Result<Option<T>, StoreError> {
-        let path = self.dir.root().join(record_path("store", Some(stage.name), key));
+        let path = self.root.join(record_path("store", Some(stage.name), key));
         Ok(read::<RecordIn<T>>(&path)?.map(|record| record.value))
     }
 
     /// The stage's version that wrote the result at `key`, if there is one.
     pub fn version(&self, stage: Stage, key: &Key) -> Result<Option<u32>, StoreError> {
-        let path = self.dir.root().join(record_path("store", Some(stage.name), key));
+        let path = self.root.join(record_path("store", Some(stage.name), key));
         Ok(read::<VersionIn>(&path)?.map(|record| record.version))
+    }
+
+    /// What the execution of `key` observed.
+    pub fn observed<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
+        read(&self.root.join(record_path("observed", None, key)))
+    }
+
+    /// Everything that was noted and not forgotten. `None` for a note that cannot be read any more.
+    pub fn notes<T: DeserializeOwned>(&self) -> Result<Vec<(Key, Option<T>)>, StoreError> {
+        let mut notes = Vec::new();
+        for file in list(&self.root.join(NOTES))? {
+            if let Some(key) = key_of(&file) {
+                match read(&file) {
+                    Ok(value) => notes.push((key, value)),
+                    Err(StoreError::Malformed { .. }) => notes.push((key, None)),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        notes.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(notes)
+    }
+
+    /// Every key of a stage, sorted.
+    pub fn keys(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
+        let top = self.root.join("store").join(stage.name);
+        let mut keys = Vec::new();
+        for folder in list(&top)? {
+            for file in list(&folder)? {
+                keys.extend(key_of(&file));
+            }
+        }
+        keys.sort();
+        Ok(keys)
+    }
+}
+
+impl Store {
+    /// Records in `dir`, for writing.
+    pub fn new(dir: RunDir) -> Self {
+        Self { read: ReadStore { root: dir.root().into() }, dir: Arc::new(dir) }
+    }
+
+    /// The run folder, for writing what is derived from records.
+    pub fn dir(&self) -> &RunDir {
+        &self.dir
     }
 
     /// Commits a result.
@@ -100,43 +165,9 @@ impl Store {
         self.dir.note_file(&note_path(key), &File::text(text + "\n"))
     }
 
-    /// Everything that was noted and not forgotten. `None` for a note that cannot be read any more.
-    pub fn notes<T: DeserializeOwned>(&self) -> Result<Vec<(Key, Option<T>)>, StoreError> {
-        let mut notes = Vec::new();
-        for file in list(&self.dir.root().join(NOTES))? {
-            if let Some(key) = key_of(&file) {
-                match read(&file) {
-                    Ok(value) => notes.push((key, value)),
-                    Err(StoreError::Malformed { .. }) => notes.push((key, None)),
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        notes.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok(notes)
-    }
-
     /// Removes a note: what had begun is committed.
     pub fn forget(&self, key: &Key) -> Result<(), StoreError> {
         self.dir.remove(&note_path(key))
-    }
-
-    /// What the execution of `key` observed.
-    pub fn observed<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
-        read(&self.dir.root().join(record_path("observed", None, key)))
-    }
-
-    /// Every key of a stage, sorted.
-    pub fn keys(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
-        let top = self.dir.root().join("store").join(stage.name);
-        let mut keys = Vec::new();
-        for shelf in list(&top)? {
-            for file in list(&shelf)? {
-                keys.extend(key_of(&file));
-            }
-        }
-        keys.sort();
-        Ok(keys)
     }
 }
 
@@ -149,11 +180,11 @@ fn note_path(key: &Key) -> String {
     format!("{NOTES}/{key}.json")
 }
 
-fn record_path(room: &str, stage: Option<&str>, key: &Key) -> String {
-    let shelf = key.as_str().get(..2).unwrap_or("__");
+fn record_path(area: &str, stage: Option<&str>, key: &Key) -> String {
+    let prefix = key.as_str().get(..2).unwrap_or("__");
     match stage {
-        Some(stage) => format!("{room}/{stage}/{shelf}/{key}.json"),
-        None => format!("{room}/{shelf}/{key}.json"),
+        Some(stage) => format!("{area}/{stage}/{prefix}/{key}.json"),
+        None => format!("{area}/{prefix}/{key}.json"),
     }
 }
 

@@ -4,7 +4,8 @@
 //! `observed/<2 hex>/<key>.json` holds what executions printed, by the same keys, written before the record that commits
 //! it; `begun/<key>.json` notes what was begun and is not committed. Everything else in a run folder (`tasks/`,
 //! `trajectories/`, `data/`, …) is derived from the first two and may be deleted.
-//! This room is the only writer below a run folder.
+//! This module is the only writer of records. Whoever writes anything below a run folder holds its lock ([`RunDir`]); [`ReadStore`]
+//! needs none and cannot write.
 
 mod atomic;
 mod error;
@@ -16,5 +17,5 @@ mod tests;
 
 pub use atomic::{FileChange, publish_file, publish_tree, remove_published};
 pub use error::StoreError;
-pub use journal::{Stage, Store, key};
+pub use journal::{ReadStore, Stage, Store, key};
 pub use run_dir::{RUN_FORMAT, RunDir, RunInfo};

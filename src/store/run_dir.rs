@@ -21,21 +21,19 @@ pub struct RunInfo {
     pub tool: String,
 }
 
-/// An open run folder. While it lives, no other termsmith writes there.
+/// A run folder that is open for writing. While it lives, no other termsmith writes there.
 #[derive(Debug)]
 pub struct RunDir {
     root: PathBuf,
-    _lock: Option<RunLock>,
+    _lock: RunLock,
 }
 
 impl RunDir {
-    /// Opens `root` for writing, making it if need be: checks its version, locks it, and clears what a killed writer left.
+    /// Opens `root` for writing, making it if need be: checks its version, locks it, and removes what a killed writer left.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(StoreError::io("create folder", root))?;
         let info = read_info(root)?;
-        let lock = RunLock::acquire(&root.join(".lock"))?;
-        let dir = Self { root: root.to_owned(), _lock: Some(lock) };
-        remove_published(&dir.scratch())?;
+        let dir = Self::lock(root)?;
         if info.is_none() {
             let info = RunInfo { format: RUN_FORMAT, tool: env!("CARGO_PKG_VERSION").to_owned() };
             let text = serde_json::to_string(&info).map_err(StoreError::Encode)?;
@@ -44,12 +42,17 @@ impl RunDir {
         Ok(dir)
     }
 
-    /// Opens an existing run folder for reading only.
+    /// Opens an existing run folder for writing, as [`open`](Self::open) does.
     pub fn open_existing(root: &Path) -> Result<Self, StoreError> {
-        match read_info(root)? {
-            Some(_) => Ok(Self { root: root.to_owned(), _lock: None }),
-            None => Err(StoreError::NotARun { path: root.to_owned() }),
-        }
+        check_run(root)?;
+        Self::lock(root)
+    }
+
+    fn lock(root: &Path) -> Result<Self, StoreError> {
+        let lock = RunLock::acquire(&root.join(".lock"))?;
+        let dir = Self { root: root.to_owned(), _lock: lock };
+        remove_published(&dir.scratch())?;
+        Ok(dir)
     }
 
     /// The folder itself.
@@ -85,10 +88,21 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
-        if self._lock.is_some() {
-            // Empty by now; it only must not be left lying about.
-            let _ = fs::remove_dir(self.scratch());
+        match fs::remove_dir(self.scratch()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                // The next writer empties it.
+                tracing::debug!(folder = %self.scratch().display(), %error, "scratch folder not removed");
+            }
+            Ok(()) | Err(_) => {}
         }
+    }
+}
+
+/// Fails unless `root` is a run folder of a format that this termsmith knows.
+pub(super) fn check_run(root: &Path) -> Result<(), StoreError> {
+    match read_info(root)? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NotARun { path: root.to_owned() }),
     }
 }
 

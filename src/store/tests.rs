@@ -69,8 +69,41 @@ fn one_writer_at_a_time() {
         message.contains(&format!("in use by another termsmith (process {})", std::process::id())),
         "{message}"
     );
+    let existing = RunDir::open_existing(root.path()).unwrap_err();
+    assert!(matches!(existing, StoreError::Locked { .. }), "{existing}");
     drop(first);
-    open(root.path());
+    drop(open(root.path()));
+    RunDir::open_existing(root.path()).unwrap();
+}
+
+#[test]
+fn readers_need_no_lock_and_leave_scratch_files_of_a_writer_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let writer = open(root.path());
+    let half_written = writer.dir().scratch().join("1-0");
+    fs::create_dir_all(&half_written).unwrap();
+    let reader = ReadStore::open(root.path()).unwrap();
+    let key = key(NUMBERS, &7).unwrap();
+    assert_eq!(reader.get::<u32>(NUMBERS, &key).unwrap(), None);
+    writer.put(NUMBERS, &key, &7).unwrap();
+    assert_eq!(reader.get::<u32>(NUMBERS, &key).unwrap(), Some(7));
+    drop(reader);
+    assert!(half_written.exists());
+    assert!(RunDir::open_existing(root.path()).is_err());
+}
+
+#[test]
+fn parents_of_new_folders_are_synced() {
+    let root = tempfile::tempdir().unwrap();
+    let check = |folder: &str, expect: &[&str]| {
+        let synced = super::atomic::create_folder(&root.path().join(folder)).unwrap();
+        let expect: Vec<_> = expect.iter().map(|folder| root.path().join(folder)).collect();
+        assert_eq!(synced, expect, "{folder}");
+        assert!(root.path().join(folder).is_dir());
+    };
+    check("store/numbers/ab", &["store/numbers", "store", ""]);
+    check("store/numbers/ab", &[]);
+    check("store/numbers/cd", &["store/numbers"]);
 }
 
 #[test]
@@ -91,6 +124,7 @@ fn errors_name_the_place_and_the_way_out() {
     );
     let other = root.path().join("other");
     check(RunDir::open_existing(&other).unwrap_err(), &["other", "not a termsmith run folder", "hint:"]);
+    check(ReadStore::open(&other).unwrap_err(), &["other", "not a termsmith run folder", "hint:"]);
     let file = root.path().join("file");
     fs::write(&file, "x").unwrap();
     check(RunDir::open(&file).unwrap_err(), &["failed to create folder", "file"]);
