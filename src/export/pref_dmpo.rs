@@ -110,7 +110,7 @@ impl Side {
 
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_dmpo";
-    const SCHEMA_VERSION: u32 = 3;
+    const SCHEMA_VERSION: u32 = 4;
 
     fn columns() -> Vec<Column> {
         vec![

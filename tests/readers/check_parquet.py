@@ -43,11 +43,11 @@ SCHEMAS = {
         "chosen_teacher": "string", "rejected_teacher": "string", "license": "string", "tool_version": "string",
     },
 }
-VERSIONS = {"sft": b"3", "pref_dmpo": b"3"}
+VERSIONS = {"sft": b"4", "pref_dmpo": b"4"}
 # Null where nothing was measured.
 MEASURED = {"reward", "pass_ratio", "f2p", "p2p"}
-# Null where the maker of a task, or the model's server, does not say.
-SAID = {"kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens", "license"}
+# Null where the maker of a task, the model's server, or an imported rollout does not say.
+SAID = {"kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens", "license", "task_digest", "environment_digest"}
 MAY_BE_NULL = MEASURED | SAID
 
 # Golden values of DMPO's weight: (γ, T, t, φ), printed with four decimals.
