@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Writes `assets.rs`: a table of (path, bytes, executable) of every file below the asset folders.
 fn embed_assets() -> Result<(), Box<dyn Error>> {
     let root = env::var("CARGO_MANIFEST_DIR")?;
-    // What is embedded is ours; the bounds only stop a folder that was put there by mistake.
+    // The bounds only catch a folder that was put there by mistake.
     let bounds = walk::Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
     let mut table = String::from("&[\n");
     for folder in ["domains", "templates"] {
@@ -27,7 +27,7 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
         let place = Path::new(&root).join(folder);
         for found in walk::walk(&place, &bounds)? {
             let path = format!("{folder}/{}", found.path);
-            // Named by the variable, not by its value: a target folder may be shared with another checkout, which is gone later.
+            // The variable instead of its value: a target folder may be shared with another checkout, which may be removed later.
             let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/{path}"));
             writeln!(table, "    ({path:?}, include_bytes!({file}), {}),", found.executable)?;
         }
@@ -42,7 +42,7 @@ fn build_guest() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/guest");
     let out = Path::new(&env::var("OUT_DIR")?).join("guest");
     // Cargo can compile a package's own binaries only for the package's target features, and artifact dependencies are
-    // unstable; a direct call needs neither. `crt-static` works with glibc, so no musl target has to be installed.
+    // unstable, so rustc is called directly. `crt-static` works with glibc, so no musl target has to be installed.
     let status = Command::new(env::var("RUSTC")?)
         .args([
             "--crate-name",

@@ -17,10 +17,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::AsArray as _;
-use arrow::datatypes::Float64Type;
-use arrow::json::WriterBuilder;
-use arrow::json::writer::JsonArray;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Float64Type;
+use arrow_json::WriterBuilder;
+use arrow_json::writer::JsonArray;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::schema::printer::print_schema;

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use arrow::json::ReaderBuilder;
-use arrow::json::reader::Decoder;
+use arrow_json::ReaderBuilder;
+use arrow_json::reader::Decoder;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -218,7 +218,7 @@ fn properties<R: Row>() -> WriterProperties {
 /// The leaf columns that hold messages.
 fn message_columns<R: Row>() -> Vec<ColumnPath> {
     let lists_of_structs = R::columns().into_iter().filter(|column| match column.field.data_type() {
-        arrow::datatypes::DataType::List(item) => item.data_type().is_nested(),
+        arrow_schema::DataType::List(item) => item.data_type().is_nested(),
         _ => false,
     });
     let leaves = lists_of_structs.flat_map(|column| {

@@ -3,7 +3,7 @@
 //! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Policy that its DPO trainer puts the
 //! observations inside `chosen` and `rejected` into the loss: `…_turn_index` names the messages that the loss belongs to.
 
-use arrow::datatypes::DataType;
+use arrow_schema::DataType;
 use serde::Serialize;
 
 use super::messages::{MessageError, conversation};

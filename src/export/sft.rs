@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use arrow::datatypes::DataType;
+use arrow_schema::DataType;
 use serde::Serialize;
 
 use super::licence;

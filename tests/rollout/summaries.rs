@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arrow::array::AsArray as _;
-use arrow::datatypes::Int32Type;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int32Type;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
