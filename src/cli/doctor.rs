@@ -8,14 +8,14 @@ use super::config::{Config, Format};
 use super::exit::Status as Exit;
 use super::failure::Outcome;
 use super::say;
-use crate::doctor::{Report, Row, Status, System, diagnose, treat};
+use crate::doctor::{Report, Row, Status, System, diagnose, repair};
 
 /// Diagnoses, repairs with `--fix`, and prints the report. Repairs are printed as they happen.
 pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
     let system = System::real();
     let out = Path::new("out");
     let report = if args.fix {
-        treat(&system, out, &mut |event| say::note(event.to_string()))
+        repair(&system, out, &mut |event| say::note(event.to_string()))
     } else {
         diagnose(&system, out)
     };

@@ -1,20 +1,24 @@
 //! Debian's packages: installing them, and finding out which mirror this system takes them from.
 
+use std::fs;
 use std::path::PathBuf;
 
 use super::distro::{Family, family};
-use super::error::{FixError, tail};
+use super::error::FixError;
+use super::heartbeat::Heartbeat;
 use super::{Events, Invocation, Privilege, System};
 
 /// Seconds to wait for another package manager to finish; unattended upgrades hold the lock for a minute or two.
 const LOCK_SECONDS: u32 = 180;
-/// Suites that go by role instead of by code name.
+/// Suites that are named by their role instead of a code name.
 const ROLES: [&str; 5] = ["stable", "oldstable", "testing", "unstable", "sid"];
 
-/// Installs Debian packages, and says so first.
+/// Announces and installs Debian packages. The package lists are fetched once per run of the doctor.
 pub(super) fn install(system: &System, packages: &[&str], events: &mut Events<'_>) -> Result<(), FixError> {
-    if let Family::Other { name } = family(system) {
-        return Err(FixError::UnknownSystem { system: name, what: "a Docker engine and mmdebstrap" });
+    let names = packages.join(", ");
+    match family(system) {
+        Family::Debian { .. } | Family::Derivative { .. } => {}
+        Family::Other { name } => return Err(FixError::UnknownSystem { system: name, what: names }),
     }
     let privilege = Privilege::of(system);
     let mut words = vec!["install", "-y", "--no-install-recommends", "--no-remove"];
@@ -24,25 +28,24 @@ pub(super) fn install(system: &System, packages: &[&str], events: &mut Events<'_
     let update = apt_get(privilege, &["update", "-q"]).ok_or_else(by_hand)?;
     let install = apt_get(privilege, &words).ok_or_else(by_hand)?;
 
-    events.action(format!("Installing {} (system packages, by apt-get) …", packages.join(", ")));
-    let updated = run_checked(system, &update);
-    run_checked(system, &install).map_err(|error| match updated {
-        // The lists could not be fetched; what follows from that is not the news.
-        Err(cause) => cause,
-        Ok(()) => error,
-    })
-}
-
-/// Runs a program that must succeed.
-pub(super) fn run_checked(system: &System, invocation: &Invocation) -> Result<(), FixError> {
-    let program = invocation.program().to_owned();
-    let captured = system.run(invocation).map_err(|source| FixError::Spawn { program, source })?;
-    if captured.ran.is_success() {
-        return Ok(());
+    events.action(format!("Installing {names} (system packages, by apt-get) …"));
+    let mut heartbeat = Heartbeat::new(events, format!("apt-get is installing {names}"));
+    let mut on_wait = || heartbeat.beat_if_due();
+    let updated = if system.lists_are_fresh.get() {
+        Ok(())
+    } else {
+        system.run_checked(&update, &mut on_wait).map(|_| system.lists_are_fresh.set(true))
+    };
+    match (system.run_checked(&install, &mut on_wait), updated) {
+        (Ok(_), Ok(())) => Ok(()),
+        (Ok(_), Err(error)) => {
+            tracing::warn!(error = error.explain(), "package lists were not fetched, older ones were enough");
+            Ok(())
+        }
+        // The package is missing because its list could not be fetched.
+        (Err(_), Err(cause)) => Err(cause),
+        (Err(error), Ok(())) => Err(error),
     }
-    // apt explains itself on both streams, the reason last.
-    let output = format!("{}\n{}", captured.stdout, captured.ran.stderr);
-    Err(FixError::Failed { command: invocation.to_string(), code: captured.ran.code, tail: tail(&output) })
 }
 
 fn apt_get(privilege: Privilege, words: &[&str]) -> Option<Invocation> {
@@ -59,8 +62,8 @@ struct Source {
     components: Vec<String>,
 }
 
-/// apt lines for `suite` of Debian from the mirrors that this system uses; empty when its sources name none that can be
-/// used from elsewhere. `codename` is this system's own.
+/// apt lines for `suite` of Debian from the mirrors that this system uses; empty when none of them can be used in a
+/// container. `codename` is this system's own.
 pub(super) fn debian_lines(system: &System, codename: Option<&str>, suite: &str) -> Vec<String> {
     lines_for(&read_sources(system), codename, suite)
 }
@@ -75,7 +78,7 @@ fn lines_for(sources: &[Source], codename: Option<&str>, suite: &str) -> Vec<Str
         .collect();
     let has_updates =
         |uri: &str| usable.iter().any(|source| source.uri == uri && source.suite.ends_with("-updates"));
-    // Other archives use Debian's names, too; only the real one has updates, and it is usually called so.
+    // Other archives use Debian's suite names, too; only Debian's own has updates, and its path usually ends in `/debian`.
     let rank = |source: &Source| (!has_updates(&source.uri), !source.uri.ends_with("/debian"));
     let Some(main) = usable.iter().filter(|source| own(&source.suite)).min_by_key(|source| rank(source))
     else {
@@ -99,24 +102,32 @@ fn is_shareable(uri: &str) -> bool {
 
 fn read_sources(system: &System) -> Vec<Source> {
     let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
-    let folder = system.path("/etc/apt/sources.list.d");
-    files.extend(std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()));
+    match fs::read_dir(system.path("/etc/apt/sources.list.d")) {
+        Ok(entries) => files.extend(entries.flatten().map(|entry| entry.path())),
+        Err(error) => tracing::debug!(%error, "no folder of apt sources"),
+    }
     files.sort();
     let mut sources = Vec::new();
     for file in files {
         let file = system.path(file.strip_prefix(&system.root).unwrap_or(&file));
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        // apt, too, goes by the ending and ignores files with any other.
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::debug!(path = %file.display(), %error, "cannot read apt sources");
+                continue;
+            }
+        };
+        // apt ignores files with any other extension, too.
         match file.extension().and_then(|extension| extension.to_str()) {
             Some("list") => sources.extend(parse_one_line(&text)),
             Some("sources") => sources.extend(parse_deb822(&text)),
-            _ => {}
+            Some(_) | None => {}
         }
     }
     for source in &mut sources {
-        // Cloud images point to a local list of mirrors; its first line is the preferred one.
+        // Cloud images name a local list of mirrors; its first line is the preferred one.
         if let Some(list) = source.uri.strip_prefix("mirror+file:") {
-            let list = std::fs::read_to_string(system.path(format!("/{}", list.trim_start_matches('/'))));
+            let list = fs::read_to_string(system.path(format!("/{}", list.trim_start_matches('/'))));
             let first = list.unwrap_or_default().split_whitespace().next().map(normal_uri);
             source.uri = first.unwrap_or_default();
         }
@@ -124,7 +135,7 @@ fn read_sources(system: &System) -> Vec<Source> {
     sources
 }
 
-/// `deb [options] uri suite component…`, one a line.
+/// `deb [options] uri suite component…`, one per line.
 fn parse_one_line(text: &str) -> Vec<Source> {
     let parse = |line: &str| {
         let line = line.split('#').next().unwrap_or_default().trim();
@@ -143,7 +154,7 @@ fn parse_one_line(text: &str) -> Vec<Source> {
     text.lines().filter_map(parse).collect()
 }
 
-/// Stanzas of `Key: value` lines (deb822); lists are separated by white space and may go on over indented lines.
+/// Stanzas of `Key: value` lines (deb822); lists are separated by white space and may continue on indented lines.
 fn parse_deb822(text: &str) -> Vec<Source> {
     let mut sources = Vec::new();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -177,7 +188,7 @@ fn parse_deb822(text: &str) -> Vec<Source> {
     sources
 }
 
-/// Without the trailing slash that some write and some do not.
+/// Without the optional trailing slash.
 fn normal_uri(uri: &str) -> String {
     uri.trim_end_matches('/').to_owned()
 }

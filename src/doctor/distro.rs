@@ -1,4 +1,4 @@
-//! Which Linux this is, as far as it decides how to install things (`os-release(5)`).
+//! Which family of Linux distributions this is (`os-release(5)`), which decides how packages are installed.
 
 use super::System;
 
@@ -7,12 +7,12 @@ use super::System;
 pub(super) enum Family {
     /// Debian: packages by apt, and the system's own mirror carries Debian.
     Debian {
-        /// Its code name, which testing and unstable may leave out.
+        /// Its code name, which testing and unstable may lack.
         codename: Option<String>,
     },
-    /// Ubuntu and others made from Debian: packages by apt, from an archive of their own.
+    /// Ubuntu and others based on Debian: packages by apt, from an archive of their own.
     Derivative { name: String },
-    /// Anything else, by the name that it gives itself.
+    /// Any other distribution, with the name from its `os-release`.
     Other { name: String },
 }
 
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_told_apart() {
+    fn families_are_recognized() {
         let derivative = |name: &str| Family::Derivative { name: name.to_owned() };
         let other = |name: &str| Family::Other { name: name.to_owned() };
         check(

@@ -1,42 +1,34 @@
-//! The container engine: does one answer, what is it, and how to get one.
+//! The container engine: whether one answers, which one it is, and how to get one.
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::endpoint::{self, DEFAULT_SOCKET, DockerHost, ProbeFailure};
+use bollard::models::{SystemInfo, SystemVersion};
+
 use super::error::FixError;
-use super::http::{self, Endpoint, Timeouts};
-use super::{Context, Events, Finding, System, apt, leftover, start};
+use super::{Context, Events, Finding, System, apt, client, daemon, stale};
+use crate::sandbox::discovery::{DEFAULT_SOCKET, DockerHost, Endpoint, NotFound, ProbeFailure};
 
-/// Engines that the test suite passes on; others may work, and we say that we do not know.
+/// Engines with which the test suite passes. With others termsmith may work as well; the doctor warns that it does not know.
 const TESTED: [(&str, &str); 1] = [("Docker", "20.10")];
-/// Packages of Debian and its kin; iptables is what the engine's networks are made with.
+/// Packages of Debian and its derivatives; the engine needs iptables for its networks.
 const PACKAGES: [&str; 2] = ["docker.io", "iptables"];
-/// A question about the engine's state; slow while it is busy with many containers.
-const QUESTION: Timeouts = Timeouts { idle: Duration::from_secs(20), total: Duration::from_secs(20) };
 
-/// Is an engine there, and is it one that was tested?
-pub(super) fn look(context: &Context<'_>) -> Finding {
-    let system = context.system;
-    let endpoint = match Engine::of(system) {
+/// Whether an engine answers, and whether it is one that was tested.
+pub(super) fn inspect(context: &Context<'_>) -> Finding {
+    let endpoint = match Engine::of(context.system) {
         Engine::Answers(endpoint) => endpoint,
         absent => return absent.describe(),
     };
-    match (ask::<Version>(&endpoint, "/version"), ask::<Info>(&endpoint, "/info")) {
+    match (client::version(&endpoint), client::info(&endpoint)) {
         (Ok(version), Ok(info)) => judge(&endpoint, &version, &info),
-        (Err(error), _) | (_, Err(error)) => Finding::missing(format!(
-            "the engine at {endpoint} does not describe itself: {}",
-            error.explain()
-        )),
+        (Err(error), _) | (_, Err(error)) => Finding::missing(error.explain()),
     }
 }
 
-/// Can it hold a container to its limits?
-pub(super) fn look_at_limits(context: &Context<'_>) -> Finding {
-    let Ok(endpoint) = endpoint::find(context.system) else { return Finding::needs_engine() };
-    match ask::<Info>(&endpoint, "/info") {
+/// Whether the engine can limit a container's resources.
+pub(super) fn inspect_limits(context: &Context<'_>) -> Finding {
+    let Ok(endpoint) = client::find(context.system) else { return Finding::needs_engine() };
+    match client::info(&endpoint) {
         Ok(info) => judge_limits(&info),
         Err(error) => Finding::missing(error.explain()),
     }
@@ -50,24 +42,24 @@ pub(super) fn fix(context: &Context<'_>, events: &mut Events<'_>) -> Result<(), 
     }
     match Engine::of(system) {
         Engine::Answers(_) => Ok(()),
-        Engine::Elsewhere { host, .. } => Err(FixError::Elsewhere { endpoint: host }),
+        Engine::NotLocal { host, .. } => Err(FixError::NotLocal { endpoint: host }),
         Engine::Denied { socket } => Err(FixError::Denied { socket }),
-        Engine::Running { pid } => start::wait_for(system, pid, events),
-        Engine::Stopped { dockerd } => start::start(system, &dockerd, events),
+        Engine::Running { pid } => daemon::wait_for(system, pid, events),
+        Engine::Stopped { dockerd } => daemon::start(system, &dockerd, events),
         Engine::Missing => Err(FixError::NoEngine),
     }
 }
 
-/// What there is of an engine.
+/// The state of this machine's engine.
 #[derive(Debug, PartialEq, Eq)]
 enum Engine {
     Answers(Endpoint),
-    /// DOCKER_HOST names a place that is silent and not ours to start.
-    Elsewhere {
+    /// `DOCKER_HOST` names an endpoint that does not answer and that this machine cannot start.
+    NotLocal {
         host: String,
         why: String,
     },
-    /// It listens, but not to this user.
+    /// It listens, but this user may not connect.
     Denied {
         socket: PathBuf,
     },
@@ -84,30 +76,30 @@ enum Engine {
 
 impl Engine {
     fn of(system: &System) -> Self {
-        let silences = match endpoint::find(system) {
+        let environment = system.environment();
+        let host = environment.docker_host.clone().unwrap_or_default();
+        let failures = match client::find(system) {
             Ok(endpoint) => return Self::Answers(endpoint),
-            Err(silences) => silences,
+            Err(error @ NotFound::UnsupportedHost { .. }) => {
+                return Self::NotLocal { host, why: error.to_string() };
+            }
+            Err(NotFound::NoAnswer { failures }) => failures,
         };
-        let host = system.var("DOCKER_HOST").unwrap_or_default().to_owned();
-        match endpoint::docker_host(system) {
-            DockerHost::Unknown(_) => {
-                let why = "only unix:// and tcp:// without TLS are spoken".to_owned();
-                return Self::Elsewhere { host, why };
+        match DockerHost::of(&environment) {
+            DockerHost::Endpoint(endpoint) if !is_default(system, &endpoint) => {
+                let why = failures.first().map(|failure| failure.cause.to_string()).unwrap_or_default();
+                return Self::NotLocal { host, why };
             }
-            DockerHost::This(wanted) if !is_default(system, &wanted) => {
-                let why = silences.first().map(ProbeFailure::explain).unwrap_or_default();
-                return Self::Elsewhere { host, why };
-            }
-            DockerHost::This(_) | DockerHost::Any => {}
+            DockerHost::Endpoint(_) | DockerHost::Unset | DockerHost::Unsupported(_) => {}
         }
-        if let Some(socket) = silences.iter().find(|probe_failure| probe_failure.is_denied()) {
-            let socket = match &socket.endpoint {
+        if let Some(ProbeFailure { endpoint, .. }) = failures.iter().find(|failure| failure.is_denied()) {
+            let socket = match endpoint {
                 Endpoint::Unix(path) => path.clone(),
                 Endpoint::Tcp(address) => PathBuf::from(address),
             };
             return Self::Denied { socket };
         }
-        if let Some(pid) = leftover::running_dockerd(system) {
+        if let Some(pid) = stale::running_dockerd(system) {
             return Self::Running { pid };
         }
         system.find_program("dockerd").map_or(Self::Missing, |dockerd| Self::Stopped { dockerd })
@@ -116,7 +108,7 @@ impl Engine {
     fn describe(&self) -> Finding {
         match self {
             Self::Answers(endpoint) => Finding::ok(endpoint.to_string()),
-            Self::Elsewhere { host, why } => Finding::missing(format!("DOCKER_HOST is `{host}`: {why}"))
+            Self::NotLocal { host, why } => Finding::missing(format!("DOCKER_HOST is `{host}`: {why}"))
                 .hint("start the engine there, or unset DOCKER_HOST"),
             Self::Denied { socket } => {
                 let error = FixError::Denied { socket: socket.clone() };
@@ -132,107 +124,49 @@ impl Engine {
             }
             Self::Missing => Finding::missing("no Docker or Podman answers, and Docker is not installed")
                 .hint(format!(
-                    "`termsmith doctor --fix` installs {} where apt is at hand",
+                    "`termsmith doctor --fix` installs {} on systems with apt",
                     PACKAGES.join(" and ")
                 )),
         }
     }
 }
 
-/// Whether this is the place where an engine of this machine would listen.
+/// Whether this machine's engine would listen there.
 fn is_default(system: &System, endpoint: &Endpoint) -> bool {
-    let ours = [DEFAULT_SOCKET, "/run/docker.sock"].map(|socket| Endpoint::Unix(system.path(socket)));
-    ours.contains(endpoint)
+    let local = [DEFAULT_SOCKET, "/run/docker.sock"].map(|socket| Endpoint::Unix(system.path(socket)));
+    local.contains(endpoint)
 }
 
-/// Asks the engine for a JSON document.
-pub(super) fn ask<T: DeserializeOwned>(endpoint: &Endpoint, path: &str) -> Result<T, FixError> {
-    let refused = |status, message| FixError::Refused { what: "describe itself", status, message };
-    let reply = http::get(endpoint, path, QUESTION)?;
-    if !reply.is_success() {
-        return Err(refused(reply.status, message_of(&reply.body)));
-    }
-    serde_json::from_slice(&reply.body)
-        .map_err(|error| refused(reply.status, format!("not the expected JSON: {error}")))
-}
-
-/// What the engine says about a failure: `{"message": …}`, or the plain body.
-pub(super) fn message_of(body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct Failure {
-        message: String,
-    }
-    serde_json::from_slice::<Failure>(body)
-        .map_or_else(|_| String::from_utf8_lossy(body).trim().to_owned(), |failure| failure.message)
-}
-
-/// `GET /version`, as far as it matters here.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-struct Version {
-    version: String,
-    components: Vec<Component>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-struct Component {
-    name: String,
-}
-
-/// `GET /info`, as far as it matters here. Absent fields are those of older engines.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub(super) struct Info {
-    driver: String,
-    cgroup_version: String,
-    memory_limit: bool,
-    pids_limit: bool,
-    cpu_cfs_quota: bool,
-    /// Where images and containers lie, on the engine's machine.
-    pub(super) docker_root_dir: PathBuf,
-}
-
-impl Default for Info {
-    fn default() -> Self {
-        Self {
-            driver: "unknown storage".to_owned(),
-            // Engines that do not say know only the first.
-            cgroup_version: "1".to_owned(),
-            memory_limit: false,
-            pids_limit: false,
-            cpu_cfs_quota: false,
-            docker_root_dir: PathBuf::new(),
-        }
-    }
-}
-
-fn judge(endpoint: &Endpoint, version: &Version, info: &Info) -> Finding {
-    let podman = version.components.iter().any(|component| component.name.starts_with("Podman"));
+fn judge(endpoint: &Endpoint, version: &SystemVersion, info: &SystemInfo) -> Finding {
+    let components = version.components.as_deref().unwrap_or_default();
+    let podman = components.iter().any(|component| component.name.starts_with("Podman"));
     let product = if podman { "Podman" } else { "Docker" };
-    let number = &version.version;
-    let detail =
-        format!("{product} {number} at {endpoint}, {}, cgroup v{}", info.driver, info.cgroup_version);
+    let number = version.version.as_deref().unwrap_or("of unknown version");
+    let driver = info.driver.as_deref().unwrap_or("unknown storage");
+    // Engines that do not say which cgroups they use know only the first kind.
+    let cgroups = info.cgroup_version.map_or_else(|| "1".to_owned(), |version| version.to_string());
+    let detail = format!("{product} {number} at {endpoint}, {driver}, cgroup v{cgroups}");
     let is_tested = TESTED.iter().any(|(name, release)| {
-        // 20.1 must not pass for 20.10, nor 20.10 for 20.100.
+        // 20.1 must not count as 20.10, nor 20.10 as 20.100.
         let rest = number.strip_prefix(release);
         *name == product && rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
     });
-    if info.driver == "vfs" {
+    if driver == "vfs" {
         return Finding::warn(detail)
             .hint("vfs copies the whole image for every container: slow, and large on disk");
     }
     if !is_tested {
         let tested: Vec<String> = TESTED.iter().map(|(name, release)| format!("{name} {release}")).collect();
         return Finding::warn(detail)
-            .hint(format!("not among the versions that were tested: {}", tested.join(", ")));
+            .hint(format!("this version was not tested; tested: {}", tested.join(", ")));
     }
     Finding::ok(detail)
 }
 
-fn judge_limits(info: &Info) -> Finding {
+fn judge_limits(info: &SystemInfo) -> Finding {
     let limits = [("memory", info.memory_limit), ("processes", info.pids_limit), ("CPU", info.cpu_cfs_quota)];
-    let absent: Vec<&str> = limits.iter().filter(|(_, present)| !present).map(|(name, _)| *name).collect();
+    let absent: Vec<&str> =
+        limits.iter().filter(|(_, present)| *present != Some(true)).map(|(name, _)| *name).collect();
     if absent.is_empty() {
         Finding::ok("memory, processes and CPU can be limited")
     } else {

@@ -5,84 +5,82 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::http::HttpError;
-
-/// Lines of a program's or daemon's output that an error carries.
+/// Lines of a program's or daemon's output that an error quotes.
 const TAIL_LINES: usize = 12;
 
 /// A fix that failed.
 #[derive(Debug, Error)]
 pub(super) enum FixError {
-    #[error("this needs root, and sudo is not to be had without a password")]
+    #[error("this needs root, and `sudo` asks for a password or is not installed")]
     NeedsRoot {
-        /// What a person would type.
+        /// What to run as root.
         command: String,
     },
-    #[error("{system} is not made from Debian, so its packages are not known here")]
-    UnknownSystem { system: String, what: &'static str },
+    #[error("{system} is not based on Debian, so its package names are unknown")]
+    UnknownSystem { system: String, what: String },
     #[error("cannot run `{program}`")]
     Spawn { program: String, source: io::Error },
     #[error("`{command}` ended with {}{}", describe_code(*code), indent(tail))]
     Failed { command: String, code: Option<i32>, tail: String },
-    #[error("{daemon} was started but does not answer on `{}` after {seconds} s{}", socket.display(), indent(tail))]
-    Silent { daemon: &'static str, socket: PathBuf, seconds: u64, tail: String },
+    #[error("dockerd was started but does not answer on `{}` after {seconds} s{}", socket.display(), indent(tail))]
+    StartTimedOut { socket: PathBuf, seconds: u64, tail: String },
     #[error("dockerd runs (process {pid}) but does not answer on `{}`{}", socket.display(), indent(tail))]
-    Hung { pid: u32, socket: PathBuf, tail: String },
-    #[error("DOCKER_HOST names {endpoint}, where nothing of this machine can be started")]
-    Elsewhere { endpoint: String },
+    Unresponsive { pid: u32, socket: PathBuf, tail: String },
+    #[error(
+        "DOCKER_HOST is {endpoint}, which the doctor cannot start: it starts only the engine of this machine"
+    )]
+    NotLocal { endpoint: String },
     #[error("access to `{}` is denied", socket.display())]
     Denied { socket: PathBuf },
     #[error("cannot remove the stale file `{}`", path.display())]
     Unremovable { path: PathBuf, source: io::Error },
     #[error("no engine answers")]
     NoEngine,
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    #[error("the engine refused to {what} (status {status}): {message}")]
-    Refused { what: &'static str, status: u16, message: String },
+    #[error("no reply from {endpoint} to a request to {action}: {reason}")]
+    NoReply { endpoint: String, action: &'static str, reason: String },
+    #[error("the engine failed to {action}: {message}")]
+    Refused { action: &'static str, message: String },
 }
 
 impl FixError {
     /// What to do about it.
     pub(super) fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NeedsRoot { command } => format!("run this as root: `{command}`; then run the doctor again"),
-            Self::UnknownSystem { what, .. } => format!("install {what} yourself, then run the doctor again"),
-            Self::Silent { .. } | Self::Hung { .. } => {
-                "read the daemon's log (`/var/log/docker.log`, or `journalctl -u docker`), stop what is left of it, and run \
-                 the doctor again"
+            Self::NeedsRoot { command } => format!("run as root: `{command}`; then run the doctor again"),
+            Self::UnknownSystem { what, .. } => {
+                format!("install {what} yourself (names of Debian), then run the doctor again")
+            }
+            Self::StartTimedOut { .. } | Self::Unresponsive { .. } => {
+                "read the daemon's log (`/var/log/docker.log`, or `journalctl -u docker`), stop the daemon, and run the doctor \
+                 again"
                     .to_owned()
             }
-            Self::Failed { .. } => "mend what it complains of, then run the doctor again".to_owned(),
-            Self::Elsewhere { .. } => "start the engine there, or unset DOCKER_HOST".to_owned(),
+            Self::Failed { .. } => "fix the error above, then run the doctor again".to_owned(),
+            Self::NotLocal { .. } => "start the engine there, or unset DOCKER_HOST".to_owned(),
             Self::Denied { .. } => {
-                "run `sudo usermod -aG docker \"$USER\"`, then log in anew (members of that group are as powerful as root)"
+                "run `sudo usermod -aG docker \"$USER\"`, then log in again (members of that group are as powerful as root)"
                     .to_owned()
             }
             Self::Unremovable { .. } => "remove it as root".to_owned(),
-            Self::NoEngine | Self::Http(HttpError::Connect { .. }) => "see the row `engine`".to_owned(),
-            Self::Spawn { .. } | Self::Http(_) | Self::Refused { .. } => return None,
+            Self::NoEngine => "see the row `engine`".to_owned(),
+            Self::Spawn { .. } | Self::NoReply { .. } | Self::Refused { .. } => return None,
         })
     }
 
-    /// The error and its causes in one line (and the tail of a log, if it carries one).
+    /// The error and its causes in one line, and the quoted log, if there is one.
     pub(super) fn explain(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
-            let said = error.to_string();
-            // Transparent errors repeat what stands there already.
-            if !text.ends_with(&said) {
-                text.push_str(": ");
-                text.push_str(&said);
-            }
+            text.push_str(": ");
+            text.push_str(&error.to_string());
             cause = error.source();
         }
         text
     }
 }
 
-/// The last lines of a text, without empty ones at its ends.
+/// The last lines of a text, without empty ones at either end.
 pub(super) fn tail(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().trim_start_matches('\n').lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
@@ -98,11 +96,10 @@ fn indent(tail: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::http::Endpoint;
     use super::*;
 
     #[test]
-    fn errors_carry_the_end_of_the_log() {
+    fn errors_quote_the_end_of_the_log() {
         let log: String = (1..=20).map(|n| format!("line {n}\n")).collect();
         let error = FixError::Failed { command: "apt-get update".into(), code: Some(100), tail: tail(&log) };
         let text = error.explain();
@@ -111,9 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_named_once() {
-        let source = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let error = FixError::from(HttpError::Connect { endpoint: Endpoint::Tcp("h:1".into()), source });
-        assert_eq!(error.explain(), "cannot connect to tcp://h:1: connection refused");
+    fn causes_are_named() {
+        let source = io::Error::from(io::ErrorKind::NotFound);
+        let error = FixError::Spawn { program: "apt-get".into(), source };
+        assert_eq!(error.explain(), "cannot run `apt-get`: entity not found");
     }
 }

@@ -1,4 +1,4 @@
-//! A machine made of a folder, a table of programs and a socket that speaks a little HTTP.
+//! A test's machine: a folder as its file system, a table of programs, and sockets that answer HTTP requests from a table.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::System;
-use super::system::{Invocation, Ran};
+use super::system::{Exit, Invocation};
 
 /// What a program prints and ends with, or what the engine replies.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Reply {
     }
 }
 
-/// Request lines with their bodies.
+/// Request lines and bodies.
 type Requests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 /// Runs when a program is run.
@@ -41,14 +41,14 @@ struct Inner {
     dir: TempDir,
     env: RefCell<BTreeMap<String, String>>,
     uid: Cell<u32>,
-    timeouts: Cell<Duration>,
+    start_timeout: Cell<Duration>,
     commands: RefCell<Vec<String>>,
     programs: RefCell<Vec<(String, Reply, Effect)>>,
     requests: Requests,
 }
 
 impl Machine {
-    /// An empty machine, on which we are root and every program succeeds without a word.
+    /// An empty machine, on which the user is root and every program succeeds without output.
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("run")).unwrap();
@@ -58,7 +58,7 @@ impl Machine {
             dir,
             env: RefCell::default(),
             uid: Cell::new(0),
-            timeouts: Cell::new(Duration::ZERO),
+            start_timeout: Cell::new(Duration::ZERO),
             commands: RefCell::default(),
             programs: RefCell::default(),
             requests: Arc::default(),
@@ -85,7 +85,7 @@ impl Machine {
         let mut table = "Num       RefCount Protocol Flags    Type St Inode Path\n".to_owned();
         for socket in sockets {
             table += &format!("0000000000000001: 00000002 00000000 00010000 0001 01  4042 {socket}\n");
-            // An accepted connection carries the same name, and outlives nothing.
+            // An accepted connection has the same name as its listener, but is none.
             table += "0000000000000002: 00000003 00000000 00000000 0001 03  4043 /run/docker.sock\n";
         }
         self.file("/proc/net/unix", &table)
@@ -101,17 +101,17 @@ impl Machine {
         self
     }
 
-    pub(super) fn timeouts(self, timeouts: Duration) -> Self {
-        self.0.timeouts.set(timeouts);
+    pub(super) fn start_timeout(self, timeout: Duration) -> Self {
+        self.0.start_timeout.set(timeout);
         self
     }
 
-    /// What programs whose command line starts so do. Output goes to stdout if the code is 0, else to stderr.
+    /// What a program does whose command line has this prefix. It prints to stdout if the code is 0, else to stderr.
     pub(super) fn when_run(&self, prefix: &str, reply: Reply, effect: impl Fn(&Self) + 'static) {
         self.0.programs.borrow_mut().push((prefix.to_owned(), reply, Rc::new(effect)));
     }
 
-    /// Lets an engine listen, with replies by how the request line starts; anything else is a 404.
+    /// Starts an engine on this socket, with replies by prefix of the request line; other requests get status 404.
     pub(super) fn engine(&self, socket: &str, routes: &[(&str, Reply)]) {
         let path = self.0.dir.path().join(socket.trim_start_matches('/'));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -133,8 +133,9 @@ impl Machine {
             root: self.0.dir.path().to_owned(),
             env: self.0.env.borrow().clone(),
             uid: self.0.uid.get(),
-            runner: Box::new(move |invocation, stdout| machine.run(invocation, stdout)),
-            start_patience: self.0.timeouts.get(),
+            runner: Box::new(move |invocation, stdout, _| machine.run(invocation, stdout)),
+            start_timeout: self.0.start_timeout.get(),
+            lists_are_fresh: Cell::new(false),
         }
     }
 
@@ -143,27 +144,27 @@ impl Machine {
         self.0.commands.borrow().clone()
     }
 
-    /// The requests that changed something at the engine, with their bodies.
+    /// The POST requests that engines got, with their bodies.
     pub(super) fn posts(&self) -> Vec<(String, Vec<u8>)> {
         let requests = self.0.requests.lock().unwrap();
         requests.iter().filter(|(line, _)| line.starts_with("POST ")).cloned().collect()
     }
 
-    fn run(&self, invocation: &Invocation, stdout: &mut dyn Write) -> io::Result<Ran> {
+    fn run(&self, invocation: &Invocation, stdout: &mut dyn Write) -> io::Result<Exit> {
         let command = invocation.to_string();
         self.0.commands.borrow_mut().push(command.clone());
         let programs = self.0.programs.borrow();
         let Some((_, reply, effect)) =
             programs.iter().find(|(prefix, ..)| command.starts_with(prefix.as_str()))
         else {
-            return Ok(Ran { code: Some(0), stderr: String::new() });
+            return Ok(Exit { code: Some(0), stderr: String::new() });
         };
         effect(self);
         if reply.code == 0 {
             stdout.write_all(reply.text.as_bytes())?;
         }
         let stderr = if reply.code == 0 { String::new() } else { reply.text.clone() };
-        Ok(Ran { code: Some(reply.code.into()), stderr })
+        Ok(Exit { code: Some(reply.code.into()), stderr })
     }
 }
 
@@ -173,7 +174,7 @@ fn serve(stream: &UnixStream, routes: &[(String, Reply)], requests: &Requests) -
     while reader.read_line(&mut head)? > 2 {}
     let mut body = Vec::new();
     let mut whole = true;
-    if head.contains("Transfer-Encoding: chunked") {
+    if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
         whole = false;
         let mut size = String::new();
         while reader.read_line(&mut size)? > 0 {

@@ -1,31 +1,33 @@
 //! What a machine needs before a run, and how to provide it: `termsmith doctor [--fix]`.
 //!
-//! Everything is a row of `CHECKS`: a look at the machine, and where that is possible a fix. The room stands on its own:
-//! it prints nothing (callers get [`Event`]s and a [`Report`]), knows nothing of tasks, and talks to engines by a few
-//! plain HTTP calls, since it must work where nothing else does yet. It never installs anything where an engine answers,
-//! never asks for a password, and removes only what a dead daemon left.
+//! Each requirement is a row of `CHECKS`: an inspection of the machine and, where that is possible, a fix. This module prints
+//! nothing: callers get [`Event`]s and a [`Report`]. It asks engines through `sandbox::discovery` and bollard, as `run` does.
+//! It never installs or starts an engine where one answers, never asks for a password, and removes only files of dead
+//! daemons.
 
 mod apt;
 mod base;
+mod client;
+mod clock;
+mod daemon;
 mod distro;
-mod endpoint;
 mod engine;
 mod error;
 #[cfg(test)]
 mod fake;
-mod http;
-mod leftover;
-mod machine;
-mod start;
+mod heartbeat;
+mod resources;
+mod stale;
 mod system;
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use machine::memory_mb;
+pub use resources::memory_mb;
 pub use system::System;
 
 use error::FixError;
@@ -34,67 +36,75 @@ use system::{Invocation, Privilege};
 /// Version of the report's JSON.
 const REPORT_VERSION: u32 = 1;
 
-/// One thing that a machine needs.
+/// One requirement.
 struct Check {
     name: &'static str,
-    look: fn(&Context<'_>) -> Finding,
-    /// What to try when the look finds it missing.
+    inspect: fn(&Context<'_>) -> Finding,
+    /// How to provide it when the inspection finds it missing.
     fix: Option<Fix>,
 }
 
 type Fix = fn(&Context<'_>, &mut Events<'_>) -> Result<(), FixError>;
 
-/// In this order: later ones ask the engine that the first provides.
-const CHECKS: [Check; 7] = [
-    Check { name: "engine", look: engine::look, fix: Some(engine::fix) },
-    Check { name: "limits", look: engine::look_at_limits, fix: None },
-    Check { name: "base image", look: base::look, fix: Some(base::fix) },
-    Check { name: "output", look: machine::look_at_output, fix: None },
-    Check { name: "disk", look: machine::look_at_disk, fix: None },
-    Check { name: "memory", look: machine::look_at_memory, fix: None },
-    Check { name: "cores", look: machine::look_at_cores, fix: None },
+/// In this order, since later ones ask the engine that the first provides.
+const CHECKS: [Check; 8] = [
+    Check { name: "engine", inspect: engine::inspect, fix: Some(engine::fix) },
+    Check { name: "limits", inspect: engine::inspect_limits, fix: None },
+    Check { name: "base image", inspect: base::inspect, fix: Some(base::fix) },
+    Check { name: "clock", inspect: clock::inspect, fix: Some(clock::fix) },
+    Check { name: "output", inspect: resources::inspect_output, fix: None },
+    Check { name: "disk", inspect: resources::inspect_disk, fix: None },
+    Check { name: "memory", inspect: resources::inspect_memory, fix: None },
+    Check { name: "cores", inspect: resources::inspect_cores, fix: None },
 ];
 
-/// Looks at the machine and changes nothing.
+/// Inspects the machine and changes nothing.
 pub fn diagnose(system: &System, out: &Path) -> Report {
     let context = Context { system, out };
-    Report::new(CHECKS.iter().map(|check| Row::new(check.name, (check.look)(&context))).collect())
+    Report::new(CHECKS.iter().map(|check| Row::new(check.name, (check.inspect)(&context))).collect())
 }
 
-/// Looks at the machine and provides what is missing; every change is announced before it is made.
-pub fn treat(system: &System, out: &Path, on_event: &mut dyn FnMut(Event)) -> Report {
-    treat_with(&CHECKS, &Context { system, out }, &mut Events::new(on_event))
+/// Inspects the machine and provides what is missing; every change is announced before it is made.
+pub fn repair(system: &System, out: &Path, on_event: &mut dyn FnMut(Event)) -> Report {
+    repair_with(&CHECKS, &Context { system, out }, &mut Events::new(on_event))
 }
 
-fn treat_with(checks: &[Check], context: &Context<'_>, events: &mut Events<'_>) -> Report {
-    let treated = checks.iter().map(|check| {
-        let found = (check.look)(context);
+fn repair_with(checks: &[Check], context: &Context<'_>, events: &mut Events<'_>) -> Report {
+    let repaired = checks.iter().map(|check| {
+        let span = tracing::debug_span!("check", name = check.name).entered();
+        let found = (check.inspect)(context);
         let row = match check.fix {
             Some(fix) if found.status == Status::Missing => match fix(context, events) {
-                Ok(()) => (check.look)(context).after_fix(),
-                // The look's own hint would say to do what has just failed.
-                Err(error) => Finding { hint: error.hint(), ..Finding::missing(error.explain()) },
+                Ok(()) => (check.inspect)(context).after_fix(),
+                // The inspection's own hint would recommend what has just failed.
+                Err(error) => {
+                    tracing::warn!(check = check.name, error = error.explain(), "a fix failed");
+                    Finding { hint: error.hint(), ..Finding::missing(error.explain()) }
+                }
             },
-            _ => found,
+            Some(_) | None => found,
         };
+        drop(span);
         Row::new(check.name, row)
     });
-    Report::new(treated.collect())
+    Report::new(repaired.collect())
 }
 
-/// What checks look at.
+/// What checks inspect.
 struct Context<'a> {
     system: &'a System,
     /// Where the run will write.
     out: &'a Path,
 }
 
-/// Something that happens while the machine is being changed.
+/// A message while the machine is being changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// This is about to be done.
+    /// A change that is about to be made.
     Action(String),
-    /// This was learnt on the way.
+    /// A change that goes on, at least every ten seconds.
+    Progress { activity: String, elapsed: Duration },
+    /// An observation between changes.
     Note(String),
 }
 
@@ -102,11 +112,14 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Action(text) | Self::Note(text) => f.write_str(text),
+            Self::Progress { activity, elapsed } => {
+                write!(f, "  … {activity}, {} s so far", elapsed.as_secs())
+            }
         }
     }
 }
 
-/// Tells the caller what happens.
+/// Passes events to the caller.
 struct Events<'a>(&'a mut dyn FnMut(Event));
 
 impl<'a> Events<'a> {
@@ -118,26 +131,30 @@ impl<'a> Events<'a> {
         (self.0)(Event::Action(text.into()));
     }
 
+    fn progress(&mut self, activity: &str, elapsed: Duration) {
+        (self.0)(Event::Progress { activity: activity.to_owned(), elapsed });
+    }
+
     fn note(&mut self, text: impl Into<String>) {
         (self.0)(Event::Note(text.into()));
     }
 }
 
-/// How a thing stands.
+/// The state of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
-    /// It was missing, and is there now.
+    /// It was missing, and was provided.
     Fixed,
-    /// A run works, but not as well as it could.
+    /// A run works, but with restrictions.
     Warn,
-    /// A run cannot work.
+    /// A run cannot work, or a certificate of full rigor would lack rows.
     Missing,
 }
 
 impl Status {
-    /// The word for it.
+    /// Its name in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -148,7 +165,7 @@ impl Status {
     }
 }
 
-/// What a look found.
+/// What an inspection found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     status: Status,
@@ -174,7 +191,7 @@ impl Finding {
     }
 
     fn needs_engine() -> Self {
-        Self::missing("unknown while no engine answers").hint("see the row `engine`")
+        Self::missing("unknown until an engine answers").hint("see the row `engine`")
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -193,7 +210,7 @@ impl Finding {
 pub struct Row {
     pub name: String,
     pub status: Status,
-    /// What is there, or what is wrong. May end with indented lines of a log.
+    /// What was found. May end with indented lines of a log.
     pub detail: String,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,22 +1,33 @@
-//! The machine as the doctor sees it: a file system root, the environment, and a way to run programs.
+//! The machine as the doctor sees it: a file system root, the environment, and the one way to run programs.
 //!
-//! Tests put a folder and a function in their place, so that every decision can be tested without a daemon or root.
+//! Tests replace the root by a folder and the runner by a function, so that every decision can be tested without a daemon or
+//! root.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 use std::{env, fmt};
 
-/// How long a daemon that was started may take to answer; a first start on a slow disk takes 10 s.
-const START_PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of a program's error output that are kept: its end, where the reason stands.
-const MAX_STDERR: usize = 64 << 10;
+use super::error::{FixError, tail};
+use crate::sandbox::discovery::Environment;
 
-/// Runs a program to its end, standard output into the writer.
-pub(super) type Runner = Box<dyn Fn(&Invocation, &mut dyn Write) -> io::Result<Ran>>;
+/// How long a daemon that was started may take to answer; a first start on a slow disk takes 10 s.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes of a program's error output that are kept: the end, which has the reason of a failure.
+const MAX_STDERR: usize = 64 << 10;
+/// Time between two calls of `on_wait` while a program prints nothing.
+const WAIT: Duration = Duration::from_secs(1);
+/// Chunks of a program's output that wait to be written, so that memory stays bounded.
+const OUTPUT_QUEUE: usize = 4;
+
+/// Runs a program to its end: its standard output goes to the writer, and the function is called at least once per
+/// [`WAIT`].
+pub(super) type Runner = Box<dyn Fn(&Invocation, &mut dyn Write, &mut dyn FnMut()) -> io::Result<Exit>>;
 
 /// The machine.
 pub struct System {
@@ -29,7 +40,9 @@ pub struct System {
     /// Runs programs.
     pub(super) runner: Runner,
     /// How long a daemon that was started may take to answer.
-    pub(super) start_patience: Duration,
+    pub(super) start_timeout: Duration,
+    /// apt's package lists were fetched in this run.
+    pub(super) lists_are_fresh: Cell<bool>,
 }
 
 impl System {
@@ -42,7 +55,8 @@ impl System {
                 .collect(),
             uid: rustix::process::geteuid().as_raw(),
             runner: Box::new(run_for_real),
-            start_patience: START_PATIENCE,
+            start_timeout: START_TIMEOUT,
+            lists_are_fresh: Cell::new(false),
         }
     }
 
@@ -57,7 +71,12 @@ impl System {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// A program's path, looked for in `PATH` and then where system programs lie, which a user's `PATH` may leave out.
+    /// What decides where engines are looked for.
+    pub(super) fn environment(&self) -> Environment {
+        Environment::new(self.root.clone(), |name| self.env.get(name).cloned())
+    }
+
+    /// A program's path, searched in `PATH` and then in the system's folders, which a user's `PATH` may leave out.
     pub(super) fn find_program(&self, name: &str) -> Option<PathBuf> {
         let path = self.var("PATH").unwrap_or_default();
         let folders = path.split(':').filter(|folder| folder.starts_with('/'));
@@ -68,11 +87,48 @@ impl System {
             .find(|file| self.path(file).is_file())
     }
 
-    /// Runs a program and keeps its output.
-    pub(super) fn run(&self, invocation: &Invocation) -> io::Result<Captured> {
+    /// Runs a short program and keeps its output.
+    pub(super) fn run(&self, invocation: &Invocation) -> io::Result<Output> {
+        self.run_waiting(invocation, &mut || {})
+    }
+
+    /// Runs a program, keeps its output, and calls `on_wait` while it runs.
+    fn run_waiting(&self, invocation: &Invocation, on_wait: &mut dyn FnMut()) -> io::Result<Output> {
         let mut stdout = Vec::new();
-        let ran = (self.runner)(invocation, &mut stdout)?;
-        Ok(Captured { ran, stdout: String::from_utf8_lossy(&stdout).into_owned() })
+        let exit = self.run_into(invocation, &mut stdout, on_wait)?;
+        Ok(Output { exit, stdout: String::from_utf8_lossy(&stdout).into_owned() })
+    }
+
+    /// Runs a program, writes its output to `stdout`, and calls `on_wait` while it runs.
+    pub(super) fn run_into(
+        &self,
+        invocation: &Invocation,
+        stdout: &mut dyn Write,
+        on_wait: &mut dyn FnMut(),
+    ) -> io::Result<Exit> {
+        let result = (self.runner)(invocation, stdout, on_wait);
+        match &result {
+            Ok(exit) => tracing::debug!(command = %invocation, code = exit.code, "ran a program"),
+            Err(error) => tracing::debug!(command = %invocation, %error, "cannot run a program"),
+        }
+        result
+    }
+
+    /// Runs a program that must succeed.
+    pub(super) fn run_checked(
+        &self,
+        invocation: &Invocation,
+        on_wait: &mut dyn FnMut(),
+    ) -> Result<Output, FixError> {
+        let program = invocation.program().to_owned();
+        let output =
+            self.run_waiting(invocation, on_wait).map_err(|source| FixError::Spawn { program, source })?;
+        if output.exit.is_success() {
+            return Ok(output);
+        }
+        // apt explains itself on both streams, the reason last.
+        let text = format!("{}\n{}", output.stdout, output.exit.stderr);
+        Err(FixError::Failed { command: invocation.to_string(), code: output.exit.code, tail: tail(&text) })
     }
 }
 
@@ -115,14 +171,14 @@ impl fmt::Display for Invocation {
 
 /// How a program ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ran {
+pub(super) struct Exit {
     /// `None` when a signal ended it.
     pub(super) code: Option<i32>,
     /// The end of its error output.
     pub(super) stderr: String,
 }
 
-impl Ran {
+impl Exit {
     pub(super) fn is_success(&self) -> bool {
         self.code == Some(0)
     }
@@ -130,15 +186,15 @@ impl Ran {
 
 /// How a program ended, and what it wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Captured {
-    pub(super) ran: Ran,
+pub(super) struct Output {
+    pub(super) exit: Exit,
     pub(super) stdout: String,
 }
 
-/// What lets us change the system.
+/// How this process can act as root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Privilege {
-    /// We are root.
+    /// It is root.
     Root,
     /// `sudo` works without a password.
     Sudo,
@@ -156,8 +212,8 @@ impl Privilege {
         }
         // `-n` never asks, so this cannot hang on a prompt.
         match system.run(&Invocation::new(["sudo", "-n", "true"])) {
-            Ok(captured) if captured.ran.is_success() => Self::Sudo,
-            _ => Self::None,
+            Ok(output) if output.exit.is_success() => Self::Sudo,
+            Ok(_) | Err(_) => Self::None,
         }
     }
 
@@ -173,26 +229,56 @@ impl Privilege {
     }
 }
 
-fn run_for_real(invocation: &Invocation, stdout: &mut dyn Write) -> io::Result<Ran> {
-    let mut command = Command::new(invocation.program());
-    command
+fn run_for_real(
+    invocation: &Invocation,
+    stdout: &mut dyn Write,
+    on_wait: &mut dyn FnMut(),
+) -> io::Result<Exit> {
+    let mut child = Command::new(invocation.program())
         .args(invocation.0.iter().skip(1))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    let (pipe, errors) = (child.stdout.take(), child.stderr.take());
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
         let stderr = scope.spawn(|| errors.map(read_tail).unwrap_or_default());
-        let copied = pipe.map_or(Ok(0), |mut pipe| io::copy(&mut pipe, stdout));
-        if copied.is_err() {
-            // Whoever reads the output is gone; the program would only run on for nobody.
-            let _ = child.kill();
+        let (sender, chunks) = sync_channel(OUTPUT_QUEUE);
+        let reader = scope.spawn(move || {
+            let Some(mut output) = output else { return Ok(()) };
+            let mut buffer = [0; 64 << 10];
+            loop {
+                match output.read(&mut buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                    // Without a receiver the output is of no use, and the program is being killed.
+                    Ok(read) if read == 0 || sender.send(buffer[..read].to_owned()).is_err() => return Ok(()),
+                    Ok(_) => {}
+                }
+            }
+        });
+        let written = loop {
+            match chunks.recv_timeout(WAIT) {
+                Ok(chunk) => match stdout.write_all(&chunk) {
+                    Ok(()) => {}
+                    Err(error) => break Err(error),
+                },
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            }
+            on_wait();
+        };
+        drop(chunks);
+        if written.is_err()
+            && let Err(error) = child.kill()
+        {
+            tracing::warn!(program = invocation.program(), %error, "cannot kill a program whose output nobody reads");
         }
         let status = child.wait()?;
         let stderr = stderr.join().unwrap_or_default();
-        copied?;
-        Ok(Ran { code: status.code(), stderr })
+        written?;
+        reader.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")))?;
+        Ok(Exit { code: status.code(), stderr })
     })
 }
 
@@ -200,10 +286,20 @@ fn run_for_real(invocation: &Invocation, stdout: &mut dyn Write) -> io::Result<R
 fn read_tail(mut from: impl Read) -> String {
     let mut kept = Vec::new();
     let mut buffer = [0; 8192];
-    while let Ok(read @ 1..) = from.read(&mut buffer) {
-        kept.extend_from_slice(&buffer[..read]);
-        let excess = kept.len().saturating_sub(MAX_STDERR);
-        kept.drain(..excess);
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                kept.extend_from_slice(&buffer[..read]);
+                let excess = kept.len().saturating_sub(MAX_STDERR);
+                kept.drain(..excess);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                tracing::debug!(%error, "cannot read a program's error output");
+                break;
+            }
+        }
     }
     String::from_utf8_lossy(&kept).into_owned()
 }
@@ -213,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_can_be_pasted() {
+    fn command_lines_are_quoted_for_a_shell() {
         for (argv, expected) in [
             (&["apt-get", "install", "-y", "docker.io"][..], "apt-get install -y docker.io"),
             (&["sh", "-c", "echo it's"], r"sh -c 'echo it'\''s'"),
@@ -231,10 +327,18 @@ mod tests {
             ("exit 3", Some(3), "", ""),
             ("kill -9 $$", None, "", ""),
         ] {
-            let captured = system.run(&Invocation::new(["sh", "-c", script])).unwrap();
-            let ran = Ran { code, stderr: stderr.to_owned() };
-            assert_eq!(captured, Captured { ran, stdout: stdout.to_owned() }, "{script}");
+            let output = system.run(&Invocation::new(["sh", "-c", script])).unwrap();
+            let exit = Exit { code, stderr: stderr.to_owned() };
+            assert_eq!(output, Output { exit, stdout: stdout.to_owned() }, "{script}");
         }
+    }
+
+    #[test]
+    fn a_silent_program_is_waited_for_with_signs_of_life() {
+        let mut calls = 0;
+        let silent = Invocation::new(["sleep", "2"]);
+        let exit = run_for_real(&silent, &mut Vec::new(), &mut || calls += 1).unwrap();
+        assert!(exit.is_success() && calls > 0, "{exit:?}, {calls} calls");
     }
 
     #[test]
@@ -246,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_leaves_ends_the_program() {
+    fn a_program_is_killed_when_its_output_cannot_be_written() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -257,7 +361,7 @@ mod tests {
             }
         }
         let endless = Invocation::new(["sh", "-c", "while :; do echo y; done"]);
-        let error = run_for_real(&endless, &mut Full).unwrap_err();
+        let error = run_for_real(&endless, &mut Full, &mut || {}).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 
@@ -274,8 +378,9 @@ mod tests {
                 root: bin.join("../.."),
                 env: BTreeMap::new(),
                 uid,
-                runner: Box::new(move |_, _| Ok(Ran { code: sudo, stderr: String::new() })),
-                start_patience: Duration::ZERO,
+                runner: Box::new(move |_, _, _| Ok(Exit { code: sudo, stderr: String::new() })),
+                start_timeout: Duration::ZERO,
+                lists_are_fresh: Cell::new(false),
             }
         };
         for (system, expected) in [

@@ -4,9 +4,10 @@ use super::*;
 const SOCKET: &str = "/var/run/docker.sock";
 const INFO: &str =
     r#"{"Driver":"overlay2","CgroupVersion":"1","MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true}"#;
-const VERSION: &str = r#"{"Version":"20.10.24+dfsg1","Components":[{"Name":"Engine"}]}"#;
+const VERSION: &str =
+    r#"{"Version":"20.10.24+dfsg1","Components":[{"Name":"Engine","Version":"20.10.24+dfsg1"}]}"#;
 
-fn let_answer(machine: &Machine) {
+fn start_engine(machine: &Machine) {
     machine.engine(
         SOCKET,
         &[
@@ -18,44 +19,51 @@ fn let_answer(machine: &Machine) {
     );
 }
 
-/// The rows up to the base image; the others are this machine's.
+/// A machine with everything but an engine.
+fn machine() -> Machine {
+    Machine::new().file("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", "")
+}
+
+/// The rows up to the clock library; the others depend on the machine of the test.
 fn summary(machine: &Machine, report: &Report) -> String {
     let root = machine.system().root.display().to_string();
-    let rows = report.rows.iter().take(3).map(|row| {
+    let rows = report.rows.iter().take(4).map(|row| {
         let hint = row.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("{} {}: {}{hint}\n", row.status.as_str(), row.name, row.detail).replace(&root, "")
     });
     rows.collect()
 }
 
-fn treat_machine(machine: &Machine) -> (String, String) {
+fn repair_machine(machine: &Machine) -> (String, String) {
     let mut said = String::new();
-    let report = treat(&machine.system(), Path::new("/tmp"), &mut |event| said += &format!("{event}\n"));
+    let report = repair(&machine.system(), Path::new("/tmp"), &mut |event| said += &format!("{event}\n"));
     (summary(machine, &report), said)
 }
 
 #[test]
-fn where_an_engine_answers_nothing_is_touched() {
-    let machine = Machine::new().file("/etc/os-release", "ID=debian\n");
-    let_answer(&machine);
-    let (rows, said) = treat_machine(&machine);
+fn a_machine_that_is_ready_is_not_changed() {
+    let machine = machine().file("/etc/os-release", "ID=debian\n");
+    start_engine(&machine);
+    let (rows, said) = repair_machine(&machine);
     insta::assert_snapshot!(rows, @r"
     ok engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
     ok limits: memory, processes and CPU can be limited
     ok base image: debian:bookworm-slim, 75 MB
+    ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");
     assert_eq!((said.as_str(), machine.commands(), machine.posts()), ("", Vec::new(), Vec::new()));
 }
 
 #[test]
-fn a_look_changes_nothing() {
-    let machine = Machine::new().file("/etc/os-release", "ID=debian\n").file("/run/docker.pid", "77");
+fn a_diagnosis_changes_nothing() {
+    let machine = machine().file("/etc/os-release", "ID=debian\n").file("/run/docker.pid", "77");
     let report = diagnose(&machine.system(), Path::new("/tmp"));
     assert!(!report.healthy);
     insta::assert_snapshot!(summary(&machine, &report), @r"
-    missing engine: no Docker or Podman answers, and Docker is not installed (`termsmith doctor --fix` installs docker.io and iptables where apt is at hand)
-    missing limits: unknown while no engine answers (see the row `engine`)
-    missing base image: unknown while no engine answers (see the row `engine`)
+    missing engine: no Docker or Podman answers, and Docker is not installed (`termsmith doctor --fix` installs docker.io and iptables on systems with apt)
+    missing limits: unknown until an engine answers (see the row `engine`)
+    missing base image: unknown until an engine answers (see the row `engine`)
+    ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");
     assert_eq!(machine.commands(), [""; 0]);
     assert!(machine.system().path("/run/docker.pid").exists());
@@ -63,7 +71,7 @@ fn a_look_changes_nothing() {
 
 #[test]
 fn a_bare_machine_gets_an_engine() {
-    let machine = Machine::new().file("/etc/os-release", "ID=debian\n").file("/run/docker.pid", "77");
+    let machine = machine().file("/etc/os-release", "ID=debian\n").file("/run/docker.pid", "77");
     machine.when_run(
         "env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=180 install",
         Reply::text(0, ""),
@@ -71,58 +79,59 @@ fn a_bare_machine_gets_an_engine() {
             let _ = m.clone().file("/usr/sbin/dockerd", "");
         },
     );
-    machine.when_run("setsid", Reply::text(0, ""), let_answer);
-    let (rows, said) = treat_machine(&machine);
+    machine.when_run("setsid", Reply::text(0, ""), start_engine);
+    let (rows, said) = repair_machine(&machine);
     insta::assert_snapshot!(rows, @r"
     fixed engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
     ok limits: memory, processes and CPU can be limited
     ok base image: debian:bookworm-slim, 75 MB
+    ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");
     insta::assert_snapshot!(said, @r"
     Installing docker.io, iptables (system packages, by apt-get) …
-    Removing what a dead daemon left: /run/docker.pid …
+    Removing stale files of a dead daemon: /run/docker.pid …
     Starting `/usr/sbin/dockerd` in the background (no init system runs here; log: `/var/log/docker.log`) …
     ");
 }
 
 #[test]
 fn an_engine_that_the_package_started_is_not_started_again() {
-    let machine = Machine::new().file("/etc/os-release", "ID=ubuntu\nID_LIKE=debian\n");
-    machine.when_run("env", Reply::text(0, ""), let_answer);
-    let (rows, _) = treat_machine(&machine);
+    let machine = machine().file("/etc/os-release", "ID=ubuntu\nID_LIKE=debian\n");
+    machine.when_run("env", Reply::text(0, ""), start_engine);
+    let (rows, _) = repair_machine(&machine);
     assert!(rows.starts_with("fixed engine"), "{rows}");
     assert_eq!(machine.commands().len(), 2, "update and install: {:?}", machine.commands());
 }
 
 /// The row `engine` after a fix that cannot work.
 fn check_stop(machine: &Machine, expected: &str) {
-    let (rows, said) = treat_machine(machine);
+    let (rows, said) = repair_machine(machine);
     assert_eq!(rows.lines().next(), Some(expected));
     assert_eq!((said.as_str(), machine.commands().iter().any(|c| c.contains("apt-get"))), ("", false));
 }
 
 #[test]
-fn what_cannot_be_fixed_says_what_to_do() {
+fn hints_say_what_to_do_where_no_fix_is_possible() {
     check_stop(
-        &Machine::new().file("/etc/os-release", "ID=debian\n").uid(1000),
-        "missing engine: this needs root, and sudo is not to be had without a password (run this as root: \
+        &machine().file("/etc/os-release", "ID=debian\n").uid(1000),
+        "missing engine: this needs root, and `sudo` asks for a password or is not installed (run as root: \
          `apt-get update && apt-get install -y --no-install-recommends --no-remove docker.io iptables`; then run the doctor \
          again)",
     );
     check_stop(
-        &Machine::new().file("/etc/os-release", "ID=arch\nNAME=\"Arch Linux\"\n"),
-        "missing engine: Arch Linux is not made from Debian, so its packages are not known here (install a Docker engine and \
-         mmdebstrap yourself, then run the doctor again)",
+        &machine().file("/etc/os-release", "ID=arch\nNAME=\"Arch Linux\"\n"),
+        "missing engine: Arch Linux is not based on Debian, so its package names are unknown (install docker.io, iptables yourself \
+         (names of Debian), then run the doctor again)",
     );
     check_stop(
-        &Machine::new().file("/usr/sbin/dockerd", "").env("DOCKER_HOST", "ssh://me@engine.example"),
-        "missing engine: DOCKER_HOST names ssh://me@engine.example, where nothing of this machine can be started (start the \
-         engine there, or unset DOCKER_HOST)",
+        &machine().file("/usr/sbin/dockerd", "").env("DOCKER_HOST", "ssh://me@engine.example"),
+        "missing engine: DOCKER_HOST is ssh://me@engine.example, which the doctor cannot start: it starts only the engine of \
+         this machine (start the engine there, or unset DOCKER_HOST)",
     );
     check_stop(
-        &Machine::new().file("/usr/sbin/dockerd", "").env("DOCKER_HOST", "unix:///elsewhere.sock"),
-        "missing engine: DOCKER_HOST names unix:///elsewhere.sock, where nothing of this machine can be started (start the \
-         engine there, or unset DOCKER_HOST)",
+        &machine().file("/usr/sbin/dockerd", "").env("DOCKER_HOST", "unix:///elsewhere.sock"),
+        "missing engine: DOCKER_HOST is unix:///elsewhere.sock, which the doctor cannot start: it starts only the engine of this \
+         machine (start the engine there, or unset DOCKER_HOST)",
     );
 }
 
@@ -138,19 +147,19 @@ fn a_fix_that_does_not_help_stays_missing() {
         Ok(())
     }
     fn fails(_: &Context<'_>, _: &mut Events<'_>) -> Result<(), FixError> {
-        Err(FixError::Refused { what: "do it", status: 500, message: "no".into() })
+        Err(FixError::Refused { action: "do it", message: "no".into() })
     }
-    let check = |look, fix| Check { name: "x", look, fix };
+    let check = |inspect, fix| Check { name: "x", inspect, fix };
     for (check, expected) in [
         (check(missing, Some(works)), Finding::missing("still").hint("look")),
         (check(missing, None), Finding::missing("still").hint("look")),
-        (check(missing, Some(fails)), Finding::missing("the engine refused to do it (status 500): no")),
-        // Warnings are not worth a change of the machine.
+        (check(missing, Some(fails)), Finding::missing("the engine failed to do it: no")),
+        // The machine is not changed because of a warning.
         (check(warn, Some(fails)), Finding::warn("meh")),
     ] {
-        let system = Machine::new().system();
+        let system = machine().system();
         let context = Context { system: &system, out: Path::new("/tmp") };
-        let report = treat_with(&[check], &context, &mut Events::new(&mut |_| {}));
+        let report = repair_with(&[check], &context, &mut Events::new(&mut |_| {}));
         assert_eq!(report.healthy, expected.status != Status::Missing);
         assert_eq!(report.rows, [Row::new("x", expected)]);
     }

@@ -65,7 +65,7 @@ const CLOCK_LIBRARY: &str = "/usr/lib/termsmith-clock.so";
 /// libfaketime's notation for a start a year from now.
 const CLOCK_OFFSET: &str = "+365d\n";
 /// Where distributions install libfaketime.
-const CLOCK_PLACES: [&str; 3] = [
+pub const CLOCK_LIBRARIES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/faketime/libfaketime.so.1",
@@ -73,10 +73,10 @@ const CLOCK_PLACES: [&str; 3] = [
 
 /// The host's libfaketime, or `None` where it is not installed.
 fn fake_clock() -> Option<Vec<u8>> {
-    CLOCK_PLACES.iter().find_map(|place| std::fs::read(place).ok())
+    CLOCK_LIBRARIES.iter().find_map(|place| std::fs::read(place).ok())
 }
 
 /// Whether this host can move clocks.
 pub fn clock_can_move() -> bool {
-    CLOCK_PLACES.iter().any(|place| std::fs::metadata(place).is_ok())
+    CLOCK_LIBRARIES.iter().any(|place| std::fs::metadata(place).is_ok())
 }

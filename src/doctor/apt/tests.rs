@@ -164,11 +164,15 @@ fn packages_are_installed_as_root_on_debian_and_its_kin() {
     ];
     check_install("ID=debian\n", 0, Ok(&commands));
     check_install("ID=ubuntu\n", 0, Ok(&commands));
-    check_install("ID=debian\n", 1000, Err("this needs root, and sudo is not to be had without a password"));
+    check_install(
+        "ID=debian\n",
+        1000,
+        Err("this needs root, and `sudo` asks for a password or is not installed"),
+    );
     check_install(
         "ID=fedora\nNAME=Fedora\n",
         0,
-        Err("Fedora is not made from Debian, so its packages are not known here"),
+        Err("Fedora is not based on Debian, so its package names are unknown"),
     );
 }
 

@@ -25,6 +25,7 @@ fn machine(os_release: &str, pulled: Reply, imported: Reply) -> Machine {
             ("GET /_ping", Reply::text(200, "OK")),
             ("POST /images/create?fromImage", pulled),
             ("POST /images/create?fromSrc", imported),
+            ("GET /images/debian:bookworm-slim/json", Reply::text(200, r#"{"Size":1}"#)),
         ],
     );
     machine
@@ -41,7 +42,7 @@ fn with_mmdebstrap(machine: Machine) -> Machine {
 }
 
 #[test]
-fn a_registry_that_answers_is_enough() {
+fn an_image_is_pulled_where_a_registry_answers() {
     let progress = "{\"status\":\"Pulling\"}\r\n{\"status\":\"Done\"}\r\n";
     let machine = machine(DEBIAN, Reply::text(200, progress), Reply::text(500, "not asked"));
     let (result, said) = fix_it(&machine);
@@ -49,13 +50,13 @@ fn a_registry_that_answers_is_enough() {
     assert_eq!(said, ["Pulling debian:bookworm-slim …"]);
     assert_eq!(
         machine.posts(),
-        [("POST /images/create?fromImage=debian&tag=bookworm-slim".to_owned(), Vec::new())]
+        [("POST /images/create?fromImage=debian&tag=bookworm-slim&platform=".to_owned(), Vec::new())]
     );
 }
 
 #[test]
 fn a_pull_that_fails_half_way_is_a_failure() {
-    let progress = "{\"status\":\"Pulling\"}\r\n{\"errorDetail\":{},\"error\":\"too many requests\"}\r\n";
+    let progress = "{\"status\":\"Pulling\"}\r\n{\"errorDetail\":{\"message\":\"too many requests\"},\"error\":\"too many requests\"}\r\n";
     let machine = with_mmdebstrap(machine(DEBIAN, Reply::text(200, progress), Reply::text(200, "")));
     let (result, said) = fix_it(&machine);
     result.unwrap();
@@ -71,9 +72,9 @@ fn without_a_registry_the_tree_is_streamed_into_the_engine() {
     let (line, body) = &posts[1];
     assert_eq!(
         line,
-        "POST /images/create?fromSrc=-&repo=debian&tag=bookworm-slim&changes=CMD%20%5B%22bash%22%5D\
-         &changes=ENV%20PATH%3D%2Fusr%2Flocal%2Fsbin%3A%2Fusr%2Flocal%2Fbin%3A%2Fusr%2Fsbin%3A%2Fusr%2Fbin%3A%2Fsbin%3A%2Fbin\
-         &changes=LABEL%20termsmith.bootstrap%3D1"
+        "POST /images/create?fromSrc=-&repo=debian&tag=bookworm-slim&changes=CMD+%5B%22bash%22%5D\
+         %0AENV+PATH%3D%2Fusr%2Flocal%2Fsbin%3A%2Fusr%2Flocal%2Fbin%3A%2Fusr%2Fsbin%3A%2Fusr%2Fbin%3A%2Fsbin%3A%2Fbin\
+         %0ALABEL+termsmith.bootstrap%3D1&platform="
     );
     assert_eq!(body, b"a tree as tar");
     assert!(said[1].contains("no such host"), "{said:?}");
@@ -92,11 +93,11 @@ fn a_tree_that_fails_never_becomes_an_image() {
 }
 
 #[test]
-fn an_engine_that_refuses_the_tree_is_heard() {
-    let full = "{\"status\":\"…\"}\n{\"error\":\"no space left on device\"}\n";
+fn the_reason_of_a_refused_import_is_reported() {
+    let full = "{\"status\":\"…\"}\n{\"errorDetail\":{\"message\":\"no space left on device\"}}\n";
     let machine = with_mmdebstrap(machine(DEBIAN, Reply::text(500, NO_REGISTRY), Reply::text(200, full)));
     let message = fix_it(&machine).0.unwrap_err().explain();
-    assert_eq!(message, "the engine refused to import the image (status 200): no space left on device");
+    assert_eq!(message, "the engine failed to import the image: no space left on device");
 }
 
 /// What is run where no registry answers, without the options that are always there.
@@ -147,49 +148,46 @@ fn the_mirror_is_the_systems_own_or_debians_archive() {
 }
 
 #[test]
-fn other_systems_stop_with_a_clear_word() {
+fn systems_without_apt_get_a_clear_error() {
     let (result, _) = fix_it(&offline("ID=fedora\nPRETTY_NAME=\"Fedora Linux 41\"\n"));
     let error = result.unwrap_err();
-    assert_eq!(
-        error.explain(),
-        "Fedora Linux 41 is not made from Debian, so its packages are not known here"
-    );
+    assert_eq!(error.explain(), "Fedora Linux 41 is not based on Debian, so its package names are unknown");
     assert_eq!(
         error.hint().unwrap(),
-        "install the image debian:bookworm-slim yourself, then run the doctor again"
+        "install the image debian:bookworm-slim yourself (names of Debian), then run the doctor again"
     );
 }
 
-/// What the row says for an image that the engine describes so.
-fn check_look(reply: Reply, expected: &Finding) {
+/// The row for an image that the engine describes with this reply.
+fn check_inspect(reply: Reply, expected: &Finding) {
     let machine = Machine::new();
     machine.engine(
         SOCKET,
         &[("GET /_ping", Reply::text(200, "OK")), ("GET /images/debian:bookworm-slim/json", reply)],
     );
     let system = machine.system();
-    assert_eq!(look(&Context { system: &system, out: Path::new("/out") }), *expected);
+    assert_eq!(inspect(&Context { system: &system, out: Path::new("/out") }), *expected);
 }
 
 #[test]
-fn an_image_is_described() {
+fn the_row_describes_the_image() {
     let ok = |text: &str| Finding::ok(text);
-    check_look(
+    check_inspect(
         Reply::text(200, r#"{"Size":74800000,"Config":{"Labels":null}}"#),
         &ok("debian:bookworm-slim, 74 MB"),
     );
-    check_look(
+    check_inspect(
         Reply::text(200, r#"{"Size":80000000,"Config":{"Labels":{"termsmith.bootstrap":"1"}}}"#),
         &ok("debian:bookworm-slim, 80 MB, built here"),
     );
-    check_look(
+    check_inspect(
         Reply::text(404, r#"{"message":"No such image"}"#),
         &Finding::missing("the engine has no image debian:bookworm-slim").hint(
-            "`termsmith doctor --fix` pulls it, or builds it from a Debian mirror where no registry answers",
+            "`termsmith doctor --fix` pulls it, or builds it from a Debian mirror if no registry answers",
         ),
     );
-    check_look(
+    check_inspect(
         Reply::text(500, "broken"),
-        &Finding::missing("the engine refused to describe the image (status 500): broken"),
+        &Finding::missing("the engine failed to describe the image: broken (status 500)"),
     );
 }

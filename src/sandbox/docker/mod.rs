@@ -3,6 +3,7 @@
 mod adapter;
 mod api;
 mod archive;
+pub(crate) mod discovery;
 mod evidence;
 mod image;
 mod launch;
@@ -13,7 +14,6 @@ mod upper;
 mod watchdog;
 
 use std::collections::HashMap;
-use std::env;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +30,7 @@ use super::guest_binary;
 use super::owner::Owner;
 use super::{ContainerId, EngineError, Image};
 
+use discovery::Environment;
 use watchdog::Watched;
 
 /// Label that names a container's or snapshot's owner.
@@ -45,6 +46,9 @@ const OLDEST_API: (usize, usize) = (1, 41);
 const API_TIMEOUT_SECS: u64 = 300;
 /// Orphans of crashed neighbours appear at any time, and creates of ours that were given up can land after we looked.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
+/// What to do where no engine answers.
+const UNREACHABLE_HINT: &str =
+    "start Docker or Podman, or set `DOCKER_HOST`; `termsmith doctor --fix` can install one";
 
 /// A connection to one engine. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -84,7 +88,14 @@ struct Shared {
 impl DockerEngine {
     /// Finds the engine, agrees on an API version and begins to look after orphans.
     pub(super) async fn connect() -> Result<Self, EngineError> {
-        Self::connect_to(endpoint()).await
+        match discovery::find(&Environment::current()).await {
+            Ok(endpoint) => Self::connect_to(endpoint.to_string()).await,
+            Err(error) => Err(EngineError::Unreachable {
+                endpoint: error.endpoint(),
+                message: error.to_string(),
+                hint: UNREACHABLE_HINT,
+            }),
+        }
     }
 
     /// Agrees on an API version with the engine at `endpoint` and begins to look after orphans there.
@@ -92,7 +103,7 @@ impl DockerEngine {
         let unreachable = |error: bollard::errors::Error| EngineError::Unreachable {
             endpoint: endpoint.clone(),
             message: api::full_message(&error),
-            hint: "start Docker or Podman, or set `DOCKER_HOST`; `termsmith doctor --fix` can install one",
+            hint: UNREACHABLE_HINT,
         };
         let docker = Docker::connect_with_host(&endpoint).map_err(unreachable)?;
         let docker = docker.with_timeout(Duration::from_secs(API_TIMEOUT_SECS));
@@ -192,24 +203,3 @@ fn prefix(owner: &Owner) -> String {
     let Owner { host, pid, started, .. } = owner;
     format!("termsmith-{host}-{pid}-{started}-{}-", ENGINES.fetch_add(1, Ordering::Relaxed))
 }
-
-/// `DOCKER_HOST`, or the first usual socket that is there.
-fn endpoint() -> String {
-    if let Ok(host) = env::var("DOCKER_HOST")
-        && !host.is_empty()
-    {
-        return host;
-    }
-    let runtime = env::var("XDG_RUNTIME_DIR").ok();
-    let of_user = |socket: &str| runtime.as_ref().map(|folder| format!("{folder}/{socket}"));
-    let candidates = [
-        Some(DEFAULT_SOCKET.to_owned()),
-        of_user("docker.sock"),
-        of_user("podman/podman.sock"),
-        Some("/run/podman/podman.sock".to_owned()),
-    ];
-    let there = candidates.into_iter().flatten().find(|path| std::path::Path::new(path).exists());
-    format!("unix://{}", there.as_deref().unwrap_or(DEFAULT_SOCKET))
-}
-
-const DEFAULT_SOCKET: &str = "/var/run/docker.sock";

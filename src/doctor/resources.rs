@@ -1,32 +1,31 @@
-//! What the machine itself offers: disk, memory, cores, and a place to write to.
+//! The machine's resources: disk, memory, cores, and a folder that can be written.
 
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::fs::{Access, access, statvfs};
 
-use super::endpoint;
-use super::engine::{Info, ask};
-use super::http::Endpoint;
-use super::{Context, Finding};
+use super::{Context, Finding, client};
+use crate::sandbox::discovery::Endpoint;
 
-/// Images of all bases with a few hundred tasks' layers take about 3 GiB; the rest is room for containers.
+/// Images of all bases with a few hundred tasks' layers take about 3 GiB; the rest is for containers.
 const MIN_FREE_BYTES: u64 = 5 << 30;
 /// A default sandbox (1 GiB), its verifier and the pipeline itself.
 const MIN_MEMORY_BYTES: u64 = 2 << 30;
 /// Solver and verifier of two tasks overlap only with a second core.
 const GOOD_CORES: usize = 2;
 
-/// Is there room for what a run writes, and for the engine's images?
-pub(super) fn look_at_disk(context: &Context<'_>) -> Finding {
+/// Free space for a run's output and for the engine's images.
+pub(super) fn inspect_disk(context: &Context<'_>) -> Finding {
     let mut places = vec![("output", nearest_existing(&absolute(context.out)))];
-    // Only an engine on this machine fills this machine's disk.
-    if let Ok(endpoint @ Endpoint::Unix(_)) = endpoint::find(context.system)
-        && let Ok(info) = ask::<Info>(&endpoint, "/info")
-    {
-        let folder = context.system.path(info.docker_root_dir);
-        // Closed to others than root; its disk is that of the folder around it.
-        places.push(("images", nearest_existing(&folder)));
+    // Only a local engine fills this machine's disk.
+    if let Ok(endpoint @ Endpoint::Unix(_)) = client::find(context.system) {
+        match client::info(&endpoint).map(|info| info.docker_root_dir) {
+            // Only root can see into the folder; its parent is on the same disk.
+            Ok(Some(folder)) => places.push(("images", nearest_existing(&context.system.path(folder)))),
+            Ok(None) => {}
+            Err(error) => tracing::debug!(error = error.explain(), "cannot ask the engine for its folder"),
+        }
     }
     let measured = places.into_iter().map(|(what, folder)| {
         let free = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).ok();
@@ -44,7 +43,7 @@ fn judge_disk(places: &[(&str, PathBuf, Option<u64>)]) -> Finding {
     let is_short = |place: &&(&str, PathBuf, Option<u64>)| place.2.is_some_and(|free| free < MIN_FREE_BYTES);
     if places.iter().any(|place| is_short(&place)) {
         Finding::missing(detail).hint(format!(
-            "at least {} are needed; `termsmith clean` removes our images",
+            "at least {} are needed; `termsmith clean` removes images of earlier runs",
             gib(MIN_FREE_BYTES)
         ))
     } else if places.iter().any(|(.., free)| free.is_none()) {
@@ -54,13 +53,13 @@ fn judge_disk(places: &[(&str, PathBuf, Option<u64>)]) -> Finding {
     }
 }
 
-/// Does a sandbox fit into memory?
-pub(super) fn look_at_memory(context: &Context<'_>) -> Finding {
+/// Memory for at least one sandbox.
+pub(super) fn inspect_memory(context: &Context<'_>) -> Finding {
     let meminfo = std::fs::read_to_string(context.system.path("/proc/meminfo")).unwrap_or_default();
     judge_memory(&meminfo)
 }
 
-/// MiB of memory that is available now; what a small machine has, if that is unknown.
+/// MiB of memory that is available now; the value of a small machine where that is unknown.
 pub fn memory_mb() -> u64 {
     /// In MiB.
     const SMALL: u64 = 2048;
@@ -86,32 +85,33 @@ fn judge_memory(meminfo: &str) -> Finding {
     }
 }
 
-/// How many processors may we use?
-pub(super) fn look_at_cores(_: &Context<'_>) -> Finding {
+/// Processors that this process may use.
+pub(super) fn inspect_cores(_: &Context<'_>) -> Finding {
     judge_cores(thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn judge_cores(cores: usize) -> Finding {
-    match cores {
-        GOOD_CORES.. => Finding::ok(format!("{cores} cores")),
-        _ => Finding::warn(format!("{cores} core")).hint("runs go one task at a time"),
+    if cores >= GOOD_CORES {
+        Finding::ok(format!("{cores} cores"))
+    } else {
+        Finding::warn(format!("{cores} core")).hint("tasks run one at a time")
     }
 }
 
-/// Can we write where the run should go?
-pub(super) fn look_at_output(context: &Context<'_>) -> Finding {
+/// Whether the run's output can be written.
+pub(super) fn inspect_output(context: &Context<'_>) -> Finding {
     let out = absolute(context.out);
     let nearest = nearest_existing(&out);
     let shown = nearest.display();
     if !nearest.is_dir() {
         return Finding::missing(format!("`{shown}` is not a folder"))
-            .hint("choose another place with --out");
+            .hint("choose another folder with --out");
     }
     match access(&nearest, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Finding::ok(format!("`{}` can be written", out.display())),
         Err(error) => {
             Finding::missing(format!("`{shown}` cannot be written: {}", std::io::Error::from(error)))
-                .hint("choose another place with --out, or change its owner")
+                .hint("choose another folder with --out, or change its owner")
         }
     }
 }
@@ -120,13 +120,13 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The path itself, or the nearest of the folders around it that is there.
+/// The path itself, or its nearest ancestor that exists.
 fn nearest_existing(path: &Path) -> PathBuf {
     path.ancestors().find(|folder| folder.exists()).unwrap_or(path).to_owned()
 }
 
 fn gib(bytes: u64) -> String {
-    // In tenths, rounded down: what is short must not look sufficient.
+    // Rounded down to tenths, so that too little never looks sufficient.
     let tenths = u128::from(bytes) * 10 / (1 << 30);
     format!("{}.{} GiB", tenths / 10, tenths % 10)
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disks_are_judged_by_the_fullest() {
+    fn the_fullest_disk_counts() {
         let place = |what, free| (what, PathBuf::from("/x"), free);
         for (places, status, detail) in [
             (vec![place("output", Some(5 << 30))], Status::Ok, "5.0 GiB free for output (`/x`)"),
@@ -182,12 +182,12 @@ mod tests {
         std::fs::write(dir.path().join("file"), "").unwrap();
         for (out, status) in [("", Status::Ok), ("a/b/c", Status::Ok), ("file/x", Status::Missing)] {
             let finding =
-                look_at_output(&Context { system: &Machine::new().system(), out: &dir.path().join(out) });
+                inspect_output(&Context { system: &Machine::new().system(), out: &dir.path().join(out) });
             assert_eq!(finding.status, status, "{out}: {}", finding.detail);
         }
-        // Nobody writes here, not even root.
+        // Not even root can write here.
         let finding =
-            look_at_output(&Context { system: &Machine::new().system(), out: Path::new("/proc/1/x") });
+            inspect_output(&Context { system: &Machine::new().system(), out: Path::new("/proc/1/x") });
         assert_eq!(finding.status, Status::Missing, "{}", finding.detail);
     }
 }

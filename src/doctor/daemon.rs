@@ -4,18 +4,19 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::endpoint::{DEFAULT_SOCKET, ping};
+use super::client::ping;
 use super::error::{FixError, tail};
-use super::http::Endpoint;
-use super::leftover::{self, is_running};
-use super::{Events, Invocation, Privilege, System, apt};
+use super::heartbeat::Heartbeat;
+use super::stale::{self, is_running};
+use super::{Events, Invocation, Privilege, System};
+use crate::sandbox::discovery::{DEFAULT_SOCKET, Endpoint};
 
-/// Where a daemon that we start ourselves writes; the init script of the package uses the same file.
+/// The log of a daemon that is started without an init system; the package's init script uses the same file.
 const LOG: &str = "/var/log/docker.log";
-/// Pause between two looks at a daemon that is starting.
+/// Pause between two pings of a daemon that is starting.
 const POLL: Duration = Duration::from_millis(100);
-/// Detached from terminal and folder, so that it outlives us; says its process id, which stays with the daemon through
-/// `exec`. Users' paths may leave out the folders of iptables and containerd.
+/// Starts the daemon detached from terminal and folder, so that it outlives this process, and prints its process id, which
+/// `exec` keeps. A user's `PATH` may leave out the folders of iptables and containerd.
 const DETACHED: &str =
     r#"cd / && echo $$ && PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" exec "$0" >>"$1" 2>&1 </dev/null"#;
 
@@ -39,46 +40,51 @@ pub(super) fn start(system: &System, dockerd: &Path, events: &mut Events<'_>) ->
         Init::Systemd => {
             let command = as_root(&["systemctl", "start", "docker"], "systemctl start docker")?;
             events.action("Starting Docker (systemctl start docker) …");
-            apt::run_checked(system, &command)?;
-            await_answer(system, None, || journal(system))
+            system.run_checked(&command, &mut || {})?;
+            await_answer(system, None, events, || journal(system))
         }
         Init::Script => {
             let command = as_root(&["service", "docker", "start"], "service docker start")?;
-            leftover::clear(system, privilege, events)?;
+            stale::clear(system, privilege, events)?;
             events.action("Starting Docker (service docker start) …");
-            apt::run_checked(system, &command)?;
-            await_answer(system, None, || read_log(system))
+            system.run_checked(&command, &mut || {})?;
+            await_answer(system, None, events, || read_log(system))
         }
         Init::None => {
             let dockerd = dockerd.display().to_string();
             let command =
                 as_root(&["setsid", "--fork", "sh", "-c", DETACHED, &dockerd, LOG], "setsid --fork dockerd")?;
-            leftover::clear(system, privilege, events)?;
+            stale::clear(system, privilege, events)?;
             events.action(format!(
                 "Starting `{dockerd}` in the background (no init system runs here; log: `{LOG}`) …"
             ));
-            let program = command.program().to_owned();
-            let captured = system.run(&command).map_err(|source| FixError::Spawn { program, source })?;
-            await_answer(system, captured.stdout.trim().parse().ok(), || read_log(system))
+            let output = system.run_checked(&command, &mut || {})?;
+            await_answer(system, output.stdout.trim().parse().ok(), events, || read_log(system))
         }
     }
 }
 
-/// Waits for a dockerd that runs already.
+/// Waits for a dockerd that runs but does not answer yet.
 pub(super) fn wait_for(system: &System, pid: u32, events: &mut Events<'_>) -> Result<(), FixError> {
     events.action(format!("Waiting for dockerd (process {pid}) to answer …"));
-    await_answer(system, Some(pid), || read_log(system)).map_err(|error| match error {
-        FixError::Silent { socket, tail, .. } if is_running(system, pid, "dockerd") => {
-            FixError::Hung { pid, socket, tail }
+    await_answer(system, Some(pid), events, || read_log(system)).map_err(|error| match error {
+        FixError::StartTimedOut { socket, tail, .. } if is_running(system, pid, "dockerd") => {
+            FixError::Unresponsive { pid, socket, tail }
         }
         error => error,
     })
 }
 
-/// Polls the socket until the daemon answers, the time is over or the process `pid` has ended.
-fn await_answer(system: &System, pid: Option<u32>, log: impl Fn() -> String) -> Result<(), FixError> {
+/// Pings the socket until the daemon answers, the time is over, or the process `pid` has ended.
+fn await_answer(
+    system: &System,
+    pid: Option<u32>,
+    events: &mut Events<'_>,
+    log: impl Fn() -> String,
+) -> Result<(), FixError> {
     let socket = system.path(DEFAULT_SOCKET);
     let endpoint = Endpoint::Unix(socket.clone());
+    let mut heartbeat = Heartbeat::new(events, "dockerd is starting");
     let began = Instant::now();
     loop {
         if ping(&endpoint).is_ok() {
@@ -86,10 +92,11 @@ fn await_answer(system: &System, pid: Option<u32>, log: impl Fn() -> String) -> 
         }
         let has_ended =
             pid.is_some_and(|pid| !["dockerd", "sh"].iter().any(|name| is_running(system, pid, name)));
-        if has_ended || began.elapsed() >= system.start_patience {
+        if has_ended || began.elapsed() >= system.start_timeout {
             let seconds = began.elapsed().as_secs();
-            return Err(FixError::Silent { daemon: "dockerd", socket, seconds, tail: tail(&log()) });
+            return Err(FixError::StartTimedOut { socket, seconds, tail: tail(&log()) });
         }
+        heartbeat.beat_if_due();
         thread::sleep(POLL);
     }
 }
@@ -109,13 +116,18 @@ impl Init {
 }
 
 fn read_log(system: &System) -> String {
-    let read = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    std::fs::read(system.path(LOG)).map(read).unwrap_or_default()
+    match std::fs::read(system.path(LOG)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => {
+            tracing::debug!(path = LOG, %error, "cannot read the daemon's log");
+            String::new()
+        }
+    }
 }
 
 fn journal(system: &System) -> String {
     let command = Invocation::new(["journalctl", "--no-pager", "--lines=20", "--unit=docker"]);
-    system.run(&command).map(|captured| captured.stdout).unwrap_or_default()
+    system.run(&command).map(|output| output.stdout).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -139,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_init_system_starts_it_where_there_is_one() {
+    fn the_init_system_starts_the_daemon() {
         let script = || {
             Machine::new()
                 .file("/etc/init.d/docker", "")
@@ -152,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_started_directly_where_there_is_none() {
+    fn without_an_init_system_the_daemon_is_started_directly() {
         let direct = "setsid --fork sh -c /usr/sbin/dockerd /var/log/docker.log";
         check(&Machine::new(), &[direct]);
         // The script is there, but pid 1 is a shell or the like, as in a container.
@@ -161,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_go_before_it_starts() {
+    fn stale_files_are_removed_before_the_daemon_starts() {
         let machine = Machine::new().file("/run/docker.pid", "77");
         machine.when_run(DIRECT, Reply::text(0, ""), |machine| {
             assert!(!machine.system().path("/run/docker.pid").exists(), "dockerd would refuse to start");
@@ -178,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_does_not_come_up_shows_its_log() {
+    fn the_log_of_a_daemon_that_does_not_start_is_quoted() {
         let machine = Machine::new().file(LOG, "starting\nfailed to start daemon: no space left\n");
         check_failure(
             &machine,
             "dockerd was started but does not answer on `/var/run/docker.sock` after 0 s\n  | starting\n  | failed to start daemon: no space left",
         );
-        // Ended at once: no reason to wait for long.
-        let machine = machine.timeouts(Duration::from_secs(3600));
+        // The process has ended, so that waiting is of no use.
+        let machine = machine.start_timeout(Duration::from_secs(3600));
         machine.when_run(DIRECT, Reply::text(0, "4242\n"), |_| {});
         check_failure(
             &machine,
@@ -199,18 +211,21 @@ mod tests {
         );
         check_failure(
             &Machine::new().uid(1000),
-            "this needs root, and sudo is not to be had without a password",
+            "this needs root, and `sudo` asks for a password or is not installed",
         );
     }
 
     #[test]
-    fn a_daemon_that_runs_is_waited_for() {
+    fn a_running_daemon_is_waited_for() {
         let machine = Machine::new().process(77, "dockerd", 'S').file(LOG, "busy\n");
         let wait = |machine: &Machine| wait_for(&machine.system(), 77, &mut Events::new(&mut |_| {}));
         let error = wait(&machine).unwrap_err();
-        assert!(matches!(&error, FixError::Hung { pid: 77, tail, .. } if tail == "busy"), "{error:?}");
+        assert!(
+            matches!(&error, FixError::Unresponsive { pid: 77, tail, .. } if tail == "busy"),
+            "{error:?}"
+        );
         machine.engine(DEFAULT_SOCKET, &[("GET /_ping", Reply::text(200, "OK"))]);
         wait(&machine).unwrap();
-        assert_eq!(machine.commands(), [""; 0], "nothing is started beside it");
+        assert_eq!(machine.commands(), [""; 0], "no second daemon is started");
     }
 }

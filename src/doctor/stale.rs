@@ -1,8 +1,7 @@
-//! What a daemon leaves behind when it is killed: pid files and sockets that stop the next one.
+//! Pid files and sockets of killed daemons, which prevent the next start.
 //!
-//! dockerd refuses to start while its pid file names a living process, whichever that is now; and it waits in vain for a
-//! containerd whose pid file or socket is there although the process is not. A machine that was snapshotted or a container
-//! that was restarted has both.
+//! dockerd refuses to start while its pid file names any living process, and waits for a containerd whose pid file or socket
+//! exists although the process does not. A machine restored from a snapshot and a restarted container have both.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::FixError;
-use super::{Events, Invocation, Privilege, System, apt};
+use super::{Events, Invocation, Privilege, System};
 
-/// A daemon's traces in `/run`.
+/// A daemon's files in `/run`.
 struct Daemon {
     /// The process's name, as the kernel knows it.
     name: &'static str,
@@ -24,7 +23,7 @@ const DAEMONS: [Daemon; 4] = [
     Daemon { name: "dockerd", pid_file: "/run/docker.pid", sockets: &["/run/docker.sock"] },
     // Written by the init script, for the same process.
     Daemon { name: "dockerd", pid_file: "/run/docker-ssd.pid", sockets: &[] },
-    // The containerd that dockerd starts for itself,
+    // The containerd that dockerd starts.
     Daemon {
         name: "containerd",
         pid_file: "/run/docker/containerd/containerd.pid",
@@ -34,7 +33,7 @@ const DAEMONS: [Daemon; 4] = [
             "/run/docker/containerd/containerd-debug.sock",
         ],
     },
-    // and the system's, which it prefers if the socket exists.
+    // The system's containerd, which dockerd prefers if its socket exists.
     Daemon {
         name: "containerd",
         pid_file: "/run/containerd/containerd.pid",
@@ -42,13 +41,13 @@ const DAEMONS: [Daemon; 4] = [
     },
 ];
 
-/// The process of a dockerd that its pid file names, if it lives.
+/// The process that dockerd's pid file names, if it is a living dockerd.
 pub(super) fn running_dockerd(system: &System) -> Option<u32> {
     let pid = parse_pid(&fs::read_to_string(system.path(DAEMONS[0].pid_file)).ok()?)?;
     is_running(system, pid, DAEMONS[0].name).then_some(pid)
 }
 
-/// Removes what dead daemons left, and says what.
+/// Announces and removes the files of dead daemons.
 pub(super) fn clear(system: &System, privilege: Privilege, events: &mut Events<'_>) -> Result<(), FixError> {
     let stale = find(system, privilege);
     let known: Vec<String> = stale
@@ -57,25 +56,25 @@ pub(super) fn clear(system: &System, privilege: Privilege, events: &mut Events<'
         .map(|path| path.display().to_string())
         .collect();
     if !known.is_empty() {
-        events.action(format!("Removing what a dead daemon left: {} …", known.join(", ")));
+        events.action(format!("Removing stale files of a dead daemon: {} …", known.join(", ")));
     }
     if privilege == Privilege::Sudo && !stale.is_empty() {
         let paths = stale.iter().map(|path| path.display().to_string());
         let words = ["sudo", "-n", "rm", "-f", "--"].map(str::to_owned).into_iter().chain(paths);
-        return apt::run_checked(system, &Invocation::new(words));
+        return system.run_checked(&Invocation::new(words), &mut || {}).map(|_| ());
     }
     for path in stale {
         match fs::remove_file(system.path(&path)) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(FixError::Unremovable { path, source });
             }
-            _ => {}
+            Ok(()) | Err(_) => {}
         }
     }
     Ok(())
 }
 
-/// Pid files that name no such process, and sockets that nobody listens on.
+/// Pid files that name no living process of that daemon, and sockets without a listener.
 fn find(system: &System, privilege: Privilege) -> Vec<PathBuf> {
     let listening = listening_sockets(system);
     let mut stale = Vec::new();
@@ -86,10 +85,9 @@ fn find(system: &System, privilege: Privilege) -> Vec<PathBuf> {
             }
             stale.push(PathBuf::from(daemon.pid_file));
         }
-        // The folders are closed to others than root, so with sudo we cannot see what exists; removing what does not is
-        // no error.
+        // Only root can read the folders, so with sudo it is unknown what exists; removing a missing file is no error.
         let seen = |socket: &&str| privilege == Privilege::Sudo || system.path(socket).exists();
-        // Where the kernel does not say who listens, nobody is declared dead.
+        // Without the kernel's list of listeners no socket counts as dead.
         let is_dead = |socket: &&str| listening.as_ref().is_some_and(|alive| !alive.contains(*socket));
         let dead = daemon.sockets.iter().copied().filter(seen).filter(is_dead);
         stale.extend(dead.map(PathBuf::from));
@@ -101,8 +99,8 @@ fn read(system: &System, privilege: Privilege, path: &str) -> Option<String> {
     match fs::read_to_string(system.path(path)) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && privilege == Privilege::Sudo => {
-            let captured = system.run(&Invocation::new(["sudo", "-n", "cat", path])).ok()?;
-            captured.ran.is_success().then_some(captured.stdout)
+            let output = system.run(&Invocation::new(["sudo", "-n", "cat", path])).ok()?;
+            output.exit.is_success().then_some(output.stdout)
         }
         Err(_) => None,
     }
@@ -112,7 +110,7 @@ fn parse_pid(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
-/// Whether the process lives and is that program. A zombie does not: nobody reaps where no init runs.
+/// Whether the process lives and is that program. A zombie does not count: without an init process it is never reaped.
 pub(super) fn is_running(system: &System, pid: u32, name: &str) -> bool {
     let stat = fs::read_to_string(system.path(format!("/proc/{pid}/stat"))).unwrap_or_default();
     // `pid (name) state …`; a name may hold parentheses itself.
@@ -121,7 +119,7 @@ pub(super) fn is_running(system: &System, pid: u32, name: &str) -> bool {
     head.split_once('(').is_some_and(|(_, comm)| comm == name) && !matches!(state, Some('Z' | 'X') | None)
 }
 
-/// Paths on which somebody listens, by the kernel's table, which all users may read.
+/// Paths of sockets with a listener, from the kernel's table, which all users may read.
 fn listening_sockets(system: &System) -> Option<BTreeSet<String>> {
     /// The kernel's flag for a socket that accepts connections.
     const ACCEPTS: &str = "00010000";
@@ -130,7 +128,7 @@ fn listening_sockets(system: &System) -> Option<BTreeSet<String>> {
         let mut fields = line.split_whitespace();
         let flags = fields.nth(3)?;
         let path = Path::new(fields.nth(3)?);
-        // `/var/run` is a link to `/run`, and the table has the name that was used.
+        // `/var/run` is a link to `/run`, and the table has the path that the listener used.
         let path =
             path.strip_prefix("/var").map_or_else(|_| path.to_owned(), |rest| Path::new("/").join(rest));
         (flags == ACCEPTS).then(|| path.display().to_string())
@@ -147,7 +145,7 @@ mod tests {
     const OWN_SOCKET: &str = "/run/docker/containerd/containerd.sock";
     const SYSTEM_SOCKET: &str = "/run/containerd/containerd.sock";
 
-    /// Which of these files go, with these processes alive and sockets listening.
+    /// Which of these files are removed while these processes live and these sockets have listeners.
     fn check(files: &[(&str, &str)], processes: &[(u32, &str, char)], listening: &[&str], expected: &[&str]) {
         let machine = files.iter().fold(Machine::new(), |machine, (path, text)| machine.file(path, text));
         let machine = processes.iter().fold(machine, |m, (pid, comm, state)| m.process(*pid, comm, *state));
@@ -160,13 +158,13 @@ mod tests {
             files.iter().map(|(path, _)| *path).filter(|path| !system.path(path).exists()).collect();
         assert_eq!(gone, expected);
         for path in expected {
-            assert!(said[0].contains(path), "removed without a word: {path}; {said:?}");
+            assert!(said[0].contains(path), "removed without an announcement: {path}; {said:?}");
         }
         assert_eq!(said.is_empty(), expected.is_empty(), "{said:?}");
     }
 
     #[test]
-    fn pid_files_of_dead_or_other_processes_go() {
+    fn pid_files_of_dead_or_other_processes_are_removed() {
         let pid = [("/run/docker.pid", "77")];
         check(&pid, &[], &[], &["/run/docker.pid"]);
         check(&pid, &[(77, "dockerd", 'S')], &[], &[]);
@@ -184,22 +182,22 @@ mod tests {
     }
 
     #[test]
-    fn sockets_on_which_nobody_listens_go() {
+    fn sockets_without_a_listener_are_removed() {
         check(&[("/run/docker.sock", "")], &[], &[], &["/run/docker.sock"]);
         check(&[("/run/docker.sock", "")], &[], &["/var/run/docker.sock"], &[]);
         check(&[(SYSTEM_SOCKET, "")], &[], &[SYSTEM_SOCKET], &[]);
         check(&[(SYSTEM_SOCKET, "")], &[], &[], &[SYSTEM_SOCKET]);
-        // A daemon that lives keeps its socket even before it listens.
+        // A living daemon keeps its socket even before it listens.
         let starting = [(OWN_PID, "5"), (OWN_SOCKET, "")];
         check(&starting, &[(5, "containerd", 'S')], &[], &[]);
         check(&starting, &[], &[], &[OWN_PID, OWN_SOCKET]);
-        // One daemon's death says nothing about another's.
+        // A dead dockerd does not imply a dead containerd.
         let both = [("/run/docker.pid", "4"), ("/run/docker.sock", ""), (OWN_PID, "5"), (OWN_SOCKET, "")];
         check(&both, &[(5, "containerd", 'S')], &[OWN_SOCKET], &["/run/docker.pid", "/run/docker.sock"]);
     }
 
     #[test]
-    fn with_sudo_the_same_goes_by_command() {
+    fn with_sudo_the_files_are_removed_by_a_command() {
         let machine = Machine::new().uid(1000).file("/run/docker.pid", "77").listening(&[SYSTEM_SOCKET]);
         clear(&machine.system(), Privilege::Sudo, &mut Events::new(&mut |_| {})).unwrap();
         assert_eq!(
@@ -209,7 +207,7 @@ mod tests {
                  /run/docker/containerd/containerd-debug.sock {SYSTEM_SOCKET}.ttrpc"
             )]
         );
-        // The fake removes nothing, and neither do we: the files are root's.
+        // The command is a fake, and the process itself must not try: the files are root's.
         assert!(machine.system().path("/run/docker.pid").exists());
     }
 }
