@@ -29,7 +29,8 @@ use termsmith::export::pairs::pairs;
 use termsmith::export::parquet::Bounds;
 use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::{
-    ConfigSummary, ExportError, ExportOptions, ExportSummary, LeftOut, atif, export, pref_dmpo, sft,
+    ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, atif, export, pref_dmpo,
+    sft,
 };
 use termsmith::model::{self, Actor, AdversaryView, Arm, Exploit, Facts, ModelActor, Shown, ToolCall};
 
@@ -272,7 +273,7 @@ fn a_failed_export_changes_nothing() {
     damaged[0][0].shown.clear();
     let damaged = damaged.into_iter().map(Ok::<_, Infallible>);
     let error = export(dir.path(), damaged, &ExportOptions::default()).unwrap_err();
-    assert!(matches!(error, ExportError::Conversation(_)), "{error:?}");
+    assert!(matches!(error, ExportError::Rows(RowsError::Conversation(_))), "{error:?}");
     assert_eq!(tree(dir.path()), before);
 
     let template =
@@ -306,21 +307,21 @@ fn filters_and_counts() {
         vec![Exploit { turn: 0, attack: "D-12".to_owned(), message: "looks for tests".to_owned() }];
     groups[0].push(caught);
     groups.push(Vec::new());
-    let check = |options: &ExportOptions, sft: u64, left_out: LeftOut| {
+    let check = |options: &ExportOptions, sft: u64, excluded: Excluded| {
         let summary = run(dir.path(), &groups, options);
         assert_eq!(config(&summary, "sft").rows, sft);
-        assert_eq!(summary.left_out, left_out);
+        assert_eq!(summary.excluded, excluded);
         let total: u64 = summary.domains.values().map(|counts| counts.rollouts).sum();
         assert_eq!((total, summary.domains.len()), (10, 2));
     };
-    let left_out = |not_passing, without_turns| LeftOut {
+    let excluded = |not_passing, without_turns| Excluded {
         not_passing,
         without_turns,
         with_empty_message: 1,
         adversarial: 1,
     };
-    check(&ExportOptions::default(), 4, left_out(4, 0));
-    check(&everything(), 7, left_out(0, 1));
+    check(&ExportOptions::default(), 4, excluded(4, 0));
+    check(&everything(), 7, excluded(0, 1));
 }
 
 #[test]

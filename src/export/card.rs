@@ -7,25 +7,25 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, syntax::SyntaxConfig};
 use serde::Serialize;
 
-use super::row::Row;
-use super::{ConfigSummary, ExportOptions};
+use super::row::Column;
+use super::{ConfigSummary, ExportConfig, ExportOptions};
 use crate::model::{Actor, Rollout};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
 
 /// What went through an export, by domain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Tasks with at least one rollout.
     pub tasks: u64,
     pub rollouts: u64,
     pub passing: u64,
-    pub sft: u64,
-    pub pref_dmpo: u64,
+    /// By config.
+    pub rows: BTreeMap<&'static str, u64>,
 }
 
-/// Who acted, in which protocol, with what beside the task.
+/// What acted, in which protocol, with what beside the task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Teacher {
     kind: TeacherKind,
@@ -40,13 +40,13 @@ enum TeacherKind {
     /// A recipe's script.
     Script,
     Model,
-    /// Somebody elsewhere.
+    /// An agent of another harness.
     Imported,
-    /// The task's own solution, or nobody. Nothing is said.
+    /// The task's own solution, or no agent at all: no message is written.
     Reference,
 }
 
-/// What it came to.
+/// A teacher's rollouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TeacherCounts {
     rollouts: u64,
@@ -110,20 +110,19 @@ struct Context<'a> {
     of_others: u64,
     version: &'static str,
     size_category: &'static str,
-    configs: Vec<Config<'a>>,
+    configs: Vec<Config>,
     domains: &'a BTreeMap<String, Counts>,
     total: Counts,
-    sft_filter: super::sft::Filter,
-    gamma: f64,
-    pair_policy: String,
 }
 
 #[derive(Serialize)]
-struct Config<'a> {
-    name: &'a str,
+struct Config {
+    name: &'static str,
+    tags: &'static [&'static str],
     rows: u64,
     bytes: u64,
     files: usize,
+    about: String,
     columns: Vec<Described>,
 }
 
@@ -138,16 +137,12 @@ struct Described {
 
 /// The text of the card.
 pub(super) fn render(
-    configs: &[ConfigSummary],
+    configs: &[(&ExportConfig, ConfigSummary)],
     domains: &BTreeMap<String, Counts>,
     teachers: &BTreeMap<Teacher, TeacherCounts>,
     options: &ExportOptions,
 ) -> Result<String, Box<Error>> {
-    let described = |config: &ConfigSummary| match config.name {
-        super::pref_dmpo::Row::CONFIG => describe::<super::pref_dmpo::Row>(),
-        _ => describe::<super::sft::Row>(),
-    };
-    let rows = configs.iter().map(|config| config.rows).sum();
+    let rows = configs.iter().map(|(_, summary)| summary.rows).sum();
     let has = |kind| teachers.keys().any(|teacher| teacher.kind == kind);
     let of_others = teachers.values().map(|counts| counts.foreign).sum();
     let context = Context {
@@ -175,19 +170,18 @@ pub(super) fn render(
         size_category: size_category(rows),
         configs: configs
             .iter()
-            .map(|config| Config {
+            .map(|(config, summary)| Config {
                 name: config.name,
-                rows: config.rows,
-                bytes: config.bytes,
-                files: config.files.len(),
-                columns: described(config),
+                tags: config.tags,
+                rows: summary.rows,
+                bytes: summary.bytes,
+                files: summary.files.len(),
+                about: (config.about)(options),
+                columns: describe((config.columns)()),
             })
             .collect(),
         domains,
-        total: total(domains),
-        sft_filter: options.sft,
-        gamma: options.gamma.get(),
-        pair_policy: options.pairs.describe(),
+        total: total(domains, configs),
     };
     let template = options.card_template.as_deref().unwrap_or(TEMPLATE);
     Ok(environment()?.render_named_str("dataset_card.md.j2", template, Value::from(Serde(&context)))?)
@@ -203,18 +197,23 @@ fn environment() -> Result<Environment<'static>, Error> {
     Ok(environment)
 }
 
-fn total(domains: &BTreeMap<String, Counts>) -> Counts {
-    domains.values().fold(Counts::default(), |sum, counts| Counts {
-        tasks: sum.tasks + counts.tasks,
-        rollouts: sum.rollouts + counts.rollouts,
-        passing: sum.passing + counts.passing,
-        sft: sum.sft + counts.sft,
-        pref_dmpo: sum.pref_dmpo + counts.pref_dmpo,
-    })
+/// All domains together, with a number for each of `configs`.
+fn total(domains: &BTreeMap<String, Counts>, configs: &[(&ExportConfig, ConfigSummary)]) -> Counts {
+    let rows = configs.iter().map(|(config, _)| (config.name, 0)).collect();
+    let mut total = Counts { rows, ..Counts::default() };
+    for counts in domains.values() {
+        total.tasks += counts.tasks;
+        total.rollouts += counts.rollouts;
+        total.passing += counts.passing;
+        for (config, rows) in &counts.rows {
+            *total.rows.entry(config).or_default() += rows;
+        }
+    }
+    total
 }
 
-fn describe<R: Row>() -> Vec<Described> {
-    let columns = R::columns().into_iter().map(|column| Described {
+fn describe(columns: Vec<Column>) -> Vec<Described> {
+    let columns = columns.into_iter().map(|column| Described {
         name: column.field.name().clone(),
         r#type: type_name(column.field.data_type()),
         nullable: column.field.is_nullable(),

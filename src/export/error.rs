@@ -17,11 +17,7 @@ pub enum ExportError<E: Error + 'static> {
     #[error("failed to read the rollouts to export")]
     Source(#[source] E),
     #[error(transparent)]
-    Conversation(#[from] MessageError),
-    #[error(transparent)]
-    Pairs(#[from] MixedTasks),
-    #[error(transparent)]
-    Write(#[from] WriteError),
+    Rows(#[from] RowsError),
     #[error(
         "failed to render the dataset card from its template\nhint: if the template is your own, mend it; else report this"
     )]
@@ -30,8 +26,25 @@ pub enum ExportError<E: Error + 'static> {
 
 impl<E: Error + 'static> From<StorageError> for ExportError<E> {
     fn from(error: StorageError) -> Self {
-        Self::Write(error.into())
+        WriteError::from(error).into()
     }
+}
+
+impl<E: Error + 'static> From<WriteError> for ExportError<E> {
+    fn from(error: WriteError) -> Self {
+        Self::Rows(error.into())
+    }
+}
+
+/// Rows that could not be made or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RowsError {
+    #[error(transparent)]
+    Conversation(#[from] MessageError),
+    #[error(transparent)]
+    Pairs(#[from] MixedTasks),
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 /// Rows that could not be written.

@@ -6,6 +6,7 @@
 
 pub mod atif;
 mod card;
+mod config;
 mod error;
 #[cfg(test)]
 mod fixture;
@@ -30,12 +31,14 @@ use serde::Serialize;
 
 pub use card::Counts;
 use card::{Teacher, TeacherCounts};
-pub use error::{ExportError, StorageError, WriteError};
+pub use config::{CONFIGS, ExportConfig};
+pub use error::{ExportError, RowsError, StorageError, WriteError};
 pub use publish::Change;
 pub use row::{Column, Row, schema};
 
+use self::config::ConfigWriter;
 use self::pairs::PairPolicy;
-use self::parquet::{Bounds, Shards};
+use self::parquet::Bounds;
 use self::phi::Gamma;
 use self::publish::Staging;
 use crate::model::{Actor, Rollout};
@@ -85,7 +88,7 @@ pub struct ExportSummary {
     pub configs: Vec<ConfigSummary>,
     /// By domain of the plan, or by the category that a task of other makers names.
     pub domains: BTreeMap<String, Counts>,
-    pub left_out: LeftOut,
+    pub excluded: Excluded,
     /// Whether any file changed.
     pub changed: bool,
 }
@@ -109,16 +112,29 @@ pub struct FileSummary {
     pub bytes: u64,
 }
 
-/// Trajectories that are no row of `sft`, with the reason.
+/// Trajectories that are no row of `sft`, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct Excluded {
     pub not_passing: u64,
-    /// Nothing was ever said in them.
+    /// The agent wrote no message.
     pub without_turns: u64,
     /// A message is empty, which no chat template takes.
     pub with_empty_message: u64,
-    /// An agent that was told to cheat.
+    /// The agent was told to cheat.
     pub adversarial: u64,
+}
+
+impl Excluded {
+    fn count(&mut self, exclusion: Option<sft::Exclusion>) {
+        let counter = match exclusion {
+            Some(sft::Exclusion::NotPassing) => &mut self.not_passing,
+            Some(sft::Exclusion::WithoutTurns) => &mut self.without_turns,
+            Some(sft::Exclusion::Adversarial) => &mut self.adversarial,
+            Some(sft::Exclusion::WithEmptyMessage) => &mut self.with_empty_message,
+            None => return,
+        };
+        *counter += 1;
+    }
 }
 
 /// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, each the rollouts of one task, in plan order.
@@ -130,88 +146,49 @@ pub fn export<E: Error + 'static>(
     groups: impl IntoIterator<Item = Result<Vec<Rollout>, E>>,
     options: &ExportOptions,
 ) -> Result<ExportSummary, ExportError<E>> {
+    export_configs(data, groups, options, &CONFIGS)
+}
+
+fn export_configs<E: Error + 'static>(
+    data: &Path,
+    groups: impl IntoIterator<Item = Result<Vec<Rollout>, E>>,
+    options: &ExportOptions,
+    configs: &[ExportConfig],
+) -> Result<ExportSummary, ExportError<E>> {
     let staging = Staging::open(data)?;
-    let mut writers = Writers {
-        sft: Shards::create(&staging.folder(sft::Row::CONFIG)?, options.bounds)?,
-        pref_dmpo: Shards::create(&staging.folder(pref_dmpo::Row::CONFIG)?, options.bounds)?,
-    };
-    let mut domains = BTreeMap::new();
+    let mut writers: Vec<(&ExportConfig, Box<dyn ConfigWriter>)> = Vec::with_capacity(configs.len());
+    for config in configs {
+        writers.push((config, (config.create)(&staging.folder(config.name)?, options.bounds)?));
+    }
+    let mut domains: BTreeMap<String, Counts> = BTreeMap::new();
     let mut teachers = BTreeMap::new();
-    let mut left_out = LeftOut::default();
+    let mut excluded = Excluded::default();
     for group in groups {
         let rollouts = group.map_err(ExportError::Source)?;
         let Some(first) = rollouts.first() else { continue };
         let counts = domains.entry(first.facts.domain.clone()).or_default();
+        counts.tasks += 1;
         for rollout in &rollouts {
             teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
+            counts.rollouts += 1;
+            counts.passing += u64::from(rollout.record.succeeded());
+            excluded.count(sft::exclusion(rollout, options.sft));
         }
-        export_task(&rollouts, options, &mut writers, counts, &mut left_out)?;
+        for (config, writer) in &mut writers {
+            *counts.rows.entry(config.name).or_default() += writer.push_task(&rollouts, options)?;
+        }
     }
 
-    let configs = vec![summary::<sft::Row>(writers.sft)?, summary::<pref_dmpo::Row>(writers.pref_dmpo)?];
-    let card = card::render(&configs, &domains, &teachers, options).map_err(ExportError::Card)?;
+    let mut summaries = Vec::with_capacity(writers.len());
+    for (config, writer) in writers {
+        summaries.push((config, writer.finish()?));
+    }
+    let card = card::render(&summaries, &domains, &teachers, options).map_err(ExportError::Card)?;
+    let summaries: Vec<ConfigSummary> = summaries.into_iter().map(|(_, summary)| summary).collect();
     let mut changed = false;
-    for config in &configs {
+    for config in &summaries {
         changed |= staging.publish_folder(config.name)? == Change::Written;
     }
     changed |= staging.publish_file("README.md", &card)? == Change::Written;
-    Ok(ExportSummary { configs, domains, left_out, changed })
-}
-
-/// One writer for each config.
-struct Writers {
-    sft: Shards<sft::Row>,
-    pref_dmpo: Shards<pref_dmpo::Row>,
-}
-
-fn export_task<E: Error + 'static>(
-    rollouts: &[Rollout],
-    options: &ExportOptions,
-    writers: &mut Writers,
-    counts: &mut Counts,
-    left_out: &mut LeftOut,
-) -> Result<(), ExportError<E>> {
-    counts.tasks += 1;
-    for rollout in rollouts {
-        counts.rollouts += 1;
-        let passing = rollout.record.succeeded();
-        counts.passing += u64::from(passing);
-        if options.sft == sft::Filter::Passing && !passing {
-            left_out.not_passing += 1;
-        } else if rollout.record.turns.is_empty() {
-            left_out.without_turns += 1;
-        } else if rollout.record.is_adversarial() {
-            left_out.adversarial += 1;
-        } else if messages::has_empty_message(rollout) {
-            left_out.with_empty_message += 1;
-        } else {
-            for row in sft::Row::all(rollout)? {
-                writers.sft.push(row)?;
-                counts.sft += 1;
-            }
-        }
-    }
-    for pair in pairs::pairs(rollouts, &options.pairs)? {
-        writers.pref_dmpo.push(pref_dmpo::Row::new(&pair, &options.pairs, options.gamma)?)?;
-        counts.pref_dmpo += 1;
-    }
-    Ok(())
-}
-
-fn summary<R: Row>(shards: Shards<R>) -> Result<ConfigSummary, WriteError> {
-    let files: Vec<FileSummary> = shards
-        .finish()?
-        .into_iter()
-        .map(|shard| FileSummary {
-            path: Path::new(R::CONFIG).join(shard.name),
-            rows: shard.rows,
-            bytes: shard.bytes,
-        })
-        .collect();
-    Ok(ConfigSummary {
-        name: R::CONFIG,
-        rows: files.iter().map(|file| file.rows).sum(),
-        bytes: files.iter().map(|file| file.bytes).sum(),
-        files,
-    })
+    Ok(ExportSummary { configs: summaries, domains, excluded, changed })
 }

@@ -234,10 +234,10 @@ fn message_columns<R: Row>() -> Vec<ColumnPath> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use crate::export::sft;
-    use crate::export::{StorageError, fixture};
-
     use super::*;
+    use crate::export::row::text;
+    use crate::export::{Column, ExportOptions, RowsError, StorageError, fixture, sft};
+    use crate::model::Rollout;
 
     #[test]
     fn a_full_disk_is_named() {
@@ -263,8 +263,15 @@ mod tests {
         impl Row for Odd {
             const CONFIG: &'static str = "odd";
             const SCHEMA_VERSION: u32 = 1;
-            fn columns() -> Vec<super::super::Column> {
-                vec![super::super::row::text("wanted", "")]
+            const TAGS: &'static [&'static str] = &[];
+            fn columns() -> Vec<Column> {
+                vec![text("wanted", "")]
+            }
+            fn about(_: &ExportOptions) -> String {
+                String::new()
+            }
+            fn of_task(_: &[Rollout], _: &ExportOptions) -> Result<Vec<Self>, RowsError> {
+                Ok(Vec::new())
             }
             fn weight(&self) -> usize {
                 1

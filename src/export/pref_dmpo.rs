@@ -1,16 +1,31 @@
 //! Config `pref_dmpo`: pairs of whole trajectories for DMPO, with the weight of every turn.
 //!
-//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Policy that its DPO trainer puts the
+//! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Its DPO trainer puts the
 //! observations inside `chosen` and `rejected` into the loss: `…_turn_index` names the messages that the loss belongs to.
 
 use arrow_schema::DataType;
 use serde::Serialize;
 
+use super::ExportOptions;
+use super::error::RowsError;
 use super::messages::{MessageError, conversation};
-use super::pairs::{Pair, PairPolicy};
+use super::pairs::{Pair, PairPolicy, pairs};
 use super::phi::{Gamma, weights};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, optional, text, weight_of};
 use crate::model::{EnvironmentDigest, Message, Role, Rollout, TaskDigest};
+
+/// What the card says of the config.
+const ABOUT: &str = "\
+Pairs of whole trajectories of one task, in one environment, for Direct Multi-Turn Preference Optimization (arXiv
+2406.14868). The loss of a side is the sum over its assistant turns t of φ(t, T) times the log-ratio of the turn's tokens,
+with T and t counted on that side. Here γ = {gamma}; for another one recompute φ from `…_turns` alone:
+
+    φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1
+
+Trainers for single-turn preferences (TRL's DPO among them) put the observations inside `chosen` and `rejected` into the loss;
+mask everything but the messages at `…_turn_index`.
+
+Pair policy: `{policy}`";
 
 /// A row of `pref_dmpo`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -111,6 +126,21 @@ impl Side {
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_dmpo";
     const SCHEMA_VERSION: u32 = 4;
+    const TAGS: &'static [&'static str] = &["preference", "dmpo"];
+
+    fn about(options: &ExportOptions) -> String {
+        ABOUT
+            .replace("{gamma}", &options.gamma.get().to_string())
+            .replace("{policy}", &options.pairs.describe())
+    }
+
+    fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError> {
+        let mut rows = Vec::new();
+        for pair in pairs(rollouts, &options.pairs)? {
+            rows.push(Self::new(&pair, &options.pairs, options.gamma)?);
+        }
+        Ok(rows)
+    }
 
     fn columns() -> Vec<Column> {
         vec![

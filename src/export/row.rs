@@ -8,7 +8,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use serde::Serialize;
 
-use crate::model::Message;
+use super::ExportOptions;
+use super::error::RowsError;
+use crate::model::{Message, Rollout};
 
 /// One column, with what the dataset card says of it.
 #[derive(Clone, Debug)]
@@ -18,14 +20,23 @@ pub struct Column {
 }
 
 /// A row of one config. Field names of the struct are the names of the columns.
-pub trait Row: Serialize {
+pub trait Row: Serialize + Sized + 'static {
     /// Name of the config and of its folder.
     const CONFIG: &'static str;
     /// Version of the schema, written into every file. Raise it with every change of [`columns`](Row::columns).
     const SCHEMA_VERSION: u32;
 
+    /// Tags of the dataset card that the config brings.
+    const TAGS: &'static [&'static str];
+
     /// The columns in order.
     fn columns() -> Vec<Column>;
+
+    /// What the dataset card says of the config, as Markdown.
+    fn about(options: &ExportOptions) -> String;
+
+    /// The rows that one task's rollouts give.
+    fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError>;
 
     /// About how many bytes of text the row holds; row groups and shards are bounded by the sum.
     fn weight(&self) -> usize;

@@ -8,8 +8,10 @@ use std::ops::Range;
 use arrow_schema::DataType;
 use serde::Serialize;
 
+use super::ExportOptions;
+use super::error::RowsError;
 use super::licence;
-use super::messages::{Branch, MessageError, branches};
+use super::messages::{Branch, MessageError, branches, has_empty_message};
 use super::row::{
     Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
 };
@@ -24,7 +26,7 @@ pub enum Filter {
     /// Those that passed every check.
     #[default]
     Passing,
-    /// Every one in which something was said.
+    /// Every one in which the agent wrote a message.
     All,
 }
 
@@ -130,9 +132,52 @@ fn tokens(rollout: &Rollout, turns: Range<usize>) -> Option<u64> {
     rollout.record.turns.get(turns)?.iter().map(|turn| turn.usage.map(|usage| usage.completion)).sum()
 }
 
+/// Why a rollout gives no rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exclusion {
+    NotPassing,
+    WithoutTurns,
+    Adversarial,
+    WithEmptyMessage,
+}
+
+/// The first reason for which `rollout` gives no rows, if there is one.
+pub(super) fn exclusion(rollout: &Rollout, filter: Filter) -> Option<Exclusion> {
+    if filter == Filter::Passing && !rollout.record.succeeded() {
+        Some(Exclusion::NotPassing)
+    } else if rollout.record.turns.is_empty() {
+        Some(Exclusion::WithoutTurns)
+    } else if rollout.record.is_adversarial() {
+        Some(Exclusion::Adversarial)
+    } else if has_empty_message(rollout) {
+        Some(Exclusion::WithEmptyMessage)
+    } else {
+        None
+    }
+}
+
 impl RowOf for Row {
     const CONFIG: &'static str = "sft";
     const SCHEMA_VERSION: u32 = 4;
+    const TAGS: &'static [&'static str] = &["sft"];
+
+    fn about(options: &ExportOptions) -> String {
+        let rows = match options.sft {
+            Filter::Passing => "those that passed every check",
+            Filter::All => "all in which the agent wrote a message",
+        };
+        format!("Trajectories: {rows}.")
+    }
+
+    fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError> {
+        let mut rows = Vec::new();
+        for rollout in rollouts {
+            if exclusion(rollout, options.sft).is_none() {
+                rows.extend(Self::all(rollout)?);
+            }
+        }
+        Ok(rows)
+    }
 
     fn columns() -> Vec<Column> {
         vec![

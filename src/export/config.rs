@@ -1,0 +1,144 @@
+//! The configs of the dataset. A new one is a file with a [`Row`], and a line in [`CONFIGS`].
+
+use std::path::Path;
+
+use super::error::{RowsError, WriteError};
+use super::parquet::{Bounds, Shards};
+use super::row::{Column, Row};
+use super::{ConfigSummary, ExportOptions, FileSummary, pref_dmpo, sft};
+use crate::model::Rollout;
+
+/// The configs that an export writes; loaders take the first one unless told otherwise.
+pub const CONFIGS: [ExportConfig; 2] = [ExportConfig::of::<sft::Row>(), ExportConfig::of::<pref_dmpo::Row>()];
+
+/// What card and writer need of a config, whatever its rows are.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportConfig {
+    pub name: &'static str,
+    pub tags: &'static [&'static str],
+    pub(super) columns: fn() -> Vec<Column>,
+    pub(super) about: fn(&ExportOptions) -> String,
+    pub(super) create: fn(&Path, Bounds) -> Result<Box<dyn ConfigWriter>, WriteError>,
+}
+
+impl ExportConfig {
+    /// The config whose rows are `R`.
+    pub const fn of<R: Row>() -> Self {
+        Self { name: R::CONFIG, tags: R::TAGS, columns: R::columns, about: R::about, create: create::<R> }
+    }
+}
+
+/// Writes one config.
+pub(super) trait ConfigWriter {
+    /// Writes the rows of one task's rollouts, and returns how many there are.
+    fn push_task(&mut self, rollouts: &[Rollout], options: &ExportOptions) -> Result<u64, RowsError>;
+
+    fn finish(self: Box<Self>) -> Result<ConfigSummary, WriteError>;
+}
+
+fn create<R: Row>(folder: &Path, bounds: Bounds) -> Result<Box<dyn ConfigWriter>, WriteError> {
+    Ok(Box::new(Shards::<R>::create(folder, bounds)?))
+}
+
+impl<R: Row> ConfigWriter for Shards<R> {
+    fn push_task(&mut self, rollouts: &[Rollout], options: &ExportOptions) -> Result<u64, RowsError> {
+        let mut rows = 0;
+        for row in R::of_task(rollouts, options)? {
+            self.push(row)?;
+            rows += 1;
+        }
+        Ok(rows)
+    }
+
+    fn finish(self: Box<Self>) -> Result<ConfigSummary, WriteError> {
+        let files: Vec<FileSummary> = (*self)
+            .finish()?
+            .into_iter()
+            .map(|shard| FileSummary {
+                path: Path::new(R::CONFIG).join(shard.name),
+                rows: shard.rows,
+                bytes: shard.bytes,
+            })
+            .collect();
+        Ok(ConfigSummary {
+            name: R::CONFIG,
+            rows: files.iter().map(|file| file.rows).sum(),
+            bytes: files.iter().map(|file| file.bytes).sum(),
+            files,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::fs::{self, File};
+
+    use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use ::parquet::record::RowAccessor as _;
+    use serde::Serialize;
+
+    use super::*;
+    use crate::export::row::text;
+    use crate::export::{export_configs, fixture};
+
+    /// One row for each task.
+    #[derive(Serialize)]
+    struct TaskRow {
+        task_id: String,
+    }
+
+    impl Row for TaskRow {
+        const CONFIG: &'static str = "toy_tasks";
+        const SCHEMA_VERSION: u32 = 1;
+        const TAGS: &'static [&'static str] = &["toy"];
+
+        fn columns() -> Vec<Column> {
+            vec![text("task_id", "a column that only the toy has")]
+        }
+
+        fn about(_: &ExportOptions) -> String {
+            "Names of tasks.".to_owned()
+        }
+
+        fn of_task(rollouts: &[Rollout], _: &ExportOptions) -> Result<Vec<Self>, RowsError> {
+            Ok(rollouts
+                .first()
+                .map(|rollout| Self { task_id: rollout.record.task.to_string() })
+                .into_iter()
+                .collect())
+        }
+
+        fn weight(&self) -> usize {
+            self.task_id.len()
+        }
+    }
+
+    #[test]
+    fn a_config_is_its_row_type_and_one_entry_in_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let configs = [CONFIGS[0], CONFIGS[1], ExportConfig::of::<TaskRow>()];
+        let groups = [0, 1].map(|task| Ok::<_, Infallible>(vec![fixture::rollout("games", task, 0, 2, 8)]));
+        let summary = export_configs(dir.path(), groups, &ExportOptions::default(), &configs).unwrap();
+        let toy = summary.configs.last().unwrap();
+        assert_eq!((toy.name, toy.rows, summary.domains["games"].rows["toy_tasks"]), ("toy_tasks", 2, 2));
+
+        let file = File::open(dir.path().join(&toy.files[0].path)).unwrap();
+        let reader = SerializedFileReader::new(file).unwrap();
+        let columns = reader.metadata().file_metadata().schema_descr().columns();
+        assert_eq!(columns.iter().map(|column| column.name()).collect::<Vec<_>>(), ["task_id"]);
+        let rows = reader.get_row_iter(None).unwrap();
+        let tasks: Vec<String> = rows.map(|row| row.unwrap().get_string(0).unwrap().clone()).collect();
+        assert_eq!(tasks, ["games-roll-up-0", "games-roll-up-1"]);
+
+        let card = fs::read_to_string(dir.path().join("README.md")).unwrap();
+        let (_, section) = card.split_once("## Config `toy_tasks`\n").unwrap();
+        assert!(section.starts_with("\nNames of tasks.\n\n| column | type | meaning |\n"), "{section}");
+        assert!(section.contains("| `task_id` | `string` | a column that only the toy has |"), "{section}");
+        for part in ["- config_name: toy_tasks", "\n- toy\n", "| `toy_tasks` | 2 | 1 |", "`toy_tasks` rows |"]
+        {
+            assert!(card.contains(part), "no {part:?} in {card}");
+        }
+        assert_eq!(card.matches("a column that only the toy has").count(), 1);
+    }
+}
