@@ -150,14 +150,13 @@ fn refusing_endpoint() -> (String, std::thread::JoinHandle<String>) {
             reader.read_line(&mut line).unwrap();
             match line.trim_end().split_once(": ") {
                 Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                    length = value.parse().unwrap()
+                    length = value.parse().unwrap();
                 }
                 Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
-                    authorization = value.to_owned()
+                    authorization = value.to_owned();
                 }
-                Some(_) => {}
                 None if line.trim_end().is_empty() => break,
-                None => {}
+                Some(_) | None => {}
             }
         }
         reader.read_exact(&mut vec![0; length]).unwrap();

@@ -56,7 +56,7 @@ fn an_excuse_with_a_reason_counts() {
 #[test]
 fn rules_are_explained() {
     let bench = Bench::new();
-    bench.run(&["lint", "--rules"]).ok().says("shared-verifier").says("asked for  root-agent");
+    bench.run(&["lint", "--rules"]).ok().says("shared-verifier").says("opt-in     root-agent");
     bench
         .run(&["lint", "--explain", "no-canary"])
         .ok()

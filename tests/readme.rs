@@ -96,10 +96,10 @@ fn every_command_shown_is_understood() {
             .map(|word| word.trim_matches(['[', ']']).trim_end_matches('…').to_owned())
             .map(|word| if word == "S" || word == "N" { "7".to_owned() } else { word })
             .collect();
-        if let Some(scaffold) = words.iter().position(|word| word == "--scaffold") {
-            if words[scaffold + 1] == "7" {
-                words[scaffold + 1] = "bash".to_owned();
-            }
+        if let Some(scaffold) = words.iter().position(|word| word == "--scaffold")
+            && words[scaffold + 1] == "7"
+        {
+            words[scaffold + 1] = "bash".to_owned();
         }
         words.push("--help".to_owned());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -39,7 +39,7 @@ async fn check(engine: &Engine, name: &str, script: &str, expect: Expect) {
             _ => None,
         });
     match (expect, &lost) {
-        (Expect::Survives, None) | (Expect::SurvivesOrBlamed, None) => {}
+        (Expect::Survives | Expect::SurvivesOrBlamed, None) => {}
         (Expect::Lost(evidence), Some(loss)) if loss.evidence == evidence => {}
         (Expect::SurvivesOrBlamed, Some(loss)) if loss.blame() != Some(Blame::Infra) => {}
         _ => panic!("{name}: {expect:?}, but {lost:?}; the attack: {attack:?}; after it: {after:?}"),

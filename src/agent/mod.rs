@@ -30,8 +30,8 @@ pub use policies::{Logprobs, ModelPolicy};
 pub use react::{React, read_action};
 pub use registry::SCAFFOLDS;
 pub use scaffold::{
-    ActSeen, AssistantMessage, Dollars, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry,
-    ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step, StepLimits,
+    ActSeen, AssistantMessage, Dollars, Driver, EpisodeContext, LoadScaffold, OpenSession, Opening, Protocol,
+    Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step, StepLimits,
 };
 pub use scripted::{ScriptAction, ScriptError, ScriptedAgent, Variation};
 pub use summary::{PlainSummary, Summariser, SummaryTexts};

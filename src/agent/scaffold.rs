@@ -21,8 +21,11 @@ pub struct ScaffoldEntry {
     pub option: &'static str,
     /// One line of help.
     pub description: &'static str,
-    pub load: fn(&Assets, &ScaffoldOptions) -> Result<Arc<dyn Scaffold>, ScaffoldLoadError>,
+    pub load: LoadScaffold,
 }
+
+/// Reads a scaffold's texts and makes it.
+pub type LoadScaffold = fn(&Assets, &ScaffoldOptions) -> Result<Arc<dyn Scaffold>, ScaffoldLoadError>;
 
 /// What the user may choose of a scaffold.
 #[derive(Clone, Debug, Default)]
@@ -82,8 +85,11 @@ pub trait Protocol: Debug + Send + Sync {
         &'a self,
         episode: &'a EpisodeContext<'_>,
         instruction: &'a str,
-    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>>;
+    ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>>;
 }
+
+/// A session that was opened, and the first messages of its episode.
+pub type OpenSession<'a> = (Box<dyn Session + 'a>, Opening);
 
 /// An open session: what a scaffold remembers between the messages of an episode.
 pub trait Session: Send {

@@ -147,7 +147,7 @@ impl ScriptedAgent {
                     }
                     FailureMode::GivesUp => agent.push_submit(pick(&prompts.gives_up, rng)),
                     FailureMode::IgnoredError | FailureMode::WrongValue | FailureMode::MissedRequirement => {
-                        agent.push_submit(pick(&script.done, rng))
+                        agent.push_submit(pick(&script.done, rng));
                     }
                 }
             }

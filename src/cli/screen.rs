@@ -165,15 +165,15 @@ fn report(
             Ended::Unreadable(why) | Ended::Unsupported(why) | Ended::LeftOpen(why) => why,
             Ended::Screened(_) => "it has no expect.toml",
         };
-        return Ok(say::line(format!("BAD {name:<44} {why}"))?);
+        return say::line(format!("BAD {name:<44} {why}"));
     }
     if let Some(expected) = expected {
         let complaint = expected.complaint(ended);
         let mark = if complaint.is_none() { "ok " } else { "BAD" };
-        return Ok(say::line(format!(
+        return say::line(format!(
             "{mark} {name:<44} {}",
             complaint.unwrap_or_else(|| expected.about.clone())
-        ))?);
+        ));
     }
     let text = match ended {
         Ended::Screened(screening) => page(screening),
@@ -181,7 +181,7 @@ fn report(
         Ended::Unreadable(why) => format!("{name}: not a task: {why}\n"),
         Ended::LeftOpen(why) => format!("{name}: left open: {why}\n"),
     };
-    Ok(say::text(&text)?)
+    say::text(&text)
 }
 
 fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option<Expected>)]) -> Outcome {

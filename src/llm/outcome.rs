@@ -73,7 +73,7 @@ pub(super) enum UsageCharge {
 }
 
 /// Why a server refuses a request, where another attempt would be refused too.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     ContextLength,
     ContentFilter,

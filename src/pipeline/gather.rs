@@ -74,7 +74,7 @@ pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<
         found.push((record.blueprint.index, rank, unit));
     }
     // `keys` are sorted, and so are units of equal rank.
-    found.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
+    found.sort_by_key(|(_, one, _)| *one);
     let mut names = BTreeSet::new();
     found.retain(|(_, _, unit)| names.insert(unit.task.clone()));
     found.sort_by(|(one, _, a), (other, _, b)| (one, &a.task).cmp(&(other, &b.task)));

@@ -53,10 +53,12 @@ impl EngineError {
             Self::Refused { status, .. } if *status >= 500 || matches!(*status, 404 | 409 | 429) => {
                 Blame::Infra
             }
-            Self::Refused { .. } | Self::ApiVersion { .. } | Self::Unsupported { .. } => Blame::Caller,
-            Self::MissingImage { .. } => Blame::Caller,
-            // Files of this host that termsmith itself reads and writes.
-            Self::Io { .. } => Blame::Caller,
+            // `Io`: files of this host that termsmith itself reads and writes.
+            Self::Refused { .. }
+            | Self::ApiVersion { .. }
+            | Self::Unsupported { .. }
+            | Self::MissingImage { .. }
+            | Self::Io { .. } => Blame::Caller,
             Self::NoSuchUser { .. } => Blame::Task,
         }
     }

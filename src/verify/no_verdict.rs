@@ -237,7 +237,7 @@ mod tests {
 
     /// `attempts` come one after the other; the last stays. `expect` is the outcome, or `None` for what is left open.
     fn check(
-        attempts: Vec<fn() -> Option<NoVerdict>>,
+        attempts: &[fn() -> Option<NoVerdict>],
         control: Control,
         expect: Option<Outcome>,
         runs: usize,
@@ -277,22 +277,22 @@ mod tests {
         let nothing: fn() -> _ = || Some(no_results());
         let engine: fn() -> _ = || Some(unreachable());
         let fine: fn() -> _ = || None;
-        check(vec![fine], Lost, Some(Outcome::Pass), 1, 0);
-        check(vec![oom], Lost, Some(Outcome::Fail), 1, 0);
+        check(&[fine], Lost, Some(Outcome::Pass), 1, 0);
+        check(&[oom], Lost, Some(Outcome::Fail), 1, 0);
         // From outside: tried again, and left open when it does not end.
-        check(vec![killed, fine], Lost, Some(Outcome::Pass), 2, 0);
-        check(vec![killed], Judged, None, 4, 0);
-        check(vec![subject_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
-        check(vec![engine], Judged, None, 4, 0);
+        check(&[killed, fine], Lost, Some(Outcome::Pass), 2, 0);
+        check(&[killed], Judged, None, 4, 0);
+        check(&[subject_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
+        check(&[engine], Judged, None, 4, 0);
         // Silent evidence: an experiment decides.
-        check(vec![silent], Judged, Some(Outcome::Fail), 2, 1);
-        check(vec![silent, fine], Judged, Some(Outcome::Pass), 2, 1);
-        check(vec![silent], Lost, None, 4, 4);
-        check(vec![silent, killed, silent], Judged, Some(Outcome::Fail), 3, 1);
-        check(vec![nothing], Judged, Some(Outcome::Fail), 2, 1);
-        check(vec![nothing], NoResults, Some(Outcome::VerifierError), 2, 1);
+        check(&[silent], Judged, Some(Outcome::Fail), 2, 1);
+        check(&[silent, fine], Judged, Some(Outcome::Pass), 2, 1);
+        check(&[silent], Lost, None, 4, 4);
+        check(&[silent, killed, silent], Judged, Some(Outcome::Fail), 3, 1);
+        check(&[nothing], Judged, Some(Outcome::Fail), 2, 1);
+        check(&[nothing], NoResults, Some(Outcome::VerifierError), 2, 1);
         // The verifier is not where the solver acts, so its limits alone say nothing of the solver.
-        check(vec![verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
-        check(vec![verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);
+        check(&[verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
+        check(&[verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);
     }
 }

@@ -157,10 +157,14 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, NoVerdict> {
                 outline.insert(change.path, trace);
             }
             // Folders, links, and whatever goes away meanwhile.
-            Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {}
-            Err(GetError::Sandbox(
-                SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. },
-            )) => {}
+            Err(
+                GetError::Missing { .. }
+                | GetError::NotRegular { .. }
+                | GetError::TooLarge { .. }
+                | GetError::Sandbox(
+                    SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. },
+                ),
+            ) => {}
             Err(GetError::Sandbox(error @ (SandboxError::Lost(_) | SandboxError::Engine(_)))) => {
                 return Err(NoVerdict::Sandbox { phase: Phase::Solve, error });
             }

@@ -247,7 +247,7 @@ async fn a_task_of_two_steps() {
         "m",
     ];
     let refused = tokio::task::block_in_place(|| bench.run(&[&args[..], &["--out", "no"]].concat()));
-    refused.ends(75).says("this task has several");
+    refused.ends(65).says("this task has several");
 }
 
 /// A task says whose shells its agent gets: by name, with the groups and the home that the image knows.

@@ -113,7 +113,7 @@ pub async fn run_installed(
         match tokio::time::timeout(episode.left(), serving).await {
             Ok(served) => served?,
             Err(_) => {
-                tracing::debug!(unit = installed.unit, "the time of the episode ended during a model call")
+                tracing::debug!(unit = installed.unit, "the time of the episode ended during a model call");
             }
         }
         ran
