@@ -30,7 +30,7 @@ use crate::harbor::Harbor;
 use crate::machine::peak_memory;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
-use crate::{CampaignContext, fixture};
+use crate::{BenchContext, fixture};
 
 /// Turns of a long and a short episode: what a turn costs is their difference, so that starting and judging do not count.
 const LONG: usize = 22;
@@ -61,7 +61,7 @@ fn terminus(assets: &Assets, wake: Wake) -> Result<Arc<dyn Scaffold>, PromptsErr
     Ok(Arc::new(Terminus::load(assets, Format::Json, wake)?))
 }
 
-pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let endpoint = Endpoint::start().await?;
     let mut section =
         Section::new("agents", "a turn of an agent whose model answers at once and whose command is `:`");
@@ -89,7 +89,7 @@ fn limits() -> StepLimits {
 }
 
 /// The action alone: from message to observation, with neither client nor journal.
-async fn actions(context: &CampaignContext, endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
+async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     let assets = Assets::embedded();
     let sandbox = fixture::launch(&context.engine, &Image::named(fixture::BASE)).await?;
     let dir = tempfile::tempdir()?;
@@ -149,7 +149,7 @@ async fn one(
 
 /// A whole turn: client, journal on the disk, action. Harbor's terminus-2 beside it, on the same task and endpoint.
 async fn turns(
-    context: &CampaignContext,
+    context: &BenchContext,
     endpoint: &Endpoint,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Vec<Line>> {
@@ -195,7 +195,6 @@ async fn turns(
 }
 
 /// Milliseconds that an episode of so many steps took from its first message to its last.
-#[expect(clippy::too_many_arguments, reason = "a bench's plain list of what varies")]
 async fn episode(
     engine: &EngineOnDemand,
     assets: &PipelineAssets,
@@ -212,7 +211,7 @@ async fn episode(
     let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
     let prepared = PreparedTask {
         further: Vec::new(),
-        name: TaskName::parse(format!("bench-{round}")).unwrap(),
+        name: TaskName::parse(format!("bench-{round}"))?,
         instruction: "Do nothing.",
         task_digest: None,
         environment_digest: Some(hashed.environment_digest.clone()),

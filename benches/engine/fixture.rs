@@ -30,7 +30,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn build(engine: &Engine, recipe: &str) -> anyhow::Result<Self> {
         let assets = PipelineAssets::load(&Assets::embedded())?;
-        let id = RecipeId::parse(recipe).unwrap();
+        let id = RecipeId::parse(recipe)?;
         let known = || assets.recipes.keys().map(RecipeId::as_str).collect::<Vec<_>>().join(", ");
         let found =
             assets.recipes.get(&id).with_context(|| format!("no recipe `{id}`; there are {}", known()))?;

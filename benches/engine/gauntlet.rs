@@ -11,7 +11,7 @@ use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, TrialRunner,
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::CampaignContext;
+use crate::BenchContext;
 use crate::harbor::{Agent, Harbor};
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
@@ -26,7 +26,7 @@ const ROUNDS: usize = 3;
 /// Seconds that a standard gauntlet of a trivial task should take on two processors.
 const STANDARD: f64 = 25.0;
 
-pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let task = &context.fixture.draft.task;
     let mut section = Section::new("gauntlet", format!("screening of `{}`", task.name));
     let (mut trials, mut pairs, mut screens) = (Sample::default(), Sample::default(), Sample::default());
@@ -63,7 +63,7 @@ pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section
 }
 
 /// The same oracle and nop trials on both sides, each in fresh containers.
-async fn beside(context: &CampaignContext, harbor: Harbor) -> anyhow::Result<Vec<Line>> {
+async fn beside(context: &BenchContext, harbor: Harbor) -> anyhow::Result<Vec<Line>> {
     let harbor = harbor.prepare(&context.fixture.directory).await?;
     let (mut ours, mut theirs) = (Sample::default(), Sample::default());
     for _ in 0..ROUNDS {
@@ -100,7 +100,7 @@ fn rate(count: usize, started: Instant) -> f64 {
     count as f64 * 3600.0 / started.elapsed().as_secs_f64()
 }
 
-async fn trial(context: &CampaignContext, agent: Agent) -> anyhow::Result<()> {
+async fn trial(context: &BenchContext, agent: Agent) -> anyhow::Result<()> {
     let task = &context.fixture.draft.task;
     let act = match agent {
         Agent::Oracle => Act::Solve(&task.solution),
@@ -121,7 +121,7 @@ async fn trial(context: &CampaignContext, agent: Agent) -> anyhow::Result<()> {
 }
 
 /// Seconds of one standard gauntlet, in a store that remembers nothing.
-async fn standard(context: &CampaignContext) -> anyhow::Result<f64> {
+async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
     let scratch = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(scratch.path())?);
     let (engine, slots, drain) =

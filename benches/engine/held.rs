@@ -10,7 +10,7 @@ use termsmith::sandbox::{ExecLimit, Image, Sandbox};
 use crate::machine::{children, meminfo, parent, proportional_memory};
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
-use crate::{CampaignContext, fixture};
+use crate::{BenchContext, fixture};
 
 /// What all of them together may take.
 const BUDGET_MIB: f64 = 16.0 * 1024.0;
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 4;
 /// Bare containers whose memory is looked at: it varies by a few per cent.
 const BARE: usize = 16;
 
-pub(crate) async fn measure(context: &CampaignContext, most: usize) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext, most: usize) -> anyhow::Result<Section> {
     let image = Image::named(fixture::BASE);
     let before = available();
     let (sandboxes, why) = hold(context, &image, most, before).await;
@@ -73,7 +73,7 @@ pub(crate) async fn measure(context: &CampaignContext, most: usize) -> anyhow::R
 }
 
 /// Launches until something forbids more; says what.
-async fn hold(context: &CampaignContext, image: &Image, most: usize, before: f64) -> (Vec<Sandbox>, String) {
+async fn hold(context: &BenchContext, image: &Image, most: usize, before: f64) -> (Vec<Sandbox>, String) {
     let started = Instant::now();
     let mut sandboxes = Vec::new();
     let launches = (0..most).map(|_| async {
@@ -107,7 +107,7 @@ async fn answers(sandbox: &Sandbox) -> bool {
 }
 
 /// What each container's processes and the process that the engine keeps for it take, in MiB. Empty where we may not look.
-async fn memory(context: &CampaignContext, containers: impl Iterator<Item = &str>) -> anyhow::Result<Sample> {
+async fn memory(context: &BenchContext, containers: impl Iterator<Item = &str>) -> anyhow::Result<Sample> {
     let mut sample = Sample::default();
     for container in containers {
         let Some(pid) = context.bare.pid(container).await? else { continue };

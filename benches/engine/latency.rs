@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::{Sample, rounds};
-use crate::{CampaignContext, fixture};
+use crate::{BenchContext, fixture};
 
 const ROUNDS: usize = 100;
 const WITHIN: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ struct Measured {
     cli: Sample,
 }
 
-pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let sandbox = fixture::launch(&context.engine, &Image::named(fixture::BASE)).await?;
     let has_cli = docker(&["version"]).await.is_ok();
     let mut measured = [Measured::default(), Measured::default()];
@@ -72,7 +72,7 @@ pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section
 }
 
 async fn round(
-    context: &CampaignContext,
+    context: &BenchContext,
     sandbox: &Sandbox,
     has_cli: bool,
     measured: &mut [Measured; 2],

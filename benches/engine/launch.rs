@@ -15,7 +15,7 @@ use termsmith::sandbox::{ExecLimit, Image};
 
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::{Sample, milliseconds, rounds};
-use crate::{CampaignContext, fixture};
+use crate::{BenchContext, fixture};
 
 const ROUNDS: usize = 40;
 const WITHIN: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ struct Measured {
     bare: Sample,
 }
 
-pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let image = Image::named(fixture::BASE);
     let mut removals = Removals::listen(&context.bare.docker)?;
     let mut measured = Measured::default();
@@ -63,7 +63,7 @@ pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section
 }
 
 async fn round(
-    context: &CampaignContext,
+    context: &BenchContext,
     image: &Image,
     removals: &mut Removals,
     measured: &mut Measured,

@@ -34,7 +34,7 @@ use machine::Machine;
 use report::{Report, Section};
 
 /// What every section measures with.
-struct CampaignContext {
+struct BenchContext {
     engine: Engine,
     bare: Bare,
     fixture: Fixture,
@@ -89,7 +89,7 @@ async fn report(args: &Args, engine: &Engine, bare: &Bare) -> anyhow::Result<Rep
     let machine = Machine::look(bare).await?;
     note(&format!("rendering and building {}", args.recipe));
     let fixture = Fixture::build(engine, &args.recipe).await?;
-    let context = CampaignContext { engine: engine.clone(), bare: bare.clone(), fixture };
+    let context = BenchContext { engine: engine.clone(), bare: bare.clone(), fixture };
     let mut sections = Vec::new();
     for name in args.sections() {
         let began = Instant::now();
@@ -102,7 +102,7 @@ async fn report(args: &Args, engine: &Engine, bare: &Bare) -> anyhow::Result<Rep
     Ok(Report::new(machine, sections, started.elapsed()))
 }
 
-async fn section(name: SectionName, args: &Args, context: &CampaignContext) -> anyhow::Result<Section> {
+async fn section(name: SectionName, args: &Args, context: &BenchContext) -> anyhow::Result<Section> {
     // Boxed: each is a large state machine, and only one lives at a time.
     match name {
         SectionName::Latency => Box::pin(latency::measure(context)).await,

@@ -12,7 +12,7 @@ use termsmith::screen::SCREEN;
 use termsmith::store::{ReadStore, RunDir, Store, StoreError, key};
 use tokio::process::Command;
 
-use crate::CampaignContext;
+use crate::BenchContext;
 use crate::machine::peak_memory;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
@@ -28,7 +28,7 @@ const ROUNDS: usize = 3;
 /// How often the kernel's high-water mark is read: what grows after the last look is missed.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let folder = tempfile::tempdir()?;
     let at = |name: &str| folder.path().join(name);
     let domain = &context.fixture.draft.task.blueprint.domain;
@@ -98,11 +98,11 @@ async fn peak(command: &str, out: &Path, more: &[&str]) -> anyhow::Result<f64> {
 }
 
 /// A run folder with `count` copies of `unit`, as the pipeline would have left them.
-fn copies(unit: &Gathered, out: &Path, count: usize) -> Result<(), StoreError> {
+fn copies(unit: &Gathered, out: &Path, count: usize) -> anyhow::Result<()> {
     let store = Store::new(RunDir::open(out)?);
     for index in 0..count {
         let mut draft = unit.draft.clone();
-        draft.task.name = TaskName::parse(format!("{}-{index}", unit.draft.task.name)).unwrap();
+        draft.task.name = TaskName::parse(format!("{}-{index}", unit.draft.task.name))?;
         draft.task.blueprint.index = u32::try_from(index).unwrap_or(u32::MAX);
         draft.task.blueprint.seed = Seed(index as u64);
         let mut certificate = unit.certificate.clone();

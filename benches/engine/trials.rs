@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use termsmith::verify::{Act, Condition, run_trial};
 use tokio_util::sync::CancellationToken;
 
-use crate::CampaignContext;
+use crate::BenchContext;
 use crate::harbor::Harbor;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
@@ -30,7 +30,7 @@ struct Measured {
     peer_trials: usize,
 }
 
-pub(crate) async fn measure(context: &CampaignContext) -> anyhow::Result<Section> {
+pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let harbor = match Harbor::from_env() {
         Some(harbor) => Some(harbor.prepare(&context.fixture.directory).await?),
         None => None,
@@ -132,7 +132,7 @@ where
     Ok((done as f64 * 3600.0 / started.elapsed().as_secs_f64(), done))
 }
 
-async fn trial(context: &CampaignContext) -> anyhow::Result<()> {
+async fn trial(context: &BenchContext) -> anyhow::Result<()> {
     let task = &context.fixture.draft.task;
     let trial = run_trial(
         &context.engine,
@@ -152,7 +152,7 @@ async fn trial(context: &CampaignContext) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) async fn pair(context: &CampaignContext) -> anyhow::Result<()> {
+pub(crate) async fn pair(context: &BenchContext) -> anyhow::Result<()> {
     for _ in 0..2 {
         let name = context.bare.start(context.fixture.image.reference()).await?;
         context.bare.remove(&name).await?;

@@ -11,6 +11,9 @@ use crate::model::Rollout;
 /// The configs that an export writes; loaders take the first one unless told otherwise.
 pub const CONFIGS: [ExportConfig; 2] = [ExportConfig::of::<sft::Row>(), ExportConfig::of::<pref_dmpo::Row>()];
 
+/// Opens the writer of a config in a folder.
+pub(super) type CreateWriter = fn(&Path, Bounds) -> Result<Box<dyn ConfigWriter>, WriteError>;
+
 /// What card and writer need of a config, whatever its rows are.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportConfig {
@@ -18,7 +21,7 @@ pub struct ExportConfig {
     pub tags: &'static [&'static str],
     pub(super) columns: fn() -> Vec<Column>,
     pub(super) about: fn(&ExportOptions) -> String,
-    pub(super) create: fn(&Path, Bounds) -> Result<Box<dyn ConfigWriter>, WriteError>,
+    pub(super) create: CreateWriter,
 }
 
 impl ExportConfig {
