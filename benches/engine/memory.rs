@@ -9,7 +9,7 @@ use termsmith::model::{Seed, TaskName};
 use termsmith::pipeline::{DRAFT, Gathered, UNIT, UnitRecord, gather};
 use termsmith::rollout::ROLLOUT;
 use termsmith::screen::SCREEN;
-use termsmith::store::{ReadStore, RunDir, Store, StoreError, key};
+use termsmith::store::{ReadStore, RunDir, Store, key};
 use tokio::process::Command;
 
 use crate::BenchContext;
