@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use termsmith::clock::instant;
 use termsmith::export::atif::{Calls, Stamps, documents};
 use termsmith::export::jobs::{Trial, write_job};
 use termsmith::export::messages::branches;
@@ -21,19 +22,19 @@ mod fixture;
 #[path = "../src/export/shapes.rs"]
 mod shapes;
 
+/// 2026-03-01 at noon.
+const STARTED_MS: u64 = 1_772_366_400_000;
+
 fn stamps(rollout: &Rollout) -> Stamps {
-    let turn = |number: usize| format!("2026-03-01T12:{:02}:{:02}.250Z", number / 60, number % 60);
-    Stamps {
-        started: "2026-03-01T12:00:00.000Z".to_owned(),
-        turns: (1..=rollout.record.turns.len()).map(turn).collect(),
-    }
+    let turn = |number: usize| instant(STARTED_MS + 250 + 1_000 * number as u64);
+    Stamps { started: instant(STARTED_MS), turns: (1..=rollout.record.turns.len()).map(turn).collect() }
 }
 
 fn trial(rollout: Rollout) -> Trial {
     let calls: Vec<_> = rollout.record.calls().cloned().collect();
     Trial {
         stamps: stamps(&rollout),
-        finished: "2026-03-01T13:00:00.000Z".to_owned(),
+        finished: instant(STARTED_MS + 3_600_000),
         details: calls
             .into_iter()
             .filter_map(|call| Some((call.clone(), shapes::detail(&call)?)))

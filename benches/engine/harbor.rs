@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
+use chrono::NaiveDateTime;
 use serde::Deserialize;
 use tempfile::TempDir;
 use termsmith::model::FileTree;
@@ -198,21 +199,9 @@ fn folders(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Seconds of an instant such as `2026-03-01T12:00:00.250000Z`, from an epoch of its own: only differences matter.
-///
-/// Days are counted as Howard Hinnant's `days_from_civil` does, in years that begin in March.
+/// Seconds since 1970 of an instant such as `2026-03-01T12:00:00.250000Z`.
 fn seconds(instant: &str) -> anyhow::Result<f64> {
-    let parsed = || {
-        let (date, time) = instant.trim_end_matches('Z').split_once('T')?;
-        let mut date = date.splitn(3, '-').map(|part| part.parse::<u32>().ok());
-        let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-        let mut time = time.splitn(3, ':').map(|part| part.parse::<f64>().ok());
-        let (hours, minutes, seconds) = (time.next()??, time.next()??, time.next()??);
-        let march_year = if month < 3 { year.checked_sub(1)? } else { year };
-        let march_month = (month + 9) % 12;
-        let day_of_year = (153 * march_month + 2) / 5 + day;
-        let days = 365 * march_year + march_year / 4 - march_year / 100 + march_year / 400 + day_of_year;
-        Some(((f64::from(days) * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds)
-    };
-    parsed().with_context(|| format!("`{instant}` is no instant"))
+    let parsed = NaiveDateTime::parse_from_str(instant.trim_end_matches('Z'), "%Y-%m-%dT%H:%M:%S%.f");
+    let parsed = parsed.with_context(|| format!("`{instant}` is not an instant"))?;
+    Ok(parsed.and_utc().timestamp_micros() as f64 / 1e6)
 }

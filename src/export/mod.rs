@@ -1,7 +1,7 @@
 //! Rollouts as training data: Parquet that trainers read unmodified, and ATIF.
 //!
 //! [`export`] makes one pass over the rollouts, a task at a time, and writes every config beside a dataset card. It reads
-//! what it is given and writes below one folder; it knows nothing of models, engines or the store. Equal rollouts give
+//! what it is given and writes below one folder; it knows nothing of models, engines or records. Equal rollouts give
 //! equal bytes, and files that would not change are not touched.
 
 pub mod atif;
@@ -32,8 +32,7 @@ use serde::Serialize;
 pub use card::Counts;
 use card::{Teacher, TeacherCounts};
 pub use config::{CONFIGS, ExportConfig};
-pub use error::{ExportError, RowsError, StorageError, WriteError};
-pub use publish::Change;
+pub use error::{ExportError, RowsError, WriteError};
 pub use row::{Column, Row, schema};
 
 use self::config::ConfigWriter;
@@ -42,6 +41,7 @@ use self::parquet::Bounds;
 use self::phi::Gamma;
 use self::publish::Staging;
 use crate::model::{Actor, Rollout};
+use crate::store::FileChange;
 
 /// Licence of generated data (SPDX), stated in the card and on every row that is ours to give.
 pub const DATA_LICENCE: &str = "CC-BY-4.0";
@@ -187,8 +187,8 @@ fn export_configs<E: Error + 'static>(
     let summaries: Vec<ConfigSummary> = summaries.into_iter().map(|(_, summary)| summary).collect();
     let mut changed = false;
     for config in &summaries {
-        changed |= staging.publish_folder(config.name)? == Change::Written;
+        changed |= staging.publish_folder(config.name)? == FileChange::Written;
     }
-    changed |= staging.publish_file("README.md", &card)? == Change::Written;
+    changed |= staging.publish_file("README.md", &card)? == FileChange::Written;
     Ok(ExportSummary { configs: summaries, domains, excluded, changed })
 }

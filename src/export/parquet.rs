@@ -13,8 +13,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
-use super::error::{During, WriteError};
+use super::error::WriteError;
 use super::row::{Row, schema};
+use crate::store::StoreError;
 
 /// The only split for now.
 pub const SPLIT: &str = "train";
@@ -136,7 +137,7 @@ impl<R: Row> Shards<R> {
         for (number, &(rows, bytes)) in self.closed.iter().enumerate() {
             let name = format!("{SPLIT}-{number:05}-of-{count:05}.parquet");
             let part = part_path(&self.folder, number);
-            fs::rename(&part, self.folder.join(&name)).during("rename", &part)?;
+            fs::rename(&part, self.folder.join(&name)).map_err(StoreError::io("rename", &part))?;
             shards.push(Shard { name, rows, bytes });
         }
         Ok(shards)
@@ -168,7 +169,7 @@ impl<R: Row> Shards<R> {
 
     fn open_shard(&self) -> Result<OpenShard, WriteError> {
         let path = part_path(&self.folder, self.closed.len());
-        let file = File::create(&path).during("create", &path)?;
+        let file = File::create(&path).map_err(StoreError::io("create", &path))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&self.schema), Some(properties::<R>()))
             .map_err(|source| WriteError::from_parquet(&path, source))?;
         Ok(OpenShard { path, writer, rows: 0, bytes: 0, group_bytes: 0 })
@@ -180,8 +181,8 @@ impl<R: Row> Shards<R> {
         let (path, rows) = (open.path, open.rows);
         // `into_inner` writes the footer, without which the file is nothing.
         let file = open.writer.into_inner().map_err(|source| WriteError::from_parquet(&path, source))?;
-        file.sync_all().during("sync", &path)?;
-        let bytes = file.metadata().during("read the size of", &path)?.len();
+        file.sync_all().map_err(StoreError::io("sync", &path))?;
+        let bytes = file.metadata().map_err(StoreError::io("read the size of", &path))?.len();
         self.closed.push((rows, bytes));
         Ok(())
     }
@@ -232,11 +233,12 @@ fn message_columns<R: Row>() -> Vec<ColumnPath> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
     use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::export::row::text;
-    use crate::export::{Column, ExportOptions, RowsError, StorageError, fixture, sft};
+    use crate::export::{Column, ExportOptions, RowsError, fixture, sft};
     use crate::model::Rollout;
 
     #[test]
@@ -249,8 +251,11 @@ mod tests {
             shards.push(row).unwrap();
         }
         let error = shards.finish().unwrap_err();
-        let WriteError::Storage(StorageError::Full { path: named, .. }) = &error else { panic!("{error:?}") };
-        assert_eq!(*named, path);
+        let WriteError::Storage(StoreError::Io { path: named, source, .. }) = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((named, source.kind()), (&path, ErrorKind::StorageFull));
+        assert!(error.to_string().contains("hint: free some space"), "{error}");
     }
 
     #[test]

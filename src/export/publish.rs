@@ -1,27 +1,19 @@
 //! Putting finished folders in their place, so that a reader sees the old ones or the new ones and nothing in between.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
-
-use super::error::{During, StorageError};
+use crate::model;
+use crate::store::{
+    FileChange, StoreError, create_folder, publish_file, remove_published, replace_folder, sync_folder,
+};
 
 /// Folder inside the data folder where everything is written first: the same file system, so renames are atomic.
 const STAGING: &str = ".tmp";
 
 /// Bytes compared at a time.
 const COMPARE_CHUNK: usize = 64 << 10;
-
-/// What publishing did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It stood there already, byte for byte, and was not touched.
-    Unchanged,
-    Written,
-}
 
 /// A place to write in. Whatever is left in it is removed at the end, and by the next one after a crash.
 #[derive(Debug)]
@@ -32,95 +24,57 @@ pub(super) struct Staging {
 
 impl Staging {
     /// Creates `data` if it is missing, and an empty staging folder in it.
-    pub(super) fn open(data: &Path) -> Result<Self, StorageError> {
+    pub(super) fn open(data: &Path) -> Result<Self, StoreError> {
         let root = data.join(STAGING);
-        fs::create_dir_all(data).during("create", data)?;
-        match fs::remove_dir_all(&root) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => other.during("remove", &root)?,
-        }
-        fs::create_dir(&root).during("create", &root)?;
+        remove_published(&root)?;
+        create_folder(&root)?;
         Ok(Self { data: data.to_owned(), root })
     }
 
     /// A new folder that will become `<data>/<name>`.
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, StorageError> {
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, StoreError> {
         let folder = self.root.join(name);
-        fs::create_dir(&folder).during("create", &folder)?;
+        fs::create_dir(&folder).map_err(StoreError::io("create folder", &folder))?;
         Ok(folder)
     }
 
     /// Makes the staged folder `name` the one in the data folder, in one step; the former one goes. Files in it must be
     /// synced already.
-    pub(super) fn publish_folder(&self, name: &str) -> Result<Change, StorageError> {
+    pub(super) fn publish_folder(&self, name: &str) -> Result<FileChange, StoreError> {
         let (staged, target) = (self.root.join(name), self.data.join(name));
         sync_folder(&staged)?;
         if same_folder(&staged, &target)? {
-            return Ok(Change::Unchanged);
+            return Ok(FileChange::Unchanged);
         }
-        if target.symlink_metadata().is_ok() {
-            exchange(&staged, &target, &self.root.join(format!("{name}.old")))?;
-        } else {
-            fs::rename(&staged, &target).during("create", &target)?;
-        }
+        replace_folder(&staged, &target, &self.root.join(format!("{name}.old")))?;
         sync_folder(&self.data)?;
-        Ok(Change::Written)
+        Ok(FileChange::Written)
     }
 
     /// Writes `<data>/<name>` in one step.
-    pub(super) fn publish_file(&self, name: &str, content: &str) -> Result<Change, StorageError> {
-        let (staged, target) = (self.root.join(name), self.data.join(name));
-        if fs::read(&target).is_ok_and(|old| old == content.as_bytes()) {
-            return Ok(Change::Unchanged);
-        }
-        let mut file = File::create(&staged).during("create", &staged)?;
-        file.write_all(content.as_bytes()).during("write", &staged)?;
-        file.sync_all().during("sync", &staged)?;
-        fs::rename(&staged, &target).during("replace", &target)?;
-        sync_folder(&self.data)?;
-        Ok(Change::Written)
+    pub(super) fn publish_file(&self, name: &str, content: &str) -> Result<FileChange, StoreError> {
+        publish_file(&self.root, &self.data.join(name), &model::File::text(content))
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // If it stays behind, the next export removes it.
-        let _ = fs::remove_dir_all(&self.root);
+        if let Err(error) = remove_published(&self.root) {
+            // The next export removes it.
+            tracing::debug!(%error, "staging folder not removed");
+        }
     }
-}
-
-/// Swaps `staged` and `target`, which both exist. Afterwards the former `target` is at `staged` or `aside`.
-fn exchange(staged: &Path, target: &Path, aside: &Path) -> Result<(), StorageError> {
-    match renameat_with(CWD, staged, CWD, target, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(()),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => replace_by_way_of(aside, staged, target),
-        Err(errno) => Err(StorageError::new("replace", target, errno.into())),
-    }
-}
-
-/// For file systems that cannot swap (some network ones). A crash between the two steps leaves no `target`, and the next
-/// export writes it again.
-fn replace_by_way_of(aside: &Path, staged: &Path, target: &Path) -> Result<(), StorageError> {
-    fs::rename(target, aside).during("replace", target)?;
-    fs::rename(staged, target).during("replace", target).inspect_err(|_| {
-        // Best effort: the error that is reported is the one that matters.
-        let _ = fs::rename(aside, target);
-    })
-}
-
-fn sync_folder(folder: &Path) -> Result<(), StorageError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).during("sync", folder)
 }
 
 /// Whether both folders hold the same files with the same bytes. A missing, unreadable or odd `target` is another folder.
-fn same_folder(staged: &Path, target: &Path) -> Result<bool, StorageError> {
+fn same_folder(staged: &Path, target: &Path) -> Result<bool, StoreError> {
     let names = |folder: &Path| -> io::Result<Vec<_>> {
         let mut names: Vec<_> =
             fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
         names.sort();
         Ok(names)
     };
-    let new = names(staged).during("read", staged)?;
+    let new = names(staged).map_err(StoreError::io("read folder", staged))?;
     if names(target).ok().as_ref() != Some(&new) {
         return Ok(false);
     }
@@ -160,7 +114,7 @@ mod tests {
         entries.collect()
     }
 
-    fn publish(data: &Path, wanted: &[(&str, &str)]) -> Change {
+    fn publish(data: &Path, wanted: &[(&str, &str)]) -> FileChange {
         let staging = Staging::open(data).unwrap();
         let folder = staging.folder("sft").unwrap();
         for (name, content) in wanted {
@@ -173,23 +127,23 @@ mod tests {
     fn folders_are_replaced_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("run/data");
-        let check = |wanted: &[(&str, &str)], expect: Change| {
+        let check = |wanted: &[(&str, &str)], expect: FileChange| {
             assert_eq!(publish(&data, wanted), expect, "{wanted:?}");
             let expect: BTreeMap<_, _> =
                 wanted.iter().map(|(name, content)| ((*name).to_owned(), (*content).to_owned())).collect();
             assert_eq!(files(&data.join("sft")), expect);
             assert!(!data.join(STAGING).exists());
         };
-        check(&[("a", "1"), ("b", "2")], Change::Written);
+        check(&[("a", "1"), ("b", "2")], FileChange::Written);
         let inode = data.join("sft/a").metadata().unwrap().ino();
-        check(&[("a", "1"), ("b", "2")], Change::Unchanged);
+        check(&[("a", "1"), ("b", "2")], FileChange::Unchanged);
         assert_eq!(data.join("sft/a").metadata().unwrap().ino(), inode);
-        check(&[("a", "1"), ("b", "3")], Change::Written);
+        check(&[("a", "1"), ("b", "3")], FileChange::Written);
         // A file fewer, a file more.
-        check(&[("a", "1")], Change::Written);
-        check(&[("a", "1"), ("c", "")], Change::Written);
-        check(&[], Change::Written);
-        check(&[], Change::Unchanged);
+        check(&[("a", "1")], FileChange::Written);
+        check(&[("a", "1"), ("c", "")], FileChange::Written);
+        check(&[], FileChange::Written);
+        check(&[], FileChange::Unchanged);
     }
 
     #[test]
@@ -217,32 +171,14 @@ mod tests {
     #[test]
     fn single_files() {
         let dir = tempfile::tempdir().unwrap();
-        let check = |content: &str, expect: Change| {
+        let check = |content: &str, expect: FileChange| {
             let staging = Staging::open(dir.path()).unwrap();
             assert_eq!(staging.publish_file("README.md", content).unwrap(), expect);
             assert_eq!(fs::read_to_string(dir.path().join("README.md")).unwrap(), content);
         };
-        check("one", Change::Written);
-        check("one", Change::Unchanged);
-        check("two", Change::Written);
-    }
-
-    #[test]
-    fn where_folders_cannot_be_swapped() {
-        let dir = tempfile::tempdir().unwrap();
-        let [staged, target, aside] = ["staged", "target", "aside"].map(|name| dir.path().join(name));
-        for (folder, content) in [(&staged, "new"), (&target, "old")] {
-            fs::create_dir(folder).unwrap();
-            fs::write(folder.join("a"), content).unwrap();
-        }
-        replace_by_way_of(&aside, &staged, &target).unwrap();
-        assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
-        assert_eq!(fs::read_to_string(aside.join("a")).unwrap(), "old");
-
-        // Nothing is staged: the former folder is put back.
-        fs::remove_dir_all(&aside).unwrap();
-        assert!(replace_by_way_of(&aside, &staged, &target).is_err());
-        assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
+        check("one", FileChange::Written);
+        check("one", FileChange::Unchanged);
+        check("two", FileChange::Written);
     }
 
     #[test]
@@ -250,6 +186,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("data"), "a file").unwrap();
         let error = Staging::open(&dir.path().join("data")).unwrap_err();
-        assert!(matches!(&error, StorageError::Other { action: "create", .. }), "{error:?}");
+        assert!(matches!(&error, StoreError::Io { action: "create folder", .. }), "{error:?}");
     }
 }

@@ -5,7 +5,6 @@
 mod assets;
 mod campaign;
 mod capacity;
-mod clock;
 mod error;
 mod event;
 mod examine;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::clock::iso8601;
 use super::gather::gather_rollouts;
+use crate::clock;
 use crate::export::atif::Stamps;
 use crate::export::jobs::{Job, JobError, Trial, write_job};
 use crate::export::report::{Attempt, Report, report};
@@ -52,18 +52,18 @@ pub fn harbor_trial(store: &ReadStore, rollout: Rollout, log: RolloutLog) -> Res
     let finished = log.started_ms.saturating_add((log.seconds * 1e3) as u64);
     Ok(Trial {
         stamps: stamps(&log),
-        finished: iso8601(finished),
+        finished: clock::instant(finished),
         details: call_details(store, &rollout)?,
         verifier_output: log.verifier.output,
         rollout,
     })
 }
 
-/// When a rollout's turns were said.
+/// When a rollout started, and when each of its messages came.
 pub(super) fn stamps(log: &RolloutLog) -> Stamps {
     Stamps {
-        started: iso8601(log.started_ms),
-        turns: log.turns.iter().map(|turn| iso8601(turn.at_ms)).collect(),
+        started: clock::instant(log.started_ms),
+        turns: log.turns.iter().map(|turn| clock::instant(turn.at_ms)).collect(),
     }
 }
 

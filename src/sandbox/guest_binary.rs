@@ -1,11 +1,11 @@
 //! The embedded guest, and where the engine finds it on this host.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::EngineError;
+use crate::model::File;
+use crate::store::replace_file;
 
 /// The static program that `build.rs` compiled.
 pub(super) const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
@@ -26,19 +26,9 @@ pub(super) fn install(cache: &Path) -> Result<PathBuf, EngineError> {
     }
     let temporary = cache.join(format!("guest.{}.part", std::process::id()));
     let written = fs::create_dir_all(cache)
-        .and_then(|()| write_executable(&temporary))
-        .and_then(|()| fs::rename(&temporary, &path));
+        .and_then(|()| replace_file(&temporary, &path, &File { bytes: BYTES.to_vec(), executable: true }));
     match written {
         Ok(()) => Ok(path),
         Err(source) => Err(EngineError::Io { action: "write the guest to", path, source }),
     }
-}
-
-fn write_executable(path: &Path) -> io::Result<()> {
-    const MODE: u32 = 0o755;
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path)?;
-    file.write_all(BYTES)?;
-    // The umask may have taken bits away, and a container's root may be another user here.
-    file.set_permissions(fs::Permissions::from_mode(MODE))?;
-    file.sync_all()
 }

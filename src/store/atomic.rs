@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files and folders that are complete or missing, whenever a process is killed. Everything published is published here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::StoreError;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
 use crate::model::{File, FileTree};
 
 /// Whether publishing had anything to do.
@@ -27,14 +30,17 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
     create_folder(parent)?;
     fs::create_dir_all(scratch).map_err(StoreError::io("create folder", scratch))?;
     let temporary = scratch_name(scratch);
-    write_synced(&temporary, file).map_err(|source| {
-        // The half-written file may be what filled the disk.
-        discard(&temporary);
-        StoreError::io("write", path)(source)
-    })?;
-    fs::rename(&temporary, path).map_err(StoreError::io("rename into place", path))?;
-    sync_dir(parent)?;
+    replace_file(&temporary, path, file).map_err(StoreError::io("write", path))?;
+    sync_folder(parent)?;
     Ok(FileChange::Written)
+}
+
+/// Writes `file` to `path` by way of `temporary`, which no other thread or process may use and which must lie on the same file system:
+/// write, fsync, rename.
+pub(crate) fn replace_file(temporary: &Path, path: &Path, file: &File) -> io::Result<()> {
+    let written = write_synced(temporary, file).and_then(|()| fs::rename(temporary, path));
+    // The half-written file may be what filled the disk.
+    written.inspect_err(|_| discard(temporary))
 }
 
 /// Writes `file` to `path` in one rename, without waiting for the disk.
@@ -50,7 +56,7 @@ pub(super) fn note_file(scratch: &Path, path: &Path, file: &File) -> Result<(), 
     })
 }
 
-/// Makes `dir` hold exactly `tree`. A new tree appears in one rename; one that differs from what is there replaces it.
+/// Makes `dir` hold exactly `tree`, in one step.
 pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileChange, StoreError> {
     if holds_tree(dir, tree) {
         return Ok(FileChange::Unchanged);
@@ -67,14 +73,41 @@ pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileC
     }
     fs::create_dir_all(&temporary).map_err(StoreError::io("create folder", &temporary))?;
     for folder in &folders {
-        sync_dir(folder)?;
+        sync_folder(folder)?;
     }
     let parent = dir.parent().unwrap_or(Path::new("."));
     create_folder(parent)?;
-    remove_published(dir)?;
-    fs::rename(&temporary, dir).map_err(StoreError::io("rename into place", dir))?;
-    sync_dir(parent)?;
+    let aside = scratch_name(scratch);
+    replace_folder(&temporary, dir, &aside)?;
+    sync_folder(parent)?;
+    // The former folder is at one of them.
+    remove_published(&temporary)?;
+    remove_published(&aside)?;
     Ok(FileChange::Written)
+}
+
+/// Makes the folder `staged` the one at `target`. The former `target`, if there is one, is at `staged` or `aside` afterwards.
+pub(crate) fn replace_folder(staged: &Path, target: &Path, aside: &Path) -> Result<(), StoreError> {
+    if target.symlink_metadata().is_err() {
+        return fs::rename(staged, target).map_err(StoreError::io("rename into place", target));
+    }
+    match renameat_with(CWD, staged, CWD, target, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => replace_in_two_steps(staged, target, aside),
+        Err(errno) => Err(StoreError::io("replace", target)(errno.into())),
+    }
+}
+
+/// For file systems that cannot swap two folders (some network ones). After a crash between the two steps there is no `target`, and
+/// the same command writes it again.
+pub(super) fn replace_in_two_steps(staged: &Path, target: &Path, aside: &Path) -> Result<(), StoreError> {
+    fs::rename(target, aside).map_err(StoreError::io("replace", target))?;
+    fs::rename(staged, target).map_err(|source| {
+        if let Err(error) = fs::rename(aside, target) {
+            tracing::warn!(folder = %target.display(), %error, "former folder not put back");
+        }
+        StoreError::io("replace", target)(source)
+    })
 }
 
 /// Removes a published file or tree, if it is there.
@@ -85,7 +118,7 @@ pub fn remove_published(path: &Path) -> Result<(), StoreError> {
 }
 
 fn write_synced(path: &Path, file: &File) -> io::Result<()> {
-    let mut out = fs::File::create_new(path)?;
+    let mut out = fs::File::create(path)?;
     out.write_all(&file.bytes)?;
     out.set_permissions(fs::Permissions::from_mode(file.mode()))?;
     out.sync_all()
@@ -93,7 +126,7 @@ fn write_synced(path: &Path, file: &File) -> io::Result<()> {
 
 /// Makes `dir` and the folders above it that are missing. Each new entry is synced: a synced file in a folder that a power failure
 /// takes away is lost too. Returns the folders that were synced.
-pub(super) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let missing = dir.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
     let parents: Vec<PathBuf> = missing
         .map(|above| match above.parent() {
@@ -103,7 +136,7 @@ pub(super) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect();
     fs::create_dir_all(dir).map_err(StoreError::io("create folder", dir))?;
     for parent in &parents {
-        sync_dir(parent)?;
+        sync_folder(parent)?;
     }
     Ok(parents)
 }
@@ -114,7 +147,7 @@ fn discard(file: &Path) {
     }
 }
 
-fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+pub(crate) fn sync_folder(dir: &Path) -> Result<(), StoreError> {
     fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(StoreError::io("sync folder", dir))
 }
 

@@ -152,4 +152,23 @@ fn publishing_the_same_again_touches_nothing() {
     fs::write(root.path().join("tasks/x/stray"), "").unwrap();
     assert_eq!(dir.publish_tree("tasks/x", &tree).unwrap(), FileChange::Written);
     assert!(!root.path().join("tasks/x/stray").exists());
+    assert_eq!(fs::read_dir(dir.scratch()).unwrap().count(), 0, "the former folder was left behind");
+}
+
+#[test]
+fn folders_are_replaced_in_two_steps_where_they_cannot_be_swapped() {
+    let dir = tempfile::tempdir().unwrap();
+    let [staged, target, aside] = ["staged", "target", "aside"].map(|name| dir.path().join(name));
+    for (folder, content) in [(&staged, "new"), (&target, "old")] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("a"), content).unwrap();
+    }
+    super::atomic::replace_in_two_steps(&staged, &target, &aside).unwrap();
+    assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
+    assert_eq!(fs::read_to_string(aside.join("a")).unwrap(), "old");
+
+    // Nothing is staged: the former folder is put back.
+    fs::remove_dir_all(&aside).unwrap();
+    assert!(super::atomic::replace_in_two_steps(&staged, &target, &aside).is_err());
+    assert_eq!(fs::read_to_string(target.join("a")).unwrap(), "new");
 }

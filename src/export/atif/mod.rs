@@ -43,10 +43,6 @@ pub enum AtifError {
         "trajectory `{id}` has {turns} turns but {stamps} time stamps\nhint: observe one for each turn, or none"
     )]
     StampCount { id: String, turns: usize, stamps: usize },
-    #[error(
-        "time stamp `{stamp}` of trajectory `{id}` is not ISO 8601 with a zone\nhint: `2026-03-01T12:00:00Z` is"
-    )]
-    Stamp { id: String, stamp: String },
 }
 
 /// A document, and the name of its file.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Metrics, Observation, ObservationResult, Step, ToolCall};
 use super::{Calls, Stamps, object};
+use crate::clock::iso8601;
 use crate::model::{Act, Actor, CallDetail, Role, Rollout, ShellOutcome, Shown, Tokens, Turn, TurnKind};
 
 /// The steps of one segment of `rollout`, its `turns`. `details` has one entry for each turn of the rollout.
@@ -22,7 +23,7 @@ pub(super) fn steps(
     let copied = record.fork.as_ref().map_or(0, |fork| fork.turns);
     let all = record.turns.iter().zip(&rollout.shown).enumerate();
     for (number, (turn, shown)) in all.skip(turns.start).take(turns.len()) {
-        let stamp = stamps.and_then(|stamps| stamps.turns.get(number).cloned());
+        let stamp = stamps.and_then(|stamps| stamps.turns.get(number).map(|turn| iso8601(*turn)));
         let detail = details.get(number).and_then(Option::as_ref);
         let (replies, seen): (Vec<&Shown>, Vec<&Shown>) =
             shown.iter().partition(|shown| is_reply(turn, shown));
@@ -44,7 +45,7 @@ fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<St
     let summed_up =
         segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
     let is_copied_context = summed_up;
-    let timestamp = stamps.filter(|_| context.is_none()).map(|stamps| stamps.started.clone());
+    let timestamp = stamps.filter(|_| context.is_none()).map(|stamps| iso8601(stamps.started));
     let mut steps = Vec::new();
     if !record.system.is_empty() {
         steps.push(said("system", &record.system));

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::Trial;
+use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name, total};
 use crate::model::{Actor, End, FailureKind, Rollout, Turn};
 
@@ -49,7 +50,8 @@ impl Written {
             Actor::Model(actor) => Some(&actor.endpoint),
             _ => None,
         };
-        let phase = json!({ "started_at": trial.stamps.started, "finished_at": trial.finished });
+        let phase =
+            json!({ "started_at": iso8601(trial.stamps.started), "finished_at": iso8601(trial.finished) });
         let result = json!({
             "id": uuid("trial", &rollout.id),
             "task_name": rollout.record.task,
@@ -69,10 +71,10 @@ impl Written {
                 "exception_type": exception.class,
                 "exception_message": exception.message,
                 "exception_traceback": "",
-                "occurred_at": trial.finished,
+                "occurred_at": iso8601(trial.finished),
             })),
-            "started_at": trial.stamps.started,
-            "finished_at": trial.finished,
+            "started_at": iso8601(trial.stamps.started),
+            "finished_at": iso8601(trial.finished),
             "agent_execution": phase,
         });
         Self { ctrf: ctrf(rollout), name, config, result, reward, exception }

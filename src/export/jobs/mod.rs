@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use self::documents::Written;
@@ -26,8 +27,8 @@ use crate::store::{StoreError, publish_file, publish_tree, remove_published};
 pub struct Trial {
     pub rollout: Rollout,
     pub stamps: Stamps,
-    /// When its verdict was there, as the stamps are written.
-    pub finished: String,
+    /// When its verdict was given.
+    pub finished: DateTime<Utc>,
     /// What is known of its model calls.
     pub details: std::collections::BTreeMap<Key, CallDetail>,
     /// What the verifier's test runner printed.

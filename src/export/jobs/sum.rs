@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::Trial;
 use super::documents::{Written, agent, job_id, task};
+use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name};
 use crate::export::report::pass_at;
 
@@ -18,8 +20,8 @@ pub(super) struct Sum {
     input: Option<u64>,
     output: Option<u64>,
     usd: Option<f64>,
-    started: Option<String>,
-    finished: Option<String>,
+    started: Option<DateTime<Utc>>,
+    finished: Option<DateTime<Utc>>,
     /// By Harbor's key: agent, model and data set.
     evals: BTreeMap<String, Eval>,
     /// Texts, so that each stands once.
@@ -49,11 +51,9 @@ impl Sum {
         add(&mut self.input, figure("n_input_tokens").as_u64());
         add(&mut self.output, figure("n_output_tokens").as_u64());
         add(&mut self.usd, figure("cost_usd").as_f64());
-        // Stamps of one writer have one zone and one width, so that their order is the alphabet's.
-        let started = trial.stamps.started.clone();
-        self.started = Some(self.started.take().map_or(started.clone(), |first| first.min(started)));
-        let finished = trial.finished.clone();
-        self.finished = Some(self.finished.take().map_or(finished.clone(), |last| last.max(finished)));
+        let started = trial.stamps.started;
+        self.started = Some(self.started.map_or(started, |first| first.min(started)));
+        self.finished = self.finished.max(Some(trial.finished));
         self.agents.insert(agent(rollout).to_string());
         self.tasks.insert(task(rollout).to_string());
 
@@ -89,13 +89,14 @@ impl Sum {
 
     /// The job's `result.json`.
     pub(super) fn result(&self, name: &str) -> Value {
-        const NEVER: &str = "1970-01-01T00:00:00Z";
         let evals: Map<String, Value> =
             self.evals.iter().map(|(key, eval)| (key.clone(), eval.to_json())).collect();
-        let finished = self.finished.as_deref().unwrap_or(NEVER);
+        // Harbor requires both stamps; a job without trials gets those of the epoch.
+        let stamp = |at: Option<DateTime<Utc>>| iso8601(at.unwrap_or_default());
+        let finished = stamp(self.finished);
         json!({
             "id": job_id(name),
-            "started_at": self.started.as_deref().unwrap_or(NEVER),
+            "started_at": stamp(self.started),
             "updated_at": finished,
             "finished_at": finished,
             "n_total_trials": self.trials,

@@ -1,20 +1,24 @@
 use std::convert::Infallible;
 use std::fmt::Write as _;
 
+use crate::clock::instant;
 use crate::export::shapes::{detail, shapes};
 use crate::model::FailureKind;
 
 use super::*;
+
+/// 2026-03-01 at noon.
+const STARTED_MS: u64 = 1_772_366_400_000;
 
 fn trial(rollout: Rollout) -> Trial {
     let turns = rollout.record.turns.len();
     let calls: Vec<_> = rollout.record.calls().cloned().collect();
     Trial {
         stamps: Stamps {
-            started: "2026-03-01T12:00:00.000Z".to_owned(),
-            turns: (1..=turns).map(|second| format!("2026-03-01T12:00:{second:02}.000Z")).collect(),
+            started: instant(STARTED_MS),
+            turns: (1..=turns).map(|second| instant(STARTED_MS + 1_000 * second as u64)).collect(),
         },
-        finished: "2026-03-01T12:01:00.000Z".to_owned(),
+        finished: instant(STARTED_MS + 60_000),
         details: calls.into_iter().filter_map(|call| Some((call.clone(), detail(&call)?))).collect(),
         verifier_output: "8 passed\n".to_owned(),
         rollout,

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bollard::models::ContainerSummary;
 use bollard::query_parameters::{ListContainersOptionsBuilder, ListImagesOptionsBuilder};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock;
 use crate::sandbox::owner::{Owner, start_time};
 use crate::sandbox::{CleanScope, ContainerId, EngineError, Removed};
 
@@ -120,7 +121,7 @@ impl Shared {
     fn is_unknown(&self, name: &str, container: &ContainerSummary) -> bool {
         let created =
             Duration::from_secs(container.created.and_then(|at| u64::try_from(at).ok()).unwrap_or(u64::MAX));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Duration::from_millis(clock::now_ms());
         name.starts_with(&self.prefix)
             && now.saturating_sub(created) > UNKNOWN_AGE
             && !self.live().contains_key(&ContainerId(name.to_owned()))
