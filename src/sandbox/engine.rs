@@ -81,6 +81,11 @@ impl Engine {
         Self(Arc::new(engine))
     }
 
+    /// The engine that this host offers. At present that is [`Self::docker`].
+    pub async fn of_host() -> Result<Self, EngineError> {
+        Self::docker().await
+    }
+
     /// Docker or Podman, at `DOCKER_HOST` or at the first usual socket that is there.
     pub async fn docker() -> Result<Self, EngineError> {
         DockerEngine::connect().await.map(Self::new)

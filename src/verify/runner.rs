@@ -39,9 +39,9 @@ pub struct EngineOnDemand {
 }
 
 impl EngineOnDemand {
-    /// The engine that answers at the usual places.
+    /// The engine of this host.
     pub async fn get(&self) -> Result<&Engine, EngineError> {
-        self.engine.get_or_try_init(Engine::docker).await
+        self.engine.get_or_try_init(Engine::of_host).await
     }
 
     /// The engine, if it was ever needed.
