@@ -32,7 +32,7 @@ use termsmith::export::{
     ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, atif, export, pref_dmpo,
     sft,
 };
-use termsmith::model::{self, Actor, AdversaryView, Arm, Exploit, Facts, ModelActor, Shown, ToolCall};
+use termsmith::model::{self, Actor, AdversaryView, Arm, Exploit, ModelActor, Shown, TaskMetadata, ToolCall};
 
 #[path = "../src/export/fixture.rs"]
 mod fixture;
@@ -67,7 +67,7 @@ fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
             vec![ToolCall { id: "c".to_owned(), name: "bash".to_owned(), arguments: AWKWARD.to_owned() }];
         awkward.shown[2] = vec![Shown { tool_call: Some("c".to_owned()), content: AWKWARD.to_owned() }];
         // What others' tasks do not say is null in the rows.
-        awkward.facts = Facts { domain: domain.to_owned(), ..Facts::default() };
+        awkward.metadata = TaskMetadata { domain: domain.to_owned(), ..TaskMetadata::default() };
         let failing = rollout(domain, index, 2, 6, CHECKS - 1);
         vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing]
     };
@@ -353,7 +353,7 @@ fn the_card_of_what_models_and_others_did() {
         rollout
     };
     let of_others = |mut rollout: Rollout| {
-        rollout.facts = Facts { domain: "unknown".to_owned(), ..Facts::default() };
+        rollout.metadata = TaskMetadata { domain: "unknown".to_owned(), ..TaskMetadata::default() };
         rollout
     };
     let groups = [

@@ -110,12 +110,12 @@ fn harbor_reads_what_is_written_for_it() {
 fn back(path: &Path) -> Vec<Rollout> {
     let imports = read_imports(path).unwrap();
     let mut rollouts = Vec::new();
-    for imported in imports.taken {
+    for imported in imports.rollouts {
         rollouts.push(Rollout {
             id: imported.path.display().to_string(),
             rewards: imported.record.rewards(&imported.checks),
             record: imported.record,
-            facts: imported.facts,
+            metadata: imported.metadata,
             shown: imported.shown,
             handoffs: imported.handoffs,
             labels: Vec::new(),
@@ -139,7 +139,7 @@ fn check_return(name: &str, out: &Rollout, back: &Rollout) {
     );
     assert_eq!((&one.verdict, &one.fork), (&other.verdict, &other.fork), "{name}");
     assert_eq!((&one.task, one.attempt, &one.task_digest), (&other.task, other.attempt, &other.task_digest));
-    assert_eq!(out.facts.skills, back.facts.skills);
+    assert_eq!(out.metadata.skills, back.metadata.skills);
     let scripted = matches!(one.actor, Actor::Scripted { .. });
     for (said, read) in one.turns.iter().zip(&other.turns) {
         assert_eq!(
@@ -204,10 +204,10 @@ fn what_harbor_writes_comes_in() {
 
     let imports = read_imports(dir.path()).unwrap();
     assert_eq!(imports.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
-    let outcomes: Vec<_> = imports.taken.iter().map(|imported| imported.record.verdict.outcome).collect();
+    let outcomes: Vec<_> = imports.rollouts.iter().map(|imported| imported.record.verdict.outcome).collect();
     let fates = [Outcome::Pass, Outcome::Fail, Outcome::Timeout, Outcome::VerifierError, Outcome::Infra];
     assert_eq!(outcomes, fates.iter().cycle().take(9).copied().collect::<Vec<_>>());
-    for (minor, imported) in imports.taken.iter().enumerate() {
+    for (minor, imported) in imports.rollouts.iter().enumerate() {
         let record = &imported.record;
         let scaffold = if minor % 2 == 0 { "terminus-json" } else { "terminus-2-rendered" };
         assert_eq!((record.scaffold.as_str(), record.prompt.as_str()), (scaffold, "Task"));

@@ -12,8 +12,8 @@ use crate::audit::table;
 use crate::export::report::text as report_text;
 use crate::model::{Actor, Rollout};
 use crate::pipeline::{
-    Fault, Gathered, audit_store, export_store, gather, gather_groups, publish_report, publish_rollouts,
-    report_store, take_over,
+    Fault, Gathered, audit_store, export_store, gather, gather_groups, import_rollouts, publish_report,
+    publish_rollouts, report_store,
 };
 use crate::rollout::{RolloutLog, rollout_id};
 use crate::store::ReadStore;
@@ -53,24 +53,24 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
     let store = run_to_write(&args.out)?;
     let mut refused = 0;
     for place in &args.rollouts {
-        let taken = take_over(&store, assets.texts.forensics(), place)?;
-        refused += taken.refused.len();
-        for why in &taken.refused {
+        let summary = import_rollouts(&store, assets.texts.forensics(), place)?;
+        refused += summary.refused.len();
+        for why in &summary.refused {
             say::note(format!("not imported: {why}"));
         }
         match config.format {
             Format::Json => say::json(&serde_json::json!({
                 "place": place,
-                "rollouts": taken.rollouts.iter().map(rollout_id).collect::<Vec<_>>(),
-                "known": taken.known,
-                "refused": taken.refused.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "rollouts": summary.rollouts.iter().map(rollout_id).collect::<Vec<_>>(),
+                "known": summary.known,
+                "refused": summary.refused.iter().map(ToString::to_string).collect::<Vec<_>>(),
             }))?,
             Format::Text => say::line(format!(
                 "{}: {} rollouts imported ({} imported before), {} refused",
                 place.display(),
-                taken.rollouts.len(),
-                taken.known,
-                taken.refused.len()
+                summary.rollouts.len(),
+                summary.known,
+                summary.refused.len()
             ))?,
         }
     }

@@ -77,7 +77,7 @@ impl TeacherCounts {
     pub(super) fn add(&mut self, rollout: &Rollout) {
         self.rollouts += 1;
         self.passing += u64::from(rollout.record.succeeded());
-        self.foreign += u64::from(rollout.facts.recipe.is_none());
+        self.foreign += u64::from(rollout.metadata.recipe.is_none());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong while exporting, each with a path or a trajectory and what to do.
+//! Errors of an export, each with a path or a trajectory, and a hint.
 
 use std::error::Error;
 use std::io;

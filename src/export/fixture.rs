@@ -2,8 +2,8 @@
 
 use crate::model::{
     Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind,
-    EnvironmentDigest, Facts, Outcome, RecipeId, Rewards, Rollout, Seed, ShellOutcome, Shown, TaskDigest,
-    TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
+    EnvironmentDigest, Outcome, RecipeId, Rewards, Rollout, Seed, ShellOutcome, Shown, TaskDigest,
+    TaskMetadata, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Checks of every verdict made here.
@@ -75,7 +75,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             fork: None,
             exploits: Vec::new(),
         },
-        facts: Facts::from(&blueprint(domain, index)),
+        metadata: TaskMetadata::from(&blueprint(domain, index)),
         shown: (0..commands).map(seen).chain([Vec::new()]).collect(),
         handoffs: Vec::new(),
         rewards: Some(Rewards {

@@ -50,7 +50,7 @@ pub const DATA_LICENCE: &str = "CC-BY-4.0";
 /// and of who made a task, are theirs.
 fn licence(rollout: &Rollout) -> Option<&'static str> {
     let ours = matches!(rollout.record.actor, Actor::Scripted { .. } | Actor::Oracle | Actor::Nop);
-    (ours && rollout.facts.recipe.is_some()).then_some(DATA_LICENCE)
+    (ours && rollout.metadata.recipe.is_some()).then_some(DATA_LICENCE)
 }
 
 /// What is exported, and how.
@@ -166,7 +166,7 @@ fn export_configs<E: Error + 'static>(
     for group in groups {
         let rollouts = group.map_err(ExportError::Source)?;
         let Some(first) = rollouts.first() else { continue };
-        let counts = domains.entry(first.facts.domain.clone()).or_default();
+        let counts = domains.entry(first.metadata.domain.clone()).or_default();
         counts.tasks += 1;
         for rollout in &rollouts {
             teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     /// Commands, checks passed of 8, and what is special.
-    type Played = (usize, u32, Special);
+    type AttemptShape = (usize, u32, Special);
 
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Special {
@@ -255,24 +255,24 @@ mod tests {
     }
     use Special::{Loops, No, Unmeasured};
 
-    fn rollouts(played: &[Played]) -> Vec<Rollout> {
-        let make = |(attempt, &(commands, passed, special)): (usize, &Played)| {
+    fn rollouts(attempts: &[AttemptShape]) -> Vec<Rollout> {
+        let make = |(attempt, &(commands, passed, special)): (usize, &AttemptShape)| {
             let mut rollout = fixture::rollout("games", 1, attempt as u32, commands, passed);
             if special == Loops {
                 rollout.labels.push(Label::MechanicalLoop.as_str().to_owned());
             }
             if special == Unmeasured { fixture::unmeasured(rollout) } else { rollout }
         };
-        played.iter().enumerate().map(make).collect()
+        attempts.iter().enumerate().map(make).collect()
     }
 
     #[track_caller]
-    fn check(policy: &PairPolicy, played: &[Played], expect: &[(u32, u32)]) {
-        let rollouts = rollouts(played);
+    fn check(policy: &PairPolicy, attempts: &[AttemptShape], expect: &[(u32, u32)]) {
+        let rollouts = rollouts(attempts);
         let found = pairs(&rollouts, policy).unwrap();
-        let attempts = |pair: &Pair<'_>| (pair.chosen.record.attempt, pair.rejected.record.attempt);
-        let found: Vec<_> = found.iter().map(attempts).collect();
-        assert_eq!(found, expect, "{played:?}");
+        let numbers = |pair: &Pair<'_>| (pair.chosen.record.attempt, pair.rejected.record.attempt);
+        let found: Vec<_> = found.iter().map(numbers).collect();
+        assert_eq!(found, expect, "{attempts:?}");
     }
 
     #[test]
@@ -307,21 +307,21 @@ mod tests {
 
     #[test]
     fn the_knobs() {
-        let play: &[Played] = &[(5, 8, No), (5, 2, No), (5, 7, No), (5, 6, Loops), (20, 5, No)];
+        let shapes: &[AttemptShape] = &[(5, 8, No), (5, 2, No), (5, 7, No), (5, 6, Loops), (20, 5, No)];
         let base = PairPolicy::default();
-        check(&base, play, &[(0, 2), (0, 1), (2, 1)]);
-        check(&PairPolicy { max_pairs_per_task: 1, ..base.clone() }, play, &[(0, 2)]);
-        check(&PairPolicy { max_pairs_per_task: 0, ..base.clone() }, play, &[]);
-        check(&PairPolicy { min_margin: 0.5, ..base.clone() }, play, &[(0, 1), (2, 1)]);
-        check(&PairPolicy { reward: RewardKind::Binary, ..base.clone() }, play, &[(0, 1), (0, 2)]);
+        check(&base, shapes, &[(0, 2), (0, 1), (2, 1)]);
+        check(&PairPolicy { max_pairs_per_task: 1, ..base.clone() }, shapes, &[(0, 2)]);
+        check(&PairPolicy { max_pairs_per_task: 0, ..base.clone() }, shapes, &[]);
+        check(&PairPolicy { min_margin: 0.5, ..base.clone() }, shapes, &[(0, 1), (2, 1)]);
+        check(&PairPolicy { reward: RewardKind::Binary, ..base.clone() }, shapes, &[(0, 1), (0, 2)]);
         check(
             &PairPolicy { prefer: Preference::WidestMargin, ..base.clone() },
-            play,
+            shapes,
             &[(0, 1), (0, 2), (2, 1)],
         );
         let keep = PairPolicy { looping: Looping::Keep, ..base.clone() };
-        check(&keep, play, &[(0, 2), (0, 3), (0, 1), (2, 3)]);
-        check(&PairPolicy { max_turn_ratio: 4.0, max_pairs_per_task: 2, ..base }, play, &[(0, 2), (0, 4)]);
+        check(&keep, shapes, &[(0, 2), (0, 3), (0, 1), (2, 3)]);
+        check(&PairPolicy { max_turn_ratio: 4.0, max_pairs_per_task: 2, ..base }, shapes, &[(0, 2), (0, 4)]);
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
     proptest! {
         #[test]
         fn invariants(
-            played in proptest::collection::vec(
+            attempts in proptest::collection::vec(
                 (1_usize..30, 0_u32..=8, prop_oneof![4 => Just(No), 1 => Just(Loops), 1 => Just(Unmeasured)]),
                 0..12,
             ),
@@ -371,7 +371,7 @@ mod tests {
                 reward: if binary { RewardKind::Binary } else { RewardKind::PassRatio },
                 ..PairPolicy::default()
             };
-            let rollouts = rollouts(&played);
+            let rollouts = rollouts(&attempts);
             let found = pairs(&rollouts, &policy).unwrap();
             prop_assert!(found.len() <= limit);
             for (at, pair) in found.iter().enumerate() {

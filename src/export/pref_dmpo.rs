@@ -92,7 +92,7 @@ impl Row {
             task_id: chosen.record.task.to_string(),
             task_digest: chosen.record.task_digest.clone(),
             environment_digest: chosen.record.environment_digest.clone(),
-            domain: chosen.facts.domain.clone(),
+            domain: chosen.metadata.domain.clone(),
             shared_turns: shared_turns(chosen, rejected),
             chosen_teacher: chosen.record.actor.teacher().to_owned(),
             rejected_teacher: rejected.record.actor.teacher().to_owned(),

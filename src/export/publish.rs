@@ -1,4 +1,4 @@
-//! Putting finished folders in their place, so that a reader sees the old ones or the new ones and nothing in between.
+//! Publishes finished folders: a reader sees the former folder or the new one, never a mixture.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ const STAGING: &str = ".tmp";
 /// Bytes compared at a time.
 const COMPARE_CHUNK: usize = 64 << 10;
 
-/// A place to write in. Whatever is left in it is removed at the end, and by the next one after a crash.
+/// A folder for unfinished files. It is removed at the end, or after a crash by the next export.
 #[derive(Debug)]
 pub(super) struct Staging {
     data: PathBuf,

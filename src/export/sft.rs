@@ -81,7 +81,7 @@ impl Row {
     }
 
     fn new(rollout: &Rollout, branch: Branch, n_segments: usize) -> Self {
-        let (record, facts) = (&rollout.record, rollout.facts.clone());
+        let (record, metadata) = (&rollout.record, rollout.metadata.clone());
         let rewards = rollout.rewards;
         let failure_kind = record.failure_kind();
         let Branch { segment, turns, conversation } = branch;
@@ -94,18 +94,18 @@ impl Row {
             task_id: record.task.to_string(),
             task_digest: record.task_digest.clone(),
             environment_digest: record.environment_digest.clone(),
-            domain: facts.domain,
-            skills: facts.skills,
-            operations: facts.operations,
-            kind: facts.kind,
-            difficulty: facts.difficulty,
-            language: facts.language,
-            persona: facts.persona,
-            recipe: facts.recipe,
+            domain: metadata.domain,
+            skills: metadata.skills,
+            operations: metadata.operations,
+            kind: metadata.kind,
+            difficulty: metadata.difficulty,
+            language: metadata.language,
+            persona: metadata.persona,
+            recipe: metadata.recipe,
             scaffold: record.scaffold.clone(),
             teacher: record.actor.teacher().to_owned(),
             arm: record.actor.arm().as_str(),
-            seed: facts.seed,
+            seed: metadata.seed,
             attempt: record.attempt,
             end: record.end.as_str(),
             outcome: record.verdict.outcome,

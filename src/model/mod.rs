@@ -34,9 +34,9 @@ pub use task::{
 };
 pub use timings::{RowTiming, Timings};
 pub use trajectory::{
-    Act, Actor, AdversaryView, Arm, End, Exploit, Facts, FailureKind, ForkPoint, Message, ModelActor, Origin,
-    Role, Rollout, Round, ShellOutcome, Shown, Tokens, ToolCall, ToolDefinition, TrajectoryRecord, Turn,
-    TurnKind,
+    Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,
+    Rollout, Round, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall, ToolDefinition, TrajectoryRecord,
+    Turn, TurnKind,
 };
 pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

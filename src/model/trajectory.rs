@@ -17,13 +17,13 @@ pub enum Actor {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         failure: Option<FailureMode>,
     },
-    /// The task's own solution. Nothing is said.
+    /// The task's own solution. It writes no message.
     Oracle,
-    /// Nobody. Nothing is said or done.
+    /// No agent: no message and no command.
     Nop,
     /// A language model.
     Model(ModelActor),
-    /// Played elsewhere, and taken over.
+    /// An agent of another harness; the rollout is imported.
     Imported(Origin),
 }
 
@@ -83,11 +83,11 @@ pub enum AdversaryView {
     Tests,
 }
 
-/// Where a rollout that was taken over comes from.
+/// The source of an imported rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Who acted, as the source calls it.
+    /// Name of the agent in the source.
     pub agent: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent_version: Option<String>,
@@ -388,7 +388,7 @@ pub enum End {
     ContentFiltered,
     /// The recorded beginning, done again after an interruption, ended otherwise.
     ResumeDiverged,
-    /// It was taken over from elsewhere, where it ended in some way.
+    /// Imported; the source does not say how it ended.
     Imported,
 }
 
@@ -417,7 +417,7 @@ pub struct Rollout {
     /// Stable id: the first 16 hexadecimal digits of the record's key.
     pub id: String,
     pub record: TrajectoryRecord,
-    pub facts: Facts,
+    pub metadata: TaskMetadata,
     /// What was shown after each turn; nothing after the last one, unless a limit ended the rollout there.
     pub shown: Vec<Vec<Shown>>,
     /// One for each handoff.
@@ -430,10 +430,10 @@ pub struct Rollout {
     pub judge: String,
 }
 
-/// What is known of a rollout's task. What the makers of others' tasks do not say is not invented.
+/// Metadata of a rollout's task. Fields that the maker of a foreign task does not give stay empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Facts {
+pub struct TaskMetadata {
     /// The domain spec, or the category that the task names.
     pub domain: String,
     pub skills: Vec<String>,
@@ -446,7 +446,7 @@ pub struct Facts {
     pub seed: Option<u64>,
 }
 
-impl From<&Blueprint> for Facts {
+impl From<&Blueprint> for TaskMetadata {
     fn from(blueprint: &Blueprint) -> Self {
         Self {
             domain: blueprint.domain.to_string(),

@@ -9,7 +9,7 @@ use super::campaign::{MEMBER, MemberRecord};
 use super::prepared::{PREPARED, PreparedRecord};
 use super::unit::{DRAFT, UNIT, UnitRecord};
 use crate::judge::Judgements;
-use crate::model::{Arm, Certificate, Draft, Facts, File, Key, Rollout, TaskDigest};
+use crate::model::{Arm, Certificate, Draft, File, Key, Rollout, TaskDigest, TaskMetadata};
 use crate::rollout::{RolloutLog, read_rollout};
 use crate::screen::SCREEN;
 use crate::store::{ReadStore, Store, StoreError};
@@ -145,7 +145,7 @@ fn read_group(
     let Some(prepared) = store.get::<PreparedRecord>(PREPARED, key)? else { return Ok(None) };
     let mut rollouts = Vec::with_capacity(keys.len());
     for key in keys {
-        rollouts.extend(read_rollout(store, key, &prepared.facts, &prepared.checks, judgements)?);
+        rollouts.extend(read_rollout(store, key, &prepared.metadata, &prepared.checks, judgements)?);
     }
     rollouts.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
     Ok(Some(Group { prepared, rollouts }))
@@ -174,9 +174,9 @@ pub(super) fn read_unit(
     let Some(draft) = store.get::<Draft>(DRAFT, &record.draft)? else { return Ok(None) };
     let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? else { return Ok(None) };
     let mut rollouts = Vec::with_capacity(record.rollouts.len());
-    let facts = Facts::from(&draft.task.blueprint);
+    let metadata = TaskMetadata::from(&draft.task.blueprint);
     for key in &record.rollouts {
-        rollouts.extend(read_rollout(store, key, &facts, &certificate.checks, judgements)?);
+        rollouts.extend(read_rollout(store, key, &metadata, &certificate.checks, judgements)?);
     }
     Ok(Some(Gathered { record, draft, certificate, rollouts }))
 }

@@ -1,4 +1,4 @@
-//! Taking over rollouts that were played elsewhere: they are filed like our own, with their source.
+//! Imports rollouts of other harnesses: their records are those of our own rollouts, with their source.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::rollout::{Forensics, ROLLOUT, RolloutLog, read_record};
 use crate::store::{Store, StoreError, key};
 use crate::verify::VerifierLog;
 
-/// Why nothing was taken over.
+/// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportTaskError {
     #[error(transparent)]
@@ -22,39 +22,43 @@ pub enum ImportTaskError {
     Store(#[from] StoreError),
 }
 
-/// What was taken over, and what was not.
+/// The rollouts of one import.
 #[derive(Debug, Default)]
-pub struct CapacityPermit {
+pub struct ImportSummary {
     pub rollouts: Vec<Key>,
-    /// Of these, the ones that were there already.
+    /// How many of these had been imported before.
     pub known: usize,
     pub refused: Vec<ImportError>,
 }
 
-/// Takes over every rollout at `path`: a Harbor job folder, a trial folder, or an ATIF file.
-pub fn take_over(
+/// Imports every rollout at `path`: a Harbor job folder, a trial folder, or an ATIF file.
+pub fn import_rollouts(
     store: &Store,
     forensics: &Forensics,
     path: &Path,
-) -> Result<CapacityPermit, ImportTaskError> {
-    let Imports { taken, refused } = read_imports(path)?;
-    let mut done = CapacityPermit { refused, ..CapacityPermit::default() };
-    for imported in taken {
-        let (key, known) = file(store, forensics, imported)?;
-        done.known += usize::from(known);
-        done.rollouts.push(key);
+) -> Result<ImportSummary, ImportTaskError> {
+    let Imports { rollouts, refused } = read_imports(path)?;
+    let mut summary = ImportSummary { refused, ..ImportSummary::default() };
+    for imported in rollouts {
+        let (key, known) = store_rollout(store, forensics, imported)?;
+        summary.known += usize::from(known);
+        summary.rollouts.push(key);
     }
-    Ok(done)
+    Ok(summary)
 }
 
-fn file(store: &Store, forensics: &Forensics, imported: Imported) -> Result<(Key, bool), StoreError> {
-    let Imported { mut record, shown, handoffs, facts, checks, .. } = imported;
+fn store_rollout(
+    store: &Store,
+    forensics: &Forensics,
+    imported: Imported,
+) -> Result<(Key, bool), StoreError> {
+    let Imported { mut record, shown, handoffs, metadata, checks, .. } = imported;
     record.exploits = forensics.examine(&record.turns);
     let prepared = PreparedRecord {
         task: record.task.clone(),
         task_digest: record.task_digest.clone(),
         environment_digest: record.environment_digest.clone(),
-        facts,
+        metadata,
         checks,
     };
     let prepared_key = key(PREPARED, &prepared)?;

@@ -28,7 +28,7 @@ pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
 pub use examine::{ExamineError, Examined, VerifierMode, examine, task_directories};
 pub use gather::{Gathered, Group, gather, gather_groups, gather_rollouts};
-pub use import::{CapacityPermit, ImportTaskError, take_over};
+pub use import::{ImportSummary, ImportTaskError, import_rollouts};
 pub use judging::{JudgingReport, judge_store};
 pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store};
 pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};

@@ -9,15 +9,15 @@ use super::error::Fault;
 use crate::harbor::{HarborTask, ReadError, read_task};
 use crate::judge::JudgeError;
 use crate::model::{
-    Certificate, Check, CheckClass, Difficulty, EnvironmentDigest, Facts, FileTree, Key, Limits, Task,
-    TaskDigest, TaskName, Verdict, environment_digest,
+    Certificate, Check, CheckClass, Difficulty, EnvironmentDigest, FileTree, Key, Limits, Task, TaskDigest,
+    TaskMetadata, TaskName, Verdict, environment_digest,
 };
 use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Act, Condition, Foreign, ForeignImages, HashedTask, TrialRunner, tests_of};
 
 /// Bump when the same directory would be made ready otherwise.
-pub const PREPARED: Stage = Stage { name: "prepared", version: 1 };
+pub const PREPARED: Stage = Stage { name: "prepared", version: 2 };
 
 /// A task that agents have worked on, as its rollouts are read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct PreparedRecord {
     pub task: TaskName,
     pub task_digest: Option<TaskDigest>,
     pub environment_digest: Option<EnvironmentDigest>,
-    pub facts: Facts,
+    pub metadata: TaskMetadata,
     /// Classes from the task's certificate, or from an untouched trial.
     pub checks: Vec<Check>,
 }
@@ -84,7 +84,7 @@ pub async fn prepare(
         instruction.ok_or_else(|| unplayable("it has no instruction.md".to_owned()))?.to_owned();
     let known =
         certified.as_ref().map(|certificate| certificate.checks.clone()).filter(|checks| !checks.is_empty());
-    let (kind, checks, facts, name, limits, environment, tests) = match directory.clone().into_task() {
+    let (kind, checks, metadata, name, limits, environment, tests) = match directory.clone().into_task() {
         Ok(task) => {
             let base = assets.kit.base(&task.base).unwrap_or_default();
             let environment = environment_digest(&task.environment, base);
@@ -101,11 +101,11 @@ pub async fn prepare(
                     })
                 }
             };
-            let (facts, name, limits) =
-                (Facts::from(&task.blueprint), task.name.clone(), task.limits.clone());
+            let (metadata, name, limits) =
+                (TaskMetadata::from(&task.blueprint), task.name.clone(), task.limits.clone());
             let tests = task.tests.clone();
             let kind = Kind::Ours { task: Box::new(task), environment_digest: environment.clone() };
-            (kind, checks, facts, name, limits, environment, tests)
+            (kind, checks, metadata, name, limits, environment, tests)
         }
         Err(_) => {
             let task = Foreign::new(&directory).map_err(|error| unplayable(error.to_string()))?;
@@ -120,7 +120,7 @@ pub async fn prepare(
                     classes(&trial.map_err(Fault::from)?.0.verdict, |_| 1.0)
                 }
             };
-            let facts = facts_of(&directory);
+            let metadata = metadata_of(&directory);
             let (name, mut limits) = (
                 TaskName::parse(task.name.as_str()).map_err(|error| unplayable(error.to_string()))?,
                 task.limits.clone(),
@@ -130,14 +130,22 @@ pub async fn prepare(
                     first.agent_timeout.as_secs().try_into().unwrap_or(limits.agent_timeout_sec);
             }
             let environment = task.environment_digest.clone();
-            (Kind::Foreign { task: Box::new(task), images }, checks, facts, name, limits, environment, tests)
+            (
+                Kind::Foreign { task: Box::new(task), images },
+                checks,
+                metadata,
+                name,
+                limits,
+                environment,
+                tests,
+            )
         }
     };
     let record = PreparedRecord {
         task: name,
         task_digest: Some(task_digest),
         environment_digest: Some(environment),
-        facts,
+        metadata,
         checks,
     };
     let key = key(PREPARED, &record).map_err(Fault::from)?;
@@ -211,14 +219,14 @@ fn classes(untouched: &Verdict, weight: impl Fn(&crate::model::CheckId) -> f64) 
 }
 
 /// What the maker of a task says of it.
-fn facts_of(directory: &HarborTask) -> Facts {
+fn metadata_of(directory: &HarborTask) -> TaskMetadata {
     let metadata = directory.manifest.metadata.clone().unwrap_or_default();
     let text = |key: &str| metadata.get(key).and_then(toml::Value::as_str).map(str::to_owned);
     let words = |key: &str| {
         let words = metadata.get(key).and_then(toml::Value::as_array).into_iter().flatten();
         words.filter_map(toml::Value::as_str).map(str::to_owned).collect()
     };
-    Facts {
+    TaskMetadata {
         domain: text("category").unwrap_or_else(|| "unknown".to_owned()),
         skills: words("tags"),
         difficulty: match text("difficulty").as_deref() {
@@ -227,6 +235,6 @@ fn facts_of(directory: &HarborTask) -> Facts {
             Some("hard") => Some(Difficulty::Hard),
             _ => None,
         },
-        ..Facts::default()
+        ..TaskMetadata::default()
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentError, HandoffSeen, PromptsError, TurnSeen};
 use crate::judge::{self, Judgements};
-use crate::model::{Check, Facts, Key, Rollout, Shown, TrajectoryRecord};
+use crate::model::{Check, Key, Rollout, Shown, TaskMetadata, TrajectoryRecord};
 use crate::store::{ReadStore, Stage, StoreError};
 use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
@@ -53,11 +53,11 @@ impl From<StoreError> for RolloutError {
 }
 
 /// A committed rollout with its observations, or `None` if the store does not hold both. `checks` are the task's, with their
-/// classes; `facts` is what is known of it, `judgements` what models say of rollouts.
+/// classes; `metadata` is that of the task, `judgements` are the labels that models gave.
 pub fn read_rollout(
     store: &ReadStore,
     key: &Key,
-    facts: &Facts,
+    metadata: &TaskMetadata,
     checks: &[Check],
     judgements: &Judgements,
 ) -> Result<Option<(Rollout, RolloutLog)>, StoreError> {
@@ -66,7 +66,7 @@ pub fn read_rollout(
     let (labels, judge) = judge::merged(&judge::labels(&record, &shown), judgements.of(key));
     let rollout = Rollout {
         id: rollout_id(key),
-        facts: facts.clone(),
+        metadata: metadata.clone(),
         rewards: record.rewards(checks),
         labels,
         judge,

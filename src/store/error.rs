@@ -1,4 +1,4 @@
-//! What can go wrong on disk, and what to do about it.
+//! Errors of the run folder, each with a hint.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum StoreError {
     )]
     Newer { path: PathBuf, found: u32, known: u32, tool: String },
     #[error(
-        "`{}` is a record of another shape than this termsmith writes: {source}\nhint: delete this one file to have it made again",
+        "`{}` is not a record of the shape that this termsmith reads: {source}\nhint: delete this one file to have it made again",
         path.display()
     )]
     Malformed {

@@ -12,7 +12,7 @@ use super::run_dir::check_run;
 use super::{RunDir, StoreError};
 use crate::model::{File, Key, canonical_json};
 
-/// The folder of what has begun and is not committed.
+/// Folder for notes of work that has begun and is not committed.
 const NOTES: &str = "begun";
 
 /// A pipeline stage. Bump `version` whenever the same input would give another result.
@@ -96,12 +96,12 @@ impl ReadStore {
         Ok(read::<VersionIn>(&path)?.map(|record| record.version))
     }
 
-    /// What the execution of `key` observed.
+    /// The observations of the execution of `key`.
     pub fn observed<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<T>, StoreError> {
         read(&self.root.join(record_path("observed", None, key)))
     }
 
-    /// Everything that was noted and not forgotten. `None` for a note that cannot be read any more.
+    /// All notes. `None` for a note that cannot be parsed.
     pub fn notes<T: DeserializeOwned>(&self) -> Result<Vec<(Key, Option<T>)>, StoreError> {
         let mut notes = Vec::new();
         for file in list(&self.root.join(NOTES))? {
@@ -150,7 +150,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes down what an execution observed. Must come before the [`put`](Self::put) of the same key, so that a committed
+    /// Stores the observations of an execution. Must come before the [`put`](Self::put) of the same key, so that a committed
     /// result always has its observation. One that was never committed is replaced when the work is done again.
     pub fn observe<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
@@ -158,20 +158,20 @@ impl Store {
         Ok(())
     }
 
-    /// Writes down that something has begun, by the key of what it will be. Survives a killed process, and unlike
-    /// [`observe`](Self::observe) not a power failure: it waits for no disk.
+    /// Notes that the work of `key` has begun. The note survives a killed process but, unlike [`observe`](Self::observe), not a power
+    /// failure: it is not synced.
     pub fn note<T: Serialize>(&self, key: &Key, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_string(value).map_err(StoreError::Encode)?;
         self.dir.note_file(&note_path(key), &File::text(text + "\n"))
     }
 
-    /// Removes a note: what had begun is committed.
+    /// Removes a note: its work is committed.
     pub fn forget(&self, key: &Key) -> Result<(), StoreError> {
         self.dir.remove(&note_path(key))
     }
 }
 
-/// The key that a record's file is named after. Files of other names are no records.
+/// The key that a record's file is named after. Files with other names are not records.
 fn key_of(file: &Path) -> Option<Key> {
     Key::parse(file.file_name()?.to_str()?.strip_suffix(".json")?).ok()
 }

@@ -1,4 +1,4 @@
-//! One writer a run folder.
+//! The lock of a run folder: one writer at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -25,16 +25,21 @@ impl RunLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                let _ = file.read_to_string(&mut text);
+                if let Err(error) = file.read_to_string(&mut text) {
+                    tracing::debug!(lock = %path.display(), %error, "process of the lock not read");
+                }
                 return Err(StoreError::Locked { path: path.to_owned(), pid: text.trim().parse().ok() });
             }
             Err(TryLockError::Error(source)) => return Err(StoreError::io("lock", path)(source)),
         }
-        // The number is only for the other side's error message.
-        let _ = file
+        // The process id is only for another process's error message.
+        let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()));
+        if let Err(error) = written {
+            tracing::debug!(lock = %path.display(), %error, "process id not written to the lock");
+        }
         Ok(Self { _file: file })
     }
 }

@@ -1,4 +1,4 @@
-//! A run folder: its version, its lock, and where things lie in it.
+//! A run folder: its version, its lock, its paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::model::{File, FileTree};
 /// Version of the folder's layout. Older layouts are read; newer ones are refused.
 pub const RUN_FORMAT: u32 = 1;
 
-/// `run.json`: what the folder is.
+/// `run.json`, which marks a run folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
     pub format: u32,
@@ -29,7 +29,7 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Opens `root` for writing, making it if need be: checks its version, locks it, and removes what a killed writer left.
+    /// Opens `root` for writing, creating it if it is missing: checks its version, locks it, and removes temporary files of a killed writer.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(StoreError::io("create folder", root))?;
         let info = read_info(root)?;

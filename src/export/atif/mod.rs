@@ -84,7 +84,7 @@ pub fn documents(
         let usages: Vec<_> = said.iter().filter_map(|turn| turn.usage).collect();
         let metrics =
             FinalMetrics::of(&usages, details.get(turns).unwrap_or_default().iter().flatten(), steps.len());
-        let mut extra = facts(rollout);
+        let mut extra = rollout_extra(rollout);
         if of > 1 {
             extra.insert("segment".to_owned(), json!(segment));
             extra.insert("segments".to_owned(), json!(of));
@@ -159,8 +159,8 @@ pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -
 }
 
 /// What termsmith knows of the rollout beyond what was said.
-fn facts(rollout: &Rollout) -> Map<String, Value> {
-    let (record, facts) = (&rollout.record, &rollout.facts);
+fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
+    let (record, metadata) = (&rollout.record, &rollout.metadata);
     let failure = match &record.actor {
         Actor::Scripted { failure } => *failure,
         _ => None,
@@ -169,13 +169,13 @@ fn facts(rollout: &Rollout) -> Map<String, Value> {
         "task": record.task,
         "task_digest": record.task_digest,
         "environment_digest": record.environment_digest,
-        "domain": facts.domain,
-        "recipe": facts.recipe,
-        "skills": facts.skills,
-        "operations": facts.operations,
-        "kind": facts.kind,
-        "difficulty": facts.difficulty,
-        "seed": facts.seed,
+        "domain": metadata.domain,
+        "recipe": metadata.recipe,
+        "skills": metadata.skills,
+        "operations": metadata.operations,
+        "kind": metadata.kind,
+        "difficulty": metadata.difficulty,
+        "seed": metadata.seed,
         "attempt": record.attempt,
         "teacher": record.actor.teacher(),
         "arm": record.actor.arm(),

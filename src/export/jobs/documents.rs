@@ -10,16 +10,16 @@ use crate::export::atif::{agent_name, model_name, total};
 use crate::model::{Actor, End, FailureKind, Rollout, Turn};
 
 /// The agent that `config.json` names for scaffolds of ours. `harbor traces export` (0.24, 0.25) takes no other names than those of
-/// Harbor's own agents that write ATIF; who really acted stands in `agent_info` and in the trajectory.
+/// Harbor's own agents that write ATIF; the real agent is in `agent_info` and in the trajectory.
 const STAND_IN: &str = "terminus-2";
 
-/// A trial's documents, and what the job's need of them.
+/// A trial's documents, and the values that the job's documents need.
 pub(super) struct Written {
     /// Name of the trial and of its folder.
     pub(super) name: String,
     pub(super) config: Value,
     pub(super) result: Value,
-    /// `None` where nothing is known of the player.
+    /// `None` where the attempt is not evidence about the agent.
     pub(super) reward: Option<f64>,
     pub(super) exception: Option<Exception>,
     /// Results by check, in the Common Test Report Format, where the verifier reported.

@@ -2,12 +2,12 @@
 //!
 //! `<jobs>/<job>/{config.json, result.json}` and one folder a trial, `<task>__<id>/{config.json, result.json, exception.txt,
 //! agent/trajectory.json, verifier/{reward.txt, ctrf.json, test-stdout.txt}}`. Equal rollouts give equal bytes; a trial's folder
-//! appears whole. Nothing here can be resumed by Harbor: the tasks are named, and were played elsewhere.
+//! appears whole. Harbor cannot resume such a job: it names the tasks but does not hold them.
 //!
 //! Masked attempts have no reward here either, and an exception, as failures of Harbor's own infrastructure do.
 
 mod documents;
-mod sum;
+mod totals;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,25 +17,25 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use self::documents::Written;
-use self::sum::Sum;
+use self::totals::JobTotals;
 use super::atif::{AtifError, Calls, Stamps, documents};
 use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
 use crate::store::{StoreError, publish_file, publish_tree, remove_published};
 
-/// A rollout with what a trial's folder tells beside it.
+/// A rollout with the other data of a trial's folder.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub rollout: Rollout,
     pub stamps: Stamps,
     /// When its verdict was given.
     pub finished: DateTime<Utc>,
-    /// What is known of its model calls.
+    /// Details of its model calls.
     pub details: std::collections::BTreeMap<Key, CallDetail>,
     /// What the verifier's test runner printed.
     pub verifier_output: String,
 }
 
-/// Why there is no job folder.
+/// Why a job folder was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError<E> {
     #[error(transparent)]
@@ -44,7 +44,9 @@ pub enum JobError<E> {
     Trajectory(#[from] AtifError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("`{0}` is no name for a job\nhint: letters, digits, `.`, `_` and `-`, the first no `.`")]
+    #[error(
+        "`{0}` is not a valid job name\nhint: use letters, digits, `.`, `_` and `-`; the first character must not be `.`"
+    )]
     Name(String),
     #[error("`{0}` holds a job that termsmith did not write\nhint: name another folder")]
     Foreign(PathBuf),
@@ -75,22 +77,22 @@ pub fn write_job<E>(
     let scratch = path.join(".scratch");
     remove_published(&scratch)?;
 
-    let mut sum = Sum::default();
+    let mut totals = JobTotals::default();
     let mut names = BTreeSet::new();
     for trial in trials {
         let trial = trial.map_err(JobError::Source)?;
         let written = Written::new(&jobs, name, &trial);
         let tree = tree(&trial, &written)?;
         publish_tree(&scratch, &path.join(&written.name), &tree)?;
-        sum.add(&trial, &written);
+        totals.add(&trial, &written);
         names.insert(written.name);
     }
     for stale in former.difference(&names) {
         remove_published(&path.join(stale))?;
     }
-    publish_file(&scratch, &path.join("config.json"), &json_file(&sum.config(&jobs, name)))?;
+    publish_file(&scratch, &path.join("config.json"), &json_file(&totals.config(&jobs, name)))?;
     // Last: whoever finds it finds all the rest.
-    publish_file(&scratch, &path.join("result.json"), &json_file(&sum.result(name)))?;
+    publish_file(&scratch, &path.join("result.json"), &json_file(&totals.result(name)))?;
     remove_published(&scratch)?;
     Ok(Job { path, trials: names.len() })
 }

@@ -1,8 +1,7 @@
-//! How well who did: passes, step scores, causes and effort, for each teacher, scaffold and arm, in total and by task.
+//! Passes, step scores, causes and effort of each teacher, scaffold and arm, in total and by task.
 //!
-//! Only what is known is counted. Attempts whose failure is the engine's, the endpoint's or the verifier's say nothing of a policy:
-//! they are `masked` and belong to no rate. What tried to pass without doing the work has not passed. A rollout counts once,
-//! however often it is handed in.
+//! Attempts that failed by the engine, the endpoint or the verifier are not evidence about a policy: they are `masked` and belong to
+//! no rate. An attempt that tried to pass without doing the work has not passed. A rollout counts once, however often it is given.
 
 mod estimate;
 mod render;
@@ -20,9 +19,9 @@ use self::tally::Tally;
 use crate::model::{Rollout, TaskDigest, TaskName};
 
 /// Bump when a field changes its meaning or goes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// A rollout with what was observed of it.
+/// A rollout with its observed cost.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub rollout: Rollout,
@@ -38,11 +37,11 @@ pub struct Attempt {
 pub struct Report {
     /// Version of this format.
     pub version: u32,
-    /// In order of who played.
-    pub players: Vec<PlayerReport>,
+    /// In order of solvers.
+    pub solvers: Vec<SolverReport>,
 }
 
-/// Who played, and how. Attempts of different players are never put together.
+/// A solver. Attempts of different solvers are never put together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Solver {
@@ -50,15 +49,15 @@ pub struct Solver {
     pub teacher: String,
     pub scaffold: String,
     pub arm: String,
-    /// What it was shown, where it was told to cheat: `blind` or `tests`.
+    /// For a model that was told to cheat, what it was shown: `blind` or `tests`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub adversary: Option<String>,
 }
 
-/// All that one player did.
+/// All attempts of one solver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PlayerReport {
+pub struct SolverReport {
     pub solver: Solver,
     pub counts: Counts,
     /// Share of all counted attempts that passed. Its interval is Wilson's at the attempts: how sure the share is on these very tasks.
@@ -74,7 +73,7 @@ pub struct PlayerReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Counted ones: those whose end says something of the player.
+    /// Counted attempts: those that are evidence about the solver.
     pub attempts: u64,
     /// Others, which belong to no rate.
     pub masked: u64,
@@ -95,7 +94,7 @@ pub struct At {
     pub pass_all: Estimate,
 }
 
-/// One task, as one player did it.
+/// One solver's attempts at one task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskReport {
@@ -117,7 +116,7 @@ pub struct TaskAt {
     pub pass_all: f64,
 }
 
-/// Attempts by what they came to.
+/// Attempts by result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Breakdown {
@@ -130,12 +129,12 @@ pub struct Breakdown {
     pub labels: BTreeMap<String, u64>,
     /// Attempts by attack that forensics found in them.
     pub exploits: BTreeMap<String, u64>,
-    /// What attempts took, by their fate.
-    pub effort: BTreeMap<Fate, Effort>,
+    /// Effort by class of attempt.
+    pub effort: BTreeMap<AttemptClass, Effort>,
 }
 
-/// F2P step scores of counted attempts in the bands of LongCLI-Bench (Table 3), in per cent of the F2P checks by weight. Rollouts from
-/// elsewhere have no checks that are known, and no part in this.
+/// F2P step scores of counted attempts in the bands of LongCLI-Bench (Table 3), in per cent of the F2P checks by weight. Imported
+/// rollouts are left out: their checks are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StepScores {
@@ -180,20 +179,20 @@ impl StepScores {
     }
 }
 
-/// What became of an attempt.
+/// The class of an attempt in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum AttemptClass {
     Passed,
-    /// By the player's own doing, limits included.
+    /// The solver failed, or met a limit.
     Failed,
     /// It tried to pass without doing the work.
     Exploit,
-    /// Nothing is known of the player.
+    /// Not evidence about the solver.
     Masked,
 }
 
-impl Fate {
+impl AttemptClass {
     /// The id used in reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -205,7 +204,7 @@ impl Fate {
     }
 }
 
-/// What attempts of one fate took.
+/// Effort of the attempts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Effort {

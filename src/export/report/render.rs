@@ -1,13 +1,13 @@
-//! A report as tables for people.
+//! A report as text tables.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Estimate, Fate, PlayerReport, Report, Spread, StepScores, TaskReport};
+use super::{AttemptClass, Estimate, Report, SolverReport, Spread, StepScores, TaskReport};
 
 /// The report as text. Shares are per cent; brackets hold 95 % intervals.
 pub fn text(report: &Report) -> String {
-    if report.players.is_empty() {
+    if report.solvers.is_empty() {
         return "no rollouts\n".to_owned();
     }
     let mut text = String::new();
@@ -37,7 +37,7 @@ struct Table {
     text: usize,
 }
 
-/// Shown where nothing is known.
+/// Shown where a value is not known.
 const NOTHING: &str = "-";
 
 const WHO: [&str; 3] = ["teacher", "scaffold", "arm"];
@@ -65,13 +65,13 @@ impl Table {
 }
 
 fn passes(report: &Report) -> Table {
-    let most = report.players.iter().map(|solver| solver.at.len()).max().unwrap_or_default();
+    let most = report.solvers.iter().map(|solver| solver.at.len()).max().unwrap_or_default();
     let powers: Vec<u64> = (0..most).map(|power| 1 << power).collect();
     let fixed = ["tasks", "attempts", "masked", "passed", "rate"].map(str::to_owned);
     let at = powers.iter().map(|k| format!("pass@{k}"));
     let all = powers.iter().skip(1).map(|k| format!("pass^{k}"));
     let mut table = Table::new(&WHO, fixed.into_iter().chain(at).chain(all));
-    for solver in &report.players {
+    for solver in &report.solvers {
         let counts = solver.counts;
         let numbers = [solver.tasks.len() as u64, counts.attempts, counts.masked, counts.passed];
         let find = |k: &u64| solver.at.iter().find(|at| at.k == *k);
@@ -86,7 +86,7 @@ fn passes(report: &Report) -> Table {
 fn step_scores(report: &Report) -> Table {
     let heads = ["scored"].into_iter().chain(StepScores::BANDS).chain(["mean"]);
     let mut table = Table::new(&WHO, heads.map(str::to_owned));
-    for solver in &report.players {
+    for solver in &report.solvers {
         let scores = solver.breakdown.step_scores;
         let scored: u64 = scores.bands().iter().sum();
         if scored == 0 {
@@ -115,10 +115,10 @@ fn effort(report: &Report) -> Table {
         "$",
         "mean",
     ];
-    let text = [WHO[0], WHO[1], WHO[2], "fate"];
+    let text = [WHO[0], WHO[1], WHO[2], "class"];
     let mut table = Table::new(&text, quantities.map(str::to_owned));
-    for solver in &report.players {
-        for (fate, effort) in &solver.breakdown.effort {
+    for solver in &report.solvers {
+        for (class, effort) in &solver.breakdown.effort {
             let whole = |spread: Spread| known(spread, |value| format!("{value:.0}"));
             let tenths = |spread: Spread| known(spread, |value| format!("{value:.1}"));
             let dollars = |spread: Spread| known(spread, |value| format!("{value:.4}"));
@@ -130,8 +130,8 @@ fn effort(report: &Report) -> Table {
                 whole(effort.completion_tokens).to_vec(),
                 dollars(effort.usd).to_vec(),
             ];
-            let fate = fate.as_str().to_owned();
-            table.rows.push(who(solver).into_iter().chain([fate]).chain(cells.concat()).collect());
+            let class = class.as_str().to_owned();
+            table.rows.push(who(solver).into_iter().chain([class]).chain(cells.concat()).collect());
         }
     }
     table
@@ -147,7 +147,7 @@ fn known(spread: Spread, show: impl Fn(f64) -> String) -> [String; 2] {
 
 fn causes(report: &Report) -> Table {
     let mut table = Table::new(&[WHO[0], WHO[1], WHO[2], "of", "what"], ["attempts".to_owned()]);
-    for solver in &report.players {
+    for solver in &report.solvers {
         let breakdown = &solver.breakdown;
         let kinds: [(&str, &BTreeMap<String, u64>); 4] = [
             ("cause", &breakdown.failure_kinds),
@@ -169,7 +169,7 @@ fn tasks(report: &Report) -> Table {
     let numbers =
         ["attempts", "masked", "passed", "pass@1", "largest k", "pass@k", "pass^k", "F2P", "seconds"];
     let mut table = Table::new(&[WHO[0], WHO[1], WHO[2], "task"], numbers.map(str::to_owned));
-    for solver in &report.players {
+    for solver in &report.solvers {
         for task in &solver.tasks {
             let (counts, last) = (task.counts, task.at.last());
             let share = |of: Option<f64>| of.map_or_else(|| NOTHING.to_owned(), percent);
@@ -193,14 +193,14 @@ fn tasks(report: &Report) -> Table {
 
 /// Mean of the counted attempts.
 fn seconds(task: &TaskReport) -> String {
-    let counted = task.breakdown.effort.iter().filter(|(fate, _)| **fate != Fate::Masked);
+    let counted = task.breakdown.effort.iter().filter(|(class, _)| **class != AttemptClass::Masked);
     let (known, total) = counted.fold((0, 0.0), |(known, total), (_, effort)| {
         (known + effort.seconds.known, total + effort.seconds.total)
     });
     if known == 0 { NOTHING.to_owned() } else { format!("{:.1}", total / known as f64) }
 }
 
-fn who(solver: &PlayerReport) -> Vec<String> {
+fn who(solver: &SolverReport) -> Vec<String> {
     let solver = &solver.solver;
     let arm = match &solver.adversary {
         Some(sight) => format!("{} (told to cheat, {sight})", solver.arm),

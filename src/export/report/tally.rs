@@ -1,15 +1,15 @@
-//! What of each rollout a report needs, and the sums over it.
+//! The parts of rollouts that a report needs, and sums over them.
 
 use std::collections::BTreeMap;
 
 use super::estimate::{pass_all, pass_at, wilson};
 use super::{
-    At, Attempt, Breakdown, Counts, Effort, Fate, PlayerReport, Report, Solver, Spread, StepScores, TaskAt,
-    TaskReport, VERSION,
+    At, Attempt, AttemptClass, Breakdown, Counts, Effort, Report, Solver, SolverReport, Spread, StepScores,
+    TaskAt, TaskReport, VERSION,
 };
 use crate::model::{Actor, AdversaryView, End, FailureKind, ModelActor, Rollout, TaskDigest, TaskName};
 
-/// Attempts by player and task. Little is kept of each, so that a run of any length fits.
+/// Attempts by solver and task. Only what a report needs is kept of each, so that a run of any length fits into memory.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<Solver, BTreeMap<Task, Attempts>>);
 
@@ -35,12 +35,12 @@ struct Kept {
 }
 
 impl Kept {
-    fn fate(&self) -> Fate {
+    fn class(&self) -> AttemptClass {
         match self.failure {
-            FailureKind::None => Fate::Passed,
-            FailureKind::Policy => Fate::Failed,
-            FailureKind::Exploit => Fate::Exploit,
-            FailureKind::Sandbox | FailureKind::ModelApi | FailureKind::Verifier => Fate::Masked,
+            FailureKind::None => AttemptClass::Passed,
+            FailureKind::Policy => AttemptClass::Failed,
+            FailureKind::Exploit => AttemptClass::Exploit,
+            FailureKind::Sandbox | FailureKind::ModelApi | FailureKind::Verifier => AttemptClass::Masked,
         }
     }
 }
@@ -70,7 +70,7 @@ impl Tally {
     }
 
     pub(super) fn report(&self) -> Report {
-        let players = self.0.iter().map(|(solver, tasks)| {
+        let solvers = self.0.iter().map(|(solver, tasks)| {
             let all: Vec<&Kept> = tasks.values().flat_map(BTreeMap::values).collect();
             let counts = counts(&all);
             let tasks: Vec<_> = tasks
@@ -79,7 +79,7 @@ impl Tally {
                     of_task(task, digest.as_ref(), &kept.values().collect::<Vec<_>>())
                 })
                 .collect();
-            PlayerReport {
+            SolverReport {
                 solver: solver.clone(),
                 counts,
                 pass_rate: rate(counts),
@@ -88,7 +88,7 @@ impl Tally {
                 tasks,
             }
         });
-        Report { version: VERSION, players: players.collect() }
+        Report { version: VERSION, solvers: solvers.collect() }
     }
 }
 
@@ -107,7 +107,7 @@ fn solver(rollout: &Rollout) -> Solver {
     }
 }
 
-/// What the model read and wrote, if the server counted any of it.
+/// Prompt and completion tokens, if the server counted any.
 fn tokens(rollout: &Rollout) -> Option<(u64, u64)> {
     rollout
         .record
@@ -165,7 +165,7 @@ fn counts(kept: &[&Kept]) -> Counts {
 fn breakdown(kept: &[&Kept]) -> Breakdown {
     let scores: Vec<f64> = kept.iter().filter_map(|kept| kept.score).collect();
     let mut found = Breakdown { step_scores: StepScores::of(&scores), ..Breakdown::default() };
-    let mut fates: BTreeMap<Fate, Vec<&Kept>> = BTreeMap::new();
+    let mut classes: BTreeMap<AttemptClass, Vec<&Kept>> = BTreeMap::new();
     for one in kept {
         *found.failure_kinds.entry(one.failure.as_str().to_owned()).or_default() += 1;
         *found.ends.entry(one.end.as_str().to_owned()).or_default() += 1;
@@ -175,9 +175,9 @@ fn breakdown(kept: &[&Kept]) -> Breakdown {
         for attack in &one.exploits {
             *found.exploits.entry(attack.clone()).or_default() += 1;
         }
-        fates.entry(one.fate()).or_default().push(one);
+        classes.entry(one.class()).or_default().push(one);
     }
-    found.effort = fates.into_iter().map(|(fate, kept)| (fate, effort(&kept))).collect();
+    found.effort = classes.into_iter().map(|(class, kept)| (class, effort(&kept))).collect();
     found
 }
 

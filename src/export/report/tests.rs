@@ -60,7 +60,7 @@ fn several() -> Report {
 fn what_is_counted() {
     let check = |attempts: Vec<Attempt>, expect: (u64, u64, u64)| {
         let report = of(attempts);
-        let counts = report.players[0].counts;
+        let counts = report.solvers[0].counts;
         assert_eq!((counts.attempts, counts.masked, counts.passed), expect);
     };
     check(vec![attempt(0, 0, 8)], (1, 0, 1));
@@ -70,14 +70,14 @@ fn what_is_counted() {
     check(vec![masked(attempt(0, 0, 8))], (0, 1, 0));
     check(vec![exploited(attempt(0, 0, 8))], (1, 0, 0));
     check(vec![masked(attempt(0, 0, 8)), attempt(0, 1, 8), attempt(0, 2, 0)], (2, 1, 1));
-    assert_eq!(of(Vec::new()).players, []);
+    assert_eq!(of(Vec::new()).solvers, []);
     assert_eq!(report([Ok(Vec::new()), Err("broken")]), Err("broken"));
 }
 
 #[test]
 fn rates_are_means_over_tasks() {
     let report = several();
-    let scripted = report.players.iter().find(|solver| solver.solver.teacher == "scripted").unwrap();
+    let scripted = report.solvers.iter().find(|solver| solver.solver.teacher == "scripted").unwrap();
     let rate = scripted.pass_rate.unwrap();
     assert_eq!(rate, wilson(0.8, 5).unwrap());
     // Task 0 passed 3 of 4; task 1, 1 of 1. Only task 0 has two attempts or more.
@@ -105,13 +105,16 @@ fn bands_of_step_scores() {
 #[test]
 fn what_attempts_took() {
     let report = of(vec![attempt(0, 0, 8), attempt(0, 1, 8), attempt(0, 5, 8), attempt(0, 7, 0)]);
-    let effort = &report.players[0].breakdown.effort;
+    let effort = &report.solvers[0].breakdown.effort;
     let seconds = Spread { known: 3, total: 36.0, mean: 12.0, median: 11.0 };
-    assert_eq!(effort[&Fate::Passed].seconds, seconds);
-    assert_eq!(effort[&Fate::Failed].seconds, Spread { known: 1, total: 17.0, mean: 17.0, median: 17.0 });
-    assert_eq!(effort[&Fate::Passed].prompt_tokens, Spread::default());
+    assert_eq!(effort[&AttemptClass::Passed].seconds, seconds);
+    assert_eq!(
+        effort[&AttemptClass::Failed].seconds,
+        Spread { known: 1, total: 17.0, mean: 17.0, median: 17.0 }
+    );
+    assert_eq!(effort[&AttemptClass::Passed].prompt_tokens, Spread::default());
     let two = of(vec![attempt(0, 0, 8), attempt(0, 1, 8)]);
-    assert_eq!(two.players[0].breakdown.effort[&Fate::Passed].seconds.median, 10.5);
+    assert_eq!(two.solvers[0].breakdown.effort[&AttemptClass::Passed].seconds.median, 10.5);
 }
 
 /// Rollouts from elsewhere come with a reward and without checks.
@@ -127,8 +130,8 @@ fn imported_rollouts_have_no_step_scores() {
         source: String::new(),
     });
     let report = of(vec![one]);
-    assert_eq!(report.players[0].breakdown.step_scores, StepScores::default());
-    assert_eq!(report.players[0].counts.passed, 1);
+    assert_eq!(report.solvers[0].breakdown.step_scores, StepScores::default());
+    assert_eq!(report.solvers[0].counts.passed, 1);
 }
 
 #[test]

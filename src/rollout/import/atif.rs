@@ -10,8 +10,8 @@ use super::{ImportError, Imported, Problem, malformed, read_text, refused};
 use crate::agent::terminus::Format;
 use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
 use crate::model::{
-    Act, Actor, CheckResult, End, EnvironmentDigest, Facts, ForkPoint, Handoff, HandoffShown, Message,
-    Origin, Outcome, Role, ShellOutcome, Shown, TaskDigest, TaskName, Tokens, ToolCall, ToolDefinition,
+    Act, Actor, CheckResult, End, EnvironmentDigest, ForkPoint, Handoff, HandoffShown, Message, Origin,
+    Outcome, Role, ShellOutcome, Shown, TaskDigest, TaskMetadata, TaskName, Tokens, ToolCall, ToolDefinition,
     TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
@@ -142,7 +142,7 @@ fn convert(
         started: result
             .and_then(|result| result.started_at.clone())
             .or_else(|| document.steps.first()?.timestamp.clone()),
-        facts: extra.filter(|_| ours).map(facts).unwrap_or_default(),
+        metadata: extra.filter(|_| ours).map(task_metadata).unwrap_or_default(),
         shown: conversation.shown,
         handoffs: conversation.handed,
         parts: Vec::new(),
@@ -478,8 +478,8 @@ fn our_verdict(extra: &Map<String, Value>) -> Option<Verdict> {
     (verdict.outcome == outcome).then_some(verdict)
 }
 
-fn facts(extra: &Map<String, Value>) -> Facts {
-    Facts {
+fn task_metadata(extra: &Map<String, Value>) -> TaskMetadata {
+    TaskMetadata {
         domain: parsed(extra, "domain").unwrap_or_default(),
         skills: parsed(extra, "skills").unwrap_or_default(),
         operations: parsed(extra, "operations").unwrap_or_default(),
@@ -487,7 +487,7 @@ fn facts(extra: &Map<String, Value>) -> Facts {
         difficulty: parsed(extra, "difficulty"),
         recipe: parsed(extra, "recipe"),
         seed: parsed(extra, "seed"),
-        ..Facts::default()
+        ..TaskMetadata::default()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where rollouts lie: files, trials, jobs.
+//! Finds rollouts in files, trials and jobs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +11,20 @@ use crate::model::TaskName;
 
 /// Levels of folders above trials: a folder of jobs, a job, a trial.
 const DEPTH: usize = 3;
-/// Entries of one folder. The largest jobs that are known have tens of thousands of trials.
+/// Largest number of entries of one folder. The largest known jobs have tens of thousands of trials.
 const MOST_ENTRIES: usize = 500_000;
 
 pub(super) fn read(path: &Path) -> Result<Imports, ImportError> {
     let mut imports = Imports::default();
     if path.is_dir() {
         visit(path, DEPTH, &mut imports)?;
-        if imports.taken.is_empty() && imports.refused.is_empty() {
+        if imports.rollouts.is_empty() && imports.refused.is_empty() {
             single_files(path, &mut imports)?;
         }
     } else if let Some(text) = read_text(path)? {
-        imports.take(atif::read(path, &text, None));
+        imports.add(atif::read(path, &text, None));
     }
-    if imports.taken.is_empty() && imports.refused.is_empty() {
+    if imports.rollouts.is_empty() && imports.refused.is_empty() {
         return Err(ImportError::Nothing(path.to_owned()));
     }
     imports.number();
@@ -32,17 +32,17 @@ pub(super) fn read(path: &Path) -> Result<Imports, ImportError> {
 }
 
 impl Imports {
-    fn take(&mut self, found: Result<super::Imported, ImportError>) {
+    fn add(&mut self, found: Result<super::Imported, ImportError>) {
         match found {
-            Ok(imported) => self.taken.push(imported),
+            Ok(imported) => self.rollouts.push(imported),
             Err(error) => self.refused.push(error),
         }
     }
 
-    /// Harbor does not number the attempts at a task: their order does, where a source does not say otherwise.
+    /// Numbers attempts at a task in their order where the source has no number: Harbor has none.
     fn number(&mut self) {
         let mut next: BTreeMap<(TaskName, String, String), u32> = BTreeMap::new();
-        for imported in &mut self.taken {
+        for imported in &mut self.rollouts {
             let record = &mut imported.record;
             let key = (record.task.clone(), record.actor.teacher().to_owned(), record.scaffold.clone());
             let next = next.entry(key).or_default();
@@ -52,7 +52,7 @@ impl Imports {
     }
 }
 
-/// Takes the trials at or below `folder`.
+/// Adds the trials at or below `folder`.
 fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), ImportError> {
     if is_folder(&folder.join("agent")) {
         trial(folder, imports);
@@ -69,26 +69,26 @@ fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), Impor
     Ok(())
 }
 
-/// Takes the ATIF files right in `folder`. Continuations lie beside what they continue, and come with it.
+/// Adds the ATIF files directly in `folder`. A continuation is a part of the rollout that it continues.
 fn single_files(folder: &Path, imports: &mut Imports) -> Result<(), ImportError> {
     for path in entries(folder)? {
         if path.extension().is_none_or(|extension| extension != "json") || path.is_dir() {
             continue;
         }
         let Some(text) = read_text(&path)? else { continue };
-        // Whatever else is JSON is not meant.
+        // Other JSON files are no rollouts.
         if !text.contains("\"ATIF-v") {
             continue;
         }
         match atif::read(&path, &text, None) {
             Err(ImportError::Refused { problem: Problem::Part | Problem::Aside, .. }) => {}
-            found => imports.take(found),
+            found => imports.add(found),
         }
     }
     Ok(())
 }
 
-/// Takes what the trial in `folder` has: a trajectory, its continuations, or episodes.
+/// Adds the rollouts of the trial in `folder`: its trajectory and continuations, or else its episodes.
 fn trial(folder: &Path, imports: &mut Imports) {
     let result = match trial_result(folder) {
         Ok(result) => result,
@@ -102,15 +102,15 @@ fn trial(folder: &Path, imports: &mut Imports) {
     }
     let mut found = false;
     for path in documents {
-        // What another one goes on in was taken with it.
-        if imports.taken.last().is_some_and(|taken| taken.parts.contains(&path)) {
+        // It was added as a part of the rollout that it continues.
+        if imports.rollouts.last().is_some_and(|last| last.parts.contains(&path)) {
             continue;
         }
         match read_text(&path) {
             Ok(None) => {}
             Ok(Some(text)) => {
                 found = true;
-                imports.take(atif::read(&path, &text, result.as_ref()));
+                imports.add(atif::read(&path, &text, result.as_ref()));
             }
             Err(error) => {
                 found = true;
@@ -122,7 +122,7 @@ fn trial(folder: &Path, imports: &mut Imports) {
         return;
     }
     match logs::read(folder, result.as_ref()) {
-        Ok(Some(imported)) => imports.taken.push(imported),
+        Ok(Some(imported)) => imports.rollouts.push(imported),
         Ok(None) => imports.refused.push(refused(folder, Problem::NoTrajectory)),
         Err(error) => imports.refused.push(error),
     }
@@ -132,7 +132,7 @@ fn trial_result(folder: &Path) -> Result<Option<TrialResult>, ImportError> {
     let path = folder.join("result.json");
     let Some(text) = read_text(&path)? else { return Ok(None) };
     let mut result: TrialResult = serde_json::from_str(&text).map_err(malformed(&path))?;
-    // The tests' own report is the solver's to spoil in shared mode, and no loss: the reward decides.
+    // In shared mode the solver can spoil the tests' report; then it is ignored, because the reward decides.
     let report = read_text(&folder.join("verifier").join("ctrf.json")).ok().flatten();
     let report: Option<TestReport> = report.and_then(|text| serde_json::from_str(&text).ok());
     result.tests = report.map(|report| report.checks()).unwrap_or_default();
@@ -145,7 +145,7 @@ fn is_continuation(path: &Path) -> bool {
     name.starts_with("trajectory.cont-") && name.ends_with(".json")
 }
 
-/// A folder itself, and no link to one.
+/// Whether `path` is a folder and not a link to one.
 fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }

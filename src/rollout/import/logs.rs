@@ -8,10 +8,10 @@ use super::{ImportError, Imported, Problem, read_text, refused};
 use crate::agent::terminus::Format;
 use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
 use crate::model::{
-    Actor, End, Facts, IdError, Origin, Shown, TaskDigest, TaskName, TrajectoryRecord, Turn, TurnKind,
+    Actor, End, IdError, Origin, Shown, TaskDigest, TaskMetadata, TaskName, TrajectoryRecord, Turn, TurnKind,
 };
 
-/// What `format` says of such a source.
+/// The `format` of such a source.
 const FORMAT: &str = "terminus";
 
 /// The rollout of the trial in `folder`, or `None` where there is no episode.
@@ -92,7 +92,7 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
         checks: outcome::checks(&record.verdict),
         reward: result.and_then(TrialResult::reward),
         started: result.and_then(|result| result.started_at.clone()),
-        facts: Facts::default(),
+        metadata: TaskMetadata::default(),
         shown,
         handoffs: Vec::new(),
         parts: Vec::new(),

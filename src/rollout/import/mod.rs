@@ -1,10 +1,9 @@
-//! Rollouts that were played elsewhere: Harbor's jobs and trials, single ATIF files, terminus logs.
+//! Imports rollouts of other harnesses: Harbor's jobs and trials, single ATIF files, terminus logs.
 //!
-//! What lies there was written by strangers. Every file is read whole within a bound and never through a link, and nothing in it
-//! is believed beyond its shape: a trial that cannot be taken over is refused with its reason, and the others are taken.
+//! The files are untrusted input. Each is read whole, up to a bound and never through a link, and only its format is checked: a trial
+//! that cannot be imported is refused with its reason, and the others are imported.
 //!
-//! What the source does not tell is not made up: without a reward there is no verdict on the agent, without checks there is one
-//! check, `reward`.
+//! Missing data stays missing: without a reward there is no verdict on the agent, without checks there is one check, `reward`.
 
 mod atif;
 mod document;
@@ -17,46 +16,46 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
-use crate::model::{Check, Facts, HandoffShown, IdError, Shown, TrajectoryRecord};
+use crate::model::{Check, HandoffShown, IdError, Shown, TaskMetadata, TrajectoryRecord};
 
-/// A rollout that was taken over.
+/// An imported rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// The file that it was read from.
     pub path: PathBuf,
-    /// Files in which it goes on, each after a summary.
+    /// Its continuations, one file for each part after a summary.
     pub parts: Vec<PathBuf>,
     pub record: TrajectoryRecord,
-    /// What was shown after each turn.
+    /// Observations after each turn.
     pub shown: Vec<Vec<Shown>>,
     /// One for each handoff.
     pub handoffs: Vec<HandoffShown>,
-    pub facts: Facts,
+    pub metadata: TaskMetadata,
     /// The checks of its verdict with their classes, as `TrajectoryRecord::rewards` takes them.
     pub checks: Vec<Check>,
-    /// As the source has it; the verdict says only whether it is 1.
+    /// The source's reward; the verdict holds only whether it is 1.
     pub reward: Option<f64>,
-    /// When it began, ISO 8601, if the source says so.
+    /// Start as ISO 8601, if the source has one.
     pub started: Option<String>,
 }
 
-/// What was found below a path.
+/// The rollouts found below a path.
 #[derive(Debug, Default)]
 pub struct Imports {
     /// In order of paths.
-    pub taken: Vec<Imported>,
-    /// What looks like a rollout and cannot be taken over.
+    pub rollouts: Vec<Imported>,
+    /// Rollouts that cannot be imported.
     pub refused: Vec<ImportError>,
 }
 
-/// Why something cannot be taken over.
+/// Why a rollout cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
     Read(#[from] WalkError),
-    #[error("`{path}` is not what it should be: {source}")]
+    #[error("`{path}` is not valid: {source}")]
     Malformed { path: PathBuf, source: serde_json::Error },
-    #[error("`{path}` cannot be taken over: {problem}")]
+    #[error("`{path}` cannot be imported: {problem}")]
     Refused { path: PathBuf, problem: Problem },
     #[error(
         "`{0}` is neither an ATIF file nor a folder with trials\nhint: give a Harbor job folder, a trial folder, a `trajectory.json` or a folder of such files"
@@ -67,35 +66,35 @@ pub enum ImportError {
 /// What is wrong with a document that can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("its format is `{0}`\nhint: ATIF-v1.0 to ATIF-v1.8 are known")]
+    #[error("its format is `{0}`\nhint: ATIF-v1.0 to ATIF-v1.8 can be imported")]
     Version(String),
     #[error("its step {at} has the number {found}")]
     StepNumber { at: usize, found: u64 },
     #[error("its step {0} holds images or audio, and rollouts are text")]
     Media(usize),
     #[error(
-        "the conversation was summarised before its step {0}, so that what the agent then saw is not in it\nhint: with `linear_history` Harbor writes a file for each part"
+        "the conversation was summarised before its step {0}, so later observations of the agent are missing\nhint: with `linear_history` Harbor writes a file for each part"
     )]
     Summarised(usize),
     #[error(
-        "it goes on in `{0}`, which is not a file beside it that can be read\nhint: copy the whole folder of the trial"
+        "it continues in `{0}`, which is not a readable file beside it\nhint: copy the whole folder of the trial"
     )]
     Continuation(String),
     #[error(
-        "it is the part after a summary, or a later step, of another file\nhint: give the file that says where it goes on, `<id>.json`"
+        "it is a continuation of another file, after a summary or in a later step\nhint: give the first file, `<id>.json`"
     )]
     Part,
-    #[error("it is what was asked for a summary, and no rollout")]
+    #[error("it is the conversation of a summary, not a rollout")]
     Aside,
-    #[error("the agent says nothing in it")]
+    #[error("the agent wrote no message")]
     NoTurns,
-    #[error("nobody says what the task is before the agent begins")]
+    #[error("there is no prompt before the first message of the agent")]
     NoPrompt,
     #[error("it has no `agent/trajectory.json` and no episodes")]
     NoTrajectory,
     #[error("it is not UTF-8")]
     NotUtf8,
-    #[error("its task has a name or digest that cannot be used: {0}")]
+    #[error("the name or digest of its task is not valid: {0}")]
     Id(#[from] IdError),
 }
 
@@ -104,10 +103,10 @@ pub fn read_imports(path: &Path) -> Result<Imports, ImportError> {
     folders::read(path)
 }
 
-/// Bytes of one file. Token ids of long rollouts come to tens of megabytes.
+/// Largest size of one file, in bytes. Token ids of long rollouts take tens of megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The text of the file at `path`, or `None` where nothing is there.
+/// The text of the file at `path`, or `None` if there is no file.
 fn read_text(path: &Path) -> Result<Option<String>, ImportError> {
     let Some(bytes) = crate::folder::read_file(path, MOST_BYTES)? else { return Ok(None) };
     String::from_utf8(bytes).map(Some).map_err(|_| refused(path, Problem::NotUtf8))

@@ -23,7 +23,7 @@ fn one(document: &Value) -> Result<Imported, ImportError> {
     let path = dir.path().join("some-task.json");
     fs::write(&path, document.to_string()).unwrap();
     let imports = read_imports(&path)?;
-    match (imports.taken.into_iter().next(), imports.refused.into_iter().next()) {
+    match (imports.rollouts.into_iter().next(), imports.refused.into_iter().next()) {
         (Some(imported), None) => Ok(imported),
         (_, Some(refused)) => Err(refused),
         (None, None) => panic!("nothing came of it"),
@@ -154,14 +154,17 @@ fn what_is_refused() {
     check(&with(|document| document["agent"] = json!("terminus-2")), "invalid type: string");
     check(&with(|document| document["agent"] = json!({})), "missing field `name`");
     check(&with(|document| document["steps"] = json!({})), "invalid type: map");
-    check(&with(|document| document["steps"] = json!([])), "the agent says nothing");
+    check(&with(|document| document["steps"] = json!([])), "the agent wrote no message");
     check(&with(|document| document["steps"][0]["source"] = json!("tool")), "unknown variant `tool`");
     check(&with(|document| document["steps"][1]["step_id"] = json!(7)), "its step 2 has the number 7");
     check(&with(|document| document["steps"][1]["step_id"] = json!(-1)), "invalid value: integer `-1`");
-    check(&with(|document| document["steps"][0]["source"] = json!("system")), "nobody says what the task is");
+    check(
+        &with(|document| document["steps"][0]["source"] = json!("system")),
+        "there is no prompt before the first message",
+    );
     check(
         &with(|document| document["steps"][1]["is_copied_context"] = json!(true)),
-        "the agent says nothing",
+        "the agent wrote no message",
     );
     check(&with(|document| document["steps"][1]["message"] = json!(7)), "did not match any variant");
     check(
@@ -233,7 +236,7 @@ fn jobs_and_trials() {
 
     let imports = read_imports(dir.path()).unwrap();
     let taken: Vec<_> = imports
-        .taken
+        .rollouts
         .iter()
         .map(|imported| {
             let record = &imported.record;
@@ -255,15 +258,15 @@ fn jobs_and_trials() {
             ("t__5", 0, Outcome::VerifierError, None, 2),
         ]
     );
-    let rewards = imports.taken[1].record.rewards(&imports.taken[1].checks).unwrap();
+    let rewards = imports.rollouts[1].record.rewards(&imports.rollouts[1].checks).unwrap();
     assert_eq!((rewards.binary, rewards.f2p), (0.0, 0.0));
-    assert_eq!(imports.taken[3].record.turns[1].kind, TurnKind::Submitted);
-    assert_eq!(imports.taken[3].shown[0][0].content, "ERROR");
+    assert_eq!(imports.rollouts[3].record.turns[1].kind, TurnKind::Submitted);
+    assert_eq!(imports.rollouts[3].shown[0][0].content, "ERROR");
     let refused: Vec<_> = imports.refused.iter().map(ToString::to_string).collect();
     for (message, expect) in refused.iter().zip([
-        "t__3/result.json` is not what it should be: EOF",
-        "t__4` cannot be taken over: it has no `agent/trajectory.json`",
-        "t__6/agent/trajectory.json` cannot be taken over: it is not UTF-8",
+        "t__3/result.json` is not valid: EOF",
+        "t__4` cannot be imported: it has no `agent/trajectory.json`",
+        "t__6/agent/trajectory.json` cannot be imported: it is not UTF-8",
         "t__7/agent/trajectory.json` is a symbolic link",
     ]) {
         assert!(message.contains(expect), "{message}");
@@ -271,7 +274,7 @@ fn jobs_and_trials() {
     assert_eq!(refused.len(), 4);
 
     let trial = read_imports(&dir.path().join("job/t__1")).unwrap();
-    assert_eq!((trial.taken.len(), trial.refused.len()), (1, 0));
+    assert_eq!((trial.rollouts.len(), trial.refused.len()), (1, 0));
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(read_imports(empty.path()), Err(ImportError::Nothing(_))));
     assert!(matches!(read_imports(&empty.path().join("none")), Err(ImportError::Nothing(_))));
@@ -304,7 +307,8 @@ fn continuations() {
         let dir = tempfile::tempdir().unwrap();
         lay(dir.path(), files);
         let found = read_imports(dir.path()).unwrap();
-        let parts: Vec<_> = found.taken.iter().map(|imported| imported.record.handoffs.len() + 1).collect();
+        let parts: Vec<_> =
+            found.rollouts.iter().map(|imported| imported.record.handoffs.len() + 1).collect();
         assert_eq!(parts, taken, "{:?}", found.refused);
         let why: Vec<_> = found.refused.iter().map(ToString::to_string).collect();
         assert!(
@@ -321,7 +325,7 @@ fn continuations() {
         &[2],
         "",
     );
-    let [whole] = found.taken.as_slice() else { panic!("one rollout") };
+    let [whole] = found.rollouts.as_slice() else { panic!("one rollout") };
     let turns: Vec<_> = whole.record.turns.iter().map(|turn| turn.content.as_str()).collect();
     assert_eq!((turns, whole.record.handoffs[0].turns), (vec!["a", "c"], 1));
     let read: Vec<_> = whole.handoffs[0].context.iter().map(|message| message.content.as_str()).collect();
@@ -348,7 +352,7 @@ fn continuations() {
     ];
     check(&folder, &[2, 1], "");
 
-    let gone = "is not a file beside it";
+    let gone = "is not a readable file beside it";
     for next in ["b.json", "../a.json", "/etc/passwd", "a.json", ""] {
         check(&[("a.json", first(next))], &[], gone);
     }

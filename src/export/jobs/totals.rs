@@ -1,4 +1,4 @@
-//! The documents of a job: what its trials come to.
+//! The documents of a job: totals over its trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name};
 use crate::export::report::pass_at;
 
-/// Sums over trials.
+/// Totals over trials.
 #[derive(Default)]
-pub(super) struct Sum {
+pub(super) struct JobTotals {
     trials: usize,
     errored: usize,
     input: Option<u64>,
@@ -42,7 +42,7 @@ struct Eval {
     tasks: BTreeMap<String, (u64, u64)>,
 }
 
-impl Sum {
+impl JobTotals {
     pub(super) fn add(&mut self, trial: &Trial, written: &Written) {
         let rollout = &trial.rollout;
         self.trials += 1;
