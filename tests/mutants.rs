@@ -44,7 +44,7 @@ fn every_reference_has_mutants_of_many_kinds() {
     let mut few = Vec::new();
     for draft in drafts() {
         let all = mutants(&draft.task.solution);
-        let telling = all.iter().filter(|mutant| mutant.dull.is_none()).count();
+        let informative = all.iter().filter(|mutant| mutant.uninformative.is_none()).count();
         let script = draft.task.solution.text("solve.sh").unwrap();
         let mut by_operator: BTreeMap<Operator, usize> = BTreeMap::new();
         for mutant in &all {
@@ -53,7 +53,7 @@ fn every_reference_has_mutants_of_many_kinds() {
         let recipe = &draft.task.blueprint.recipe;
         write!(
             table,
-            "{recipe}: {} mutants, {telling} telling, {} ablations;",
+            "{recipe}: {} mutants, {informative} informative, {} ablations;",
             all.len(),
             ablations(script).len()
         )
@@ -62,8 +62,8 @@ fn every_reference_has_mutants_of_many_kinds() {
             write!(table, " {} {count}", operator.as_str()).unwrap();
         }
         table.push('\n');
-        if telling < ENOUGH {
-            few.push((recipe.clone(), telling));
+        if informative < ENOUGH {
+            few.push((recipe.clone(), informative));
         }
     }
     insta::assert_snapshot!(table);
@@ -80,11 +80,12 @@ fn mutants_are_distinct_and_samples_are_spread() {
         assert_eq!(texts.len(), all.len(), "{recipe}");
         assert!(all.iter().all(|mutant| mutant.files != draft.task.solution), "{recipe}");
         let operators = |some: &[Mutant]| some.iter().map(|mutant| mutant.operator).collect::<BTreeSet<_>>();
-        let telling: Vec<_> = all.iter().filter(|mutant| mutant.dull.is_none()).cloned().collect();
+        let informative: Vec<_> =
+            all.iter().filter(|mutant| mutant.uninformative.is_none()).cloned().collect();
         let sampled = sample(all, ENOUGH, Seed(7));
         assert_eq!(sampled.len(), ENOUGH, "{recipe}");
         assert!(
-            operators(&sampled).len() + 1 >= operators(&telling).len().min(8),
+            operators(&sampled).len() + 1 >= operators(&informative).len().min(8),
             "{recipe}: {:?}",
             operators(&sampled)
         );
@@ -134,8 +135,8 @@ fn list() {
     for draft in drafts() {
         println!("{}", draft.task.blueprint.recipe);
         for mutant in sample(mutants(&draft.task.solution), usize::MAX, Seed(7)) {
-            let Mutant { operator, place, what, dull, .. } = mutant;
-            println!("  {} {place} {what} {}", operator.as_str(), dull.unwrap_or_default());
+            let Mutant { operator, place, what, uninformative, .. } = mutant;
+            println!("  {} {place} {what} {}", operator.as_str(), uninformative.unwrap_or_default());
         }
     }
 }

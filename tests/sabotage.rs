@@ -197,13 +197,13 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "a loop in the place of the work directory",
             "cd /; rm -rf /app; ln -s /app /app",
-            Spoilt("`/app` leads nowhere"),
+            Spoilt("cannot resolve `/app`"),
             &[],
         ),
         saboteur(
             "a file in the place of a folder",
             "rm -rf /srv; echo >/srv",
-            Spoilt("`/srv/shelf/box` leads nowhere"),
+            Spoilt("cannot resolve `/srv/shelf/box`"),
             &[],
         ),
         with_programs(

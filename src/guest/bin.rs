@@ -1,15 +1,15 @@
-//! Root of the guest binary. `build.rs` compiles it static, and the same files are the module `guest` of the library.
+//! Root of the guest binary. `build.rs` compiles it statically; the same files form the module `guest` of the library.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
 #[path = "mod.rs"]
 mod guest;
 
-/// The system's allocator, except that a failure ends the guest with a message and an exit status that name the cause. The
-/// standard library would abort, which process 1 cannot even do by a signal.
+/// The system's allocator, except that an allocation failure ends the guest with a message and an exit status that name the cause.
+/// The standard library would abort, and process 1 cannot end itself by SIGABRT.
 struct Allocator;
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let memory = unsafe { System.alloc(layout) };
@@ -30,6 +30,6 @@ unsafe impl GlobalAlloc for Allocator {
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() {
-    // SAFETY: this is the `main` of the guest binary, and nothing has been opened yet.
+    // SAFETY: this is the `main` of the guest binary, and no file has been opened yet.
     std::process::exit(unsafe { guest::run() });
 }

@@ -1,17 +1,17 @@
-//! Fields of frames, to and from bytes: integers little-endian, everything else with its length in front.
+//! Encoding of frame fields: integers are little-endian, byte strings and lists are preceded by their length.
 
-use super::frame::{FrameError, How, Program, Stream};
+use super::frame::{FrameError, Program, Stream, Termination};
 
 /// Starts a message body with its kind.
-pub(super) fn put(out: &mut Vec<u8>, kind: u8) -> Put<'_> {
+pub(super) fn encode(out: &mut Vec<u8>, kind: u8) -> Encoder<'_> {
     out.push(kind);
-    Put(out)
+    Encoder(out)
 }
 
-/// Appends fields.
-pub(super) struct Put<'a>(&'a mut Vec<u8>);
+/// Appends fields to a message body.
+pub(super) struct Encoder<'a>(&'a mut Vec<u8>);
 
-impl Put<'_> {
+impl Encoder<'_> {
     fn raw(self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self
@@ -45,28 +45,28 @@ impl Put<'_> {
 
     fn list(self, items: &[Vec<u8>]) -> Self {
         let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        items.iter().fold(self.u32(count), |put, item| put.bytes(item))
+        items.iter().fold(self.u32(count), |encode, item| encode.bytes(item))
     }
 
     pub(super) fn program(self, program: &Program) -> Self {
         self.list(&program.argv).list(&program.env).bytes(&program.cwd)
     }
 
-    pub(super) fn how(self, how: How) -> Self {
+    pub(super) fn how(self, how: Termination) -> Self {
         let (kind, status) = match how {
-            How::Exited(status) => (0, status),
-            How::Signaled(signal) => (1, signal),
-            How::TimedOut => (2, 0),
-            How::ShellDied(status) => (3, status),
+            Termination::Exited(status) => (0, status),
+            Termination::Signaled(signal) => (1, signal),
+            Termination::TimedOut => (2, 0),
+            Termination::ShellDied(status) => (3, status),
         };
         self.u8(kind).i32(status)
     }
 }
 
-/// Takes fields from the front.
-pub(super) struct Take<'a>(pub(super) &'a [u8]);
+/// Reads fields from the front of a message body.
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
-impl Take<'_> {
+impl Decoder<'_> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(FrameError::Truncated)?;
         self.0 = rest;
@@ -105,7 +105,7 @@ impl Take<'_> {
     }
 
     fn list(&mut self) -> Result<Vec<Vec<u8>>, FrameError> {
-        // Not `with_capacity`: the count is the sender's word.
+        // Not `with_capacity`: the count comes from the sender and has not been checked.
         (0..self.u32()?).map(|_| self.bytes()).collect()
     }
 
@@ -117,13 +117,13 @@ impl Take<'_> {
         Ok(if self.flag()? { Stream::Err } else { Stream::Out })
     }
 
-    pub(super) fn how(&mut self) -> Result<How, FrameError> {
+    pub(super) fn how(&mut self) -> Result<Termination, FrameError> {
         let (kind, status) = (self.u8()?, self.i32()?);
         match kind {
-            0 => Ok(How::Exited(status)),
-            1 => Ok(How::Signaled(status)),
-            2 => Ok(How::TimedOut),
-            3 => Ok(How::ShellDied(status)),
+            0 => Ok(Termination::Exited(status)),
+            1 => Ok(Termination::Signaled(status)),
+            2 => Ok(Termination::TimedOut),
+            3 => Ok(Termination::ShellDied(status)),
             kind => Err(FrameError::UnknownKind(kind)),
         }
     }

@@ -1,16 +1,16 @@
-//! How the guest ends when it ends by itself, and what its exit status tells the host.
+//! Exit statuses of a guest that ends itself, and what each of them tells the host.
 //!
-//! Standard error of the guest is attached too, and no other process can write to it, so both can be relied on.
+//! The guest's standard error is attached too, and no other process can write to it, so both channels can be relied on.
 
 use std::io;
 
 /// The host closed the guest's input.
 pub const HUNG_UP: i32 = 0;
-/// An error of the operating system that names no limit.
+/// A system error that is not about a limit.
 pub const FAILED: i32 = 1;
-/// The host sent bytes that are no frame, or frames of another version.
+/// The host sent bytes that are not a frame, or frames of another protocol version.
 pub const PROTOCOL: i32 = 3;
-/// A limit of the container was met: memory, descriptors or processes.
+/// The guest met a limit of the container: memory, descriptors or processes.
 pub const LIMIT: i32 = 4;
 
 const EAGAIN: i32 = 11;
@@ -18,12 +18,12 @@ const ENOMEM: i32 = 12;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
-/// The exit status for an error that the guest cannot go on after.
+/// The exit status for a fatal error of the guest.
 pub(super) fn status_of(error: &io::Error) -> i32 {
     match error.raw_os_error() {
         Some(EAGAIN | ENOMEM | ENFILE | EMFILE) => LIMIT,
         Some(_) => FAILED,
-        // The guest's own errors, which have no number, are all about frames.
+        // Errors without an OS error number come from the frame decoder.
         None if error.kind() == io::ErrorKind::OutOfMemory => LIMIT,
         None => PROTOCOL,
     }

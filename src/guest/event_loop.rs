@@ -1,4 +1,4 @@
-//! One loop: sleep until something can be done, then give everybody a turn.
+//! The event loop: poll until a descriptor is ready, then run one turn of every service.
 
 use std::io::{self, PipeReader};
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use super::sys;
 use super::table;
 use super::wire::{Interest, Wire, read_ready};
 
-/// How often the last processes are looked for and killed when the host has gone.
+/// Interval at which remaining processes are looked for and killed after the host has closed the connection.
 const FAREWELL_ROUNDS: usize = 20;
-/// Operation id of the boot, which has none of its own.
+/// Operation id of the boot frame.
 const BOOT: Id = 0;
 
-/// Serves until the host hangs up. Returns the exit status.
+/// Serves requests until the host closes the connection. Returns the exit status.
 ///
 /// # Safety
-/// Only for the `main` of the guest binary: it closes every descriptor of the process but the standard streams, replaces those, and
+/// Only for the `main` of the guest binary: it closes every descriptor of the process except the standard streams, replaces those, and
 /// changes signal handlers.
 #[expect(unsafe_code, reason = "no caller in the library may have this done to its process by accident")]
 pub unsafe fn run() -> i32 {
@@ -30,7 +30,7 @@ pub unsafe fn run() -> i32 {
     match ended {
         Ok(()) => ending::HUNG_UP,
         Err(error) => {
-            // A host that reads it no longer needs it no longer.
+            // A failed write of the last answers is ignored: a host that has closed the connection does not read them.
             let _ = io::Write::write_all(&mut io::stderr(), format!("guest: {error}\n").as_bytes());
             ending::status_of(&error)
         }
@@ -51,7 +51,7 @@ impl Guest {
         sys::become_guest()?;
         let child_exits = sys::on_child_exit()?;
         let mut wire = Wire::take()?;
-        // The work directory may be moved away or unmounted; the guest stands on none.
+        // The work directory may be moved or unmounted later, so the guest itself stays in `/`.
         std::env::set_current_dir("/")?;
         super::names::ensure_localhost();
         wire.out.send(&ToHost::Hello { version: VERSION });
@@ -75,7 +75,7 @@ impl Guest {
             while let Some(message) = self.wire.next_message()? {
                 self.take(message)?;
             }
-            // First of all: a zombie counts against the process limit, and the shell may have to be started anew.
+            // Children are reaped first: a zombie counts against the process limit, and the shell may have to be restarted.
             self.reap();
             let out = &mut self.wire.out;
             self.shell.turn(Instant::now(), out);
@@ -103,7 +103,7 @@ impl Guest {
         read_ready(&mut self.child_exits, usize::MAX, |_| {});
         let out = &mut self.wire.out;
         while let Some((pid, exit)) = sys::reap() {
-            // An orphan belongs to neither, and reaping it was all there was to do.
+            // An exit that neither service owns is an orphan's; reaping it is enough.
             let _ = self.shell.exited(pid, exit, out) || self.programs.exited(pid, exit, out);
         }
     }
@@ -144,13 +144,13 @@ impl Guest {
                 answer(id, "", Ok(()));
             }
             ToGuest::Resize { id, rows, cols } => self.programs.resize(id, rows, cols),
-            ToGuest::Peek { id } => self.programs.peek(id, out),
-            ToGuest::Put { id, mode, path } => self.files.put(id, mode, &path),
-            ToGuest::Get { id, max, path } => self.files.get(id, max, &path, out),
+            ToGuest::PtyStateRequest { id } => self.programs.report_state(id, out),
+            ToGuest::PutFile { id, mode, path } => self.files.put(id, mode, &path),
+            ToGuest::GetFile { id, max, path } => self.files.get(id, max, &path, out),
             ToGuest::Listen { id, path } => answer(id, "cannot listen", self.relay.listen(id, &path)),
             ToGuest::Reply { id, call, bytes } => self.relay.reply(id, call, &bytes),
             ToGuest::ReplyEnd { id, call } => self.relay.end_reply(id, call),
-            // What arrives for an operation that has ended meanwhile has nobody to go to.
+            // Frames for an operation that has ended in the meantime are dropped.
             ToGuest::Data { id, bytes } => {
                 let _ = self.programs.data(id, &bytes) || self.files.data(id, &bytes);
             }
@@ -174,13 +174,13 @@ fn name(argv: &[Vec<u8>]) -> String {
     argv.first().map_or_else(|| "nothing".to_owned(), |name| format!("`{}`", String::from_utf8_lossy(name)))
 }
 
-/// Ends a guest that gets no memory for itself, naming the limit.
+/// Ends a guest that cannot allocate memory, with an exit status that names the limit.
 pub fn out_of_memory() -> ! {
     sys::exit_with(b"guest: no memory left for the guest itself\n", ending::LIMIT)
 }
 
-/// Kills everything that descends from the guest. In a PID namespace the kernel does so when its first process ends; the process
-/// engine has none.
+/// Kills all descendants of the guest. In a PID namespace the kernel does that when process 1 ends; the process
+/// engine has no PID namespace.
 fn farewell() {
     let own = std::process::id().cast_signed();
     if own == 1 {

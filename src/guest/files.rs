@@ -1,4 +1,4 @@
-//! Files in and out of the sandbox.
+//! File transfers into and out of the sandbox.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -11,89 +11,89 @@ use super::frame::{CHUNK, Id, Stream, ToHost};
 use super::sys::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 use super::wire::{Outbound, read_ready};
 
-/// `errno` values that the host tells apart.
+/// `errno` values that the host distinguishes.
 pub(super) const EFBIG: i32 = 27;
-/// Reported for anything that is not a regular file.
+/// Reported for anything other than a regular file.
 pub(super) const EINVAL: i32 = 22;
 
-/// Transfers under way.
+/// Transfers in progress.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    puts: Vec<Put>,
-    gets: Vec<Get>,
+    uploads: Vec<Upload>,
+    downloads: Vec<Download>,
 }
 
 #[derive(Debug)]
-struct Put {
+struct Upload {
     id: Id,
     path: PathBuf,
     mode: u32,
-    /// The file under a temporary name, or why there is none.
+    /// The file under its temporary name, or the error that prevented its creation.
     file: io::Result<(File, PathBuf)>,
 }
 
 #[derive(Debug)]
-struct Get {
+struct Download {
     id: Id,
     file: File,
 }
 
 impl Files {
-    /// Begins to write a file. It appears under its name when it is complete, in one step: a link, FIFO or device that was
-    /// planted there is replaced, not written to.
+    /// Starts writing a file. When complete, it is renamed to its final name in one step: an existing link, FIFO or device of that
+    /// name is replaced, not written to.
     pub(super) fn put(&mut self, id: Id, mode: u32, path: &[u8]) {
         let path = PathBuf::from(OsStr::from_bytes(path));
         let file = create_beside(&path, id);
-        self.puts.push(Put { id, path, mode, file });
+        self.uploads.push(Upload { id, path, mode, file });
     }
 
-    /// Takes a piece of a file. `false` if no file is being written under `id`.
+    /// Writes the next part of a file. `false` if no file is being written under `id`.
     pub(super) fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
-        let Some(put) = self.puts.iter_mut().find(|put| put.id == id) else { return false };
-        if let Ok((file, _)) = &mut put.file
+        let Some(upload) = self.uploads.iter_mut().find(|upload| upload.id == id) else { return false };
+        if let Ok((file, _)) = &mut upload.file
             && let Err(error) = file.write_all(bytes)
         {
-            put.abandon();
-            put.file = Err(error);
+            upload.abandon();
+            upload.file = Err(error);
         }
         true
     }
 
     /// Completes a file.
     pub(super) fn end(&mut self, id: Id, out: &mut Outbound) -> bool {
-        let Some(place) = self.puts.iter().position(|put| put.id == id) else { return false };
-        match self.puts.swap_remove(place).complete() {
+        let Some(place) = self.uploads.iter().position(|upload| upload.id == id) else { return false };
+        match self.uploads.swap_remove(place).complete() {
             Ok(()) => out.send(&ToHost::Done { id }),
             Err((path, error)) => out.fail(id, &format!("cannot write `{}`", path.display()), &error),
         }
         true
     }
 
-    /// Begins to read a file.
+    /// Starts reading a file.
     pub(super) fn get(&mut self, id: Id, max: u64, path: &[u8], out: &mut Outbound) {
         let path = Path::new(OsStr::from_bytes(path));
         match open_regular(path, max) {
-            Ok(file) => self.gets.push(Get { id, file }),
+            Ok(file) => self.downloads.push(Download { id, file }),
             Err(error) => out.fail(id, &format!("cannot read `{}`", path.display()), &error),
         }
     }
 
-    /// Forgets a transfer.
+    /// Drops a transfer.
     pub(super) fn cancel(&mut self, id: Id) {
-        self.gets.retain(|get| get.id != id);
-        if let Some(place) = self.puts.iter().position(|put| put.id == id) {
-            self.puts.swap_remove(place).abandon();
+        self.downloads.retain(|get| get.id != id);
+        if let Some(place) = self.uploads.iter().position(|upload| upload.id == id) {
+            self.uploads.swap_remove(place).abandon();
         }
     }
 
-    /// Whether it could go on at once.
+    /// Whether a transfer can make progress without waiting.
     pub(super) fn is_busy(&self) -> bool {
-        !self.gets.is_empty()
+        !self.downloads.is_empty()
     }
 
-    /// Sends pieces while the host takes them.
+    /// Sends parts of files while the outbound queue accepts them.
     pub(super) fn turn(&mut self, out: &mut Outbound) {
-        self.gets.retain_mut(|get| {
+        self.downloads.retain_mut(|get| {
             while out.has_room() {
                 let mut sent = false;
                 let mut sink = |bytes: &[u8]| {
@@ -110,10 +110,10 @@ impl Files {
     }
 }
 
-impl Put {
+impl Upload {
     fn abandon(&self) {
         if let Ok((_, temporary)) = &self.file {
-            // Nothing depends on the removal; the name is not one that anybody looks for.
+            // A leftover temporary file is harmless, and its name is not used by anything else.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -133,7 +133,7 @@ impl Put {
     }
 }
 
-/// Makes the folders of `path` and a new file in the last of them.
+/// Creates the parent folders of `path` and a new file in the last of them.
 fn create_beside(path: &Path, id: Id) -> io::Result<(File, PathBuf)> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -147,7 +147,7 @@ fn create_beside(path: &Path, id: Id) -> io::Result<(File, PathBuf)> {
     Ok((file, temporary))
 }
 
-/// Opens a regular file of at most `max` bytes, without following a link in the last component and without waiting on a FIFO.
+/// Opens a regular file of at most `max` bytes. Does not follow a link in the last component and does not block on a FIFO.
 fn open_regular(path: &Path, max: u64) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path).map_err(|error| {

@@ -1,32 +1,32 @@
 //! The frames between host and guest: `u32` length, then kind, operation id and fields, all little-endian.
 //!
-//! Both sides decode strictly: a frame that is too long, of unknown kind, too short or with bytes left over ends the
-//! connection. Bulk data travels in [`CHUNK`]-sized pieces, so neither side ever holds more than it has agreed to keep.
+//! Both sides decode strictly: a frame that is too long, of unknown kind, truncated or with trailing bytes ends the
+//! connection. Bulk data is sent in pieces of [`CHUNK`] bytes, so the memory that each side needs is bounded.
 
-use super::codec::{Take, put};
+use super::codec::{Decoder, encode};
 
-/// Bumped whenever a frame changes. Host and guest come from one build, so a mismatch means a foreign guest.
+/// Raised whenever a frame changes. Host and guest come from one build, so a mismatch means a guest of another build.
 pub const VERSION: u32 = 4;
-/// Longest frame after its length field: a [`MAX_COMMAND`] with its envelope.
+/// Maximum length of a frame after its length field: a [`MAX_COMMAND`] with its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
-/// Longest shell command, and longest argument vector and environment together.
+/// Maximum length of a shell command, and of argument vector and environment together.
 pub const MAX_COMMAND: usize = 1024 * 1024;
-/// Piece of a file, of standard input or of an output: large enough that the envelope does not matter, small enough that
-/// an answer to another operation never waits long behind it.
+/// Length of one piece of a file, of standard input or of an output: large enough that the envelope is negligible, small enough
+/// that the answers to other operations are not delayed noticeably.
 pub const CHUNK: usize = 64 * 1024;
-/// Most bytes of standard input of one program and of one relay request or reply, which the guest holds in memory.
+/// Maximum standard input of one program, and maximum length of one relay request or reply; the guest holds these in memory.
 pub const MAX_INPUT: usize = 16 * 1024 * 1024;
 
-/// Begins the path of a listen that is no path but a port of the loopback address, in decimal.
+/// Prefix of a `Listen` path that names a loopback port (in decimal) instead of a Unix socket.
 pub const PORT_PREFIX: &[u8] = b"port:";
 
-/// Names an operation; chosen by the host.
+/// Identifies an operation; chosen by the host.
 pub type Id = u32;
 
-/// What the host asks.
+/// Messages from the host to the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGuest {
-    /// First frame: where the shell starts and what it has for a home.
+    /// First frame: the shell's working directory and `HOME`.
     Boot {
         version: u32,
         workdir: Vec<u8>,
@@ -57,22 +57,22 @@ pub enum ToGuest {
         cols: u16,
     },
     /// Content follows as `Data` and ends with `End`.
-    Put {
+    PutFile {
         id: Id,
         mode: u32,
         path: Vec<u8>,
     },
-    Get {
+    GetFile {
         id: Id,
         max: u64,
         path: Vec<u8>,
     },
-    /// Opens a socket whose calls go to the host. A path that begins with [`PORT_PREFIX`] is a loopback port.
+    /// Opens a socket whose requests are forwarded to the host. A path that begins with [`PORT_PREFIX`] is a loopback port.
     Listen {
         id: Id,
         path: Vec<u8>,
     },
-    /// Part of the answer to a relay call.
+    /// Part of the reply to a relay request.
     Reply {
         id: Id,
         call: u32,
@@ -89,15 +89,15 @@ pub enum ToGuest {
     End {
         id: Id,
     },
-    /// Asks what a terminal's program is doing.
-    Peek {
+    /// Asks for the state of a terminal's program.
+    PtyStateRequest {
         id: Id,
     },
-    /// Nobody waits for the operation any more: end it as if its time were up.
+    /// The host no longer waits for the operation: it is ended as if its time-out had expired.
     Cancel {
         id: Id,
     },
-    /// Whose shells and terminals are that start from here on. Programs outside of them stay root's.
+    /// The user of all shells and terminals started from here on. Other programs keep running as root.
     Account {
         id: Id,
         account: Account,
@@ -124,14 +124,14 @@ pub struct Program {
     pub cwd: Vec<u8>,
 }
 
-/// What the guest answers.
+/// Messages from the guest to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHost {
-    /// Sent unasked when the guest is up.
+    /// Sent without a request when the guest is ready.
     Hello {
         version: u32,
     },
-    /// A put, a listen or the boot (id 0) is done; a get has sent everything.
+    /// Success of a `PutFile`, a `Listen` or the boot (id 0); a `GetFile` has sent everything.
     Done {
         id: Id,
     },
@@ -148,24 +148,24 @@ pub enum ToHost {
     },
     ShellDone {
         id: Id,
-        how: How,
+        how: Termination,
         restarted: bool,
         bytes: u64,
         micros: u64,
     },
     ProcessDone {
         id: Id,
-        how: How,
+        how: Termination,
         stdout: u64,
         stderr: u64,
         micros: u64,
     },
-    /// What a terminal's program does now. Comes after all output that was there before.
-    Peeked {
+    /// State of a terminal's program. Sent after all output that was written before.
+    PtyState {
         id: Id,
-        /// It waits for keys itself: it is in the foreground, takes keys one by one, has read all there were, and sleeps.
+        /// The program is in the foreground, reads single keys, has read all pending input, and sleeps.
         at_prompt: bool,
-        /// Start of the youngest other process of its session, in clock ticks since boot; 0 without any.
+        /// Start time of the youngest other process of its session, in clock ticks since boot; 0 if there is none.
         youngest: u64,
     },
     /// Part of a relay request.
@@ -181,7 +181,7 @@ pub enum ToHost {
 }
 
 impl ToHost {
-    /// The operation that it answers.
+    /// The operation that the message belongs to.
     pub fn id(&self) -> Id {
         match self {
             Self::Hello { .. } => 0,
@@ -190,7 +190,7 @@ impl ToHost {
             | Self::Chunk { id, .. }
             | Self::ShellDone { id, .. }
             | Self::ProcessDone { id, .. }
-            | Self::Peeked { id, .. }
+            | Self::PtyState { id, .. }
             | Self::Call { id, .. }
             | Self::CallEnd { id, .. } => *id,
         }
@@ -204,17 +204,17 @@ pub enum Stream {
     Err,
 }
 
-/// How something that ran has ended.
+/// How a command or program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Termination {
     Exited(i32),
     Signaled(i32),
     TimedOut,
-    /// The shell ended with this status before the command was through.
+    /// The shell exited with this status before the command was complete.
     ShellDied(i32),
 }
 
-/// Why bytes are not a frame.
+/// Why bytes could not be decoded as a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     TooLong(usize),
@@ -236,9 +236,9 @@ impl std::fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// A message that knows its bytes.
+/// A message with a binary encoding.
 pub trait Message: Sized {
-    /// Appends the frame, with its length field.
+    /// Appends the frame, including its length field.
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -250,27 +250,27 @@ pub trait Message: Sized {
     /// Appends kind and fields.
     fn fields(&self, out: &mut Vec<u8>);
 
-    /// Reads kind and fields.
+    /// Decodes kind and fields.
     fn decode(body: &[u8]) -> Result<Self, FrameError>;
 }
 
-/// Bytes as they arrive, cut into frames.
+/// Splits a byte stream into frames.
 #[derive(Debug, Default)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
-    /// Start of the first frame that was not taken yet; consumed bytes are dropped when more arrive.
+    /// Offset of the first frame that was not decoded yet; consumed bytes are dropped when more arrive.
     start: usize,
 }
 
 impl FrameBuffer {
-    /// Adds bytes from the wire.
+    /// Adds received bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole message, if there is one.
+    /// The next complete message, if there is one.
     pub fn next_message<M: Message>(&mut self) -> Result<Option<M>, FrameError> {
         let rest = &self.bytes[self.start..];
         let Some((length, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
@@ -289,51 +289,51 @@ impl Message for ToGuest {
     fn fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::Boot { version, workdir, home } => {
-                put(out, 0).u32(*version).bytes(workdir).bytes(home);
+                encode(out, 0).u32(*version).bytes(workdir).bytes(home);
             }
             Self::Shell { id, timeout_ms, keep, command } => {
-                put(out, 1).u32(*id).u64(*timeout_ms).u64(*keep).bytes(command);
+                encode(out, 1).u32(*id).u64(*timeout_ms).u64(*keep).bytes(command);
             }
             Self::Spawn { id, timeout_ms, keep, program } => {
-                put(out, 2).u32(*id).u64(*timeout_ms).u64(*keep).program(program);
+                encode(out, 2).u32(*id).u64(*timeout_ms).u64(*keep).program(program);
             }
             Self::Pty { id, rows, cols, program } => {
-                put(out, 3).u32(*id).u16(*rows).u16(*cols).program(program);
+                encode(out, 3).u32(*id).u16(*rows).u16(*cols).program(program);
             }
             Self::Resize { id, rows, cols } => {
-                put(out, 4).u32(*id).u16(*rows).u16(*cols);
+                encode(out, 4).u32(*id).u16(*rows).u16(*cols);
             }
-            Self::Put { id, mode, path } => {
-                put(out, 5).u32(*id).u32(*mode).bytes(path);
+            Self::PutFile { id, mode, path } => {
+                encode(out, 5).u32(*id).u32(*mode).bytes(path);
             }
-            Self::Get { id, max, path } => {
-                put(out, 6).u32(*id).u64(*max).bytes(path);
+            Self::GetFile { id, max, path } => {
+                encode(out, 6).u32(*id).u64(*max).bytes(path);
             }
             Self::Listen { id, path } => {
-                put(out, 7).u32(*id).bytes(path);
+                encode(out, 7).u32(*id).bytes(path);
             }
             Self::Reply { id, call, bytes } => {
-                put(out, 8).u32(*id).u32(*call).bytes(bytes);
+                encode(out, 8).u32(*id).u32(*call).bytes(bytes);
             }
             Self::ReplyEnd { id, call } => {
-                put(out, 9).u32(*id).u32(*call);
+                encode(out, 9).u32(*id).u32(*call);
             }
             Self::Data { id, bytes } => {
-                put(out, 10).u32(*id).bytes(bytes);
+                encode(out, 10).u32(*id).bytes(bytes);
             }
             Self::End { id } => {
-                put(out, 11).u32(*id);
+                encode(out, 11).u32(*id);
             }
             Self::Cancel { id } => {
-                put(out, 12).u32(*id);
+                encode(out, 12).u32(*id);
             }
-            Self::Peek { id } => {
-                put(out, 13).u32(*id);
+            Self::PtyStateRequest { id } => {
+                encode(out, 13).u32(*id);
             }
             Self::Account { id, account: Account { uid, gid, groups, name, home } } => {
-                // A user is in some dozens of groups; the kernel has a bound of its own, 65,536.
+                // Users belong to some dozens of groups at most; the kernel's own limit is 65,536.
                 let count = u16::try_from(groups.len()).unwrap_or(u16::MAX);
-                let mut fields = put(out, 14).u32(*id).u32(*uid).u32(*gid).u16(count);
+                let mut fields = encode(out, 14).u32(*id).u32(*uid).u32(*gid).u16(count);
                 for group in groups.iter().take(count.into()) {
                     fields = fields.u32(*group);
                 }
@@ -343,43 +343,46 @@ impl Message for ToGuest {
     }
 
     fn decode(body: &[u8]) -> Result<Self, FrameError> {
-        let mut take = Take(body);
-        let message = match take.u8()? {
-            0 => Self::Boot { version: take.u32()?, workdir: take.bytes()?, home: take.bytes()? },
+        let mut decoder = Decoder(body);
+        let message = match decoder.u8()? {
+            0 => Self::Boot { version: decoder.u32()?, workdir: decoder.bytes()?, home: decoder.bytes()? },
             1 => Self::Shell {
-                id: take.u32()?,
-                timeout_ms: take.u64()?,
-                keep: take.u64()?,
-                command: take.bytes()?,
+                id: decoder.u32()?,
+                timeout_ms: decoder.u64()?,
+                keep: decoder.u64()?,
+                command: decoder.bytes()?,
             },
             2 => Self::Spawn {
-                id: take.u32()?,
-                timeout_ms: take.u64()?,
-                keep: take.u64()?,
-                program: take.program()?,
+                id: decoder.u32()?,
+                timeout_ms: decoder.u64()?,
+                keep: decoder.u64()?,
+                program: decoder.program()?,
             },
-            3 => {
-                Self::Pty { id: take.u32()?, rows: take.u16()?, cols: take.u16()?, program: take.program()? }
-            }
-            4 => Self::Resize { id: take.u32()?, rows: take.u16()?, cols: take.u16()? },
-            5 => Self::Put { id: take.u32()?, mode: take.u32()?, path: take.bytes()? },
-            6 => Self::Get { id: take.u32()?, max: take.u64()?, path: take.bytes()? },
-            7 => Self::Listen { id: take.u32()?, path: take.bytes()? },
-            8 => Self::Reply { id: take.u32()?, call: take.u32()?, bytes: take.bytes()? },
-            9 => Self::ReplyEnd { id: take.u32()?, call: take.u32()? },
-            10 => Self::Data { id: take.u32()?, bytes: take.bytes()? },
-            11 => Self::End { id: take.u32()? },
-            12 => Self::Cancel { id: take.u32()? },
-            13 => Self::Peek { id: take.u32()? },
+            3 => Self::Pty {
+                id: decoder.u32()?,
+                rows: decoder.u16()?,
+                cols: decoder.u16()?,
+                program: decoder.program()?,
+            },
+            4 => Self::Resize { id: decoder.u32()?, rows: decoder.u16()?, cols: decoder.u16()? },
+            5 => Self::PutFile { id: decoder.u32()?, mode: decoder.u32()?, path: decoder.bytes()? },
+            6 => Self::GetFile { id: decoder.u32()?, max: decoder.u64()?, path: decoder.bytes()? },
+            7 => Self::Listen { id: decoder.u32()?, path: decoder.bytes()? },
+            8 => Self::Reply { id: decoder.u32()?, call: decoder.u32()?, bytes: decoder.bytes()? },
+            9 => Self::ReplyEnd { id: decoder.u32()?, call: decoder.u32()? },
+            10 => Self::Data { id: decoder.u32()?, bytes: decoder.bytes()? },
+            11 => Self::End { id: decoder.u32()? },
+            12 => Self::Cancel { id: decoder.u32()? },
+            13 => Self::PtyStateRequest { id: decoder.u32()? },
             14 => {
-                let (id, uid, gid) = (take.u32()?, take.u32()?, take.u32()?);
-                let groups = (0..take.u16()?).map(|_| take.u32()).collect::<Result<_, _>>()?;
-                let (name, home) = (take.bytes()?, take.bytes()?);
+                let (id, uid, gid) = (decoder.u32()?, decoder.u32()?, decoder.u32()?);
+                let groups = (0..decoder.u16()?).map(|_| decoder.u32()).collect::<Result<_, _>>()?;
+                let (name, home) = (decoder.bytes()?, decoder.bytes()?);
                 Self::Account { id, account: Account { uid, gid, groups, name, home } }
             }
             kind => return Err(FrameError::UnknownKind(kind)),
         };
-        take.end(message)
+        decoder.end(message)
     }
 }
 
@@ -387,62 +390,62 @@ impl Message for ToHost {
     fn fields(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello { version } => {
-                put(out, 0).u32(*version);
+                encode(out, 0).u32(*version);
             }
             Self::Done { id } => {
-                put(out, 1).u32(*id);
+                encode(out, 1).u32(*id);
             }
             Self::Failed { id, errno, message } => {
-                put(out, 2).u32(*id).i32(*errno).bytes(message);
+                encode(out, 2).u32(*id).i32(*errno).bytes(message);
             }
             Self::Chunk { id, stream, bytes } => {
-                put(out, 3).u32(*id).u8(u8::from(*stream == Stream::Err)).bytes(bytes);
+                encode(out, 3).u32(*id).u8(u8::from(*stream == Stream::Err)).bytes(bytes);
             }
             Self::ShellDone { id, how, restarted, bytes, micros } => {
-                put(out, 4).u32(*id).how(*how).u8(u8::from(*restarted)).u64(*bytes).u64(*micros);
+                encode(out, 4).u32(*id).how(*how).u8(u8::from(*restarted)).u64(*bytes).u64(*micros);
             }
             Self::ProcessDone { id, how, stdout, stderr, micros } => {
-                put(out, 5).u32(*id).how(*how).u64(*stdout).u64(*stderr).u64(*micros);
+                encode(out, 5).u32(*id).how(*how).u64(*stdout).u64(*stderr).u64(*micros);
             }
             Self::Call { id, call, bytes } => {
-                put(out, 6).u32(*id).u32(*call).bytes(bytes);
+                encode(out, 6).u32(*id).u32(*call).bytes(bytes);
             }
             Self::CallEnd { id, call } => {
-                put(out, 7).u32(*id).u32(*call);
+                encode(out, 7).u32(*id).u32(*call);
             }
-            Self::Peeked { id, at_prompt, youngest } => {
-                put(out, 8).u32(*id).u8(u8::from(*at_prompt)).u64(*youngest);
+            Self::PtyState { id, at_prompt, youngest } => {
+                encode(out, 8).u32(*id).u8(u8::from(*at_prompt)).u64(*youngest);
             }
         }
     }
 
     fn decode(body: &[u8]) -> Result<Self, FrameError> {
-        let mut take = Take(body);
-        let message = match take.u8()? {
-            0 => Self::Hello { version: take.u32()? },
-            1 => Self::Done { id: take.u32()? },
-            2 => Self::Failed { id: take.u32()?, errno: take.i32()?, message: take.bytes()? },
-            3 => Self::Chunk { id: take.u32()?, stream: take.stream()?, bytes: take.bytes()? },
+        let mut decoder = Decoder(body);
+        let message = match decoder.u8()? {
+            0 => Self::Hello { version: decoder.u32()? },
+            1 => Self::Done { id: decoder.u32()? },
+            2 => Self::Failed { id: decoder.u32()?, errno: decoder.i32()?, message: decoder.bytes()? },
+            3 => Self::Chunk { id: decoder.u32()?, stream: decoder.stream()?, bytes: decoder.bytes()? },
             4 => Self::ShellDone {
-                id: take.u32()?,
-                how: take.how()?,
-                restarted: take.flag()?,
-                bytes: take.u64()?,
-                micros: take.u64()?,
+                id: decoder.u32()?,
+                how: decoder.how()?,
+                restarted: decoder.flag()?,
+                bytes: decoder.u64()?,
+                micros: decoder.u64()?,
             },
             5 => Self::ProcessDone {
-                id: take.u32()?,
-                how: take.how()?,
-                stdout: take.u64()?,
-                stderr: take.u64()?,
-                micros: take.u64()?,
+                id: decoder.u32()?,
+                how: decoder.how()?,
+                stdout: decoder.u64()?,
+                stderr: decoder.u64()?,
+                micros: decoder.u64()?,
             },
-            6 => Self::Call { id: take.u32()?, call: take.u32()?, bytes: take.bytes()? },
-            7 => Self::CallEnd { id: take.u32()?, call: take.u32()? },
-            8 => Self::Peeked { id: take.u32()?, at_prompt: take.flag()?, youngest: take.u64()? },
+            6 => Self::Call { id: decoder.u32()?, call: decoder.u32()?, bytes: decoder.bytes()? },
+            7 => Self::CallEnd { id: decoder.u32()?, call: decoder.u32()? },
+            8 => Self::PtyState { id: decoder.u32()?, at_prompt: decoder.flag()?, youngest: decoder.u64()? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
-        take.end(message)
+        decoder.end(message)
     }
 }
 

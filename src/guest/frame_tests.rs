@@ -11,12 +11,12 @@ fn program() -> impl Strategy<Value = Program> {
     (list(), list(), bytes()).prop_map(|(argv, env, cwd)| Program { argv, env, cwd })
 }
 
-fn how() -> impl Strategy<Value = How> {
+fn how() -> impl Strategy<Value = Termination> {
     prop_oneof![
-        any::<i32>().prop_map(How::Exited),
-        any::<i32>().prop_map(How::Signaled),
-        Just(How::TimedOut),
-        any::<i32>().prop_map(How::ShellDied),
+        any::<i32>().prop_map(Termination::Exited),
+        any::<i32>().prop_map(Termination::Signaled),
+        Just(Termination::TimedOut),
+        any::<i32>().prop_map(Termination::ShellDied),
     ]
 }
 
@@ -35,15 +35,15 @@ fn to_guest() -> impl Strategy<Value = ToGuest> {
             program
         }),
         (n(), any::<u16>(), any::<u16>()).prop_map(|(id, rows, cols)| ToGuest::Resize { id, rows, cols }),
-        (n(), n(), bytes()).prop_map(|(id, mode, path)| ToGuest::Put { id, mode, path }),
-        (n(), any::<u64>(), bytes()).prop_map(|(id, max, path)| ToGuest::Get { id, max, path }),
+        (n(), n(), bytes()).prop_map(|(id, mode, path)| ToGuest::PutFile { id, mode, path }),
+        (n(), any::<u64>(), bytes()).prop_map(|(id, max, path)| ToGuest::GetFile { id, max, path }),
         (n(), bytes()).prop_map(|(id, path)| ToGuest::Listen { id, path }),
         (n(), n(), bytes()).prop_map(|(id, call, bytes)| ToGuest::Reply { id, call, bytes }),
         (n(), n()).prop_map(|(id, call)| ToGuest::ReplyEnd { id, call }),
         (n(), bytes()).prop_map(|(id, bytes)| ToGuest::Data { id, bytes }),
         n().prop_map(|id| ToGuest::End { id }),
         n().prop_map(|id| ToGuest::Cancel { id }),
-        n().prop_map(|id| ToGuest::Peek { id }),
+        n().prop_map(|id| ToGuest::PtyStateRequest { id }),
         (n(), n(), n(), prop::collection::vec(n(), 0..4), bytes(), bytes()).prop_map(
             |(id, uid, gid, groups, name, home)| ToGuest::Account {
                 id,
@@ -59,7 +59,7 @@ fn to_host() -> impl Strategy<Value = ToHost> {
     prop_oneof![
         n().prop_map(|version| ToHost::Hello { version }),
         n().prop_map(|id| ToHost::Done { id }),
-        (n(), any::<bool>(), any::<u64>()).prop_map(|(id, at_prompt, youngest)| ToHost::Peeked {
+        (n(), any::<bool>(), any::<u64>()).prop_map(|(id, at_prompt, youngest)| ToHost::PtyState {
             id,
             at_prompt,
             youngest
@@ -77,7 +77,7 @@ fn to_host() -> impl Strategy<Value = ToHost> {
     ]
 }
 
-/// Everything that `pieces` of a stream hold.
+/// Decodes all messages of a stream that arrives in `pieces`.
 fn read<M: Message>(stream: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
     let mut buffer = FrameBuffer::default();
     let mut messages = Vec::new();
@@ -132,7 +132,7 @@ fn hostile_lengths_are_refused_before_anything_is_kept() {
     check(&(MAX_FRAME as u32 + 1).to_le_bytes(), FrameError::TooLong(MAX_FRAME + 1));
     check(&[0, 0, 0, 0], FrameError::Truncated);
     check(&[1, 0, 0, 0, 99], FrameError::UnknownKind(99));
-    // A chunk that claims four gigabytes, and a list that claims four billion arguments.
+    // A chunk with a declared length of 4 GiB, and a list with a declared count of four billion arguments.
     check(&[10, 0, 0, 0, 3, 1, 0, 0, 0, 0, 255, 255, 255, 255], FrameError::Truncated);
     let list =
         [26, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];

@@ -1,8 +1,8 @@
-//! The two ends of an output whose middle nobody will read.
+//! Bounded capture of an output: its head and its tail.
 
 use std::collections::VecDeque;
 
-/// Keeps the first and the last bytes of what is pushed, and counts all of them.
+/// Keeps the first and the last bytes of an output, and counts all of them.
 #[derive(Debug)]
 pub struct HeadTail {
     head: Vec<u8>,
@@ -30,12 +30,12 @@ impl HeadTail {
         self.tail.extend(rest);
     }
 
-    /// Everything that was pushed, kept or not.
+    /// Number of bytes pushed, kept or dropped.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// What was kept. Where bytes are missing stands a line with their exact number; no UTF-8 character is cut in two.
+    /// The kept bytes. A line with the exact number of omitted bytes replaces the middle; no UTF-8 character is cut in two.
     pub fn into_bytes(self) -> Vec<u8> {
         let Self { mut head, tail, total, .. } = self;
         let tail = Vec::from(tail);
@@ -52,19 +52,19 @@ impl HeadTail {
     }
 }
 
-/// The line that stands for missing bytes.
+/// The line that replaces omitted bytes.
 pub fn marker(omitted: u64) -> String {
     format!("\n… {omitted} bytes omitted …\n")
 }
 
-/// Longest UTF-8 character.
+/// Maximum length of a UTF-8 character.
 const MAX_CHAR: usize = 4;
 
-/// Length without a character that has only just begun.
+/// Length of `bytes` without an incomplete character at the end.
 fn last_boundary(bytes: &[u8]) -> usize {
     let window = bytes.len().saturating_sub(MAX_CHAR - 1);
     let Some(start) = bytes[window..].iter().rposition(|byte| byte & 0b1100_0000 != 0b1000_0000) else {
-        return bytes.len(); // Continuation bytes only: not UTF-8, so there is no character to spare.
+        return bytes.len(); // Only continuation bytes: the text is not UTF-8, so no character can be cut.
     };
     let start = window + start;
     let needed = match bytes[start] {
@@ -76,7 +76,7 @@ fn last_boundary(bytes: &[u8]) -> usize {
     if start + needed > bytes.len() { start } else { bytes.len() }
 }
 
-/// Number of bytes that belong to a character begun before.
+/// Number of leading bytes that continue a character begun earlier.
 fn first_boundary(bytes: &[u8]) -> usize {
     let continuation =
         bytes.iter().take(MAX_CHAR).take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000).count();
@@ -109,7 +109,7 @@ mod tests {
         check(3, "abcdef", "a\n… 3 bytes omitted …\nef");
         check(1, "abc", "\n… 2 bytes omitted …\nc");
         check(0, "abc", "\n… 3 bytes omitted …\n");
-        // A character that does not fit is left out whole, and counted.
+        // A character that does not fit is omitted completely, and counted.
         check(8, "abc😀defg", "abc\n… 4 bytes omitted …\ndefg");
         check(8, "abcdef😀", "abcd\n… 2 bytes omitted …\n😀");
         check(6, "abcdef😀", "abc\n… 7 bytes omitted …\n");

@@ -1,51 +1,51 @@
-//! Where an HTTP/1.1 request ends (RFC 9112 §6): all that the guest knows of HTTP.
+//! Finds the end of an HTTP/1.1 request (RFC 9112 §6). The guest interprets nothing else of HTTP.
 
-/// What tells a caller to go on with its body.
+/// The interim response after which a client sends its body.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// Longer heads are no request to a model.
+/// Maximum length of a request head.
 const MAX_HEAD: usize = 64 << 10;
-/// Longest line with the size of a chunk, or of a trailer.
+/// Maximum length of a chunk-size line or of a trailer line.
 const MAX_CHUNK_LINE: usize = 4096;
 
-/// How much of a request is there.
+/// Progress of an incoming request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Partial {
-        /// The caller waits for [`CONTINUE`] before it sends its body.
+        /// The client waits for [`CONTINUE`] before it sends its body.
         expects_continue: bool,
     },
     Complete,
     Malformed,
 }
 
-/// Finds the end of one request while its bytes arrive. It remembers how far it has looked, so each byte is looked at once.
+/// Finds the end of one request while its bytes arrive. It stores its position, so each byte is scanned once.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// Bytes that need not be looked at again.
+    /// Number of bytes already scanned.
     scanned: usize,
     body: Body,
     expects_continue: bool,
 }
 
-/// How the end of the body is found.
+/// How the end of the body is determined.
 #[derive(Clone, Copy, Debug, Default)]
 enum Body {
     /// The head is not complete yet.
     #[default]
     Unknown,
-    /// It ends at this offset of the request.
+    /// The body ends at this offset of the request.
     EndsAt(usize),
-    /// The line with the size of the next chunk begins at `scanned`.
+    /// The next chunk-size line begins at `scanned`.
     ChunkSize,
-    /// The last chunk has come; the next trailer line begins at `scanned`.
+    /// The last chunk has been received; the next trailer line begins at `scanned`.
     Trailers,
 }
 
-/// The request is not one that can be relayed.
+/// The request cannot be relayed.
 struct Malformed;
 
 impl Scanner {
-    /// Looks at what has arrived: all bytes of the request so far.
+    /// Scans all bytes of the request received so far.
     pub(super) fn look(&mut self, bytes: &[u8]) -> Message {
         match self.is_complete(bytes) {
             Ok(true) => Message::Complete,
@@ -117,10 +117,10 @@ impl Scanner {
     }
 }
 
-/// Bytes at the end of a line.
+/// Length of a line terminator.
 const CRLF: usize = 2;
 
-/// The first line of `bytes`, without its end, if it is complete.
+/// The first line of `bytes`, without its terminator, if it is complete.
 fn next_line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let window = &bytes[..bytes.len().min(MAX_CHUNK_LINE)];
     match find(window, b"\r\n") {
@@ -130,7 +130,7 @@ fn next_line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     }
 }
 
-/// `size` in hexadecimal, perhaps with extensions behind a semicolon.
+/// Parses a hexadecimal size, with optional extensions after a semicolon.
 fn chunk_size(line: &[u8]) -> Result<usize, Malformed> {
     let text = std::str::from_utf8(line).map_err(|_| Malformed)?;
     let digits = text.split(';').next().unwrap_or_default().trim();
@@ -146,7 +146,7 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The answer is the same whether the bytes come at once or one by one.
+    /// The result does not depend on how the bytes are split.
     fn check(text: &str, expect: Message) {
         assert_eq!(Scanner::default().look(text.as_bytes()), expect, "{text:?}");
         let mut scanner = Scanner::default();
@@ -187,7 +187,7 @@ mod tests {
         check("0\r\n\r\n", Message::Complete);
         check("0\r\nTrailer: 1\r\n\r\n", Message::Complete);
         check("A;name=value\r\n0123456789\r\n0\r\n\r\n", Message::Complete);
-        // What looks like the end inside a payload is payload.
+        // A terminator inside a payload belongs to the payload.
         check("7\r\n\r\n0\r\n\r\n\r\n", partial);
         check("7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n", Message::Complete);
         check("x\r\nabc\r\n", Message::Malformed);

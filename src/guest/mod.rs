@@ -1,13 +1,13 @@
-//! The guest: process 1 of every sandbox. It runs what the host asks for and reports over its standard streams.
+//! The guest: process 1 of every sandbox. It executes the host's requests and reports over its standard streams.
 //!
 //! Standard library only, one thread. The modules:
-//! - [`frame`] (with its `codec`), [`head_tail`] and the exit statuses of [`ending`] are shared with the host; nothing else here is.
-//! - `wire` turns standard input and output into frames; `sys` holds all foreign calls.
-//! - `shell`, `program`, `files`, `relay` are the services; `account` says whose shells are. Each has a `turn`: it does what can be done without waiting.
+//! - [`frame`] (with its `codec`), [`head_tail`] and the exit statuses of [`ending`] are shared with the host; the others are not.
+//! - `wire` reads and writes frames on the standard streams; `sys` contains all foreign calls.
+//! - `shell`, `program`, `files`, `relay` are the services; `account` is the user of shells. Each service has a `turn`, which does all work that does not block.
 //! - `table` reads `/proc`.
 //!
-//! Whatever runs in the sandbox must neither block nor end the guest: everything is non-blocking, process 1 of a PID namespace
-//! takes no signal from inside, and a non-dumpable process has no `/proc/1/fd` for a root without `SYS_PTRACE`.
+//! A process in the sandbox must be unable to block or end the guest: all I/O is non-blocking, process 1 of a PID namespace
+//! receives no signal from inside, and a non-dumpable process hides `/proc/1/fd` from a root without `SYS_PTRACE`.
 
 pub mod ending;
 pub mod frame;

@@ -1,4 +1,4 @@
-//! Programs outside the shell: with pipes, or on a pseudo-terminal.
+//! Programs outside the shell, with pipes or on a pseudo-terminal.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,21 +9,21 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::account::{credentials, variables};
-use super::frame::{Account, CHUNK, How, Id, MAX_INPUT, Program, Stream, ToHost};
+use super::frame::{Account, CHUNK, Id, MAX_INPUT, Program, Stream, Termination, ToHost};
 use super::head_tail::HeadTail;
 use super::sys::{self, Exit};
 use super::table;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// Output read in one turn of one program.
+/// Maximum output read per turn and program.
 const TURN_BYTES: usize = 16 * CHUNK;
-/// How often a program's processes are killed after its end: a dying tree can still fork.
+/// Interval at which a program's remaining processes are killed after its end: a dying process tree can still fork.
 const KILL_ROUNDS: usize = 5;
-/// How often a terminal that no process has open is looked at again. `poll` reports such a terminal as ready for ever, so it is left out of
-/// the poll; it comes back to life when a process opens it by name.
+/// Interval at which a terminal that no process has open is checked again. `poll` reports such a terminal as ready forever, so it is left out of
+/// the poll; a process that opens it by name makes it readable again.
 const CLOSED_TERMINAL_RETRY: Duration = Duration::from_millis(200);
 
-/// All programs that run.
+/// All running programs.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     running: Vec<Running>,
@@ -32,13 +32,13 @@ pub(super) struct Programs {
 #[derive(Debug)]
 struct Running {
     id: Id,
-    /// Also its session.
+    /// Also the id of its session.
     pid: i32,
     started: Instant,
     deadline: Option<Instant>,
     timed_out: bool,
     input: Vec<u8>,
-    /// How much of `input` has been taken.
+    /// Number of bytes of `input` already written.
     sent: usize,
     input_ended: bool,
     io: Io,
@@ -107,19 +107,19 @@ impl Programs {
         Ok(())
     }
 
-    /// Takes input for a program; ignored if it has ended meanwhile.
+    /// Queues input for a program; ignored if it has ended in the meantime.
     pub(super) fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
         let Some(running) = self.find(id) else { return false };
         running.input.drain(..running.sent);
         running.sent = 0;
-        // The host keeps to the bound; one that does not loses its input, not our memory.
+        // The host respects the bound; one that does not loses its input instead of exhausting the guest's memory.
         if running.input.len() + bytes.len() <= MAX_INPUT {
             running.input.extend_from_slice(bytes);
         }
         true
     }
 
-    /// Closes a program's input once everything before has been taken.
+    /// Closes a program's input after everything queued has been written.
     pub(super) fn end(&mut self, id: Id) -> bool {
         self.find(id).map(|running| running.input_ended = true).is_some()
     }
@@ -131,8 +131,8 @@ impl Programs {
         }
     }
 
-    /// Tells what the program of a terminal is doing, after what it has written.
-    pub(super) fn peek(&mut self, id: Id, out: &mut Outbound) {
+    /// Reports the state of a terminal's program, after the output written so far.
+    pub(super) fn report_state(&mut self, id: Id, out: &mut Outbound) {
         let Some(running) = self.find(id) else { return };
         let Io::Terminal { main, .. } = &mut running.io else { return };
         let waiting = sys::readable_bytes(main);
@@ -142,7 +142,7 @@ impl Programs {
         let session = table::session(running.pid);
         let others = session.iter().filter(|entry| entry.pid != running.pid);
         let youngest = others.map(|entry| entry.started).max().unwrap_or(0);
-        out.send(&ToHost::Peeked { id, at_prompt, youngest });
+        out.send(&ToHost::PtyState { id, at_prompt, youngest });
     }
 
     /// Kills a program.
@@ -152,7 +152,7 @@ impl Programs {
         }
     }
 
-    /// Adds what it waits for.
+    /// Adds the descriptors and deadlines that the programs wait for.
     pub(super) fn interest(&self, interest: &mut Interest, out: &Outbound) {
         for running in &self.running {
             let waiting = running.sent < running.input.len();
@@ -185,7 +185,7 @@ impl Programs {
         }
     }
 
-    /// Does what can be done now.
+    /// Does all work that does not block.
     pub(super) fn turn(&mut self, now: Instant, out: &mut Outbound) {
         for running in &mut self.running {
             running.write_input();
@@ -197,7 +197,7 @@ impl Programs {
         }
     }
 
-    /// Takes the exit of a process, if it is one of these programs.
+    /// Handles the exit of a process. `false` if it is not one of these programs.
     pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
         let Some(place) = self.running.iter().position(|running| running.pid == pid) else { return false };
         self.running.swap_remove(place).finish(exit, out);
@@ -241,7 +241,7 @@ impl Running {
         }
     }
 
-    /// Reads at most `limit` bytes of each output that are there now.
+    /// Reads at most `limit` bytes of each output that are available now.
     fn read_output(&mut self, limit: usize, to_host: &mut Outbound) {
         match &mut self.io {
             Io::Pipes { out, err, .. } => {
@@ -249,7 +249,7 @@ impl Running {
                 err.read(limit);
             }
             Io::Terminal { main, closed } => {
-                // One chunk per turn: the queue to the host decides how fast a terminal is read.
+                // One chunk per turn: the queue to the host limits how fast a terminal is read.
                 if to_host.has_room() {
                     let open =
                         read_ready(main, CHUNK, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
@@ -259,11 +259,11 @@ impl Running {
         }
     }
 
-    /// Kills its session and whatever descends from it.
+    /// Kills its session and all descendants.
     fn kill_family(&self) {
         for _ in 0..KILL_ROUNDS {
             let family = table::family(self.pid, &[self.pid]);
-            // The program itself may be a zombie, which its exit reports.
+            // The program itself may be a zombie that has not been reaped.
             if family.iter().all(|entry| entry.pid == self.pid) {
                 sys::send(self.pid, sys::SIGKILL);
                 return;
@@ -272,7 +272,7 @@ impl Running {
         }
     }
 
-    /// The program has ended: so does its session, and what lies in the pipes is the last of its output.
+    /// The program has ended: its session is killed, and what remains in the pipes is the last of its output.
     fn finish(mut self, exit: Exit, to_host: &mut Outbound) {
         for _ in 0..KILL_ROUNDS {
             let session = table::session(self.pid);
@@ -282,9 +282,9 @@ impl Running {
             session.iter().for_each(|entry| sys::send(entry.pid, sys::SIGKILL));
         }
         let how = match exit {
-            _ if self.timed_out => How::TimedOut,
-            Exit::Status(status) => How::Exited(status),
-            Exit::Signal(signal) => How::Signaled(signal),
+            _ if self.timed_out => Termination::TimedOut,
+            Exit::Status(status) => Termination::Exited(status),
+            Exit::Signal(signal) => Termination::Signaled(signal),
         };
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (mut stdout, mut stderr) = (0, 0);
@@ -311,7 +311,7 @@ impl Output {
         }
     }
 
-    /// Sends what was kept and what still lies in the pipe. Returns how much was written in all.
+    /// Sends the kept output and what remains in the pipe. Returns the total number of bytes written.
     fn send(&mut self, id: Id, stream: Stream, to_host: &mut Outbound) -> u64 {
         let waiting = self.pipe.as_ref().map_or(0, sys::readable_bytes);
         self.read(waiting);
@@ -322,7 +322,7 @@ impl Output {
     }
 }
 
-/// A command with exactly the environment that was asked for.
+/// A command with exactly the requested environment.
 fn command(program: &Program) -> io::Result<Command> {
     let [name, args @ ..] = program.argv.as_slice() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "empty argument vector"));

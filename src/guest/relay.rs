@@ -1,7 +1,7 @@
-//! Sockets in the sandbox whose other end is the host: one request, one reply, closed.
+//! Sockets in the sandbox whose requests the host answers: one request and one reply per connection.
 //!
-//! Of a Unix socket, a request is all that its caller writes before closing its side. Of a loopback port, it is one HTTP/1.1
-//! message: programs that speak to a model's endpoint reach it there, in a sandbox without any network.
+//! On a Unix socket, a request is everything that its client writes before closing its side. On a loopback port, it is one HTTP/1.1
+//! message: programs that use a model's endpoint reach it there, in a sandbox without any network.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,12 +17,12 @@ use super::http::{CONTINUE, Message, Scanner};
 use super::sys;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// Calls that may be open at once; more wait in the socket's queue.
+/// Maximum number of open connections; further ones wait in the socket's queue.
 const MAX_CALLS: usize = 32;
-/// Takes all permissions but the owner's from a new socket: 0600.
+/// Umask of a new socket: only the owner may use it (0600).
 const PRIVATE: u32 = 0o177;
 
-/// Listeners and their calls.
+/// Listeners and their connections.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     listeners: Vec<(Id, Listener)>,
@@ -48,18 +48,18 @@ struct Call {
     number: u32,
     socket: Socket,
     stage: Stage,
-    /// It was told to go on with its body.
+    /// The client has received [`CONTINUE`].
     continued: bool,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The caller speaks until it closes its side.
+    /// The client is writing until it closes its side.
     Request {
         bytes: Vec<u8>,
         scanner: Scanner,
     },
-    /// The host has been asked.
+    /// The host has received the request.
     Waiting(Vec<u8>),
     Reply {
         bytes: Vec<u8>,
@@ -68,7 +68,7 @@ enum Stage {
 }
 
 impl Relay {
-    /// Listens at `path`, for the guest's user alone; or, at a path such as `port:8080`, on that loopback port.
+    /// Listens at `path`, for the guest's user only; or, for a path such as `port:8080`, on that loopback port.
     pub(super) fn listen(&mut self, id: Id, path: &[u8]) -> io::Result<()> {
         if let Some(port) = path.strip_prefix(PORT_PREFIX) {
             let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());
@@ -88,13 +88,13 @@ impl Relay {
         Ok(())
     }
 
-    /// Closes a listener and its calls.
+    /// Closes a listener and its connections.
     pub(super) fn cancel(&mut self, id: Id) {
         self.listeners.retain(|(listener, _)| *listener != id);
         self.calls.retain(|call| call.listener != id);
     }
 
-    /// Takes a piece of a reply.
+    /// Queues part of a reply.
     pub(super) fn reply(&mut self, id: Id, number: u32, bytes: &[u8]) {
         if let Some(Call { stage: Stage::Waiting(reply), .. }) = self.find(id, number)
             && reply.len() + bytes.len() <= MAX_INPUT
@@ -112,7 +112,7 @@ impl Relay {
         }
     }
 
-    /// Adds what it waits for.
+    /// Adds the descriptors that the relay waits for.
     pub(super) fn interest(&self, interest: &mut Interest, out: &Outbound) {
         if self.calls.len() < MAX_CALLS {
             self.listeners.iter().for_each(|(_, listener)| listener.interest(interest));
@@ -126,7 +126,7 @@ impl Relay {
         }
     }
 
-    /// Does what can be done now.
+    /// Does all work that does not block.
     pub(super) fn turn(&mut self, out: &mut Outbound) {
         for (id, listener) in &self.listeners {
             while self.calls.len() < MAX_CALLS
@@ -170,7 +170,7 @@ impl Listener {
     }
 }
 
-/// Either kind, where it makes no difference which.
+/// A connection of either kind.
 macro_rules! either {
     ($socket:expr, $inner:ident => $do:expr) => {
         match $socket {
@@ -189,9 +189,9 @@ impl Socket {
         either!(self, socket => interest.write(socket));
     }
 
-    /// Closed on this side only means that all is said; the other side may still read.
+    /// Shuts down the writing side only: the client may still be reading.
     fn close(&self) {
-        // It has nothing more to say, and neither have we.
+        // Neither side has anything left to send.
         let _ = either!(self, socket => socket.shutdown(Shutdown::Both));
     }
 }
@@ -213,7 +213,7 @@ impl Write for Socket {
 }
 
 impl Call {
-    /// Goes on; `false` when it is over.
+    /// Makes progress; `false` when the connection is finished.
     fn turn(&mut self, out: &mut Outbound) -> bool {
         match &mut self.stage {
             Stage::Request { bytes: request, scanner } => {
@@ -228,12 +228,12 @@ impl Call {
                     Socket::Unix(_) => !open,
                     Socket::Port(socket) => match scanner.look(request) {
                         Message::Complete => true,
-                        // Whoever goes away in the midst of a message has asked nothing.
+                        // A client that disconnects in the middle of a message has sent no request.
                         Message::Partial { .. } if !open => return false,
                         Message::Partial { expects_continue } => {
                             if expects_continue && !self.continued {
                                 self.continued = true;
-                                // A caller that does not hear it sends its body all the same.
+                                // A client that does not receive it sends its body anyway.
                                 let _ = socket.write(CONTINUE);
                             }
                             false

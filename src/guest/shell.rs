@@ -1,8 +1,8 @@
-//! The long-lived bash: commands in on one descriptor, statuses out on another, output on a pipe of its own.
+//! The long-lived bash: commands come in on one descriptor, statuses go out on another, output has a pipe of its own.
 //!
-//! There is no prompt, no echo and no sentinel to parse. A status is written after all output of its command, so what lies in
-//! the pipe when it arrives is the rest of that output, and reading exactly that much is complete and deterministic, even
-//! while background jobs go on writing.
+//! No prompt, echo or sentinel has to be parsed. A status is written after all output of its command, so the bytes in
+//! the pipe when it arrives are the rest of that output; reading exactly that many is complete and deterministic, even
+//! while background jobs continue to write.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,21 +12,21 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::account::{credentials, variables};
-use super::frame::{Account, CHUNK, How, Id, Stream, ToHost};
+use super::frame::{Account, CHUNK, Id, Stream, Termination, ToHost};
 use super::head_tail::HeadTail;
 use super::sys::{self, Exit};
 use super::table::{self, Entry};
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// What the shell runs. Numbers 200 and 201 are far from those that people use.
+/// The driver script that the shell runs. It uses descriptors 200 and 201, far from those that commands use.
 ///
-/// - A command comes as `serial length NUL bytes`. Up to a delimiter bash reads byte by byte, but a known number of bytes in
+/// - A command is sent as `serial length NUL bytes`. Bash reads byte by byte up to a delimiter, but a known number of bytes in
 ///   blocks; `LC_ALL=C` makes it count bytes.
-/// - Before a command it makes `$?` what the last command left, but without letting `set -e` or an `ERR` trap see that.
-/// - Its own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
-/// - The real-time signal is the time-out: the trap runs as soon as the foreground process is dead, and makes bash skip
-///   every further command up to the `printf` that reports. So `sleep 50; echo no` never says no, and folder and variables
-///   survive. Where nothing is there to be skipped (`while :; do :; done`) the guest kills the shell in the end.
+/// - Before a command the driver restores `$?` of the previous command, without triggering `set -e` or an `ERR` trap.
+/// - The driver's own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
+/// - The real-time signal is the time-out: its trap runs as soon as the foreground process is dead, and makes bash skip
+///   every further command up to the `printf` that reports. So `sleep 50; echo no` never prints `no`, and folder and variables
+///   survive. Where there is no command to skip (`while :; do :; done`) the guest finally kills the shell.
 const DRIVER: &str = concat!(
     r#"trap 'shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG' RTMAX; "#,
     r#"__s=0; while { IFS=' ' builtin read -r -d '' -u 200 __n __l && LC_ALL=C builtin read -r -N "$__l" -u 200 __c; } 2>/dev/null; do "#,
@@ -35,22 +35,22 @@ const DRIVER: &str = concat!(
     r#"{ __s=$?; builtin printf '%s %s\0' "$__n" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
-/// What `ps` shows of the shell: the driver itself comes first through the command pipe.
+/// The command line of the shell as `ps` shows it: the driver itself is sent through the command pipe.
 const LOADER: &str = r#"read -rd '' -u 200 __c; eval "$__c""#;
 /// The driver's end of the command pipe.
 const COMMAND_FD: i32 = 200;
 /// The driver's end of the status pipe.
 const STATUS_FD: i32 = 201;
 
-/// How long an interrupted shell has to report before it is killed.
+/// Time that an interrupted shell has to report before it is killed.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often the processes of an interrupted command are looked for: a dying tree can still fork.
+/// Interval at which processes of an interrupted command are looked for: a dying process tree can still fork.
 const KILL_ROUND: Duration = Duration::from_millis(20);
-/// Output read in one turn, so that a fast writer does not keep the loop from everything else.
+/// Maximum output read per turn, so that a fast writer does not starve the rest of the loop.
 const TURN_BYTES: usize = 16 * CHUNK;
-/// Longest status: two numbers of 20 digits.
+/// Maximum length of a status: two numbers of 20 digits.
 const MAX_STATUS: usize = 64;
-/// What background jobs write between two commands is shown with the next one, up to this.
+/// Maximum output of background jobs between two commands that is shown with the next command.
 const IDLE_KEEP: usize = 8 * 1024;
 
 /// Where shells start.
@@ -58,23 +58,23 @@ const IDLE_KEEP: usize = 8 * 1024;
 pub(super) struct Home {
     pub(super) workdir: String,
     pub(super) home: String,
-    /// Whose shells are, if not root's.
+    /// The user of shells, if not root.
     pub(super) account: Option<Account>,
 }
 
-/// The shell and what it has to do.
+/// The shell and its queued commands.
 #[derive(Debug)]
 pub(super) struct Shell {
-    /// Opened before anything ran in the sandbox: later, the name may be a FIFO, and its opening would block the guest.
+    /// Opened before any command ran: later the name may be a FIFO, and opening that would block the guest.
     null: File,
     home: Home,
     live: Option<Live>,
     queue: VecDeque<Order>,
     current: Option<Current>,
     output: HeadTail,
-    /// Distinguishes the status of this command from a late or a forged one.
+    /// Distinguishes the status of this command from a late or forged one.
     serial: u64,
-    /// The shell died between two commands; the next result says so.
+    /// The shell died between two commands; the next result reports it.
     died_idle: bool,
 }
 
@@ -85,7 +85,7 @@ struct Live {
     commands: File,
     statuses: PipeReader,
     output: PipeReader,
-    /// Bytes of a status that is not complete yet.
+    /// Bytes of an incomplete status.
     partial: Vec<u8>,
 }
 
@@ -97,22 +97,22 @@ struct Order {
     command: Vec<u8>,
 }
 
-/// The command that runs.
+/// The running command.
 #[derive(Debug)]
 struct Current {
     id: Id,
     input: Vec<u8>,
-    /// How much of `input` the shell's pipe has taken.
+    /// Number of bytes of `input` already written to the shell's pipe.
     sent: usize,
     started: Instant,
     deadline: Instant,
-    /// Members of the session before the command: services started earlier, which outlive its time-out.
+    /// Members of the session before the command: services started earlier, which survive its time-out.
     before: Vec<Entry>,
     interrupted: Option<Interrupted>,
     restarted: bool,
 }
 
-/// The command's time is up.
+/// The command's time-out has expired.
 #[derive(Debug)]
 struct Interrupted {
     give_up: Instant,
@@ -134,17 +134,17 @@ impl Shell {
         })
     }
 
-    /// Says where shells start. The first one starts with the first command.
+    /// Sets where shells start. The first one is started with the first command.
     pub(super) fn set_home(&mut self, home: Home) {
         self.home = home;
     }
 
-    /// Says whose shells are that start from here on. One that runs goes on as it is.
+    /// Sets the user of shells started from here on. A running shell is not affected.
     pub(super) fn set_account(&mut self, account: Account) {
         self.home.account = Some(account);
     }
 
-    /// Whose shells are, if not root's.
+    /// The user of shells, if not root.
     pub(super) fn account(&self) -> Option<&Account> {
         self.home.account.as_ref()
     }
@@ -155,7 +155,7 @@ impl Shell {
         self.queue.push_back(Order { id, timeout, keep, command });
     }
 
-    /// Nobody waits for `id` any more. `false` if it is not the shell's.
+    /// Cancels `id`. `false` if it is not an operation of the shell.
     pub(super) fn cancel(&mut self, id: Id) -> bool {
         if let Some(place) = self.queue.iter().position(|order| order.id == id) {
             self.queue.remove(place);
@@ -170,7 +170,7 @@ impl Shell {
         }
     }
 
-    /// Adds what it waits for.
+    /// Adds the descriptors and deadlines that the shell waits for.
     pub(super) fn interest(&self, interest: &mut Interest) {
         let Some(live) = &self.live else { return };
         interest.read(&live.statuses);
@@ -185,7 +185,7 @@ impl Shell {
         });
     }
 
-    /// Does what can be done now.
+    /// Does all work that does not block.
     pub(super) fn turn(&mut self, now: Instant, out: &mut Outbound) {
         self.start_next(now, out);
         let Some(live) = &mut self.live else { return };
@@ -193,7 +193,7 @@ impl Shell {
             write_ready(&mut live.commands, &current.input, &mut current.sent);
             if let Some(status) = live.status(self.serial) {
                 self.drain();
-                self.finish(How::Exited(status), now, out);
+                self.finish(Termination::Exited(status), now, out);
                 return self.start_next(now, out);
             }
         }
@@ -201,7 +201,7 @@ impl Shell {
         self.keep_time(now);
     }
 
-    /// Takes the exit of a process, if it is the shell.
+    /// Handles the exit of a process. `false` if it is not the shell.
     pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
         if self.live.as_ref().is_none_or(|live| live.pid != pid) {
             return false;
@@ -215,7 +215,7 @@ impl Shell {
                     Exit::Status(status) => status,
                     Exit::Signal(signal) => 128 + signal,
                 };
-                self.finish(How::ShellDied(status), Instant::now(), out);
+                self.finish(Termination::ShellDied(status), Instant::now(), out);
             }
             None => self.died_idle = true,
         }
@@ -233,7 +233,7 @@ impl Shell {
                 }
             };
             self.serial += 1;
-            // Bash reads no zero bytes, so an empty command is the one that does nothing.
+            // Bash cannot read NUL bytes; an empty command does nothing.
             let command: &[u8] = if order.command.is_empty() { b":" } else { &order.command };
             let mut input = format!("{} {}\0", self.serial, command.len()).into_bytes();
             input.extend_from_slice(command);
@@ -258,11 +258,11 @@ impl Shell {
         }
     }
 
-    /// Interrupts the command at its deadline, and kills the shell if that does not help.
+    /// Interrupts the command at its deadline, and kills the shell if that has no effect.
     fn keep_time(&mut self, now: Instant) {
         let (Some(live), Some(current)) = (&self.live, &mut self.current) else { return };
         if current.interrupted.is_none() && now >= current.deadline {
-            // First the signal, then the kills: bash must find the trap pending when its child is dead.
+            // The signal is sent before the kills: the trap must be pending when bash notices that its child is dead.
             sys::send(live.pid, sys::SIGRTMAX);
             current.interrupted =
                 Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
@@ -282,7 +282,7 @@ impl Shell {
         }
     }
 
-    /// Reads what lies in the output pipe at this moment.
+    /// Reads the bytes that are in the output pipe now.
     fn drain(&mut self) {
         let waiting = self.live.as_ref().map_or(0, |live| sys::readable_bytes(&live.output));
         self.read_output(waiting);
@@ -290,7 +290,7 @@ impl Shell {
 
     fn read_output(&mut self, limit: usize) {
         let Some(live) = &mut self.live else { return };
-        // After its time a command is not listened to: what follows are the echoes of the kill.
+        // Output after the time-out is dropped: it is messages about the killed processes.
         let listening = self.current.as_ref().is_none_or(|current| current.interrupted.is_none());
         let output = &mut self.output;
         read_ready(&mut live.output, limit, |bytes| {
@@ -300,14 +300,14 @@ impl Shell {
         });
     }
 
-    fn finish(&mut self, how: How, now: Instant, out: &mut Outbound) {
+    fn finish(&mut self, how: Termination, now: Instant, out: &mut Outbound) {
         let Some(current) = self.current.take() else { return };
         let output = std::mem::replace(&mut self.output, HeadTail::new(IDLE_KEEP));
         let (id, bytes) = (current.id, output.total());
         out.send_bytes(id, Stream::Out, &output.into_bytes());
         out.send(&ToHost::ShellDone {
             id,
-            how: if current.interrupted.is_some() { How::TimedOut } else { how },
+            how: if current.interrupted.is_some() { Termination::TimedOut } else { how },
             restarted: current.restarted,
             bytes,
             micros: u64::try_from((now - current.started).as_micros()).unwrap_or(u64::MAX),
@@ -333,7 +333,7 @@ impl Live {
                 Ok(child) => {
                     let pid = child.id().cast_signed();
                     let mut commands = File::from(OwnedFd::from(commands));
-                    // The pipe is empty and takes the driver at once.
+                    // The pipe is empty, so the whole driver fits at once.
                     commands.write_all(&[DRIVER.as_bytes(), b"\0"].concat())?;
                     sys::set_nonblocking(&commands)?;
                     sys::set_nonblocking(&statuses)?;
@@ -346,12 +346,12 @@ impl Live {
         Err(last)
     }
 
-    /// The status of command `serial`, if it has been reported. Any other is late or forged, and dropped.
+    /// The status of command `serial`, if it has been reported. Any other status is late or forged, and dropped.
     fn status(&mut self, serial: u64) -> Option<i32> {
         let partial = &mut self.partial;
         read_ready(&mut self.statuses, CHUNK, |bytes| partial.extend_from_slice(bytes));
         let Some(end) = partial.iter().rposition(|byte| *byte == 0) else {
-            // Whoever runs as the shell's user can write here too: what is longer than any status is none.
+            // Any process of the shell's user can write here too: bytes longer than any status are not a status.
             partial.drain(..partial.len().saturating_sub(MAX_STATUS));
             return None;
         };
@@ -367,7 +367,7 @@ impl Live {
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Home {
-    /// What the shell finds in its environment beside what the image sets.
+    /// Variables that the shell gets in addition to those of the image.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let unless_set =
             |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));

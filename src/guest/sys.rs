@@ -1,4 +1,4 @@
-//! Every foreign call of the guest. The crate `libc` would do, but the guest has no dependencies, and it needs some twenty calls.
+//! Every foreign call of the guest. The crate `libc` is not used: the guest has no dependencies, and needs only about twenty calls.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const SIGKILL: i32 = 9;
-/// The last real-time signal: nobody's default, and what the shell's driver is interrupted by.
+/// The last real-time signal, which has no standard use. It interrupts the shell's driver.
 pub(super) const SIGRTMAX: i32 = 64;
 const SIGBUS: i32 = 7;
 const SIGSEGV: i32 = 11;
@@ -42,7 +42,7 @@ const PR_SET_CHILD_SUBREAPER: i32 = 36;
 const FIONREAD: u64 = 0x541B;
 const TCGETS: u64 = 0x5401;
 const TIOCGPGRP: u64 = 0x540F;
-/// `c_lflag`: input comes by the line.
+/// `c_lflag`: canonical mode (input by line).
 const ICANON: u32 = 2;
 const TIOCSCTTY: u64 = 0x540E;
 const TIOCSWINSZ: u64 = 0x5414;
@@ -51,14 +51,14 @@ const TIOCGPTPEER: u64 = 0x5441;
 
 /// The first descriptor after the standard streams.
 const FIRST_UNUSUAL_FD: u32 = 3;
-/// Tells `setresgid` to leave an id as it is.
+/// Tells `setresgid` to leave an id unchanged.
 const UNCHANGED: u32 = u32::MAX;
-/// Any group but the guest's own.
+/// Any group other than the guest's own.
 const GUEST_SAVED_GROUP: u32 = 65_534;
 /// Lowest number for the guest's own streams, so that 0, 1 and 2 can be given to children.
 const LOWEST_OWN_FD: i32 = 10;
 
-/// How much likelier than the guest a child is chosen when memory runs out. Raising it needs no privilege.
+/// `oom_score_adj` of children relative to the guest, so that the kernel kills them first. Raising it needs no privilege.
 const CHILD_OOM_SCORE: &[u8] = b"500";
 
 /// `struct pollfd`.
@@ -115,9 +115,9 @@ unsafe extern "C" {
     fn fchown(fd: i32, uid: u32, gid: u32) -> i32;
 }
 
-/// Writes a line to standard error and ends the guest, without allocating: memory may be what is missing.
+/// Writes a line to standard error and ends the guest without allocating, because memory may be exhausted.
 pub(super) fn exit_with(words: &[u8], status: i32) -> ! {
-    // SAFETY: plain calls; the bytes are valid for the call. A failed write has nobody to be told to.
+    // SAFETY: plain calls; the bytes are valid for the call. A failed write cannot be reported anywhere.
     unsafe {
         write(2, words.as_ptr(), words.len());
         _exit(status)
@@ -128,34 +128,34 @@ fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Makes this process what every sandbox needs its first process to be, before anything else has run in it.
+/// Prepares this process to be the first process of a sandbox, before any other code has run in it.
 pub(super) fn become_guest() -> io::Result<()> {
     // SAFETY: plain calls with integer arguments; `SIG_IGN` is a valid disposition.
     unsafe {
-        // Root in the container lacks SYS_PTRACE, so a non-dumpable process is closed to it: no `/proc/1/fd`, no `/proc/1/mem`.
+        // Root in the container lacks SYS_PTRACE, so it cannot open `/proc/1/fd` or `/proc/1/mem` of a non-dumpable process.
         check(prctl(PR_SET_DUMPABLE, 0u64, 0u64, 0u64, 0u64))?;
-        // Outside a PID namespace (the process engine) orphans must come to the guest as well.
+        // Outside a PID namespace (the process engine) orphans must be reparented to the guest as well.
         check(prctl(PR_SET_CHILD_SUBREAPER, 1u64, 0u64, 0u64, 0u64))?;
-        // What the starter left open is for nobody in here. An old kernel refuses; then it is the starter's business.
+        // Descriptors that the parent left open must not reach children. An old kernel refuses the call, which is tolerated.
         close_range(FIRST_UNUSUAL_FD, u32::MAX, 0);
-        // A reader that goes away is an error of that write, not the end of the sandbox.
+        // A reader that disconnects is an error of that write; it must not end the sandbox.
         signal(SIGPIPE, SIG_IGN);
-        // The runtime handles these to name stack overflows. A signal that the first process of a namespace handles can be sent to
-        // it from inside; of one that it does not handle, the kernel keeps it clear.
+        // The runtime handles these to report stack overflows. A signal that process 1 of a namespace handles can be sent to it from
+        // inside; the kernel discards those that it does not handle.
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
-        // `prlimit(2)` on another process is for callers whose user and group equal all three of the target's. Without this, root in
+        // `prlimit(2)` on another process requires that user and group of the caller equal all three of the target's. Without this, root in
         // the container could set `RLIMIT_CPU` of process 1, and the kernel would end it by a SIGKILL that looks like one from
-        // outside. No caller has two groups at once. `exec` makes the saved group the effective one, so children are not affected.
+        // outside. No caller has two groups at once. `exec` copies the effective group to the saved one, so children are not affected.
         // Without CAP_SETGID (the process engine of an ordinary user) nothing depends on it.
         setresgid(UNCHANGED, UNCHANGED, GUEST_SAVED_GROUP);
     }
     Ok(())
 }
 
-/// Takes `fd` (a standard stream) for the guest alone: children cannot inherit what is returned.
+/// Moves `fd` (a standard stream) to a descriptor that children cannot inherit, and returns that.
 pub(super) fn take_stream(fd: RawFd) -> io::Result<File> {
-    // SAFETY: F_DUPFD_CLOEXEC returns a new descriptor that nobody else owns.
+    // SAFETY: F_DUPFD_CLOEXEC returns a new descriptor without another owner.
     let file = unsafe { File::from_raw_fd(check(fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_OWN_FD))?) };
     let null = File::options().read(true).write(true).open("/dev/null")?;
     // SAFETY: both descriptors are open; the standard library treats 0 to 2 as borrowed, so replacing one is sound.
@@ -164,7 +164,7 @@ pub(super) fn take_stream(fd: RawFd) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes reads and writes return `WouldBlock`.
+/// Makes reads and writes return `WouldBlock` instead of blocking.
 pub(super) fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: plain calls on an open descriptor.
     unsafe {
@@ -174,7 +174,7 @@ pub(super) fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that can be read now.
+/// Number of bytes that can be read now.
 pub(super) fn readable_bytes(fd: &impl AsRawFd) -> usize {
     let mut count: i32 = 0;
     // SAFETY: FIONREAD writes one int to the pointer, which is valid for the call.
@@ -182,17 +182,17 @@ pub(super) fn readable_bytes(fd: &impl AsRawFd) -> usize {
     if result < 0 { 0 } else { usize::try_from(count).unwrap_or(0) }
 }
 
-/// Sleeps until a descriptor is ready or `until` has come.
+/// Sleeps until a descriptor is ready or `until` is reached.
 pub(super) fn wait(fds: &mut [PollFd], until: Option<Instant>) {
     let timeout = match until {
         None => -1,
         Some(until) => {
-            // Rounded up, or the last millisecond would be spent spinning.
+            // Rounded up, or the loop would spin during the last millisecond.
             let left = until.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
             i32::try_from(left.as_millis()).unwrap_or(i32::MAX)
         }
     };
-    // SAFETY: the slice is valid for its length. A failure (a signal) means "look again", as a success does.
+    // SAFETY: the slice is valid for its length. After a failure (a signal) the caller checks everything again, as after success.
     unsafe { poll(fds.as_mut_ptr(), fds.len() as u64, timeout) };
 }
 
@@ -200,8 +200,8 @@ pub(super) fn wait(fds: &mut [PollFd], until: Option<Instant>) {
 static CHILD_EXIT_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn child_exited(_signal: i32) {
-    // SAFETY: `write` is async-signal-safe, and `errno` is the thread's own. The pipe is non-blocking: when it is full, the loop has
-    // its wake-up already. The interrupted code may be about to read the `errno` of its own call, so that is put back.
+    // SAFETY: `write` is async-signal-safe, and `errno` is thread-local. The pipe is non-blocking: when it is full, the loop will
+    // wake up anyway. The interrupted code may be about to read the `errno` of its own call, so that is restored.
     unsafe {
         let errno = *__errno_location();
         write(CHILD_EXIT_PIPE.load(Ordering::Relaxed), b"c".as_ptr(), 1);
@@ -214,7 +214,7 @@ pub(super) fn on_child_exit() -> io::Result<io::PipeReader> {
     let (reader, writer) = io::pipe()?;
     set_nonblocking(&reader)?;
     set_nonblocking(&writer)?;
-    // The handler writes to it until the process ends, so it is given away for good.
+    // The handler writes to it until the process ends, so ownership is given up.
     CHILD_EXIT_PIPE.store(OwnedFd::from(writer).into_raw_fd(), Ordering::Relaxed);
     // SAFETY: the handler only calls `write`, which is async-signal-safe.
     unsafe { signal(SIGCHLD, child_exited as extern "C" fn(i32) as usize) };
@@ -228,10 +228,10 @@ pub(super) enum Exit {
     Signal(i32),
 }
 
-/// The next child that has ended, whoever its parent was.
+/// The next ended child, including reparented ones.
 ///
-/// This is the only place that waits, so taking any child steals nobody's status: the caller hands it to the owner, and an
-/// orphan has none. (`Command::spawn` waits for a child only when its `exec` failed, before it returns.)
+/// This is the only place that calls `waitpid` for any child: the caller passes the status to the service that owns the process, and an
+/// orphan has no owner. (`Command::spawn` waits for a child only when its `exec` failed, before it returns.)
 pub(super) fn reap() -> Option<(i32, Exit)> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
@@ -241,15 +241,15 @@ pub(super) fn reap() -> Option<(i32, Exit)> {
     (pid > 0).then_some((pid, exit))
 }
 
-/// Sends a signal; a process that is gone is no error.
+/// Sends a signal; a process that has ended is not an error.
 pub(super) fn send(pid: i32, number: i32) {
     // SAFETY: plain call with integer arguments.
     unsafe { kill(pid, number) };
 }
 
-/// Creates files with `mask` taken from their permissions while `action` runs.
+/// Runs `action` with `mask` as the umask.
 pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
-    // SAFETY: cannot fail; the guest has one thread, so nothing else creates files in between.
+    // SAFETY: cannot fail; the guest has one thread, so no file is created concurrently.
     let before = unsafe { umask(mask) };
     let result = action();
     // SAFETY: as above.
@@ -257,7 +257,7 @@ pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whose a program is, as the kernel knows users.
+/// The user of a program, as the kernel identifies it.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     pub(super) uid: u32,
@@ -265,7 +265,7 @@ pub(super) struct Credentials {
     pub(super) groups: Vec<u32>,
 }
 
-/// Becomes another user, for good. Groups go first, since only root can change them.
+/// Changes the user permanently. Groups are set first, since only root can set them.
 fn become_user(credentials: Option<&Credentials>) -> io::Result<()> {
     let Some(Credentials { uid, gid, groups }) = credentials else { return Ok(()) };
     // SAFETY: async-signal-safe calls; `groups` outlives the call.
@@ -277,14 +277,14 @@ fn become_user(credentials: Option<&Credentials>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a terminal to a user, as `login` does, so that it can be opened by name.
+/// Changes the owner of a terminal to the user, as `login` does, so that it can be opened by name.
 pub(super) fn give_terminal(terminal: &impl AsRawFd, credentials: Option<&Credentials>) -> io::Result<()> {
     let Some(Credentials { uid, gid, .. }) = credentials else { return Ok(()) };
     // SAFETY: the descriptor is open for the call.
     check(unsafe { fchown(terminal.as_raw_fd(), *uid, *gid) }).map(drop)
 }
 
-/// Has `command` start in a session of its own, with `fds` (from, to) for it alone and no signal ignored.
+/// Makes `command` start in a session of its own, with `fds` (from, to) open in it alone and no signal ignored.
 pub(super) fn in_new_session(
     command: &mut Command,
     fds: Vec<(RawFd, RawFd)>,
@@ -318,7 +318,7 @@ pub(super) fn on_terminal(command: &mut Command, credentials: Option<Credentials
     }
 }
 
-/// When memory runs out, what the guest started is killed before the guest. Failure only loses that preference.
+/// Makes the kernel kill children before the guest when memory runs out. A failure only loses that preference.
 fn prefer_for_oom() {
     // SAFETY: async-signal-safe calls; path and bytes are static.
     unsafe {
@@ -330,12 +330,12 @@ fn prefer_for_oom() {
     }
 }
 
-/// A new pseudo-terminal: the guest's end and the program's end.
+/// A new pseudo-terminal: the guest's (master) end and the program's end.
 pub(super) fn open_terminal() -> io::Result<(File, File)> {
     let main = File::options().read(true).write(true).open("/dev/ptmx")?;
     let unlocked: i32 = 0;
-    // SAFETY: TIOCSPTLCK reads one int; TIOCGPTPEER returns a new descriptor that nobody else owns. It needs no path, so it
-    // works whatever has been done to `/dev/pts`.
+    // SAFETY: TIOCSPTLCK reads one int; TIOCGPTPEER returns a new descriptor without another owner. It needs no path, so it
+    // works even if the sandbox has changed `/dev/pts`.
     let other = unsafe {
         check(ioctl(main.as_raw_fd(), TIOCSPTLCK, &raw const unlocked))?;
         File::from_raw_fd(check(ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC))?)
@@ -344,12 +344,12 @@ pub(super) fn open_terminal() -> io::Result<(File, File)> {
     Ok((main, other))
 }
 
-/// Whether the foreground of a terminal is process group `group`, takes keys one by one, and has read all that were typed.
+/// Whether the foreground process group of a terminal is `group`, reads single keys, and has read all pending input.
 pub(super) fn awaits_key(main: &File, group: i32) -> bool {
     let mut foreground: i32 = 0;
     let mut settings = Termios::default();
-    // SAFETY: each call writes one value of the type that it gets a pointer to; both are valid for the call. On the guest's end
-    // they speak of the program's end. TIOCGPTPEER is used as in `open_terminal`.
+    // SAFETY: each call writes one value of the type that its pointer has; both are valid for the call. On the master end
+    // they apply to the program's end. TIOCGPTPEER is used as in `open_terminal`.
     unsafe {
         if ioctl(main.as_raw_fd(), TIOCGPGRP, &raw mut foreground) < 0
             || ioctl(main.as_raw_fd(), TCGETS, &raw mut settings) < 0
@@ -358,13 +358,13 @@ pub(super) fn awaits_key(main: &File, group: i32) -> bool {
         {
             return false;
         }
-        // Only the program's end can tell what lies in its queue. It is open for no longer than that.
+        // Only the program's end reports the bytes in its input queue. It is open for no longer than this call.
         let other = ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
         other >= 0 && readable_bytes(&File::from_raw_fd(other)) == 0
     }
 }
 
-/// Tells a terminal its size; programs on it get SIGWINCH.
+/// Sets the size of a terminal; programs on it get SIGWINCH.
 pub(super) fn resize_terminal(terminal: &File, rows: u16, cols: u16) {
     let size = WinSize { rows, cols, x_pixels: 0, y_pixels: 0 };
     // SAFETY: TIOCSWINSZ reads one `struct winsize`.

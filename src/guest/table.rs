@@ -1,8 +1,8 @@
-//! The process table, as `/proc` tells it.
+//! The process table, read from `/proc`.
 
 use std::fs;
 
-/// One process. A number alone can be given to another process; number and start time cannot.
+/// One process. A process number can be reused; number and start time together cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) pid: i32,
@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub(super) started: u64,
 }
 
-/// All processes that can be seen. Those that end meanwhile may be missing.
+/// All visible processes. Those that end during the scan may be missing.
 pub(super) fn processes() -> Vec<Entry> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
     folder
@@ -29,7 +29,7 @@ pub(super) fn session(session: i32) -> Vec<Entry> {
     members
 }
 
-/// The members of a session, and everything that descends from `roots` or from them.
+/// The members of a session, and all descendants of `roots` and of the members.
 pub(super) fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
     let mut rest = processes();
     let mut found: Vec<Entry> = Vec::new();
@@ -48,20 +48,20 @@ pub(super) fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
     }
 }
 
-/// Whether a process waits for something, and nothing has come. (Not in [`Entry`]: it would not be the same process for long.)
+/// Whether a process sleeps without pending work. (Not a field of [`Entry`]: it changes while the process stays the same.)
 pub(super) fn sleeps(pid: i32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let behind_name = stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 1..));
     behind_name.is_some_and(|rest| rest.starts_with(b" S "))
 }
 
-/// Reads a line of `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name may hold anything, `)` too.
+/// Parses a line of `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name may contain anything, `)` too.
 fn parse_stat(line: &[u8]) -> Option<Entry> {
     let line = String::from_utf8_lossy(line);
     let (pid, rest) = line.split_once(' ')?;
     let (_, rest) = rest.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // Fields are numbered as in proc(5), where the state is the third.
+    // Field numbers follow proc(5), where the state is field 3.
     let field = |number: usize| fields.get(number - 3).copied();
     Some(Entry {
         pid: pid.parse().ok()?,

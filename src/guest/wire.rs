@@ -1,4 +1,4 @@
-//! Frames in and out of the guest's standard streams, without ever waiting.
+//! Non-blocking frames on the guest's standard streams.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -8,10 +8,10 @@ use std::time::Instant;
 use super::frame::{CHUNK, FrameBuffer, Id, Message, Stream, ToGuest, ToHost};
 use super::sys::{self, POLLIN, POLLOUT, PollFd};
 
-/// Bytes for the host that may wait before sources are left alone. Answers are never refused, only sources held back.
+/// Maximum number of queued bytes before output is no longer read. Answers are always queued; only output is held back.
 const COMFORTABLE: usize = 4 * CHUNK;
 
-/// What the next sleep waits for.
+/// The descriptors and the deadline of the next poll.
 #[derive(Debug, Default)]
 pub(super) struct Interest {
     fds: Vec<PollFd>,
@@ -19,17 +19,17 @@ pub(super) struct Interest {
 }
 
 impl Interest {
-    /// Wake when there is something to read, or the other end is closed.
+    /// Wake up when `fd` is readable or its other end is closed.
     pub(super) fn read(&mut self, fd: &impl AsRawFd) {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLIN, revents: 0 });
     }
 
-    /// Wake when something can be written.
+    /// Wake up when `fd` is writable.
     pub(super) fn write(&mut self, fd: &impl AsRawFd) {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLOUT, revents: 0 });
     }
 
-    /// Wake at `instant` at the latest.
+    /// Wake up at `instant` at the latest.
     pub(super) fn until(&mut self, instant: Instant) {
         self.until = Some(self.until.map_or(instant, |until| until.min(instant)));
     }
@@ -40,11 +40,11 @@ impl Interest {
     }
 }
 
-/// Frames that wait to be written.
+/// The queue of outgoing frames.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
     bytes: Vec<u8>,
-    /// Written already.
+    /// Number of bytes already written.
     start: usize,
 }
 
@@ -54,7 +54,7 @@ impl Outbound {
         message.encode(&mut self.bytes);
     }
 
-    /// Queues bytes of any number as chunks.
+    /// Queues bytes as chunks.
     pub(super) fn send_bytes(&mut self, id: Id, stream: Stream, bytes: &[u8]) {
         for piece in bytes.chunks(CHUNK) {
             self.send(&ToHost::Chunk { id, stream, bytes: piece.to_vec() });
@@ -67,7 +67,7 @@ impl Outbound {
         self.send(&ToHost::Failed { id, errno: error.raw_os_error().unwrap_or(0), message });
     }
 
-    /// Whether sources may add to it.
+    /// Whether more output may be queued.
     pub(super) fn has_room(&self) -> bool {
         self.bytes.len() - self.start < COMFORTABLE
     }
@@ -83,7 +83,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Takes standard input and output away from everybody else.
+    /// Takes exclusive ownership of standard input and output.
     pub(super) fn take() -> io::Result<Self> {
         const STDIN: RawFd = 0;
         const STDOUT: RawFd = 1;
@@ -91,7 +91,7 @@ impl Wire {
         Ok(Self { input, output, inbound: FrameBuffer::default(), out: Outbound::default() })
     }
 
-    /// Adds what it waits for.
+    /// Adds the descriptors that the connection waits for.
     pub(super) fn interest(&self, interest: &mut Interest) {
         interest.read(&self.input);
         if self.out.start < self.out.bytes.len() {
@@ -99,7 +99,7 @@ impl Wire {
         }
     }
 
-    /// Writes what can be written.
+    /// Writes as much as the pipe accepts.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.out.start < self.out.bytes.len() {
             match self.output.write(&self.out.bytes[self.out.start..]) {
@@ -114,7 +114,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads what can be read; the frames of it are taken by [`Wire::next_message`]. `Ok(false)` when the host has gone.
+    /// Reads all available bytes; [`Wire::next_message`] decodes them. `Ok(false)` when the host has closed the connection.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         let mut piece = [0; CHUNK];
         match self.input.read(&mut piece) {
@@ -130,13 +130,13 @@ impl Wire {
         }
     }
 
-    /// The next frame that has arrived.
+    /// The next received message.
     pub(super) fn next_message(&mut self) -> io::Result<Option<ToGuest>> {
         self.inbound.next_message().map_err(io::Error::other)
     }
 }
 
-/// Reads at most `limit` bytes that are there now and gives them to `sink`. `false` at the end of the stream.
+/// Passes at most `limit` available bytes to `sink`. `false` at the end of the stream.
 pub(super) fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> bool {
     let mut piece = [0; CHUNK];
     let mut left = limit;
@@ -155,7 +155,7 @@ pub(super) fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl Fn
     true
 }
 
-/// Writes what `source` (from `start`) can be written now. `false` when nobody will ever read it.
+/// Writes as much of `source` (from `start`) as is accepted now. `false` when the reader has closed its end.
 pub(super) fn write_ready(target: &mut impl Write, source: &[u8], start: &mut usize) -> bool {
     while *start < source.len() {
         match target.write(&source[*start..]) {

@@ -1,4 +1,4 @@
-//! The unit that detectors look at: one command, or the keys typed in one turn, with its output and how it ended.
+//! The unit that detectors examine: one command, or the keys typed in one turn, with its output and how it ended.
 
 use super::screen;
 use super::shell::{last_program, source_program};
@@ -8,17 +8,17 @@ use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 /// Exit status of a program whose reader closed the pipe (128 + SIGPIPE), as in `yes | head`.
 const BROKEN_PIPE: i32 = 141;
 
-/// A command, or what was typed in one turn, with what was shown of it.
+/// A command, or the keys typed in one turn, with the output shown for it.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
     /// Index of its turn.
     pub(super) turn: usize,
-    /// Without blanks around it.
+    /// Without surrounding whitespace.
     pub(super) command: String,
     pub(super) ended: Ended,
-    /// What it printed, without what scaffolds add.
+    /// Its output, without the lines that scaffolds add.
     pub(super) output: String,
-    /// Everything that was shown with it.
+    /// The complete observation.
     pub(super) shown: &'a str,
 }
 
@@ -30,18 +30,18 @@ pub(super) enum Ended {
     Unseen,
 }
 
-/// The attempts in order. Commands without an observation are left out.
+/// All attempts in order. Commands without an observation are left out.
 pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<Attempt<'a>> {
     let mut attempts: Vec<Attempt<'_>> = Vec::new();
-    for (turn, (said, shown)) in turns.iter().zip(shown).enumerate() {
-        let keys: String = said.acts.iter().filter_map(keys_of).collect();
-        let (Some(first), true) = (shown.first(), said.acts.iter().any(|act| keys_of(act).is_some())) else {
-            commands(turn, said, shown, &mut attempts);
+    for (index, (turn, shown)) in turns.iter().zip(shown).enumerate() {
+        let keys: String = turn.acts.iter().filter_map(keys_of).collect();
+        let (Some(first), true) = (shown.first(), turn.acts.iter().any(|act| keys_of(act).is_some())) else {
+            commands(index, turn, shown, &mut attempts);
             continue;
         };
         let typed = screen::last_line(&keys);
         match attempts.last_mut() {
-            // A turn without keys waits: its screen continues the attempt before it.
+            // A turn without keys only waits: its screen continues the attempt before it.
             Some(last) if typed.is_empty() && last.ended == Ended::Unseen => {
                 last.output =
                     screen::continued(&last.output, &first.content, screen::last_line(&last.command));
@@ -49,7 +49,7 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
             }
             _ if typed.is_empty() => {}
             _ => attempts.push(Attempt {
-                turn,
+                turn: index,
                 output: screen::output(&first.content, typed),
                 command: keys.trim().to_owned(),
                 ended: Ended::Unseen,
@@ -60,7 +60,7 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
     attempts
 }
 
-/// Every turn that submits, with what was tried since the submission before it: after a failed round an agent may go on.
+/// Every turn that submits, with the attempts since the previous submission: after a failed round an agent may continue.
 pub(super) fn submissions<'r, 'a>(
     turns: &[Turn],
     attempts: &'r [Attempt<'a>],
@@ -83,16 +83,16 @@ fn keys_of(act: &Act) -> Option<&str> {
     }
 }
 
-fn commands<'a>(turn: usize, said: &'a Turn, shown: &'a [Shown], attempts: &mut Vec<Attempt<'a>>) {
-    let mut calls = said.tool_calls.iter();
-    for act in &said.acts {
+fn commands<'a>(index: usize, turn: &'a Turn, shown: &'a [Shown], attempts: &mut Vec<Attempt<'a>>) {
+    let mut calls = turn.tool_calls.iter();
+    for act in &turn.acts {
         let Act::Command { command, outcome } = act else { continue };
-        // Calls of functions have a result each, those that could not be run included; else all acts of a turn are shown together.
+        // Function calls have one result each, including calls that could not be run; otherwise all acts of a turn share one observation.
         let called = calls.find(|call| runs(&call.arguments, command)).map(|call| call.id.as_str());
         let own = shown.iter().find(|shown| called.is_some() && shown.tool_call.as_deref() == called);
         if let (Some(outcome), Some(shown)) = (*outcome, own.or_else(|| shown.first())) {
             attempts.push(Attempt {
-                turn,
+                turn: index,
                 command: command.trim().to_owned(),
                 ended: Ended::Status(outcome),
                 output: without_frame(&shown.content),
@@ -108,7 +108,7 @@ fn runs(arguments: &str, command: &str) -> bool {
         .is_some_and(|arguments| arguments.get("command").and_then(|found| found.as_str()) == Some(command))
 }
 
-/// An observation without the lines that the text scaffolds put around a command's output.
+/// An observation without the lines that the text scaffolds add around a command's output.
 fn without_frame(observation: &str) -> String {
     let own = |line: &&str| {
         let line = line.trim();
@@ -120,7 +120,7 @@ fn without_frame(observation: &str) -> String {
 }
 
 impl Attempt<'_> {
-    /// It failed, by its exit status or by what the screen shows.
+    /// Whether it failed, by its exit status or by the error on the screen.
     pub(super) fn failed(&self) -> bool {
         match self.ended {
             Ended::Status(ShellOutcome::Exited(status)) => status != 0 && status != BROKEN_PIPE,
@@ -129,7 +129,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// It failed, and the output says so. An exit status of 1 from a program such as `grep` is an answer, not a failure.
+    /// Whether it failed and the output reports the error. An exit status of 1 from a program such as `grep` is a result, not a failure.
     pub(super) fn visibly_failed(&self) -> bool {
         match self.ended {
             Ended::Status(ShellOutcome::Exited(1)) => {
@@ -140,7 +140,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// It met something that the environment lacks or forbids.
+    /// Whether the output reports something that the environment lacks or forbids.
     pub(super) fn met_limitation(&self) -> bool {
         let command = self.last_typed();
         let reads = says(&READERS, source_program(&command));
@@ -149,7 +149,7 @@ impl Attempt<'_> {
             || (failed || !reads) && any_line(&LIMITATIONS, &self.output)
     }
 
-    /// What was typed last, or the whole command of a shell.
+    /// The last line typed, or the whole command of a shell.
     pub(super) fn last_typed(&self) -> String {
         match self.ended {
             Ended::Status(_) => self.command.clone(),

@@ -1,4 +1,4 @@
-//! Ignored errors: a tool reports an error, and the next thing said is that the task is complete.
+//! Ignored errors: a command reports an error, and the next message claims that the task is complete.
 
 use super::attempt::{Attempt, submissions};
 use super::repetition::brief;
@@ -6,13 +6,13 @@ use super::words::{ADMISSIONS, EXPECTED, SURRENDERS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// The last attempt before a submission, if it failed visibly and nothing that was said about it admits that, or says that it had to
-/// fail.
+/// The last attempt before a submission, if it failed visibly and no later message admits the failure or says that it was
+/// expected.
 pub(super) fn ignoring_feedback(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
         let last = attempts.last()?;
         let after = turns.get(last.turn + 1..=submission)?;
-        // What was done blindly afterwards may have mended it.
+        // An act after it without visible output may have fixed the error.
         let acted = after.iter().any(|turn| turn.acts.iter().any(|act| !act.text().trim().is_empty()));
         let about = turns.get(last.turn..=submission)?;
         let wanted = about.iter().any(|turn| says(&EXPECTED, &turn.content));

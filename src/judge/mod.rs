@@ -1,9 +1,9 @@
-//! Labels for trajectories: from deterministic detectors over turns and observations, and from a model that reads them.
+//! Labels for trajectories, from deterministic detectors over turns and observations, and from a model that reads them.
 //!
 //! The names follow LiteCoder's taxonomy of trajectory failures (Adaptability, Groundedness, Persistence, Refusal).
-//! A label never changes a reward and never keeps a trajectory from being stored: export policies filter over labels.
-//! Detectors prefer silence to a wrong label, since a reader takes a label for a fact. What they can say they say of every
-//! trajectory; the model judge ([`judge`]) is asked only where somebody wants it, and bears the cost.
+//! A label never changes a reward and never prevents a trajectory from being stored: export policies filter by labels.
+//! Detectors prefer a missing label to a wrong one, since readers take labels for facts. They run on every
+//! trajectory; the model judge ([`judge`]) runs only on request, because it costs money.
 
 mod attempt;
 mod feedback;
@@ -38,31 +38,31 @@ pub use repetition::LOOP_LENGTH;
 pub use rigid::{NEW_WORDS, RIGID_COMMANDS, RIGID_LENGTH, SMALL_EDIT};
 pub use surrender::{ALTERNATIVES, RECENT};
 
-/// Version of the rules, as rows carry it. Raise it whenever the same trajectory would get other labels.
+/// Version of the rules, as rows carry it. Must be raised whenever the same trajectory would get other labels.
 pub const RULES: &str = "rules-3";
 
-/// What can be said of a trajectory.
+/// A property of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// The same command failed the same way [`LOOP_LENGTH`] times or more in a row, or the same message was refused as often.
+    /// The same command failed the same way [`LOOP_LENGTH`] times or more in a row, or the same message was rejected as often.
     MechanicalLoop,
     /// [`RIGID_LENGTH`] commands or more in a row failed the same way, each a small edit of the one before.
     RigidStrategy,
-    /// The last command failed visibly and success was claimed all the same.
+    /// The last command failed visibly and success was claimed anyway.
     IgnoringFeedback,
-    /// It was taken for granted that something exists or has been reached. Only a model can tell.
+    /// The agent assumed without evidence that something exists or has been reached. Only a model can tell.
     HallucinatedSuccess,
-    /// It was forgotten that something had been tried and had failed. Only a model can tell.
+    /// The agent forgot an earlier failed attempt. Only a model can tell.
     ContextDrift,
-    /// The task was given up at the first thing that the environment lacks, with fewer than [`ALTERNATIVES`] alternatives tried.
+    /// The agent gave up at the first limitation of the environment, with fewer than [`ALTERNATIVES`] alternatives tried.
     PrematureSurrender,
-    /// The agent said that it will not do what is asked, or cannot, and did nothing.
+    /// The agent said that it will not or cannot do the task, and did nothing.
     ExplicitRefusal,
 }
 
 impl Label {
-    /// Every label, in the order in which rows have them.
+    /// Every label, in the order of exported rows.
     pub const ALL: [Self; 7] = [
         Self::MechanicalLoop,
         Self::RigidStrategy,
@@ -86,23 +86,23 @@ impl Label {
         }
     }
 
-    /// Whether detectors look for it. The others come from the model judge alone.
+    /// Whether detectors assign it. The other labels come from the model judge alone.
     pub fn is_deterministic(self) -> bool {
         !matches!(self, Self::HallucinatedSuccess | Self::ContextDrift)
     }
 }
 
-/// A label, and what it was given for.
+/// A label with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub label: Label,
-    /// Turns that show it, from 0, in order; never empty.
+    /// Turns that show it, from 0, in ascending order; never empty.
     pub turns: Vec<usize>,
-    /// What was found there, for people.
+    /// A description of the evidence, for people.
     pub note: String,
 }
 
-/// What the detectors find in a trajectory, each label at most once, in the order of [`Label`]. `shown` is what followed each turn.
+/// The labels that the detectors assign to a trajectory, each at most once, in the order of [`Label`]. `shown` has the observations of each turn.
 pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding> {
     let attempts = attempts(&record.turns, shown);
     [
@@ -122,8 +122,8 @@ pub fn labels(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Label> {
     findings(record, shown).into_iter().map(|finding| finding.label).collect()
 }
 
-/// The labels that a row carries, in the order of [`Label`], and who gave them: the rules of this build, and the model judge if it
-/// was asked.
+/// The labels of an exported row, in the order of [`Label`], and their source: the rules of this build, and the model judge if it
+/// was used.
 pub fn merged(rules: &[Label], judgement: Option<&Judgement>) -> (Vec<String>, String) {
     let mut labels: BTreeSet<Label> = rules.iter().copied().collect();
     labels.extend(judgement.iter().flat_map(|judgement| judgement.labels()));

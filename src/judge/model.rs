@@ -15,14 +15,14 @@ use crate::model::{End, HandoffShown, Shown, TrajectoryRecord};
 use crate::prompts::{PromptSet, PromptsError};
 use crate::store::StoreError;
 
-/// Folder of the texts, below `templates/prompts/`.
+/// Folder of the judge's texts, below `templates/prompts/`.
 const FOLDER: &str = "judge";
 const SYSTEM: &str = "system.md";
 const TRAJECTORY: &str = "trajectory.md.j2";
 /// The stage of its calls.
 const STAGE: &str = "judge";
 
-/// Why there is no judgement. The rules' labels stand without one.
+/// Why there is no judgement. The rules' labels are still valid.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeError {
     #[error(transparent)]
@@ -39,13 +39,13 @@ impl From<CallError> for JudgeError {
     }
 }
 
-/// What a judge reads.
+/// The trajectory to be judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub record: &'a TrajectoryRecord,
-    /// What followed each turn.
+    /// The observations after each turn.
     pub shown: &'a [Vec<Shown>],
-    /// What was read where the conversation began anew.
+    /// The first messages after each handoff.
     pub handoffs: &'a [HandoffShown],
 }
 
@@ -72,10 +72,10 @@ pub fn judge_texts(assets: &Assets) -> Result<PromptSet, PromptsError> {
     PromptSet::load(assets, FOLDER, &[SYSTEM, TRAJECTORY])
 }
 
-/// What the model in the role `judge` makes of a trajectory. `unit` is the rollout's id;
+/// Asks the model in the role `judge` for the labels of a trajectory. `unit` is the rollout's id.
 ///
-/// A reply that names a label without evidence, or steps that the judge was not shown, is sent back once. Where nothing was said
-/// there is nothing to judge, and nobody is asked.
+/// A reply that names a label without evidence, or steps that the judge was not shown, is sent back once. A trajectory without
+/// messages has nothing to judge, and no request is sent.
 pub async fn judge(
     models: &Models,
     texts: &PromptSet,
@@ -154,12 +154,12 @@ fn check(reply: &Labelling, rendering: &Rendering) -> Result<(), String> {
     Ok(())
 }
 
-/// A label that is named twice has the evidence of both.
+/// Merges the evidence of a label that the reply names twice.
 fn evidence(reply: Labelling) -> BTreeMap<Label, Evidence> {
     let mut labels: BTreeMap<Label, Evidence> = BTreeMap::new();
     for Named { label, steps, why } in reply.labels {
         let evidence = labels.entry(label).or_default();
-        // As turns are counted everywhere else.
+        // Turns are counted from 0 everywhere else.
         evidence.turns.extend(steps.iter().filter_map(|step| usize::try_from(*step).ok()?.checked_sub(1)));
         evidence.turns.sort_unstable();
         evidence.turns.dedup();

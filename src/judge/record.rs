@@ -12,40 +12,40 @@ use crate::model::Key;
 use crate::prompts::PromptSet;
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
-/// Committed judgements, `store/judgement/…`. Bump when the same trajectory would be rendered otherwise.
+/// Committed judgements, `store/judgement/…`. Bump when the same trajectory would be rendered differently.
 ///
-/// The key is made of rollout *and* judge. By rollout alone, another model or another prompt would have to overwrite the judgement of
-/// the one before, and two run folders with different judges could not be merged: a committed record never changes. So a rollout may
-/// have several judgements, and [`Judgements::of`] says which one counts.
+/// The key consists of rollout *and* judge. With the rollout alone, another model or another prompt would have to overwrite the previous
+/// judgement, and two run folders with different judges could not be merged: a committed record never changes. So a rollout may
+/// have several judgements, and [`Judgements::of`] selects the one that counts.
 pub const JUDGEMENT: Stage = Stage { name: "judgement", version: 1 };
 
-/// Digits of the prompts' digest in a judge's name: enough to tell versions of one prompt apart.
+/// Digits of the prompts' digest in a judge's name: enough to distinguish versions of one prompt.
 const DIGEST_DIGITS: usize = 12;
 
-/// Who judges: a model, told in certain words. How it samples is not part of it; that is in the committed calls.
+/// Identifies a judge: a model and its prompts. Sampling parameters are not part of it; the committed calls contain those.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeId {
-    /// As the settings call it.
+    /// The model's name in the settings.
     pub model: String,
     /// Digest of the judge's texts.
     pub prompts: String,
 }
 
 impl fmt::Display for JudgeId {
-    /// As rows name it: `MODEL@DIGEST`, the digest shortened.
+    /// The form used in rows: `MODEL@DIGEST`, the digest shortened.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest = self.prompts.get(..DIGEST_DIGITS).unwrap_or(&self.prompts);
         write!(f, "{}@{digest}", self.model)
     }
 }
 
-/// What a model says of one trajectory. The rules' version is not in it: they are applied anew whenever a rollout is read.
+/// A model's labels for one trajectory. The rules' version is not part of it: rules are applied anew whenever a rollout is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judgement {
     pub judge: JudgeId,
-    /// Labels that hold, with what shows them; empty if none does.
+    /// Labels with their evidence; empty if no label applies.
     pub labels: BTreeMap<Label, Evidence>,
 }
 
@@ -56,17 +56,17 @@ impl Judgement {
     }
 }
 
-/// What a label was given for.
+/// The evidence of a label.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Turns that show it, from 0, in order; never empty.
+    /// Turns that show it, from 0, in ascending order; never empty.
     pub turns: Vec<usize>,
-    /// The judge's words.
+    /// The judge's explanation.
     pub why: String,
 }
 
-/// The record: a judgement, and of which rollout.
+/// The stored record: a judgement and its rollout.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Judged {
@@ -74,7 +74,7 @@ struct Judged {
     judgement: Judgement,
 }
 
-/// Who judges by these settings and texts.
+/// The judge that these settings and texts define.
 pub fn judge_id(models: &Models, texts: &PromptSet) -> Result<JudgeId, CallError> {
     let (role, _) = models.settings(ModelRole::Judge)?;
     Ok(JudgeId { model: role.model.clone(), prompts: texts.digest() })
@@ -89,7 +89,7 @@ fn judgement_key(rollout: &Key, judge: &JudgeId) -> Result<Key, StoreError> {
     key(JUDGEMENT, &Input { rollout, judge })
 }
 
-/// Commits a judgement of the rollout whose record has the key `rollout`. One by the same judge that is there already stays.
+/// Commits a judgement of the rollout whose record has the key `rollout`. An existing judgement by the same judge is kept.
 pub fn commit_judgement(store: &Store, rollout: &Key, judgement: &Judgement) -> Result<(), StoreError> {
     if find_judgement(store, rollout, &judgement.judge)?.is_some() {
         return Ok(());
@@ -108,7 +108,7 @@ pub fn find_judgement(
     Ok(judged.map(|judged| judged.judgement))
 }
 
-/// The judgement of a rollout: remembered, or asked for and committed. `unit` is the rollout's id.
+/// The judgement of a rollout: the committed one, or a new one, which is then committed. `unit` is the rollout's id.
 pub async fn judge_once(
     models: &Models,
     texts: &PromptSet,
@@ -125,11 +125,11 @@ pub async fn judge_once(
     Ok(judgement)
 }
 
-/// Every committed judgement of a run folder, by rollout. For whoever reads many rollouts and does not know who judged them.
+/// All committed judgements of a run folder by rollout, for callers that read many rollouts of unknown judges.
 #[derive(Clone, Debug, Default)]
 pub struct Judgements {
     by_rollout: BTreeMap<Key, Vec<Judgement>>,
-    /// Rollouts that each judge has judged.
+    /// Number of rollouts per judge.
     counts: BTreeMap<JudgeId, usize>,
 }
 
@@ -146,15 +146,15 @@ impl Judgements {
         Ok(all)
     }
 
-    /// The judgement that counts for a rollout. Of several it is that of the judge who has judged most rollouts of the folder, so
-    /// that rows can be compared; of equals the last by name.
+    /// The judgement that counts for a rollout: of several, the one whose judge has judged most rollouts of the folder, so
+    /// that rows can be compared; on a tie, the last by name.
     pub fn of(&self, rollout: &Key) -> Option<&Judgement> {
         let several = self.by_rollout.get(rollout)?;
         several.iter().max_by_key(|judgement| (self.counts.get(&judgement.judge), &judgement.judge))
     }
 }
 
-/// The judgement that counts for one rollout. Reads all of them: for many rollouts, keep [`Judgements`].
+/// The judgement that counts for one rollout. Reads all judgements: for many rollouts, keep [`Judgements`].
 pub fn read_judgement(store: &Store, rollout: &Key) -> Result<Option<Judgement>, StoreError> {
     Ok(Judgements::read(store)?.of(rollout).cloned())
 }

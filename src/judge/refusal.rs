@@ -5,11 +5,11 @@ use super::words::{INABILITIES, REFUSALS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// Attempts before a refusal, at most. One look at what there is does not make a start.
+/// Maximum number of attempts before a refusal: a single look at the environment is not work.
 const MOST_BEFORE: usize = 1;
 
-/// The message that refuses, if hardly anything was done before it and nothing after. Who says that it cannot, after something has
-/// failed, has given up instead.
+/// The refusing message, if hardly any work was done before it and none after. A message that says "cannot" after a failure
+/// is a surrender instead.
 pub(super) fn explicit_refusal(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     let started = turns.iter().rposition(|turn| !turn.acts.is_empty()).map_or(0, |last| last + 1);
     let acts: usize = turns.iter().map(|turn| turn.acts.len()).sum();

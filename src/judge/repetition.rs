@@ -4,10 +4,10 @@ use super::attempt::{Attempt, Ended};
 use super::{Finding, Label};
 use crate::model::{ShellOutcome, Turn, TurnKind};
 
-/// Runs of the same failing command that count as a loop. Twice is a retry, which flaky commands deserve.
+/// Number of equal failing commands in a row that count as a loop. Two are a retry, which flaky commands deserve.
 pub const LOOP_LENGTH: usize = 3;
 
-/// The first run of [`LOOP_LENGTH`] or more equal commands that failed with equal output, or else of equal messages that could not
+/// The first sequence of [`LOOP_LENGTH`] or more equal commands that failed with equal output, or else of equal messages that could not
 /// be carried out.
 pub(super) fn mechanical_loop(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     let commands = attempts.chunk_by(is_repeated).find(|run| run.len() >= LOOP_LENGTH);
@@ -18,8 +18,8 @@ pub(super) fn mechanical_loop(turns: &[Turn], attempts: &[Attempt<'_>]) -> Optio
             note: format!("`{}` failed {} times in a row in the same way", brief(&first.command), run.len()),
         });
     }
-    let said: Vec<(usize, &Turn)> = turns.iter().enumerate().collect();
-    let mut runs = said.chunk_by(|(_, one), (_, next)| is_said_again(one, next));
+    let messages: Vec<(usize, &Turn)> = turns.iter().enumerate().collect();
+    let mut runs = messages.chunk_by(|(_, one), (_, next)| is_same_message(one, next));
     let run = runs.find(|run| run.len() >= LOOP_LENGTH)?;
     Some(Finding {
         label: Label::MechanicalLoop,
@@ -39,14 +39,14 @@ fn is_repeated(one: &Attempt<'_>, next: &Attempt<'_>) -> bool {
         && one.output == next.output
 }
 
-/// Waiting and looking again is what the same command is repeated for. One that never came back has not looked.
+/// Whether a command polls, which is a legitimate reason to repeat it. A command that never returned has not polled.
 fn is_poll(attempt: &Attempt<'_>) -> bool {
     let waits = attempt.command.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "sleep");
     waits && matches!(attempt.ended, Ended::Status(ShellOutcome::Exited(_)) | Ended::Unseen)
 }
 
-/// Empty messages repeat nothing: a server or a limit of tokens may have swallowed what was said.
-fn is_said_again(one: &Turn, next: &Turn) -> bool {
+/// Empty messages are not repetitions: a server or a token limit may have removed their content.
+fn is_same_message(one: &Turn, next: &Turn) -> bool {
     let calls = |turn: &Turn| -> Vec<(String, String)> {
         turn.tool_calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect()
     };
@@ -58,9 +58,9 @@ fn is_said_again(one: &Turn, next: &Turn) -> bool {
         && calls(one) == calls(next)
 }
 
-/// As much of a command as a note needs.
+/// A command shortened for a note.
 pub(super) fn brief(command: &str) -> String {
-    /// Of its first line.
+    /// Maximum length of its first line.
     const MOST: usize = 80;
     let line = command.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();
@@ -70,11 +70,11 @@ pub(super) fn brief(command: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::script::{Played, play, with};
+    use crate::judge::script::{ScriptedCommand, scripted_turns, with};
     use crate::model::ShellOutcome::{Exited, ShellDied, TimedOut};
 
     #[track_caller]
-    fn check(commands: &[Played<'_>], expect: &[usize]) {
+    fn check(commands: &[ScriptedCommand<'_>], expect: &[usize]) {
         let found = with(commands, mechanical_loop).map(|found| found.turns).unwrap_or_default();
         assert_eq!(found, expect, "{commands:?}");
     }
@@ -87,9 +87,9 @@ mod tests {
         check(&[bad, bad], &[]);
         check(&[bad, bad, bad], &[0, 1, 2]);
         check(&[good, bad, bad, bad, bad, good], &[1, 2, 3, 4]);
-        // An act in between breaks the run.
+        // An act in between breaks the sequence.
         check(&[bad, bad, good, bad], &[]);
-        // Success repeated is no loop: polling, or looking again.
+        // Repeated success is not a loop: polling, or looking again.
         check(&[good, good, good], &[]);
         check(&[("sleep 5; curl -s localhost:80", Exited(7), ""); 3], &[]);
         // Another output or another status means that something changed.
@@ -97,16 +97,16 @@ mod tests {
         check(&[bad, bad, ("make", Exited(1), "no rule")], &[]);
         check(&[("sleep 99", TimedOut, ""); 3], &[0, 1, 2]);
         check(&[("exit 9", ShellDied(9), ""); 3], &[0, 1, 2]);
-        // Blanks around a command do not hide a loop.
+        // Whitespace around a command does not hide a loop.
         check(&[bad, ("make\n", Exited(2), "no rule"), (" make", Exited(2), "no rule")], &[0, 1, 2]);
-        // The first of two loops is named.
+        // The first of two loops is reported.
         let other = ("x", Exited(1), "");
         check(&[bad, bad, bad, good, other, other, other], &[0, 1, 2]);
     }
 
     #[test]
     fn a_command_without_observation_does_not_count() {
-        let (turns, mut shown) = play(&[("make", Exited(2), "no rule"); 3], "Done.");
+        let (turns, mut shown) = scripted_turns(&[("make", Exited(2), "no rule"); 3], "Done.");
         shown[2].clear();
         assert_eq!(mechanical_loop(&turns, &crate::judge::attempt::attempts(&turns, &shown)), None);
     }

@@ -1,4 +1,4 @@
-//! Rigid strategy: the error stays, the command changes a little, and the way to solve the problem does not.
+//! Rigid strategy: the error persists, the command changes slightly, and the approach stays the same.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use super::repetition::brief;
 use super::shell::{difference, source_program};
 use super::{Finding, Label};
 
-/// Failing commands in a row that count: one more than a mechanical loop, since a change may be an idea.
+/// Minimum number of failing commands in a row: one more than for a mechanical loop, since a change may be an idea.
 pub const RIGID_LENGTH: usize = 4;
 
-/// Different commands among them, at least. Fewer are a loop.
+/// Minimum number of different commands among them. Fewer are a loop.
 pub const RIGID_COMMANDS: usize = 3;
 
-/// Share of its characters that may differ in a small edit (see `difference` of `shell`): an option added to a short command, or an
-/// argument exchanged, and not another command.
+/// Maximum share of differing characters in a small edit (see `difference` of `shell`): an option added to a short command, or an
+/// argument replaced, but not another command.
 pub const SMALL_EDIT: f64 = 0.4;
 
-/// Digits of a number that tells something. Longer ones are times, addresses and process ids.
+/// Maximum digits of a meaningful number. Longer ones are times, addresses and process ids.
 const MOST_DIGITS: usize = 4;
 
-/// Share of an output's words that may be new before it counts as news. A new number always does.
+/// Share of new words from which an output counts as new information. A new number always does.
 pub const NEW_WORDS: f64 = 0.25;
 
-/// The first run of commands that fails so. Another program is another strategy, another way to fail is news, and so is another
-/// number.
+/// The first such sequence of commands. Another program is another strategy; another kind of failure and another
+/// number are new information.
 pub(super) fn rigid_strategy(attempts: &[Attempt<'_>]) -> Option<Finding> {
     let run = attempts.chunk_by(is_small_edit).find_map(without_news)?;
     let first = run.first()?;
@@ -43,7 +43,7 @@ fn is_small_edit(one: &Attempt<'_>, next: &Attempt<'_>) -> bool {
         && difference(&one.command, &next.command) <= SMALL_EDIT
 }
 
-/// The longest first part of `run`, or of one of its ends, in which no output says anything new.
+/// The longest prefix of `run`, or of one of its suffixes, in which no output has new information.
 fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
     let mut from = 0;
     while run.len() - from >= RIGID_LENGTH {
@@ -60,7 +60,7 @@ fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
     None
 }
 
-/// What outputs have said so far.
+/// Words and numbers of the outputs so far.
 #[derive(Default)]
 struct Known {
     words: BTreeSet<String>,
@@ -69,23 +69,23 @@ struct Known {
 }
 
 impl Known {
-    /// Takes in an output. `false` if it says something new, which the first one never does.
+    /// Adds an output. `false` if it has new information, which the first one never has.
     fn learn(&mut self, attempt: &Attempt<'_>) -> bool {
-        // What the command itself says comes back in messages about it.
+        // Words of the command itself recur in messages about it.
         let own: BTreeSet<String> = words(&attempt.command).collect();
-        let said: BTreeSet<String> = words(&attempt.output).filter(|word| !own.contains(word)).collect();
+        let new_words: BTreeSet<String> = words(&attempt.output).filter(|word| !own.contains(word)).collect();
         let own: BTreeSet<String> = numbers(&attempt.command).collect();
         let numbers: BTreeSet<String> =
             numbers(&attempt.output).filter(|number| !own.contains(number)).collect();
-        let new = said.difference(&self.words).count();
-        let news = new as f64 > NEW_WORDS * said.len() as f64 || !numbers.is_subset(&self.numbers);
-        self.words.extend(said);
+        let new = new_words.difference(&self.words).count();
+        let news = new as f64 > NEW_WORDS * new_words.len() as f64 || !numbers.is_subset(&self.numbers);
+        self.words.extend(new_words);
         self.numbers.extend(numbers);
         !news || !std::mem::replace(&mut self.begun, true)
     }
 }
 
-/// The words of a text. Numbers of many digits and fractions are all the same.
+/// The words of a text. Long numbers and fractions all count as the same word.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).filter_map(|word| {
         let word = word.trim_matches('.').to_lowercase();
@@ -97,12 +97,12 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Numbers that an output gives: counts, lines, measurements. Not those that tell where in the command something is wrong, how long
-/// it took, or which of many ports and processes it was.
+/// Meaningful numbers of an output: counts, lines, measurements. Excluded are positions of syntax errors in the command, durations,
+/// ports and process ids.
 fn numbers(text: &str) -> impl Iterator<Item = String> {
     const ASIDE: [&str; 6] = ["char", "column", "col", "position", "port", "pid"];
     const UNITS: [&str; 5] = ["ms", "s", "sec", "secs", "seconds"];
-    // The shell counts its lines up by itself, and a program on the command line is the command.
+    // The shell increments its own line numbers, and a program on the command line is part of the command.
     const OWN: [&str; 4] = ["bash: line ", "sh: line ", "\"<string>\"", "\"<stdin>\""];
     let lines = text.lines().filter(|line| !OWN.iter().any(|own| line.contains(own)));
     lines.flat_map(|line| {
@@ -125,11 +125,11 @@ fn numbers(text: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::script::{Played, with};
+    use crate::judge::script::{ScriptedCommand, with};
     use crate::model::ShellOutcome::{Exited, TimedOut};
 
     #[track_caller]
-    fn check(commands: &[Played<'_>], expect: &[usize]) {
+    fn check(commands: &[ScriptedCommand<'_>], expect: &[usize]) {
         let found = with(commands, |_, attempts| rigid_strategy(attempts));
         assert_eq!(found.map(|found| found.turns).unwrap_or_default(), expect, "{commands:?}");
     }
@@ -146,7 +146,7 @@ mod tests {
         ];
         check(&edits, &[0, 1, 2, 3]);
         check(&edits[..3], &[]);
-        // Equal ones in between still belong to it, but three different ones are wanted.
+        // Equal commands in between belong to the sequence, but three different ones are required.
         check(&[edits[0], edits[1], edits[1], edits[2]], &[0, 1, 2, 3]);
         check(&[edits[0], edits[1], edits[0], edits[1]], &[]);
         // A success, another program, another status, another error.
@@ -155,9 +155,9 @@ mod tests {
         check(&[edits[0], edits[1], ("gcc a.c -L/l -lpq", TimedOut, error), edits[2]], &[]);
         let news = ("gcc a.c -Lx -lpq", Exited(1), "a.c: In function main: undefined reference to pq_open");
         check(&[edits[0], edits[1], news, edits[2], edits[3]], &[]);
-        // What comes before the run may be news.
+        // Outputs before the sequence may have new information.
         check(&[news, edits[0], edits[1], edits[2], edits[3]], &[1, 2, 3, 4]);
-        // Status 1 without words is an answer.
+        // Status 1 without output is a result.
         check(
             &[
                 ("grep -q alpha x", Exited(1), ""),
@@ -181,7 +181,7 @@ mod tests {
             ],
             &[],
         );
-        // The shell's own lines are not.
+        // The shell's own line numbers do not count.
         check(
             &[
                 at("frob -a", "bash: line 3: error in frob"),

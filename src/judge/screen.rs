@@ -1,14 +1,14 @@
-//! What a terminal shows of a command: read as a person reads it, from the echo of what was typed to the next prompt.
+//! Extracts a command's output from a terminal screen: the lines from the echo of the typed keys to the next prompt.
 
 use super::words::{ERRORS, NOISE, READERS, SCREEN_ERRORS, any_line, says};
 
-/// Lines of a screen that one typed line can fill: it wraps.
+/// Maximum number of screen lines that one typed line can fill by wrapping.
 const MOST_WRAPPED: usize = 12;
 
-/// With what Harbor's confirmation begins, behind what the terminal shows.
+/// First words of Harbor's confirmation, which follows the screen.
 const CONFIRMATION: &str = "\n\nAre you sure you want to mark the task as complete?";
 
-/// With what terminus-2 begins its observations.
+/// First words of terminus-2's observations.
 const HEADERS: [&str; 3] = ["New Terminal Output:", "Current Terminal Screen:", "Current terminal state:"];
 
 /// The last line of `keys` that is not blank.
@@ -16,7 +16,7 @@ pub(super) fn last_line(keys: &str) -> &str {
     keys.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// What was printed after the last echo of `typed`, without the prompt at its end. All that is shown, where there is no echo.
+/// The output after the last echo of `typed`, without the final prompt. Without an echo, the whole screen.
 pub(super) fn output(shown: &str, typed: &str) -> String {
     let lines = lines(shown);
     match echo(&lines, typed) {
@@ -25,7 +25,7 @@ pub(super) fn output(shown: &str, typed: &str) -> String {
     }
 }
 
-/// What a command had printed, with what a later look shows: the screen with its echo, or only what is new.
+/// A command's output including a later observation, which is either the whole screen with its echo or only the new lines.
 pub(super) fn continued(before: &str, shown: &str, typed: &str) -> String {
     let lines = lines(shown);
     match echo(&lines, typed) {
@@ -34,7 +34,7 @@ pub(super) fn continued(before: &str, shown: &str, typed: &str) -> String {
     }
 }
 
-/// What a terminal shows, without what the scaffold puts around it.
+/// The terminal's lines, without those that the scaffold adds.
 fn lines(shown: &str) -> Vec<&str> {
     let shown = shown.split_once(CONFIRMATION).map_or(shown, |(before, _)| before);
     shown.lines().filter(|line| !HEADERS.contains(&line.trim_end())).collect()
@@ -54,7 +54,7 @@ fn printed(mut lines: &[&str], prompt: Option<&str>) -> String {
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-/// The line in which the last echo of `typed` ends, and what stands before it: the prompt.
+/// Index of the line in which the last echo of `typed` ends, and the prompt before the echo.
 fn echo(lines: &[&str], typed: &str) -> Option<(usize, String)> {
     if typed.is_empty() {
         return None;
@@ -69,8 +69,8 @@ fn echo(lines: &[&str], typed: &str) -> Option<(usize, String)> {
     })
 }
 
-/// The prompt that stood before the command, or one that looks like it: it ends the same way, and a prompt that names the folder
-/// changes with it.
+/// Whether `line` is the prompt before the command or a similar one: it has the same ending, and differs at most in the folder
+/// that the prompt shows.
 fn is_prompt(line: &str, before: &str) -> bool {
     let (line, before) = (line.trim_end(), before.trim_end());
     let end = |text: &str| text.chars().next_back();
@@ -78,13 +78,13 @@ fn is_prompt(line: &str, before: &str) -> bool {
     line == before || mark.is_some() && mark == end(before) && name(line) == name(before)
 }
 
-/// What a prompt begins with (`root@box`), before the folder.
+/// The part of a prompt (`root@box`) before the folder.
 fn name(prompt: &str) -> &str {
     prompt.split([':', ' ']).next().unwrap_or_default()
 }
 
-/// Whether `output` reports an error of `program`, the one that printed it. What programs that print files say in their own name is
-/// always an error, and nothing else they print is theirs; what others say in their own name may be a log.
+/// Whether `output` contains an error of `program`, which printed it. For programs that print files, only lines with the program's own
+/// name are errors; for other programs, lines with a program's name may be a log.
 pub(super) fn shows_error(output: &str, program: &str) -> bool {
     let mut lines = output.lines().filter(|line| !says(&NOISE, line));
     let own = format!("{program}: ");
@@ -110,9 +110,9 @@ mod tests {
         check("root@box:/app# cd x\nroot@box:/app/x#", "cd x\n", "");
         // Of several commands, the last.
         check("$ a\nA\n$ b\nB\n$ ", "a\nb\n", "B");
-        // Output is no prompt because it ends like one.
+        // Output that ends like a prompt is not one.
         check("root@box:/app# cat x\nprice in $", "cat x\n", "price in $");
-        // Blank lines fill a screen.
+        // Blank lines fill the rest of a screen.
         check("Current Terminal Screen:\n$ ls\nx\n$\n\n\n\n", "ls\n", "x");
         // A long line wraps.
         check("$ echo aaaaaaaaaa\nbbbbb\nout\n$ ", "echo aaaaaaaaaabbbbb\n", "out");
@@ -127,7 +127,7 @@ mod tests {
     fn later_looks_go_on() {
         let check =
             |shown: &str, expect: &str| assert_eq!(continued("one", shown, "make"), expect, "{shown:?}");
-        // The whole screen, or only what is new.
+        // The whole screen, or only the new lines.
         check("Current Terminal Screen:\n$ make\none\ntwo\n$ ", "one\ntwo");
         check("New Terminal Output:\ntwo\nthree", "one\ntwo\nthree");
     }

@@ -3,10 +3,10 @@
 use super::attempt::{Attempt, attempts};
 use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 
-pub(super) type Played<'a> = (&'a str, ShellOutcome, &'a str);
+pub(super) type ScriptedCommand<'a> = (&'a str, ShellOutcome, &'a str);
 
-/// Turns that run `commands`, then one that submits with the words `done`.
-pub(super) fn play(commands: &[Played<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<Shown>>) {
+/// Turns that run `commands`, then one that submits with the message `done`.
+pub(super) fn scripted_turns(commands: &[ScriptedCommand<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<Shown>>) {
     let mut turns: Vec<_> = commands
         .iter()
         .map(|(command, outcome, _)| Turn {
@@ -20,8 +20,11 @@ pub(super) fn play(commands: &[Played<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<S
     (turns, shown.collect())
 }
 
-/// What `detect` makes of `commands`.
-pub(super) fn with<T>(commands: &[Played<'_>], detect: impl FnOnce(&[Turn], &[Attempt<'_>]) -> T) -> T {
-    let (turns, shown) = play(commands, "Done.");
+/// The result of `detect` for `commands`.
+pub(super) fn with<T>(
+    commands: &[ScriptedCommand<'_>],
+    detect: impl FnOnce(&[Turn], &[Attempt<'_>]) -> T,
+) -> T {
+    let (turns, shown) = scripted_turns(commands, "Done.");
     detect(&turns, &attempts(&turns, &shown))
 }

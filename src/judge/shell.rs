@@ -1,27 +1,27 @@
-//! What detectors ask of shell commands: which programs a command runs, and how much two commands differ.
+//! Analysis of shell commands for detectors: which programs a command runs, and how much two commands differ.
 
 use crate::syntax::{Grammar, named_children, parse, text_of};
 
-/// Longest text, in characters and without a common prefix and suffix, whose distance is computed: the work grows with its square.
+/// Maximum length in characters, without common prefix and suffix, up to which the edit distance is computed: the cost is quadratic.
 /// Longer texts differ by more than a small edit.
 const MOST_COMPARED: usize = 2_000;
 
-/// Words before a program's name that are not it.
+/// Words that may precede a program's name.
 const PREFIXES: [&str; 9] = ["sudo", "env", "time", "nohup", "exec", "!", "then", "do", "stdbuf"];
 
-/// Whether a command begins a pipeline, or reads what the one before it prints.
+/// Whether a command begins a pipeline, or reads the output of the previous one.
 #[derive(Clone, Copy)]
 enum Position {
     First,
     Piped,
 }
 
-/// The pipelines of a command in order, each as its simple commands without redirections. What a substitution or the body of a
-/// function runs is not among them. Text that is no shell is one command.
+/// The pipelines of a command in order, each as its simple commands without redirections. Commands in substitutions and function
+/// bodies are left out. Text that does not parse as shell is one command.
 pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
     let mut pipelines: Vec<Vec<&str>> = Vec::new();
     if let Some(tree) = parse(Grammar::Bash, command) {
-        // A work list instead of recursion: the text is not trusted.
+        // A work list instead of recursion: the text is untrusted.
         let mut open = vec![(tree.root_node(), Position::First)];
         while let Some((node, position)) = open.pop() {
             match node.kind() {
@@ -43,7 +43,7 @@ pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
                         .collect();
                     open.extend(parts.into_iter().rev());
                 }
-                // `cat <<EOF | sort`: the grammar puts the rest of the line into the redirection.
+                // `cat <<EOF | sort`: the grammar attaches the rest of the line to the redirection.
                 "heredoc_redirect" => {
                     let after_operator = node.child_by_field_name("right");
                     open.extend(named_children(node).into_iter().rev().map(|part| {
@@ -66,7 +66,7 @@ pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
     pipelines
 }
 
-/// The name of the program that a simple command runs: no folder, no version (`/usr/bin/python3.11 -V` is `python`).
+/// The name of the program that a simple command runs, without folder and version (`/usr/bin/python3.11 -V` is `python`).
 pub(super) fn program(simple: &str) -> &str {
     let is_assignment = |word: &&str| {
         let name = word.split_once('=').map(|(name, _)| name);
@@ -98,8 +98,8 @@ pub(super) fn source_program(command: &str) -> &str {
     pipelines(command).last().and_then(|pipeline| pipeline.first().copied()).map_or("", program)
 }
 
-/// How much two commands differ: the Levenshtein distance of their characters over the longer one's length, from 0 to 1. Runs of
-/// blanks count as one.
+/// Relative difference of two commands: the Levenshtein distance of their characters divided by the longer one's length, from 0 to 1.
+/// Consecutive whitespace counts as one character.
 pub(super) fn difference(one: &str, other: &str) -> f64 {
     let squeezed =
         |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Premature surrender: the environment lacks something, and the task is given up with next to nothing else tried.
+//! Premature surrender: the environment lacks something, and the agent gives up with hardly any alternative tried.
 
 use super::attempt::{Attempt, submissions};
 use super::repetition::brief;
@@ -8,14 +8,14 @@ use super::words::{SURRENDERS, WORKAROUNDS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// Alternatives after which giving up is no longer premature. One is a reflex; two show that somebody looked for a way.
+/// Number of alternatives from which giving up is not premature. One is a reflex; two are a search.
 pub const ALTERNATIVES: usize = 2;
 
-/// Attempts at the end among which the limitation must be: what stopped an agent long before did not stop it.
+/// Number of last attempts that must contain the limitation: an earlier one did not stop the agent.
 pub const RECENT: usize = 6;
 
-/// The limitation that a submission with words of surrender came after, if fewer than [`ALTERNATIVES`] different commands were tried
-/// since. Looking for something else to use counts as an alternative; the same program called a little otherwise does not.
+/// The limitation before a submission that gives up, if fewer than [`ALTERNATIVES`] different commands were tried
+/// since. Looking for another tool counts as an alternative; calling the same program slightly differently does not.
 pub(super) fn premature_surrender(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
         let recent = attempts.get(attempts.len().saturating_sub(RECENT)..)?;

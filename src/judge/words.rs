@@ -1,8 +1,8 @@
-//! The words by which detectors read outputs and messages: `templates/judge/*.txt`.
+//! Regular expressions by which detectors classify outputs and messages: `templates/judge/*.txt`.
 //!
-//! They are data, so that a word is added without touching code. They are compiled in rather than read through `Assets`, because
-//! detectors are pure functions that run wherever a rollout is read back, and because a version of the rules has to mean the same
-//! words in every row that carries it.
+//! They are data, so that an expression is added without changing code. They are compiled in rather than read through `Assets`, because
+//! detectors are pure functions that run wherever a rollout is read, and because a version of the rules must mean the same
+//! expressions in every row that carries it.
 
 use std::sync::LazyLock;
 
@@ -23,45 +23,45 @@ macro_rules! lists {
 }
 
 lists! {
-    /// Errors in the output of a command whose status does not tell.
+    /// Errors in the output of a command whose status is not conclusive.
     ERRORS = "errors.txt";
-    /// Lines of errors on a terminal.
+    /// Error lines on a terminal.
     SCREEN_ERRORS = "screen-errors.txt";
-    /// Lines that look like errors and are none.
+    /// Lines that look like errors but are not.
     NOISE = "noise.txt";
-    /// Programs that print what stands in files.
+    /// Programs that print the contents of files.
     READERS = "readers.txt";
-    /// Programs whose status 1 is an answer.
+    /// Programs whose status 1 is a result.
     ANSWERERS = "answerers.txt";
-    /// Programs that say whether a program is there.
+    /// Programs that check whether another program exists.
     FINDERS = "finders.txt";
-    /// A final message admits that the work is not done.
+    /// A final message admits that the task is incomplete.
     ADMISSIONS = "admissions.txt";
-    /// A message says that a failure is what was wanted.
+    /// A message says that a failure was expected.
     EXPECTED = "expected.txt";
     /// A final message gives up.
     SURRENDERS = "surrenders.txt";
-    /// A message says that an obstacle was got around.
+    /// A message says that an obstacle was worked around.
     WORKAROUNDS = "workarounds.txt";
     /// The environment lacks or forbids something.
     LIMITATIONS = "limitations.txt";
-    /// An agent will not.
+    /// An agent refuses.
     REFUSALS = "refusals.txt";
-    /// An agent says that it cannot.
+    /// An agent says that it is unable.
     INABILITIES = "inabilities.txt";
 }
 
-/// Whether any of a list's expressions is found in `text`, in any case.
+/// Whether an expression of the list matches in `text`, ignoring case.
 pub(super) fn says(list: &RegexSet, text: &str) -> bool {
     list.is_match(&plain(text))
 }
 
-/// Whether any of a list's expressions is found in a line of `text`, in any case.
+/// Whether an expression of the list matches in a line of `text`, ignoring case.
 pub(super) fn any_line(list: &RegexSet, text: &str) -> bool {
     plain(text).lines().any(|line| list.is_match(line.trim_end()))
 }
 
-/// As the lists are written: lower case, straight apostrophes.
+/// Normalises text as the lists are written: lower case, straight apostrophes.
 fn plain(text: &str) -> String {
     text.to_lowercase().replace('\u{2019}', "'")
 }
@@ -70,7 +70,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// A list that does not compile finds nothing, so that it costs labels and makes none. A test compiles them all.
+/// A list that does not compile matches nothing, so it can only lose labels. A test compiles all lists.
 fn read(text: &str) -> RegexSet {
     RegexSet::new(lines(text)).unwrap_or_default()
 }
@@ -85,7 +85,7 @@ mod tests {
             let list = RegexSet::new(lines(text)).unwrap_or_else(|error| panic!("{file}: {error}"));
             assert!(!list.is_empty(), "{file}");
             for line in lines(text) {
-                // Classes of characters are the only capitals that can mean something.
+                // Only in character classes can capitals be meaningful.
                 let letters = line.replace("\\W", "").replace("\\S", "");
                 assert!(!letters.contains(char::is_uppercase), "{file}: {line}");
                 assert_eq!(line.trim_start(), line, "{file}: {line}");

@@ -9,16 +9,16 @@ use super::language::Language;
 /// A script without one of its statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ablation {
-    /// Where the statement began, from 1.
+    /// First line of the omitted statement, from 1.
     pub line: usize,
-    /// How it began.
+    /// The beginning of the omitted statement.
     pub statement: String,
     pub script: String,
 }
 
-/// `script` without each of its state-changing statements in turn, in the order of the text: those at the top level, and
-/// those inside functions, loops and conditionals. Empty where there is only one, because leaving that out is doing nothing,
-/// and where the script is not bash.
+/// `script` without each of its state-changing statements in turn, in text order: those at the top level, and
+/// those inside functions, loops and conditionals. Empty if there is only one, because omitting that means doing nothing,
+/// and if the script is not bash.
 pub fn ablations(script: &str) -> Vec<Ablation> {
     let dropped = bash::dropped_statements(script);
     if dropped.len() < 2 {
@@ -72,7 +72,7 @@ mod tests {
                 (5, "f() {\n  rm a\n  mv b c\n}\n:\n"),
             ],
         );
-        // A loop with one statement is that statement.
+        // A loop with one statement counts as that statement.
         check(
             "for x in 1 2; do\n  touch $x\ndone\nmv 1 3\n",
             &[(2, "for x in 1 2; do\n  :\ndone\nmv 1 3\n"), (4, "for x in 1 2; do\n  touch $x\ndone\n:\n")],

@@ -1,4 +1,4 @@
-//! Mutants of bash, by its syntax tree. Programs inside it go to their own languages.
+//! Mutants of bash scripts, from the syntax tree. Embedded programs are mutated in their own languages.
 
 use tree_sitter::Node;
 
@@ -12,16 +12,16 @@ use super::operator::Operator;
 use super::statement::changes_state;
 use crate::syntax::{children, named_children, text_of};
 
-/// Commands whose words are for people.
+/// Commands whose arguments are messages for people.
 const SAYING: [&str; 3] = ["echo", "printf", "logger"];
 
-/// Commands that set up the shell itself: a script is the same without them, until something fails.
+/// Commands that configure the shell itself: without them a script behaves the same unless something fails.
 const SETTING_UP: [&str; 4] = ["set", "shopt", "umask", "trap"];
 
-/// Commands whose words are names of variables.
+/// Commands whose arguments are variable names.
 const NAMING: [&str; 6] = ["read", "local", "declare", "export", "unset", "getopts"];
 
-/// Commands whose first bare word is one of their own commands: another word only fails.
+/// Commands whose first plain argument is a subcommand: replacing it only causes an error.
 const WITH_COMMANDS: [&str; 12] = [
     "git",
     "go",
@@ -37,15 +37,15 @@ const WITH_COMMANDS: [&str; 12] = [
     "docker",
 ];
 
-/// Where a solution's own files lie; they are not part of the result.
+/// Folders of a solution's own files; they are not part of the result.
 const SOLUTION: &str = "/solution/";
 
-/// Where output is lost anyway.
+/// Redirection targets that discard output.
 const NOWHERE: [&str; 1] = ["/dev/null"];
 
 const FUNCTION: &str = "function_definition";
 
-/// Every change of `text`, unordered and not yet parsed.
+/// Every edit of `text`, unordered and not yet parsed.
 pub(super) fn edits(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
     let mut walk = Walk { text, paths: paths(tree.root_node(), text), found: Vec::new() };
@@ -53,7 +53,7 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
     walk.found
 }
 
-/// What a statement of `text` is replaced by when it is dropped, for each that changes something or is one of a tool's steps.
+/// Edits that drop a statement of `text`, for each statement that changes state or is one of a tool's steps.
 pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
     let mut found = Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
 
 struct Walk<'a> {
     text: &'a str,
-    /// Words of the whole script that look like paths, each once.
+    /// Words of the whole script that look like paths, without duplicates.
     paths: Vec<&'a str>,
     found: Vec<Edit>,
 }
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
             edit.region = if edit.region == 0 { here } else { edit.region };
         }
         for child in children(node) {
-            // The pieces of a here-document are the business of its own language.
+            // Parts of here-documents are edited in their own language.
             if child.kind() != "heredoc_body" {
                 self.node(child, here);
             }
@@ -133,7 +133,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A text or path that is an argument.
+    /// A text or path argument.
     fn word(&mut self, node: Node<'a>, says: bool) {
         let text = text_of(node, self.text);
         match node.kind() {
@@ -154,14 +154,14 @@ impl<'a> Walk<'a> {
                 let expands = text.contains('$') && node.kind() != "raw_string";
                 let edit = Edit::replace(self.text, node.byte_range(), other, Operator::Constant)
                     .what(format!("`{}` became another text", quoted(text)))
-                    .dull_if(expands && !says, "names a variable that does not exist");
+                    .uninformative_if(expands && !says, "names a variable that does not exist");
                 self.found.push(edit);
             }
             _ => {}
         }
     }
 
-    /// Another path of the same kind that the script knows, or one that nobody has.
+    /// Another path of the same kind from the script, or a path that does not exist.
     fn path(&mut self, node: Node<'a>) {
         let text = text_of(node, self.text);
         let ending = |path: &str| path.rsplit_once('.').map_or("", |(_, ending)| ending).to_owned();
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
         }
         if let Some(renamed) = word_beside(text) {
             let edit = Edit::replace(self.text, node.byte_range(), renamed, Operator::Path);
-            self.found.push(edit.dull("the file would be missing where it is looked for"));
+            self.found.push(edit.uninformative("the file would be missing where it is looked for"));
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
             ">" => self.found.push(
                 Edit::replace(self.text, operator.byte_range(), ">>", Operator::Redirection)
                     .what(format!("`{}` appends", quoted(text)))
-                    .dull("appending to a file that is not there yet is the same"),
+                    .uninformative("appending to a file that is not there yet is the same"),
             ),
             ">>" => self.found.push(
                 Edit::replace(self.text, operator.byte_range(), ">", Operator::Redirection)
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
             ),
             ">&" => self.found.push(
                 Edit::drop(self.text, node.byte_range(), "", Operator::Redirection)
-                    .dull_if(is_message(node, self.text), "a message to the other stream"),
+                    .uninformative_if(is_message(node, self.text), "a message to the other stream"),
             ),
             _ => return,
         }
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         );
     }
 
-    /// `if a` becomes `if ! a`, unless the condition itself has something to turn round.
+    /// `if a` becomes `if ! a`, unless the condition contains an operator that can be inverted.
     fn condition(&mut self, node: Node<'a>) {
         let Some(condition) = named_children(node).into_iter().next() else { return };
         if !matches!(condition.kind(), "command" | "pipeline") {
@@ -253,7 +253,7 @@ impl<'a> Walk<'a> {
             self.off_by_one(node);
             return;
         }
-        // `2` of `2>` is no number to be one off from.
+        // `2` of `2>` is a file descriptor, not a number.
         if node.parent().is_some_and(|parent| parent.kind() == "file_redirect") {
             return;
         }
@@ -304,18 +304,18 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a quoted word is a piece of a program that is handed on: words with an operator between them.
+/// Whether a quoted word is part of a program that is passed on: words with an operator between them.
 fn is_code(text: &str) -> bool {
     text.contains(' ') && text.contains(['<', '>', '=', '(']) && !text.contains('%')
 }
 
-/// The language of a piece of a program. A line of Python without the lines around it parses nearly.
+/// The language of a program fragment. A line of Python taken out of context usually still parses.
 fn fragment(code: &str) -> Program {
     let is_python = Language::Python.faults(code.trim_start()) <= 1;
     Program(if is_python { Language::Python } else { Language::Other })
 }
 
-/// Whether what a command prints goes on to somewhere: a file, a pipe, a variable, or the caller of a function.
+/// Whether a command's output is used: by a file, a pipe, a variable, or the caller of a function.
 fn is_heard(node: Node<'_>, text: &str) -> bool {
     let listeners = ["pipeline", "command_substitution", "process_substitution", FUNCTION];
     let redirected = above(node, &["redirected_statement"]).is_some_and(|node| changes_state(node, text));
@@ -327,7 +327,7 @@ fn is_message(node: Node<'_>, text: &str) -> bool {
     above(node, &["redirected_statement"]).is_some_and(|node| text_of(node, text).contains(">&2"))
 }
 
-/// Every word that names a place, in order, once.
+/// Every word that is a path, in order, without duplicates.
 fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut open = vec![node];
@@ -349,8 +349,8 @@ fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     found
 }
 
-/// Statements that change something, outer before inner; an outer one that holds a single inner one is left out, because
-/// dropping either is the same.
+/// State-changing statements, outer before inner; an outer one that contains a single inner one is left out, because
+/// dropping either has the same effect.
 pub(super) fn statements<'t>(node: Node<'t>, text: &str, found: &mut Vec<Node<'t>>) {
     for child in named_children(node) {
         match child.kind() {

@@ -1,4 +1,4 @@
-//! Options of commands: left out, added, swapped.
+//! Edits of command options: omitted, added, swapped.
 
 use tree_sitter::Node;
 
@@ -7,11 +7,11 @@ use super::literal::mode_beside;
 use super::operator::Operator;
 use crate::syntax::text_of;
 
-/// Commands whose options are how they are started, and say nothing of the result.
+/// Commands whose options affect how they are started, not the result.
 const STARTERS: [&str; 11] =
     ["set", "bash", "sh", "python3", "python", "perl", "env", "exec", "local", "declare", "shopt"];
 
-/// Per command: its short options that take a value, and those that hardly change the result.
+/// Per command: its short options with a value, and those that hardly affect the result.
 const KNOWN: [(&str, &str, &str); 29] = [
     ("awk", "Ffv", ""),
     ("cat", "", ""),
@@ -44,7 +44,7 @@ const KNOWN: [(&str, &str, &str); 29] = [
     ("uniq", "fsw", ""),
 ];
 
-/// An option that a person forgets, and whether it is about order.
+/// An option that is easily forgotten, and whether it concerns order.
 const ADDED: [(&str, &str, Operator); 5] = [
     ("sort", "-r", Operator::SortOrder),
     ("grep", "-v", Operator::Flag),
@@ -53,7 +53,7 @@ const ADDED: [(&str, &str, Operator); 5] = [
     ("cut", "--complement", Operator::Flag),
 ];
 
-/// Commands that are taken for each other.
+/// Commands that are easily confused.
 const SWAPPED: [(&str, &str, Operator); 10] = [
     ("head", "tail", Operator::Flag),
     ("tail", "head", Operator::Flag),
@@ -67,24 +67,24 @@ const SWAPPED: [(&str, &str, Operator); 10] = [
     ("break", "continue", Operator::Logic),
 ];
 
-/// Commands of which `-r`, `-n` and `-k` say how things are ordered.
+/// Commands whose `-r`, `-n` and `-k` determine the order.
 const ORDERING: [&str; 2] = ["sort", "ls"];
 
 /// Commands that take a mode.
 const MODES: [&str; 3] = ["chmod", "install", "mkdir"];
 
-/// Changes of the options and of the name of one command.
+/// Edits of the options and of the name of one command.
 pub(super) fn edits(called: &str, name: Node<'_>, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let words: Vec<&str> = arguments.iter().map(|node| text_of(*node, text)).collect();
     for (have, other, operator) in SWAPPED {
-        // `sort FILE -k 2` as `cat FILE -k 2` only fails.
+        // `cat FILE -k 2` instead of `sort FILE -k 2` only fails.
         let takes_them = other != "cat" || words.iter().all(|word| !word.starts_with('-'));
         if have == called && takes_them {
             let edit = Edit::replace(text, name.byte_range(), other, operator);
             let edit = edit.what(format!("`{have}` became `{other}`"));
             let own = other == "mv" && words.iter().any(|word| word.contains("/solution/"));
-            found.push(edit.dull_if(own, "the solution's own files are not judged"));
+            found.push(edit.uninformative_if(own, "the solution's own files are not judged"));
         }
     }
     for (have, option, operator) in ADDED {
@@ -133,15 +133,17 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
                 .what(format!("`{}` dropped from `{called}`", quoted(option)))
         };
         if let Some(long) = body.strip_prefix('-') {
-            // What follows a long option may be its value; as an argument of its own it would only be an error.
+            // The word after a long option may be its value; left alone, it would only cause an error.
             let alone = long.contains('=') || next_word.starts_with('-');
-            let dull = matches!(long, "quiet" | "silent" | "verbose" | "force" | "parents");
-            let range = if alone || dull { with_space } else { with_value };
-            found.push(edit(range, word).dull_if(dull, "changes what is said, hardly what is done"));
+            let is_minor = matches!(long, "quiet" | "silent" | "verbose" | "force" | "parents");
+            let range = if alone || is_minor { with_space } else { with_value };
+            found.push(edit(range, word).uninformative_if(is_minor, "affects messages, hardly the result"));
             continue;
         }
-        let Some((_, valued, dull)) = known else {
-            found.push(edit(with_space, word).dull_if(word.len() > 2, "an option that is not known here"));
+        let Some((_, valued, minor)) = known else {
+            found.push(
+                edit(with_space, word).uninformative_if(word.len() > 2, "an option that is not known here"),
+            );
             continue;
         };
         if body.len() > 2 && !body.bytes().all(|byte| byte.is_ascii_alphabetic()) || called == "find" {
@@ -150,7 +152,7 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
         let letters: Vec<char> = body.chars().collect();
         for (at, letter) in letters.iter().enumerate() {
             let is_last = at + 1 == letters.len();
-            let is_dull = dull.contains(*letter);
+            let is_minor = minor.contains(*letter);
             if valued.contains(*letter) {
                 // The rest of the word, or the next word, is its value.
                 if !matches!(letter, 'f' | 'e') {
@@ -165,7 +167,8 @@ fn dropped(called: &str, arguments: &[Node<'_>], text: &str) -> Vec<Edit> {
             let range =
                 if letters.len() == 1 { with_space.clone() } else { start..start + letter.len_utf8() };
             let option = format!("-{letter}");
-            found.push(edit(range, &option).dull_if(is_dull, "changes what is said, hardly what is done"));
+            found
+                .push(edit(range, &option).uninformative_if(is_minor, "affects messages, hardly the result"));
         }
     }
     found

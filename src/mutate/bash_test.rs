@@ -1,4 +1,4 @@
-//! Comparisons, logic and arithmetic of bash: `[ ]`, `[[ ]]` and `(( ))`.
+//! Edits of comparisons, logic and arithmetic in bash: `[ ]`, `[[ ]]` and `(( ))`.
 
 use tree_sitter::Node;
 
@@ -6,7 +6,7 @@ use super::edit::{Edit, above, quoted};
 use super::operator::Operator;
 use crate::syntax::text_of;
 
-/// What each operator is confused with.
+/// Operators that each binary operator is confused with.
 const BINARY: [(&str, &str, Operator); 27] = [
     ("<", "<=", Operator::Comparison),
     ("<=", "<", Operator::Comparison),
@@ -37,7 +37,7 @@ const BINARY: [(&str, &str, Operator); 27] = [
     ("-=", "+=", Operator::Arithmetic),
 ];
 
-/// What each test of one thing is confused with.
+/// Operators that each unary operator is confused with.
 const UNARY: [(&str, &str); 11] = [
     ("-z", "-n"),
     ("-n", "-z"),
@@ -56,7 +56,7 @@ const UNARY: [(&str, &str); 11] = [
 pub(super) fn binary(node: Node<'_>, text: &str) -> Vec<Edit> {
     let Some(operator) = node.child_by_field_name("operator") else { return Vec::new() };
     let written = text_of(operator, text);
-    // `[[ ]]` has no `<=`: there the order of texts can only be turned round.
+    // `[[ ]]` has no `<=`: there the order of texts can only be inverted.
     let of_texts = above(node, &["test_command"]).is_some_and(|test| text_of(test, text).starts_with('['));
     let turned = match written {
         "<" if of_texts => Some((">", Operator::Comparison)),
@@ -75,7 +75,7 @@ pub(super) fn binary(node: Node<'_>, text: &str) -> Vec<Edit> {
         .collect()
 }
 
-/// `-f x` asks something else; `! x` is no longer negated.
+/// `-f x` becomes another test; `! x` loses its negation.
 pub(super) fn unary(node: Node<'_>, text: &str) -> Vec<Edit> {
     let Some(operator) = node.child_by_field_name("operator") else { return Vec::new() };
     let written = text_of(operator, text);

@@ -6,13 +6,13 @@ use super::language::Language;
 use super::statement::changes_state;
 use crate::syntax::named_children;
 
-/// Cuts of one solution that are tried; more of them rarely find what these do not.
+/// Maximum number of cuts per solution; more of them rarely find new weaknesses.
 const MAX_CUTS: usize = 4;
 
 /// A prefix of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// State-changing statements kept, and how many there are.
+    /// Number of state-changing statements kept, and their total.
     pub kept: usize,
     pub of: usize,
     pub script: String,
@@ -23,7 +23,7 @@ pub struct Cut {
 pub fn cuts(script: &str) -> Vec<Cut> {
     let starts = state_changing_statements(script);
     let of = starts.len();
-    // Keeping none of them is the untouched trial.
+    // Keeping none of them equals the untouched trial.
     let places: BTreeSet<usize> = match of {
         0 | 1 => BTreeSet::new(),
         _ => (0..MAX_CUTS.min(of - 1)).map(|nth| of - 1 - nth * (of - 1) / MAX_CUTS.min(of - 1)).collect(),

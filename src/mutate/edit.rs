@@ -1,4 +1,4 @@
-//! One change of a text, before it becomes a mutant.
+//! One edit of a text, before it becomes a mutant.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use tree_sitter::Node;
 
 use super::operator::Operator;
 
-/// Letters of code that a description quotes; what is longer is cut.
+/// Maximum number of characters of code quoted in a description.
 const QUOTED: usize = 40;
 
-/// A range of a text, and what stands there instead.
+/// A range of a text and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Edit {
     pub(super) range: Range<usize>,
     pub(super) with: String,
     pub(super) operator: Operator,
-    /// What it does, for a person.
+    /// Description for people.
     pub(super) what: String,
-    /// Where the enclosing function or embedded program begins: samples are spread over these.
+    /// Start offset of the enclosing function or embedded program: samples are spread over these.
     pub(super) region: usize,
-    /// Why a trial of it will hardly tell anything.
-    pub(super) dull: Option<&'static str>,
+    /// Why the mutant is unlikely to be informative.
+    pub(super) uninformative: Option<&'static str>,
 }
 
 impl Edit {
-    /// `range` of `text` becomes `with`.
+    /// Replaces `range` of `text` by `with`.
     pub(super) fn replace(
         text: &str,
         range: Range<usize>,
@@ -34,13 +34,13 @@ impl Edit {
         let with = with.into();
         let what =
             format!("`{}` became `{}`", quoted(text.get(range.clone()).unwrap_or_default()), quoted(&with));
-        Self { range, with, operator, what, region: 0, dull: None }
+        Self { range, with, operator, what, region: 0, uninformative: None }
     }
 
-    /// `range` of `text` goes, or becomes a placeholder that does nothing.
+    /// Removes `range` of `text`, or replaces it by a placeholder without effect.
     pub(super) fn drop(text: &str, range: Range<usize>, placeholder: &str, operator: Operator) -> Self {
         let what = format!("`{}` dropped", quoted(text.get(range.clone()).unwrap_or_default()));
-        Self { range, with: placeholder.to_owned(), operator, what, region: 0, dull: None }
+        Self { range, with: placeholder.to_owned(), operator, what, region: 0, uninformative: None }
     }
 
     #[must_use]
@@ -53,25 +53,25 @@ impl Edit {
         Self { region, ..self }
     }
 
-    /// The same edit, which `reason` makes hardly worth a trial.
+    /// The same edit, marked as uninformative for `reason`.
     #[must_use]
-    pub(super) fn dull(self, reason: &'static str) -> Self {
-        Self { dull: Some(reason), ..self }
+    pub(super) fn uninformative(self, reason: &'static str) -> Self {
+        Self { uninformative: Some(reason), ..self }
     }
 
     #[must_use]
-    pub(super) fn dull_if(self, is: bool, reason: &'static str) -> Self {
-        if is { self.dull(reason) } else { self }
+    pub(super) fn uninformative_if(self, is: bool, reason: &'static str) -> Self {
+        if is { self.uninformative(reason) } else { self }
     }
 
-    /// The edit of a text in which this one's text begins at `offset`.
+    /// The same edit in an enclosing text in which this one's text begins at `offset`.
     #[must_use]
     pub(super) fn shifted(self, offset: usize) -> Self {
         let range = self.range.start + offset..self.range.end + offset;
         Self { range, region: self.region + offset, ..self }
     }
 
-    /// `text` after the edit; `None` where the range is not in it.
+    /// `text` after the edit; `None` if the range is not in it.
     pub(super) fn apply(&self, text: &str) -> Option<String> {
         let before = text.get(..self.range.start)?;
         let after = text.get(self.range.end..)?;
@@ -79,7 +79,7 @@ impl Edit {
     }
 }
 
-/// The nearest node above that is of one of `kinds`.
+/// The nearest ancestor that is of one of `kinds`.
 pub(super) fn above<'a>(node: Node<'a>, kinds: &[&str]) -> Option<Node<'a>> {
     let mut at = node.parent();
     while let Some(parent) = at {
@@ -91,12 +91,12 @@ pub(super) fn above<'a>(node: Node<'a>, kinds: &[&str]) -> Option<Node<'a>> {
     None
 }
 
-/// The line that `offset` is in, from 1.
+/// The line number of `offset`, from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).unwrap_or(text).matches('\n').count() + 1
 }
 
-/// A piece of code on one line, cut where it is long.
+/// A fragment of code on one line, truncated if it is long.
 pub(super) fn quoted(code: &str) -> String {
     let line = code.trim().lines().next().unwrap_or_default();
     let mut out: String = line.chars().take(QUOTED).collect();

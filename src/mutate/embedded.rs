@@ -7,11 +7,11 @@ use tree_sitter::Node;
 use super::language::Language;
 use crate::syntax::{children, named_children, text_of};
 
-/// A language that the script hands a text to.
+/// The language of an embedded text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program(pub(super) Language);
 
-/// The program among the arguments of `called`, and where its text is, without its quotes.
+/// The program among the arguments of `called`, and its range without quotes.
 pub(super) fn in_arguments(
     called: &str,
     arguments: &[Node<'_>],
@@ -19,7 +19,7 @@ pub(super) fn in_arguments(
 ) -> Option<(Program, Range<usize>)> {
     let language = Language::of_interpreter(called)?;
     let node = program_argument(called, language, arguments, text)?;
-    // The quotes are no part of the program.
+    // The quotes are not part of the program.
     Some((Program(language), node.start_byte() + 1..node.end_byte() - 1))
 }
 
@@ -53,7 +53,7 @@ fn program_argument<'t>(
                 starts.then(|| arguments.get(at + 1).filter(quoted).copied()).flatten()
             })
         }
-        // The last quoted word that is no value of an option: `awk -F '\t' '…' FILE`, `sqlite3 FILE '…'`.
+        // The last quoted word that is not the value of an option: `awk -F '\t' '…' FILE`, `sqlite3 FILE '…'`.
         Language::Other => {
             let valued = |at: usize| {
                 at > 0 && {
@@ -74,7 +74,7 @@ fn program_argument<'t>(
     }
 }
 
-/// The language of a here-document: of the program that reads it, of the file that it becomes, or of its own first line.
+/// The language of a here-document: of the program that reads it, of the file that it is written to, or of its own first line.
 pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Program {
     let content = text_of(body, text);
     let statement = redirect.parent();
@@ -98,7 +98,7 @@ pub(super) fn in_heredoc(redirect: Node<'_>, body: Node<'_>, text: &str) -> Prog
     Program(by_name.last().copied().or_else(|| Language::of_shebang(content)).unwrap_or(Language::Data))
 }
 
-/// The command that reads what is sent to a statement: of a pipeline or a list, the last one.
+/// The command that reads the standard input of a statement: of a pipeline or a list, the last one.
 fn last_command(node: Node<'_>) -> Option<Node<'_>> {
     match node.kind() {
         "command" => Some(node),

@@ -1,4 +1,4 @@
-//! Which language a text is in, and whether it parses.
+//! Detects the language of a text, and checks whether it parses.
 
 use tree_sitter::{Node, Tree};
 
@@ -12,16 +12,16 @@ pub(super) enum Language {
     Bash,
     Python,
     Make,
-    /// A program in a language without a grammar here: numbers and comparisons only.
+    /// A program in a language without a bundled grammar: numbers and comparisons only.
     Other,
     /// Lines of values: configuration, tables.
     Data,
 }
 
-/// Endings of files that nobody's result depends on.
+/// Extensions of files that do not affect a result.
 const PROSE: [&str; 3] = ["md", "rst", "adoc"];
 
-/// Endings of program files whose grammar is not carried.
+/// Extensions of program files without a bundled grammar.
 const PROGRAMS: [&str; 17] = [
     "awk", "sed", "jq", "sql", "pl", "pm", "rb", "js", "ts", "c", "h", "cc", "cpp", "go", "rs", "lua",
     "patch",
@@ -50,7 +50,7 @@ impl Language {
         Self::of_interpreter(program.filter(|word| *word != "env").find(|word| !word.starts_with('-'))?)
     }
 
-    /// What a program that is called `name` interprets, if it interprets anything.
+    /// The language that the interpreter `name` runs, if it is one.
     pub(super) fn of_interpreter(name: &str) -> Option<Self> {
         let name = name.rsplit('/').next().unwrap_or(name);
         match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
@@ -63,7 +63,7 @@ impl Language {
         }
     }
 
-    /// Every change of `text` that still parses, in the order of the text.
+    /// Every edit of `text` whose result still parses, in text order.
     pub(super) fn edits(self, text: &str) -> Vec<Edit> {
         let mut edits = match self {
             Self::Bash => bash::edits(text),
@@ -80,12 +80,12 @@ impl Language {
         edits
     }
 
-    /// How many places the grammar has no rule for; none where no grammar is carried.
+    /// Number of syntax errors; 0 without a bundled grammar.
     pub(super) fn faults(self, text: &str) -> usize {
         self.parse(text).map_or(0, |tree| faults(tree.root_node()))
     }
 
-    /// The syntax tree; `None` where no grammar is carried.
+    /// The syntax tree; `None` without a bundled grammar.
     pub(super) fn parse(self, text: &str) -> Option<Tree> {
         match self {
             Self::Bash => parse(Grammar::Bash, text),

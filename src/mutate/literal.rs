@@ -1,13 +1,13 @@
-//! Other values than the one that is written.
+//! Replacement values for literals.
 
-/// The integer, written the same way, that is `by` more. `None` where `text` is no plain integer.
+/// The integer plus `by`, in the same notation. `None` if `text` is not a plain integer.
 pub(super) fn integer_plus(text: &str, by: i64) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('+') {
         Some(digits) => ("+", digits),
         None => ("", text),
     };
     let bare = digits.strip_prefix('-').unwrap_or(digits);
-    // A leading zero is a mode, a date or an octal number: one more is another width or no number at all.
+    // A leading zero marks a mode, a date or an octal number: one more would be another width or not a number.
     if bare.is_empty()
         || !bare.bytes().all(|byte| byte.is_ascii_digit())
         || (bare.len() > 1 && bare.starts_with('0'))
@@ -15,7 +15,7 @@ pub(super) fn integer_plus(text: &str, by: i64) -> Option<String> {
         return None;
     }
     let value = digits.parse::<i64>().ok()?.checked_add(by)?;
-    // `+3` counts lines from the front; `+-1` counts nothing.
+    // `+3` counts lines from the front; `+-1` is invalid.
     (sign.is_empty() || value >= 0).then(|| format!("{sign}{value}"))
 }
 
@@ -31,7 +31,7 @@ pub(super) fn decimal_beside(text: &str) -> Option<String> {
     Some(format!("{rest}{next}"))
 }
 
-/// A mode with one permission more or less: group and others matter to checks more than the owner does.
+/// A mode with one permission bit changed: group and others matter to checks more than the owner.
 pub(super) fn mode_beside(text: &str) -> Option<String> {
     let octal = |byte: u8| (b'0'..=b'7').contains(&byte);
     if !(3..=4).contains(&text.len()) || !text.bytes().all(octal) {
@@ -41,7 +41,7 @@ pub(super) fn mode_beside(text: &str) -> Option<String> {
     Some(format!("{rest}{}", last.parse::<u8>().ok()? ^ 4))
 }
 
-/// The text with one letter or digit changed for its neighbour, the last one that is not part of an escape.
+/// The text with one letter or digit replaced by its neighbour: the last one that is not part of an escape.
 pub(super) fn word_beside(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let escaped = |at: usize| at > 0 && matches!(bytes[at - 1], b'\\' | b'%' | b'$' | b'{');

@@ -1,10 +1,10 @@
-//! Mutants of makefiles: prerequisites and recipe lines left out, and the recipe lines as the shell reads them.
+//! Mutants of makefiles: prerequisites and recipe lines omitted, and shell edits of the recipe lines.
 
 use super::edit::{Edit, quoted};
 use super::language::Language;
 use super::operator::Operator;
 
-/// Every change of `text`, unordered.
+/// Every edit of `text`, unordered.
 pub(super) fn edits(text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -27,7 +27,7 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
     found
 }
 
-/// Words of a rule or of a variable, each left out.
+/// Each word of a rule or of a variable, omitted.
 fn declaration(text: &str, start: usize, body: &str) -> Vec<Edit> {
     let Some((head, values)) = right_side(body) else {
         let include = body.starts_with("include") || body.starts_with("-include");
@@ -42,12 +42,12 @@ fn declaration(text: &str, start: usize, body: &str) -> Vec<Edit> {
             let from = start + body.len() - values.len() + at;
             Edit::drop(text, from..from + word.len(), "", Operator::DroppedStatement)
                 .what(format!("`{}` dropped from `{}`", quoted(word), quoted(head)))
-                .dull_if(phony, "matters only where a file has that name")
+                .uninformative_if(phony, "matters only where a file has that name")
         })
         .collect()
 }
 
-/// What stands left and right of the first `:`, `=`, `:=`, `?=` or `+=` that is not inside `$(…)`.
+/// The parts left and right of the first `:`, `=`, `:=`, `?=` or `+=` outside `$(…)`.
 fn right_side(body: &str) -> Option<(&str, &str)> {
     let mut depth = 0;
     let at = body.char_indices().find_map(|(at, c)| {
@@ -64,7 +64,7 @@ fn right_side(body: &str) -> Option<(&str, &str)> {
     (!head.starts_with(['$', '-'])).then_some((head.trim_end_matches(['?', '+', ' ']), values))
 }
 
-/// Words between blanks, with `$(…)` kept whole.
+/// Words separated by whitespace, with `$(…)` kept whole.
 fn words(values: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let (mut depth, mut begin) = (0, None);

@@ -1,7 +1,7 @@
-//! What is done to a solution to learn how much a task's tests notice: cuts, ablations, mutants, and the legal variants of
+//! Modified solutions that measure how much a task's tests notice: cuts, ablations, mutants, and the legal variants of
 //! the state that the solution leaves.
 //!
-//! Everything here is a pure function of text. Whether a mutant counts is decided by trials, elsewhere.
+//! Everything here is a pure function of text. Trials decide elsewhere whether a mutant counts.
 
 mod ablate;
 mod bash;

@@ -7,10 +7,10 @@ use super::language::Language;
 use super::operator::Operator;
 use crate::model::{File, FileTree, RelPath};
 
-/// Files above this are data that a solution brings along; a mistake in them is one in a thousand alike.
+/// Files above this size are data that a solution brings along, whose lines are all alike.
 const MOST_BYTES: usize = 128 << 10;
 
-/// Of more mutants than this, every n-th is kept: no budget tries them all.
+/// Maximum number of mutants; of more, every n-th is kept, since no time budget tries them all.
 const MOST_MUTANTS: usize = 2_000;
 
 /// A solution with one mistake.
@@ -19,18 +19,18 @@ pub struct Mutant {
     pub operator: Operator,
     /// File and line, from 1: `solve.sh:12`.
     pub place: String,
-    /// The file, and the function or embedded program in it: what samples are spread over.
+    /// The file, and the function or embedded program in it; samples are spread over regions.
     pub region: String,
-    /// What was changed, for a person.
+    /// Description of the change, for people.
     pub what: String,
-    /// Why a trial of it will hardly tell anything: it is likely to be equivalent, or to leave no output at all.
-    pub dull: Option<&'static str>,
+    /// Why a trial of it is unlikely to be informative: it is probably equivalent, or leaves no output at all.
+    pub uninformative: Option<&'static str>,
     /// The whole solution.
     pub files: FileTree,
 }
 
-/// Every mutant of `solution`, by file and place. No two are equal, and none is the solution itself. Each file that has a
-/// grammar here parses as well as before.
+/// Every mutant of `solution`, by file and position. No two are equal, and none equals the solution. Each file with a
+/// bundled grammar has no more syntax errors than before.
 pub fn mutants(solution: &FileTree) -> Vec<Mutant> {
     let mut sites: Vec<(&RelPath, &str, Edit)> = Vec::new();
     for (path, file) in solution.iter() {
@@ -61,7 +61,7 @@ fn mutant(solution: &FileTree, path: &RelPath, text: &str, edit: Edit) -> Option
         place: format!("{path}:{}", line_of(text, edit.range.start)),
         region: format!("{path}:{}", line_of(text, edit.region)),
         what: edit.what,
-        dull: edit.dull,
+        uninformative: edit.uninformative,
         files,
     })
 }

@@ -3,38 +3,38 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What kind of mistake a mutant makes. Kill rates are reported by these.
+/// The kind of mistake that a mutant makes. Kill rates are reported per operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operator {
-    /// A number, word or text is another one.
+    /// A number, word or text is replaced.
     Constant,
-    /// An option of a command, or a keyword argument of a call, is left out, added or swapped.
+    /// An option of a command, or a keyword argument of a call, is omitted, added or swapped.
     Flag,
     /// Another file is read or written.
     Path,
     /// `<` for `<=`, `==` for `!=`, `-f` for `-d`.
     Comparison,
-    /// Sorted the other way round, by something else, or not at all.
+    /// Sort order is inverted, uses another key, or sorting is omitted.
     SortOrder,
-    /// `>` for `>>`, or output that goes elsewhere.
+    /// `>` for `>>`, or output is redirected elsewhere.
     Redirection,
-    /// A guard, a handler or a `|| exit` is gone.
+    /// A guard, a handler or a `|| exit` is removed.
     ErrorHandling,
-    /// A range, slice, index or count is one off.
+    /// A range, slice, index or count is off by one.
     OffByOne,
     /// A condition is negated; `and` for `or`.
     Logic,
-    /// `+` for `-`, `*` for `/`, rounded the other way.
+    /// `+` for `-`, `*` for `/`, another rounding direction.
     Arithmetic,
-    /// A statement of an embedded program is gone.
+    /// A statement of an embedded program is removed.
     DroppedStatement,
-    /// Right shape, wrong content: a line of data is gone, moved or changed.
+    /// Right shape, wrong content: a line of data is removed, moved or changed.
     Content,
 }
 
 impl Operator {
-    /// All of them, in the order of reports.
+    /// All operators, in the order of reports.
     pub const ALL: [Self; 12] = [
         Self::Constant,
         Self::Flag,

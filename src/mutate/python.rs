@@ -1,4 +1,4 @@
-//! Mutants of Python, by its syntax tree.
+//! Mutants of Python programs, from the syntax tree.
 
 use tree_sitter::Node;
 
@@ -8,7 +8,7 @@ use super::operator::Operator;
 use super::{python_call, python_literal};
 use crate::syntax::{children, named_children, text_of};
 
-/// What each comparison is confused with.
+/// Operators that each comparison is confused with.
 const COMPARISONS: [(&str, &str); 10] = [
     ("<", "<="),
     ("<=", "<"),
@@ -22,7 +22,7 @@ const COMPARISONS: [(&str, &str); 10] = [
     ("is not", "is"),
 ];
 
-/// What each operation is confused with.
+/// Operators that each arithmetic operator is confused with.
 const ARITHMETIC: [(&str, &str); 18] = [
     ("+", "-"),
     ("-", "+"),
@@ -44,12 +44,12 @@ const ARITHMETIC: [(&str, &str); 18] = [
     ("|=", "&="),
 ];
 
-/// An exception that no solution meets: a handler of it handles nothing.
+/// An exception that is never raised: a handler of it has no effect.
 const NEVER_RAISED: &str = "NotImplementedError";
 
 const FUNCTION: &str = "function_definition";
 
-/// Every change of `text`, unordered and not yet parsed.
+/// Every edit of `text`, unordered and not yet parsed.
 pub(super) fn edits(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Python.parse(text) else { return Vec::new() };
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
     }
 }
 
-/// Texts for people, types, imports: changing them changes nothing that is checked, or only breaks the program.
+/// Messages, types, imports: an edit of them changes nothing that is checked, or only breaks the program.
 fn is_beside_the_point(node: Node<'_>, text: &str) -> bool {
     match node.kind() {
         "comment"
@@ -98,7 +98,7 @@ fn is_beside_the_point(node: Node<'_>, text: &str) -> bool {
         | "type"
         | "decorator"
         | "assert_statement" => true,
-        // A text that stands alone is documentation.
+        // A string that stands alone is documentation.
         "expression_statement" => named_children(node).iter().all(|child| child.kind() == "string"),
         "string" => above(node, &["raise_statement"]).is_some(),
         "keyword_argument" => {
@@ -139,7 +139,7 @@ fn operation(node: Node<'_>, text: &str) -> Option<Edit> {
     let (other, kind) = match written {
         "and" => ("or", Operator::Logic),
         "or" => ("and", Operator::Logic),
-        // Texts and lists have no difference, and `%` of a text fills it in.
+        // Strings and lists cannot be subtracted, and `%` on a string is formatting.
         _ if ["left", "right"].iter().any(|name| {
             matches!(side(name), "string" | "concatenated_string" | "list" | "tuple" | "list_comprehension")
         }) =>
@@ -173,7 +173,7 @@ fn sign_dropped(node: Node<'_>, text: &str) -> Option<Edit> {
     )
 }
 
-/// A condition that has no operator of its own is turned round.
+/// Inverts a condition that has no operator of its own.
 fn negated(node: Node<'_>, text: &str) -> Option<Edit> {
     let condition = match node.kind() {
         // `a if CONDITION else b`, and `if CONDITION` of a comprehension, have no field for it.
@@ -191,7 +191,7 @@ fn negated(node: Node<'_>, text: &str) -> Option<Edit> {
     )
 }
 
-/// The handler of an exception handles nothing any more.
+/// Removes the effect of an exception handler.
 fn unhandled(node: Node<'_>, text: &str) -> Option<Edit> {
     let caught = named_children(node).into_iter().next()?;
     let caught = match caught.kind() {
@@ -212,7 +212,7 @@ fn unhandled(node: Node<'_>, text: &str) -> Option<Edit> {
     )
 }
 
-/// A statement that can be left out without leaving a name undefined.
+/// A statement that can be omitted without leaving a name undefined.
 fn dropped(node: Node<'_>, text: &str) -> Option<Edit> {
     let edit = |operator| Some(Edit::drop(text, node.byte_range(), "pass", operator));
     match node.kind() {
@@ -241,7 +241,7 @@ fn dropped(node: Node<'_>, text: &str) -> Option<Edit> {
     }
 }
 
-/// Whether an `if` does nothing but leave: one statement, and no `else`.
+/// Whether the body of an `if` only leaves the block: one statement, and no `else`.
 fn is_guard(node: Node<'_>) -> bool {
     let leaves = ["raise_statement", "return_statement", "continue_statement", "break_statement"];
     let body = node.child_by_field_name("consequence").map(named_children).unwrap_or_default();
@@ -249,7 +249,7 @@ fn is_guard(node: Node<'_>) -> bool {
         && matches!(body.as_slice(), [only] if leaves.contains(&only.kind()))
 }
 
-/// Whether the name on the left was already bound above, in the same function.
+/// Whether the name on the left was already bound earlier in the same function.
 fn is_rebound(left: Node<'_>, text: &str) -> bool {
     if left.kind() != "identifier" {
         return false;

@@ -1,4 +1,4 @@
-//! Calls of Python: functions that are taken for each other, and arguments left out.
+//! Edits of Python calls: functions that are easily confused, and omitted arguments.
 
 use tree_sitter::Node;
 
@@ -6,7 +6,7 @@ use super::edit::{Edit, quoted};
 use super::operator::Operator;
 use crate::syntax::{named_children, text_of};
 
-/// Functions and methods, and what they are confused with. The last part of the name decides.
+/// Functions and methods, and those that they are confused with. The last part of the name decides.
 const SWAPPED: [(&str, &str, Operator); 30] = [
     ("min", "max", Operator::SortOrder),
     ("max", "min", Operator::SortOrder),
@@ -52,8 +52,8 @@ const ROUNDING: [(&str, &str); 8] = [
     ("ROUND_05UP", "ROUND_DOWN"),
 ];
 
-/// Keyword arguments that hardly change what is left behind.
-const DULL: [&str; 11] = [
+/// Keyword arguments that hardly affect the result.
+const UNINFORMATIVE: [&str; 11] = [
     "newline",
     "encoding",
     "errors",
@@ -67,10 +67,10 @@ const DULL: [&str; 11] = [
     "stdout",
 ];
 
-/// Keyword arguments that cannot be left out, or that are for people.
+/// Keyword arguments that are required, or that only affect messages.
 const NEEDED: [&str; 4] = ["file", "fieldnames", "help", "target"];
 
-/// Changes of one call.
+/// Edits of one call.
 pub(super) fn edits(node: Node<'_>, text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let Some(function) = node.child_by_field_name("function") else { return found };
@@ -80,7 +80,7 @@ pub(super) fn edits(node: Node<'_>, text: &str) -> Vec<Edit> {
         Some(dot) => (function.start_byte() + dot + 1, &called[dot + 1..]),
         None => (function.start_byte(), called),
     };
-    // Without a bound on the pieces, both ends cut into the same ones.
+    // Without `maxsplit`, `split` and `rsplit` give the same parts.
     let unbounded = last.ends_with("split") && named_children(arguments).len() < 2;
     for (have, other, operator) in SWAPPED {
         if have == last && !unbounded {
@@ -96,7 +96,7 @@ pub(super) fn edits(node: Node<'_>, text: &str) -> Vec<Edit> {
     found
 }
 
-/// `sorted` becomes `list`; `sorted(x)` and `x.sort()` sort the other way round.
+/// `sorted` becomes `list`; `sorted(x)` and `x.sort()` sort in reverse order.
 fn order(called: &str, last: &str, function: Node<'_>, arguments: Node<'_>, text: &str) -> Vec<Edit> {
     if last != "sort" && called != "sorted" {
         return Vec::new();
@@ -109,7 +109,7 @@ fn order(called: &str, last: &str, function: Node<'_>, arguments: Node<'_>, text
         let edit = Edit::replace(text, function.byte_range(), "list", Operator::SortOrder);
         found.push(edit.what(format!("`{whole}` not sorted")));
     }
-    // A generator without parentheses of its own takes no second argument.
+    // A generator expression without parentheses of its own allows no second argument.
     let end = arguments.end_byte() - 1;
     if !keyword("reverse=") {
         let comma = if given.is_empty() || text[..end].trim_end().ends_with(',') { "" } else { ", " };
@@ -119,7 +119,7 @@ fn order(called: &str, last: &str, function: Node<'_>, arguments: Node<'_>, text
     found
 }
 
-/// Each keyword argument left out, and rounding modes swapped.
+/// Omits each keyword argument, and swaps rounding modes.
 fn left_out(called: &str, arguments: Node<'_>, text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let given = named_children(arguments);
@@ -131,7 +131,9 @@ fn left_out(called: &str, arguments: Node<'_>, text: &str) -> Vec<Edit> {
             let start = value.end_byte() - mode.len();
             let edit = Edit::replace(text, start..value.end_byte(), *other, Operator::Arithmetic);
             // A bare name may not be imported.
-            found.push(edit.dull_if(before.is_empty(), "the other rounding mode may not be imported"));
+            found.push(
+                edit.uninformative_if(before.is_empty(), "the other rounding mode may not be imported"),
+            );
         }
         if argument.kind() != "keyword_argument" {
             continue;
@@ -153,18 +155,18 @@ fn left_out(called: &str, arguments: Node<'_>, text: &str) -> Vec<Edit> {
         found.push(
             Edit::drop(text, start..end, "", operator)
                 .what(format!("`{}` dropped from `{}`", quoted(written), quoted(called)))
-                .dull_if(DULL.contains(&name), "hardly changes what is left behind"),
+                .uninformative_if(UNINFORMATIVE.contains(&name), "hardly changes what is left behind"),
         );
     }
     found
 }
 
-/// Keyword arguments of these are fields.
+/// Functions whose keyword arguments are fields.
 fn is_record(called: &str) -> bool {
     called == "dict" || called.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase))
 }
 
-/// Whether a call only tells a person something, or ends the program with a message.
+/// Whether a call only prints a message, or ends the program with one.
 pub(super) fn is_message(node: Node<'_>, text: &str) -> bool {
     let called = node.child_by_field_name("function").map_or("", |function| text_of(function, text));
     let arguments = node.child_by_field_name("arguments").map_or("", |node| text_of(node, text));

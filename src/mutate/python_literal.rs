@@ -1,4 +1,4 @@
-//! Numbers and texts of Python.
+//! Edits of Python numbers and strings.
 
 use tree_sitter::Node;
 
@@ -7,10 +7,10 @@ use super::literal::{decimal_beside, integer_plus, word_beside};
 use super::operator::Operator;
 use crate::syntax::{children, named_children, text_of};
 
-/// Where a number counts places.
+/// Contexts in which a number is an index or a count.
 const PLACES: [&str; 2] = ["slice", "subscript"];
 
-/// `True` for `False`, and numbers that are a little more or less.
+/// `True` for `False`, and slightly larger or smaller numbers.
 pub(super) fn number(node: Node<'_>, text: &str) -> Vec<Edit> {
     let written = text_of(node, text);
     let edit = |other: String, operator| {
@@ -56,7 +56,7 @@ fn counts_places(node: Node<'_>, text: &str) -> bool {
     false
 }
 
-/// A text with another letter. Keys and names of files only break the program, and are left alone.
+/// A string with one letter changed. Keys and file names are excluded: changing them only breaks the program.
 pub(super) fn string(node: Node<'_>, text: &str) -> Vec<Edit> {
     let parent = node.parent();
     let kind = parent.map_or("", |parent| parent.kind());
@@ -79,8 +79,8 @@ pub(super) fn string(node: Node<'_>, text: &str) -> Vec<Edit> {
                     Operator::Constant
                 };
                 let edit = Edit::replace(text, part.byte_range(), other, operator)
-                    .dull_if(path, "the file would be missing where it is looked for")
-                    .dull_if(compared, "the comparison would never hold");
+                    .uninformative_if(path, "the file would be missing where it is looked for")
+                    .uninformative_if(compared, "the comparison would never hold");
                 found.push(edit);
             }
             "interpolation" => found.extend(specifier(part, text)),
@@ -90,7 +90,7 @@ pub(super) fn string(node: Node<'_>, text: &str) -> Vec<Edit> {
     found
 }
 
-/// `{x:.2f}` with another number of places.
+/// `{x:.2f}` with another number of decimals.
 fn specifier(interpolation: Node<'_>, text: &str) -> Vec<Edit> {
     let Some(format) =
         named_children(interpolation).into_iter().find(|part| part.kind() == "format_specifier")

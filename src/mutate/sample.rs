@@ -1,4 +1,4 @@
-//! Which mutants are tried when there is no time for all.
+//! Selects the mutants to try when there is no time for all.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::mutants::Mutant;
 use super::operator::Operator;
 use crate::model::Seed;
 
-/// At most `at_most` of `mutants`, most informative first: spread over operators, over regions and over lines, and those that
-/// will hardly tell anything last. A smaller sample is the beginning of a larger one.
+/// At most `at_most` of `mutants`, most informative first: spread over operators, over regions and over lines, uninformative
+/// ones last. A smaller sample is a prefix of a larger one.
 pub fn sample(mutants: Vec<Mutant>, at_most: usize, seed: Seed) -> Vec<Mutant> {
     let mut open: Vec<(u64, Mutant)> =
         mutants.into_iter().map(|mutant| (seed.derive(&[&mutant.place, &mutant.what]).0, mutant)).collect();
@@ -19,9 +19,9 @@ pub fn sample(mutants: Vec<Mutant>, at_most: usize, seed: Seed) -> Vec<Mutant> {
         let cost = |(chance, mutant): &(u64, Mutant)| {
             let of = |map: &BTreeMap<String, usize>, key: &str| map.get(key).copied().unwrap_or(0);
             let operator = by_operator.get(&mutant.operator).copied().unwrap_or(0);
-            // A second mutant of one line mostly meets the same check.
+            // A second mutant of one line is mostly caught by the same check.
             let spread = operator + of(&by_region, &mutant.region);
-            (mutant.dull.is_some(), of(&by_place, &mutant.place), spread, *chance)
+            (mutant.uninformative.is_some(), of(&by_place, &mutant.place), spread, *chance)
         };
         let Some(best) = (0..open.len()).min_by_key(|at| cost(&open[*at])) else { break };
         let (_, mutant) = open.swap_remove(best);
@@ -38,13 +38,13 @@ mod tests {
     use super::*;
     use crate::model::FileTree;
 
-    fn mutant(operator: Operator, place: &str, region: &str, dull: Option<&'static str>) -> Mutant {
+    fn mutant(operator: Operator, place: &str, region: &str, uninformative: Option<&'static str>) -> Mutant {
         Mutant {
             operator,
             place: place.to_owned(),
             region: region.to_owned(),
             what: format!("{operator:?} {place}"),
-            dull,
+            uninformative,
             files: FileTree::default(),
         }
     }

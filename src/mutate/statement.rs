@@ -1,15 +1,15 @@
-//! Which statements of a shell script leave something behind.
+//! Detects which statements of a shell script change state.
 
 use crate::syntax::{children, named_children, text_of};
 use tree_sitter::Node;
 
-/// Commands that leave no state behind, unless their output is redirected.
+/// Commands that change no state unless their output is redirected.
 const STATELESS: [&str; 26] = [
     "echo", "printf", "true", "false", ":", "set", "cd", "pwd", "ls", "cat", "test", "[", "export", "shopt",
     "umask", "sleep", "head", "tail", "grep", "wc", "diff", "cmp", "exit", "return", "break", "continue",
 ];
 
-/// Where output leaves nothing.
+/// Redirection targets that discard output.
 const NOWHERE: [&str; 3] = ["/dev/null", "/dev/stderr", "/dev/stdout"];
 
 /// Whether running `node` may change anything outside the shell.

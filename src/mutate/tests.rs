@@ -1,4 +1,4 @@
-//! What each operator makes of small programs.
+//! Edits of small programs, per operator.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::language::Language;
 use super::*;
 use crate::model::{File, FileTree, RelPath};
 
-/// The first changed line of each mutant of `text` by `operator`, without blanks around it; `expect` must be among them.
+/// The first changed line of each mutant of `text` by `operator`, trimmed; `expect` must be among them.
 fn check(path: &str, operator: Operator, text: &str, expect: &[&str]) {
     let got = changed_lines(path, operator, text);
     for line in expect {
@@ -232,7 +232,7 @@ fn places_and_descriptions() {
     assert_eq!((&*found.place, &*found.region), ("solve.sh:3", "solve.sh:2"));
 }
 
-/// Programs from pieces that the grammars know.
+/// Programs composed of fragments that the grammars support.
 fn script() -> impl Strategy<Value = String> {
     let line = prop::sample::select(vec![
         "sort -rnk2 a.csv | head -n 3 > /app/b.csv",

@@ -1,4 +1,4 @@
-//! Mutants by tokens, for languages whose grammar is not carried here, and for lines of values.
+//! Token-based mutants, for languages without a bundled grammar, and for lines of values.
 
 use std::sync::LazyLock;
 
@@ -8,16 +8,16 @@ use super::edit::{Edit, quoted};
 use super::literal::{decimal_beside, integer_plus, word_beside};
 use super::operator::Operator;
 
-/// Longer data is thinned to about so many places: its lines are alike.
+/// Longer data is thinned to about this many positions: its lines are alike.
 const MOST_LINES: usize = 60;
 
-/// A number or a comparison that is no part of a word. `=` alone is an assignment in most languages, and `<` alone may open
-/// a tag or a generic type, so it counts between blanks only.
+/// A number or a comparison outside words. `=` alone is an assignment in most languages, and `<` alone may open
+/// a tag or a generic type, so it counts only between spaces.
 static TOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?P<number>\b[0-9]+(?:\.[0-9]+)?\b)|(?P<operator>[<>=!]=|&&|\|\||(?P<blank> )[<>] )").ok()
 });
 
-/// What SQL calls the order of rows.
+/// SQL's keywords for row order.
 static SQL_ORDER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)\b(?:asc|desc|min|max|union all|left join|distinct|and|or)\b").ok());
 
@@ -25,7 +25,7 @@ static SQL_ORDER: LazyLock<Option<Regex>> =
 static SED_FLAG: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?m)(?:^|[;{ ])s([/,|#])[^\n]*?([gpI])(?:$|[;} ])").ok());
 
-/// Numbers, comparisons, and a few words of a program.
+/// Numbers, comparisons, and a few keywords of a program.
 pub(super) fn program(text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     for captures in TOKEN.iter().flat_map(|token| token.captures_iter(text)) {
@@ -92,7 +92,7 @@ fn swapped(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
     Some(Edit::replace(text, range, other, operator).what(what))
 }
 
-/// Only words in capitals: in prose and in other languages they are nothing of SQL's.
+/// Only upper-case words: in prose and in other languages, lower-case ones are not SQL.
 fn sql(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
     let (other, operator) = match text.get(range.clone())? {
         "ASC" => ("DESC", Operator::SortOrder),
@@ -109,7 +109,7 @@ fn sql(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
     Some(Edit::replace(text, range, other, operator))
 }
 
-/// A line of data with another value, missing, or changed for the next one.
+/// A line of data with another value, removed, or swapped with the next one.
 pub(super) fn data(text: &str) -> Vec<Edit> {
     let mut found = Vec::new();
     let lines: Vec<_> = lines(text).filter(|(_, line)| is_value(line)).collect();
@@ -126,11 +126,11 @@ pub(super) fn data(text: &str) -> Vec<Edit> {
         {
             let swapped = format!("{other}{line}");
             let edit = Edit::replace(text, *start..next + other.len(), swapped, Operator::Content);
-            // The order of lines means nothing in most configuration files.
+            // The order of lines is irrelevant in most configuration files.
             let edit = edit.what(format!("the line `{}` and the next one swapped", quoted(body)));
-            found.push(edit.dull_if(body.contains('='), "the order of settings is mostly free"));
+            found.push(edit.uninformative_if(body.contains('='), "the order of settings is mostly free"));
         }
-        // The value is what a line ends with; its beginning names it.
+        // The value is at the end of a line; the beginning is its name.
         let value = body.rfind(['=', ':', ',', ' ', '\t']).map_or(0, |at| at + 1);
         let range = start + value..start + body.len();
         let written = text.get(range.clone()).unwrap_or_default();
@@ -151,7 +151,7 @@ fn is_value(line: &str) -> bool {
     !(line.len() < 2 || line.starts_with(['#', ';']) || line.starts_with("//"))
 }
 
-/// Lines with their ends, by where they start.
+/// Lines including their terminators, with start offsets.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -166,7 +166,7 @@ fn line_around(text: &str, at: usize) -> &str {
     text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default()
 }
 
-/// Whether the line begins as comments do in most languages.
+/// Whether the line begins like a comment in most languages.
 fn is_comment(text: &str, at: usize) -> bool {
     let line = line_around(text, at).trim_start();
     line.starts_with('#') || line.starts_with("--") || line.starts_with("//")

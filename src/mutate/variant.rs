@@ -7,7 +7,7 @@ use crate::model::{Applies, Variant};
 
 const FOLDER: &str = "templates/variants";
 
-/// A declaration of a variant that cannot be used.
+/// An invalid declaration of a variant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{file}`: {message}\nhint: {hint}")]
 pub struct VariantError {
@@ -16,14 +16,14 @@ pub struct VariantError {
     pub hint: String,
 }
 
-/// A [`Variant`] as it stands in its file.
+/// A [`Variant`] as written in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VariantFile {
     name: String,
     title: String,
     applies: Applies,
-    /// Names of files in `lib/` that are put before the script.
+    /// Names of files in `lib/` that are prepended to the script.
     #[serde(default)]
     uses: Vec<String>,
     script: String,
@@ -32,7 +32,7 @@ struct VariantFile {
     conditional: bool,
 }
 
-/// Every variant of the templates folder, by name. None where the folder has none.
+/// Every variant of the templates folder, by name. Empty if the folder has none.
 pub fn variants(assets: &Assets) -> Result<Vec<Variant>, VariantError> {
     let library = |name: &str| assets.text(&format!("{FOLDER}/lib/{name}")).map(str::to_owned);
     let mut found = Vec::new();
@@ -51,8 +51,8 @@ pub fn variants(assets: &Assets) -> Result<Vec<Variant>, VariantError> {
     Ok(found)
 }
 
-/// The variant that `text` declares. `file` is where it was found, and must be called like the variant; `library` finds the
-/// scripts that it builds on.
+/// Parses the variant that `text` declares. `file` is its path, which must have the variant's name; `library` finds the
+/// scripts that it uses.
 pub fn parse_variant(
     file: &str,
     text: &str,

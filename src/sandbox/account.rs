@@ -1,8 +1,8 @@
-//! Users of a container, by its own `/etc/passwd` and `/etc/group`.
+//! Looks up users of a container in its own `/etc/passwd` and `/etc/group`.
 
 use crate::guest::frame::Account;
 
-/// The user that `wanted` names, as `docker exec --user` takes it: a name or a number, perhaps with a group behind a colon. A number
+/// The user named by `wanted`, in the syntax of `docker exec --user`: a name or a number, optionally with a group after a colon. A number
 /// needs no entry.
 pub(super) fn find(wanted: &str, passwd: &str, group: &str) -> Option<Account> {
     let (user, of_group) = match wanted.split_once(':') {

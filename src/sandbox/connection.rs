@@ -1,4 +1,4 @@
-//! The host's end of the frames: many operations at once over one byte stream.
+//! The host's end of the frame protocol: many concurrent operations over one byte stream.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -13,16 +13,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::guest::frame::{FrameBuffer, Id, Message as _, ToGuest, ToHost, VERSION};
 
-/// A guest says hello within milliseconds; a host that is out of memory or starved takes longer.
+/// A guest sends its hello within milliseconds; on a host without free memory or CPU it takes longer.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// Frames that may wait for the writer, so that a large upload is not held in memory twice.
+/// Frames that may wait for the writer, so that a large upload is not buffered twice.
 const WRITE_QUEUE: usize = 16;
-/// Answers that may wait for their operation. A full queue holds the whole connection back, so nothing is ever dropped.
+/// Answers that may wait for their operation. A full queue blocks the whole connection, so nothing is ever dropped.
 const REPLY_QUEUE: usize = 64;
-/// What is kept of the guest's standard error, which says something only when it fails.
+/// Kept bytes of the guest's standard error, which is written only when the guest fails.
 const MAX_COMPLAINT: usize = 4096;
 
-/// What an engine hands over: the guest's standard streams.
+/// The guest's standard streams, as an engine provides them.
 pub struct Streams {
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
     pub output: Pin<Box<dyn Stream<Item = Result<Piece, String>> + Send>>,
@@ -33,7 +33,7 @@ pub struct Streams {
 pub enum Piece {
     /// Its standard output: frames.
     Out(Vec<u8>),
-    /// Its standard error: for people.
+    /// Its standard error: diagnostics.
     Err(Vec<u8>),
 }
 
@@ -43,39 +43,39 @@ impl std::fmt::Debug for Streams {
     }
 }
 
-/// A connection to one guest. The tasks behind it end with the stream, or when this is dropped.
+/// A connection to one guest. The tasks behind it end with the stream, or when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     frames: mpsc::Sender<Vec<u8>>,
     operations: Arc<Mutex<Operations>>,
     next_id: AtomicU32,
-    /// Ends the two tasks, and with them the stream, at [`Connection::close`] and with the last user of the connection.
+    /// Ends the two tasks, and with them the stream, at [`Connection::close`] or when the last user of the connection is dropped.
     streams: DropGuard,
 }
 
-/// Who waits for what.
+/// The operations that wait for answers.
 #[derive(Debug)]
 enum Operations {
     Open(HashMap<Id, mpsc::Sender<ToHost>>),
     Closed(Closed),
 }
 
-/// The connection is closed. What that means, only the engine knows.
+/// The connection is closed. Only the engine can tell why.
 #[derive(Clone, Debug)]
 pub struct Closed {
     pub symptom: Symptom,
-    /// For people: what the stream and the guest's standard error said.
+    /// Diagnostics: the error of the stream and the guest's standard error.
     pub detail: String,
 }
 
-/// What this side of the stream noticed about the end of a sandbox.
+/// How this side of the stream observed the end of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symptom {
-    /// The stream ended, as it does when the guest ends, or it broke.
+    /// The stream ended, as it does when the guest ends, or it failed.
     StreamEnded,
-    /// Bytes that are no frame, or a frame that answers another question.
+    /// Invalid frames, or an answer of the wrong kind.
     Protocol,
-    /// The stream is open, and the answer did not come in time.
+    /// The stream is open, but the answer did not arrive in time.
     Silent,
     /// This side closed it.
     ClosedByUs,
@@ -88,7 +88,7 @@ impl Closed {
 }
 
 impl Connection {
-    /// Shakes hands over new streams and tells the guest where it is at home.
+    /// Performs the handshake over new streams and sends the guest its working directory and `HOME`.
     pub(super) async fn open(streams: Streams, workdir: &str, home: &str) -> Result<Arc<Self>, Closed> {
         let Streams { input, output } = streams;
         let (frames, to_write) = mpsc::channel(WRITE_QUEUE);
@@ -117,7 +117,7 @@ impl Connection {
         match tokio::time::timeout(HELLO_TIMEOUT, boot.next()).await.map_err(silent)?? {
             ToHost::Done { .. } => {}
             ToHost::Failed { message, .. } => {
-                // The guest runs, and nothing is known but its own words.
+                // The guest runs; its own hello is the only evidence.
                 return Err(Closed::new(Symptom::Silent, String::from_utf8_lossy(&message)));
             }
             other => {
@@ -130,7 +130,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// A new operation.
+    /// Starts a new operation.
     pub(super) fn operation(self: &Arc<Self>) -> Result<Operation, Closed> {
         self.register(self.next_id.fetch_add(1, Ordering::Relaxed))
     }
@@ -151,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// What is known about the end of the stream, if it has ended.
+    /// The observed end of the stream, if it has ended.
     pub(super) fn end(&self) -> Option<Closed> {
         match &*lock(&self.operations) {
             Operations::Open(_) => None,
@@ -159,23 +159,23 @@ impl Connection {
         }
     }
 
-    /// Ends the stream now, whoever still holds operations.
+    /// Ends the stream now, even if operations still hold the connection.
     pub(super) fn close(&self) {
         close(&self.operations, Closed::new(Symptom::ClosedByUs, "the sandbox was stopped"));
         self.streams.token().cancel();
     }
 }
 
-/// Operation of the handshake; the guest counts on it.
+/// Operation id of the handshake; the guest expects it.
 const BOOT: Id = 0;
 
-/// One request and its answers. Dropping it before the last answer cancels it in the guest.
+/// One request and its answers. Dropping it before the last answer cancels the operation in the guest.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) id: Id,
     connection: Arc<Connection>,
     replies: mpsc::Receiver<ToHost>,
-    /// The last answer has come: there is nothing to cancel.
+    /// The last answer has arrived: there is nothing to cancel.
     pub(super) finished: bool,
 }
 
@@ -185,7 +185,7 @@ impl Operation {
         self.sender().send(message).await
     }
 
-    /// A handle that only sends.
+    /// A handle that can only send.
     pub(super) fn sender(&self) -> Sender {
         Sender { connection: self.connection.clone() }
     }
@@ -224,7 +224,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// Sends a frame. A whole frame is queued or none of it, so dropping the future does no harm to the stream.
+    /// Sends a frame. Frames are queued whole or not at all, so dropping the future cannot corrupt the stream.
     pub(super) async fn send(&self, message: &ToGuest) -> Result<(), Closed> {
         let mut frame = Vec::new();
         message.encode(&mut frame);
@@ -234,7 +234,7 @@ impl Sender {
 
 async fn write_frames(mut input: Pin<Box<dyn AsyncWrite + Send>>, mut frames: mpsc::Receiver<Vec<u8>>) {
     while let Some(frame) = frames.recv().await {
-        // A failed write needs no report: the reader sees the end of the same stream.
+        // A failed write is not reported here: the reader observes the end of the same stream.
         if input.write_all(&frame).await.is_err() || input.flush().await.is_err() {
             return;
         }
@@ -268,7 +268,7 @@ async fn read_frames(
     close(&operations, Closed { symptom, detail: why });
 }
 
-/// Dropping the senders wakes everyone who waits. The first reason is kept.
+/// Dropping the senders wakes all waiting operations. The first reason is kept.
 fn close(operations: &Mutex<Operations>, why: Closed) {
     let mut operations = lock(operations);
     if matches!(*operations, Operations::Open(_)) {
@@ -276,7 +276,7 @@ fn close(operations: &Mutex<Operations>, why: Closed) {
     }
 }
 
-/// Hands every whole frame to its operation.
+/// Passes every complete frame to its operation.
 async fn deliver(
     frames: &mut FrameBuffer,
     operations: &Mutex<Operations>,
@@ -286,7 +286,7 @@ async fn deliver(
             Operations::Open(open) => open.get(&message.id()).cloned(),
             Operations::Closed(_) => None,
         };
-        // Nobody waits: the operation was dropped.
+        // The operation was dropped in the meantime.
         if let Some(waiting) = waiting {
             let _ = waiting.send(message).await;
         }

@@ -1,4 +1,4 @@
-//! One running or stopped container, removed when nobody holds it any more.
+//! One running or stopped container, removed with its last user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{ArchiveError, Change, EngineError, Image, Loss, Sandbox, SandboxErro
 pub struct ContainerId(pub(super) String);
 
 impl ContainerId {
-    /// A name that no other container has.
+    /// A name that is unique among containers.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
@@ -32,21 +32,21 @@ impl fmt::Display for ContainerId {
 
 /// One container, as its engine handles it. Methods with a default are capabilities that an engine may lack.
 pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
-    /// The name of its engine, for errors.
+    /// Name of the engine, for errors.
     fn engine(&self) -> &'static str;
 
-    /// Whether the guest must be ended by closing its stream, before [`ContainerApi::kill`].
+    /// Whether the guest must be ended by closing its stream before [`ContainerApi::kill`].
     fn ends_with_stream(&self) -> bool {
         false
     }
 
-    /// Ends every process in it, now. A container that has ended already is no error.
+    /// Kills every process in it immediately. A container that has ended already is not an error.
     fn kill(&self) -> BoxFuture<'_, Result<(), EngineError>>;
 
-    /// What became of a sandbox of which the host noticed `closed`.
+    /// Collects evidence about the end of a sandbox that the host observed as `closed`.
     fn why_lost(&self, closed: Closed) -> BoxFuture<'_, SandboxError>;
 
-    /// A write failed because the disk was full: whether the container's own limit or the host's disk explains that.
+    /// A write failed with ENOSPC: whether the container's own limit or the host's disk explains it.
     fn why_full(&self) -> BoxFuture<'_, Option<Loss>> {
         Box::pin(async { None })
     }
@@ -54,17 +54,17 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
     /// One folder (or file) of the stopped container with everything below it, as tar bytes.
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>>;
 
-    /// What differs from its image.
+    /// Differences from its image.
     fn changes(&self) -> BoxFuture<'_, Result<Vec<Change>, EngineError>> {
         unsupported(self.engine(), "list changes")
     }
 
-    /// An image of its present files.
+    /// Commits the present files as an image.
     fn commit(&self, _pause: Pause) -> BoxFuture<'_, Result<Image, EngineError>> {
         unsupported(self.engine(), "commit a container")
     }
 
-    /// Starts it again. `container` is the value that owns this one.
+    /// Starts it again. `container` is the owner of this value.
     fn restart<'a>(
         &'a self,
         _container: Container,
@@ -73,12 +73,12 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         unsupported(self.engine(), "restart a container")
     }
 
-    /// How its main process ended.
+    /// Exit state of its main process.
     fn state(&self) -> BoxFuture<'_, Result<StoppedState, EngineError>> {
         unsupported(self.engine(), "inspect a container")
     }
 
-    /// Kills and removes it in the background, and drops `image` after that.
+    /// Kills and removes it in the background, then drops `image`.
     fn remove_later(&self, image: Image);
 }
 
@@ -96,12 +96,12 @@ fn unsupported<'a, T: Send + 'a>(
     Box::pin(async move { Err(EngineError::Unsupported { engine, action }) })
 }
 
-/// A container that must be removed. Dropping it schedules that.
+/// A container that must be removed. Dropping it schedules the removal.
 #[derive(Debug)]
 pub struct Container {
     pub(super) id: ContainerId,
     pub(super) handle: Arc<dyn ContainerApi>,
-    /// What it was made from; a snapshot must outlive it.
+    /// The image that it was created from; a snapshot must outlive it.
     image: Image,
 }
 

@@ -1,4 +1,4 @@
-//! What an engine is, and the choice of one, made once at the edge.
+//! The engine trait, and the choice of an engine, made once at the edge of the program.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,19 +13,19 @@ use super::{
     Sandbox, guest_binary,
 };
 
-/// A way to start containers. It knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
-/// and hands over the byte stream to it ([`Sandbox::connect`]).
+/// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
+/// and provides the byte stream to it ([`Sandbox::connect`]).
 ///
 /// A new engine is one module that implements this and [`super::ContainerApi`], and one constructor in [`Engine`]. Methods with a default
 /// are capabilities that an engine may lack.
 pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
-    /// Its name, for records of what was observed.
+    /// Its name, for observation records.
     fn name(&self) -> &'static str;
 
-    /// Whether code in a sandbox of this engine is kept from the host.
+    /// Whether sandboxes of this engine are isolated from the host.
     fn isolates(&self) -> bool;
 
-    /// The image for `spec`, built unless it is there.
+    /// The image for `spec`, built if it does not exist.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
 
     /// Starts a container and waits until its guest has said hello.
@@ -36,16 +36,16 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Waits for removals under way, then removes what this process still owns.
+    /// Waits for pending removals, then removes what this process still owns.
     fn close(&self) -> BoxFuture<'_, ()>;
 
-    /// The image for `spec`, built once more from nothing; it is removed with the returned value.
+    /// Builds the image for `spec` without a cache; it is removed with the returned value.
     fn rebuild_image<'a>(&'a self, _spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
         let error = EngineError::Unsupported { engine: self.name(), action: "rebuild an image" };
         Box::pin(async { Err(error.into()) })
     }
 
-    /// What containers of `image` start with.
+    /// Configuration that containers of `image` inherit.
     fn image_config<'a>(&'a self, _image: &'a Image) -> BoxFuture<'a, Result<ImageConfig, EngineError>> {
         Box::pin(async { Ok(ImageConfig { env: Vec::new(), workdir: "/".to_owned() }) })
     }
@@ -60,7 +60,7 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Err(error) })
     }
 
-    /// Removes containers and snapshots whose owner was a process of this host that has ended. Returns how many.
+    /// Removes containers and snapshots whose owner was a process of this host that has ended. Returns their number.
     fn sweep(&self) -> BoxFuture<'_, Result<usize, EngineError>> {
         Box::pin(async { Ok(0) })
     }
@@ -71,7 +71,7 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Where sandboxes live. Cheap to clone; clones share everything.
+/// A container engine. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<dyn EngineApi>);
 
@@ -86,17 +86,17 @@ impl Engine {
         Self::docker().await
     }
 
-    /// Docker or Podman, at `DOCKER_HOST` or at the first usual socket that is there.
+    /// Docker or Podman, at `DOCKER_HOST` or at the first usual socket that answers.
     pub async fn docker() -> Result<Self, EngineError> {
         DockerEngine::connect().await.map(Self::new)
     }
 
-    /// The engine at one address (`unix:///…`, `tcp://…`), wherever `DOCKER_HOST` points.
+    /// The engine at one address (`unix:///…`, `tcp://…`), independent of `DOCKER_HOST`.
     pub async fn docker_at(endpoint: &str) -> Result<Self, EngineError> {
         DockerEngine::connect_to(endpoint.to_owned()).await.map(Self::new)
     }
 
-    /// The guest as a child of this process in a temporary folder. It isolates nothing and is for tests.
+    /// Runs the guest as a child of this process in a temporary folder. Provides no isolation; for tests.
     pub fn process() -> Self {
         Self::new(ProcessEngine::new())
     }
@@ -121,7 +121,7 @@ impl Engine {
         self.0.isolates()
     }
 
-    /// The image for `spec`, built unless it is there. However many tasks and processes ask, it is built once.
+    /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes build it once.
     pub async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         self.0.ensure_image(spec).await
     }

@@ -1,5 +1,5 @@
-//! Three tiers that must not be mixed: the engine failed (try again), the sandbox died (the solver's doing),
-//! or the file or image asked for is not what was asked for (data).
+//! Three kinds of errors that must not be mixed: the engine failed (retry), the sandbox was lost (evidence decides whose fault it is),
+//! or the requested file or image is not as required (data).
 
 use std::io;
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::path::PathBuf;
 use super::loss::Loss;
 use crate::model::Blame;
 
-/// The engine failed. Nothing is known about whoever worked in the sandbox.
+/// The engine failed. Nothing is known about the code in the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("cannot reach the container engine at `{endpoint}`: {message}\nhint: {hint}")]
     Unreachable { endpoint: String, message: String, hint: &'static str },
-    #[error("the engine at `{endpoint}` speaks API {have}, and termsmith needs {need} or newer")]
+    #[error("the engine at `{endpoint}` supports API {have}, but termsmith needs {need} or newer")]
     ApiVersion { endpoint: String, have: String, need: &'static str },
     #[error(
         "base image `{base}` is not on the engine and cannot be pulled: {message}\nhint: `termsmith doctor --fix` bootstraps Debian bases"
     )]
     MissingImage { base: String, message: String },
-    #[error("container `{container}` is not there any more")]
+    #[error("container `{container}` does not exist any more")]
     NoSuchContainer { container: String },
     #[error("the engine refused to {action} (status {status}): {message}")]
     Refused { action: &'static str, status: u16, message: String },
     #[error("failed to {action}: {message}")]
     Transport { action: &'static str, message: String },
-    #[error("the image has no user `{user}`, whom the task declares for its agent")]
+    #[error("the image has no user `{user}`, which the task declares for its agent")]
     NoSuchUser { user: String },
     #[error("the guest did not start: {message}")]
     Guest { message: String },
@@ -43,13 +43,13 @@ impl EngineError {
     /// Whose fault it is. [`Blame::Infra`] is tried again.
     pub fn blame(&self) -> Blame {
         match self {
-            // Nobody inside can remove a container, so one that is missing was removed from outside.
+            // No process inside can remove a container, so a missing one was removed from outside.
             Self::Unreachable { .. }
             | Self::Transport { .. }
             | Self::Guest { .. }
             | Self::NoSuchContainer { .. } => Blame::Infra,
-            // Conflicts and rate limits end by themselves. A 404 that names neither a container nor an image is not the engine's own:
-            // whatever else may be missing is looked for where it is asked for. Every other 4xx would be answered again.
+            // Conflicts and rate limits are transient. A 404 that names neither a container nor an image is not the engine's own:
+            // other missing objects are handled where they are requested. Every other 4xx would be repeated unchanged.
             Self::Refused { status, .. } if *status >= 500 || matches!(*status, 404 | 409 | 429) => {
                 Blame::Infra
             }
@@ -63,29 +63,29 @@ impl EngineError {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Whether the same call may succeed later without any change.
     pub fn is_transient(&self) -> bool {
         self.blame() == Blame::Infra
     }
 }
 
 impl SandboxError {
-    /// Whose fault it is, or `None` where the evidence does not say.
+    /// Whose fault it is, or `None` if the evidence is inconclusive.
     pub fn blame(&self) -> Option<Blame> {
         match self {
             Self::Lost(loss) => loss.blame(),
             Self::Engine(error) => Some(error.blame()),
             Self::TooLarge { .. } | Self::Nul { .. } => Some(Blame::Caller),
-            // The sandbox lives: a full disk, a folder in place of a file, no process left. Whose doing that is, the guest cannot tell.
+            // The sandbox lives: a full disk, a folder in place of a file, no process left. The guest cannot tell what caused that.
             Self::Failed { .. } => None,
         }
     }
 }
 
-/// Why there is no image.
+/// Why an image is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The Dockerfile is bad: data for whoever wrote it.
+    /// The Dockerfile is invalid: data for its author.
     #[error("the image build failed:\n{}", last_lines(log))]
     Build { log: String },
     #[error("the image build took longer than {seconds} s")]
@@ -97,7 +97,7 @@ pub enum ImageError {
 /// Why a sandbox gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The sandbox gives no answer any more. Its evidence says whose fault that is, or that an experiment must decide.
+    /// The sandbox no longer answers. Its evidence says whose fault that is, or that a control experiment must decide.
     #[error("the sandbox was lost: {0}")]
     Lost(Loss),
     #[error(transparent)]
@@ -133,14 +133,14 @@ pub enum ArchiveError {
     Missing { root: String },
     #[error("`{root}` has more than {max} bytes")]
     TooLarge { root: String, max: u64 },
-    /// What ran in the container has made a loop of links of the way there, or a file of a folder.
-    #[error("the way to `{root}` leads nowhere")]
+    /// A process in the container has replaced part of the path with a loop of links or a file.
+    #[error("cannot resolve `{root}`")]
     Unreadable { root: String },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// The end of a build log: where the failing step stands.
+/// The end of a build log, which shows the failing step.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 20;
     let lines: Vec<&str> = log.lines().collect();

@@ -1,15 +1,15 @@
-//! Commands and programs: what may be asked of a sandbox, and what comes back.
+//! Commands and programs: requests to a sandbox and their results.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::model::ShellOutcome;
 
-/// How long one shell command may take and how much of its output is kept.
+/// Time-out of one shell command and limit of its kept output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecLimit {
     pub timeout: Duration,
-    /// Bytes of output kept: the first half and the last half of it. What lies between is counted and dropped.
+    /// Maximum kept bytes of output: the first half and the last half of it. The bytes between are counted and dropped.
     pub keep: usize,
 }
 
@@ -19,34 +19,34 @@ impl Default for ExecLimit {
     }
 }
 
-/// What an observation can show a model is far less; a log worth reading afterwards is rarely more.
+/// Observations shown to a model are far smaller; logs worth reading are rarely larger.
 const DEFAULT_KEEP: usize = 64 * 1024;
 
 /// How one command of the long-lived shell ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellResult {
     pub outcome: ShellOutcome,
-    /// Standard output and error in the order written. What a background job wrote since the last command comes first.
-    /// Where bytes were dropped stands a line `… N bytes omitted …`.
+    /// Standard output and error in the order written. Output of background jobs since the last command comes first.
+    /// Where bytes were dropped there is a line `… N bytes omitted …`.
     pub output: Vec<u8>,
-    /// Bytes that were written, kept or not.
+    /// Number of bytes written, kept or not.
     pub bytes: u64,
-    /// The shell had to be replaced: its folder, variables and functions are lost.
+    /// The shell had to be restarted: its folder, variables and functions are lost.
     pub shell_restarted: bool,
     /// Measured in the guest.
     pub took: Duration,
 }
 
-/// A program to be run outside the shell, in a session of its own and with no environment but its own.
+/// A program to be run outside the shell, in a session of its own and with only the given environment.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
-    /// Absolute folder.
+    /// Absolute path.
     pub cwd: String,
     pub stdin: Vec<u8>,
     pub timeout: Duration,
-    /// Bytes kept of each of the two outputs, as in [`ExecLimit::keep`].
+    /// Maximum kept bytes of each of the two outputs, as in [`ExecLimit::keep`].
     pub keep: usize,
 }
 
@@ -79,7 +79,7 @@ impl Process {
     }
 }
 
-/// How a program of [`Process`] ended. A failing program is data.
+/// How a program of [`Process`] ended. A failing program is data, not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessOutcome {
     Exited(i32),
@@ -89,15 +89,15 @@ pub enum ProcessOutcome {
     NotStarted(String),
 }
 
-/// What a program of [`Process`] left.
+/// The result of a program of [`Process`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessResult {
     pub outcome: ProcessOutcome,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// Bytes that were written, kept or not.
+    /// Number of bytes written, kept or not.
     pub stdout_bytes: u64,
-    /// Bytes that were written, kept or not.
+    /// Number of bytes written, kept or not.
     pub stderr_bytes: u64,
     /// Measured in the guest.
     pub took: Duration,

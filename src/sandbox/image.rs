@@ -4,11 +4,11 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// An image on the engine. Cheap to clone.
+/// An image of the engine. Cheap to clone.
 #[derive(Clone)]
 pub struct Image {
     reference: String,
-    /// What keeps a snapshot; its engine removes the snapshot when the last clone is dropped.
+    /// Keeps a snapshot alive; its engine removes the snapshot when the last clone is dropped.
     _keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 

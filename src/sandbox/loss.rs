@@ -4,48 +4,48 @@ use std::fmt;
 
 use crate::model::Blame;
 
-/// A sandbox that gives no answer any more, with what is known about the reason.
+/// A lost sandbox, with the evidence about the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub evidence: Evidence,
-    /// For people and for `observed/`: exit status, the guest's last words, what the stream said.
+    /// Diagnostics for messages and `observed/`: exit status, the guest's last words, the stream's error.
     pub detail: String,
 }
 
-/// What the engine, the host and the guest show about the end of a sandbox.
+/// Evidence from the engine, the host and the guest about the end of a sandbox.
 ///
 /// The guest is process 1 of its PID namespace: no process in the container can end it by a signal. A container that ended by SIGKILL
-/// without an out-of-memory event and without a kill of ours was therefore ended from outside.
+/// without an out-of-memory event and without a kill of ours was therefore killed from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Evidence {
     /// The kernel killed processes of the container because it was at its own memory limit.
     OutOfMemory,
-    /// The watchdog killed it for what it had written itself: bytes, files or nested folders past its own limits.
+    /// The watchdog killed it for exceeding its own limits: bytes, files or nested folders.
     DiskLimit,
-    /// The guest ended by itself and named a limit of the container that it met: processes, descriptors, memory.
+    /// The guest ended itself and named a limit of the container that it met: processes, descriptors, memory.
     GuestLimit,
     /// The container ended by SIGKILL, with neither an out-of-memory event nor a kill of ours.
     KilledFromOutside,
-    /// The engine has no container of this name any more. Nobody inside can remove it.
+    /// The engine has no container of this name any more. No process inside can remove it.
     Removed,
     /// The file system of the host is full, or so nearly full that writes fail.
     HostDiskFull,
-    /// The guest is silent, the host has no processor time left to give it, and nothing else in the container wants any.
+    /// The guest is silent, the host has no processor time left for it, and no other process of the container is runnable.
     HostStarved,
-    /// The container is paused. Nobody inside can do that.
+    /// The container is paused. No process inside can do that.
     Paused,
-    /// The container runs on, but the attached stream ended or broke.
+    /// The container still runs, but the attached stream ended or failed.
     StreamBroken,
-    /// The guest broke the protocol. Processes of the container cannot reach its streams, so this is a defect of ours.
+    /// The guest broke the protocol. Processes of the container cannot reach its streams, so this is a defect of termsmith.
     Protocol,
-    /// The container runs and the host has processor time to give, but the guest does not answer.
+    /// The container runs and the host has free processor time, but the guest does not answer.
     Silent,
     /// The container ended with a status that none of the above explains.
     Unexplained,
 }
 
 impl Evidence {
-    /// Whose fault it is. `None` where the evidence does not say: then an experiment decides (`verify` judges again in
+    /// Whose fault it is. `None` if the evidence is inconclusive: then an experiment decides (`verify` judges again in
     /// fresh containers beside a control).
     pub fn blame(self) -> Option<Blame> {
         match self {
@@ -61,7 +61,7 @@ impl Evidence {
         }
     }
 
-    /// As it is said in messages.
+    /// The wording used in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OutOfMemory => "out of memory",

@@ -1,12 +1,12 @@
-//! Sandboxes: containers with a guest in them. Knows nothing of tasks.
+//! Sandboxes: containers with a guest in them. This module knows nothing of tasks.
 //!
-//! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`], starts a container whose main process is the guest, and hands over the byte stream
-//!   to it. It knows nothing of commands. `docker` is Docker and Podman; `process` is for tests.
-//! - [`Sandbox`] is everything one can do in a running container, written once over that stream (`connection`): commands in a
-//!   long-lived shell, programs, files, terminals ([`Pty`]), a socket whose other end is the host ([`RelayCall`]).
-//! - [`Stopped`] is what is left when all processes are gone: files as data, and a state that can be committed.
+//! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`], starts a container whose main process is the guest, and provides the byte stream
+//!   to it. It knows nothing of commands. `docker` implements Docker and Podman; `process` is for tests.
+//! - [`Sandbox`] has every operation on a running container, written once over that stream (`connection`): commands in a
+//!   long-lived shell, programs, files, terminals ([`Pty`]), sockets answered by the host ([`RelayCall`]).
+//! - [`Stopped`] is a container without processes: files as data, and a state that can be committed.
 //!
-//! Errors come in three tiers that are never mixed, see `error`. Whatever is dropped is removed; [`Engine::close`] waits for
+//! Errors are of three kinds that are never mixed, see `error`. Dropped containers and snapshots are removed; [`Engine::close`] waits for
 //! that, and `owner` labels let any later process find what a killed one has left.
 
 mod account;
@@ -23,7 +23,7 @@ mod owner;
 mod process;
 mod pty;
 mod relay;
-#[expect(clippy::module_inception, reason = "the room is named after its main noun")]
+#[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod sandbox;
 mod spec;
 mod stopped;

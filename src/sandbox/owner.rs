@@ -1,17 +1,17 @@
-//! Who owns a container: so that what a killed process left is removed, and what a living one uses is not.
+//! Owner labels: a sweep removes what a killed process left behind, and nothing that a living one uses.
 
 use std::fmt;
 use std::fs;
 
-/// One process of one host, for all time.
+/// Identifies one process of one host permanently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// Host and PID namespace: within it, and only there, process numbers can be judged.
+    /// Host and PID namespace: process numbers can be compared only within it.
     pub(super) host: String,
-    /// Boot of that host; process numbers of an earlier one mean nothing.
+    /// Boot id of that host; process numbers of an earlier boot are meaningless.
     pub(super) boot: String,
     pub(super) pid: u32,
-    /// Start time in clock ticks since boot: the number alone may have been given to another process.
+    /// Start time in clock ticks since boot: process numbers are reused.
     pub(super) started: u64,
 }
 
@@ -29,7 +29,7 @@ impl Owner {
         Self { host, boot, pid, started: start_time(pid).unwrap_or_default() }
     }
 
-    /// Reads a label.
+    /// Parses a label.
     pub(super) fn parse(label: &str) -> Option<Self> {
         let mut fields = label.split(':');
         let owner = Self {
@@ -41,7 +41,7 @@ impl Owner {
         fields.next().is_none().then_some(owner)
     }
 
-    /// Whether the owner is certainly gone, as far as `observer` can tell. Owners on other hosts never are.
+    /// Whether the owner has certainly ended, as far as `observer` can tell. Always `false` for owners on other hosts.
     pub(super) fn is_dead(&self, observer: &Self, start_time: impl Fn(u32) -> Option<u64>) -> bool {
         self.host == observer.host
             && (self.boot != observer.boot || start_time(self.pid) != Some(self.started))
@@ -54,7 +54,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// When a process was started, if it lives: field 22 of proc(5), counted from the last `)` because names may hold anything.
+/// Start time of a living process: field 22 of proc(5), counted from the last `)` because names may contain anything.
 pub(super) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
@@ -64,7 +64,7 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
     (!is_zombie).then_some(started)
 }
 
-/// Short enough for names, long enough to tell hosts apart.
+/// Short enough for names, long enough to distinguish hosts.
 fn digest(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..12].to_owned()
 }

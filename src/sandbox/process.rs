@@ -1,4 +1,4 @@
-//! The guest as a child of this process, in a temporary folder. For tests: it isolates nothing.
+//! The process engine: the guest as a child of this process, in a temporary folder. For tests: it isolates nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use super::{
     Network, Sandbox, SandboxError, guest_binary,
 };
 
-/// How long a guest may take to kill its children and end when its input is closed.
+/// Time that a guest has to kill its children and end after its input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const READ_PIECE: usize = 64 * 1024;
-/// The only thing of the host's environment that a guest gets; without it there is no `bash`.
+/// The only variable of the host's environment that a guest inherits; without it `bash` is not found.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Runs guests as children. Limits, capabilities and networks are ignored, and the image is the host.
+/// Runs guests as child processes. Limits, capabilities and networks are ignored, and the image is the host.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessEngine {
     removals: TaskTracker,
@@ -48,7 +48,7 @@ impl ProcessEngine {
         Self { removals: TaskTracker::new() }
     }
 
-    /// There is only one image: this host.
+    /// The only image is this host.
     pub(super) fn image(&self, spec: &ImageSpec<'_>) -> Image {
         Image::named(spec.digest)
     }
@@ -161,7 +161,7 @@ impl ContainerApi for ProcessContainer {
 }
 
 impl ProcessContainer {
-    /// Waits for the guest, which kills its children when its input is closed, and helps if it does not.
+    /// Waits for the guest, which kills its children when its input is closed; kills it after a time-out.
     pub(super) async fn kill(&self) {
         end(&self.child).await;
     }
@@ -170,7 +170,7 @@ impl ProcessContainer {
         let status = self.child.lock().await.try_wait();
         let status =
             status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
-        // The guest is no process 1 here: whatever runs in the folder can end it.
+        // The guest is not process 1 here: any process of the same user can end it.
         let evidence = match closed.symptom {
             Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::Unexplained,
             Symptom::Protocol => Evidence::Protocol,
@@ -207,7 +207,7 @@ impl ProcessContainer {
         let (child, root) = (self.child.clone(), self.root.clone());
         let removal = async move {
             end(&child).await;
-            // It lies in the temporary folder, which the operating system cleans.
+            // The folder is in the temporary folder, which the operating system cleans.
             if let Err(error) = tokio::fs::remove_dir_all(&root).await {
                 tracing::warn!(folder = %root.display(), %error, "cannot remove a sandbox's folder");
             }
@@ -216,7 +216,7 @@ impl ProcessContainer {
     }
 }
 
-/// A new folder, and the name that the container takes from it.
+/// A new folder, and the container name derived from it.
 fn new_folder() -> Result<(String, PathBuf), EngineError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -224,7 +224,7 @@ fn new_folder() -> Result<(String, PathBuf), EngineError> {
         let root = std::env::temp_dir().join(&id);
         match std::fs::create_dir(&root) {
             Ok(()) => return Ok((id, root)),
-            // Left by an earlier process of this number.
+            // Left by an earlier process with the same number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(EngineError::Io { action: "make", path: root, source }),
         }
@@ -234,7 +234,7 @@ fn new_folder() -> Result<(String, PathBuf), EngineError> {
 async fn end(child: &tokio::sync::Mutex<Child>) {
     let mut child = child.lock().await;
     if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {
-        // It is a child that we have not waited for, so the number is still its own.
+        // The child has not been waited for, so its process number cannot have been reused.
         if let Err(error) = child.kill().await {
             tracing::warn!(%error, "cannot kill a guest");
         }

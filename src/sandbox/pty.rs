@@ -1,4 +1,4 @@
-//! A program on a pseudo-terminal: bytes in, bytes out. Emulating the terminal is the host's business.
+//! A program on a pseudo-terminal: bytes in, bytes out. The caller emulates the terminal.
 
 use crate::guest::frame::{CHUNK, ToGuest, ToHost};
 
@@ -13,11 +13,11 @@ pub struct PtySize {
     pub cols: u16,
 }
 
-/// What comes from a terminal.
+/// An event of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PtyEvent {
     Output(Vec<u8>),
-    /// The answer to [`PtyInput::peek`], after all output that was there before it.
+    /// The answer to [`PtyInput::peek`], after all output that was written before it.
     Peeked(Peek),
     /// The program has ended; nothing follows.
     Ended(ProcessOutcome),
@@ -25,19 +25,19 @@ pub enum PtyEvent {
     Lost(String),
 }
 
-/// What the program of a terminal was doing when it was looked at.
+/// The state of a terminal's program at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peek {
-    /// The program itself (for a shell: no command of it) is in the foreground, reads single keys, has read all that were typed,
-    /// and sleeps. Of a shell with line editing this means that it stands at its prompt.
+    /// The program itself (for a shell: no command of it) is in the foreground, reads single keys, has read all pending input,
+    /// and sleeps. For a shell with line editing this means that it is at its prompt.
     pub at_prompt: bool,
-    /// When the youngest other process of its session was started, in clock ticks since boot; 0 without any.
+    /// Start time of the youngest other process of its session, in clock ticks since boot; 0 if there is none.
     pub youngest: u64,
 }
 
 /// A terminal in a sandbox. Dropping it kills its program.
 ///
-/// Read its events: a terminal whose output nobody takes holds back every answer of its sandbox in the end.
+/// Its events must be read: a terminal whose output is not read finally blocks every answer of its sandbox.
 #[derive(Debug)]
 pub struct Pty {
     operation: Operation,
@@ -50,11 +50,13 @@ impl Pty {
         Self { operation }
     }
 
-    /// What the terminal says next.
+    /// The next event.
     pub async fn next(&mut self) -> PtyEvent {
         match self.operation.next().await {
             Ok(ToHost::Chunk { bytes, .. }) => PtyEvent::Output(bytes),
-            Ok(ToHost::Peeked { at_prompt, youngest, .. }) => PtyEvent::Peeked(Peek { at_prompt, youngest }),
+            Ok(ToHost::PtyState { at_prompt, youngest, .. }) => {
+                PtyEvent::Peeked(Peek { at_prompt, youngest })
+            }
             Ok(ToHost::ProcessDone { how, .. }) => {
                 self.operation.finished = true;
                 PtyEvent::Ended(process_outcome(how))
@@ -64,13 +66,13 @@ impl Pty {
         }
     }
 
-    /// A handle for input, to be used while [`Pty::next`] waits.
+    /// A handle for input, usable while [`Pty::next`] waits.
     pub fn input(&self) -> PtyInput {
         PtyInput { id: self.operation.id, sender: self.operation.sender() }
     }
 }
 
-/// The keyboard and the frame of a [`Pty`].
+/// Input and size of a [`Pty`].
 #[derive(Clone, Debug)]
 pub struct PtyInput {
     id: u32,
@@ -78,16 +80,16 @@ pub struct PtyInput {
 }
 
 impl PtyInput {
-    /// Types bytes. That the terminal has ended is told by its events, not here.
+    /// Sends input bytes. The end of the terminal is reported by its events, not here.
     pub async fn write(&self, bytes: &[u8]) {
         for piece in bytes.chunks(CHUNK) {
             let _ = self.sender.send(&ToGuest::Data { id: self.id, bytes: piece.to_vec() }).await;
         }
     }
 
-    /// Asks what the program is doing; [`Pty::next`] has the answer. A program that has ended gives none.
+    /// Requests the program's state; [`Pty::next`] returns it. A program that has ended gives no answer.
     pub async fn peek(&self) {
-        let _ = self.sender.send(&ToGuest::Peek { id: self.id }).await;
+        let _ = self.sender.send(&ToGuest::PtyStateRequest { id: self.id }).await;
     }
 
     /// Changes the size; the program gets SIGWINCH.

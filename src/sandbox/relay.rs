@@ -1,4 +1,4 @@
-//! Calls from inside a sandbox to the host, over a socket that the guest holds.
+//! Requests from inside a sandbox to the host, over a socket that the guest serves.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,26 @@ use crate::guest::frame::{CHUNK, MAX_INPUT, ToGuest, ToHost};
 
 use super::connection::{Operation, Sender};
 
-/// Calls that may wait for the receiver. The guest opens no more than a few dozen at once.
+/// Requests that may wait for the receiver. The guest opens no more than a few dozen at once.
 const CALL_QUEUE: usize = 32;
-/// Bytes of unfinished requests that a guest may make us hold: every call that it may open, at full length, is too much.
+/// Maximum total size of incomplete requests. Less than the number of connections times the maximum length, which would be too much memory.
 const MAX_PENDING: usize = 2 * MAX_INPUT;
 
-/// One request from inside.
+/// One request from inside the sandbox.
 #[derive(Debug)]
 pub struct RelayCall {
-    /// All that the caller wrote.
+    /// Everything that the client wrote.
     pub request: Vec<u8>,
-    /// What the caller gets, 16 MiB at most. Dropping it closes the connection without an answer.
+    /// The reply to the client, at most 16 MiB. Dropping it closes the connection without a reply.
     pub reply: oneshot::Sender<Vec<u8>>,
 }
 
-/// Receives calls for a listening operation until the receiver is dropped or the sandbox ends.
+/// Receives requests of a listening operation until the receiver is dropped or the sandbox ends.
 pub(super) fn serve(mut operation: Operation) -> mpsc::Receiver<RelayCall> {
     let (calls, receiver) = mpsc::channel(CALL_QUEUE);
     tokio::spawn(async move {
         let mut requests: HashMap<u32, Vec<u8>> = HashMap::new();
-        // The answer to the listen was not the last one; from here on only a cancel ends it.
+        // The answer to the listen was not the last one; from here on only a cancel ends the operation.
         operation.finished = false;
         loop {
             let message = tokio::select! {
@@ -64,6 +64,6 @@ async fn answer_call(sender: Sender, id: u32, call: u32, answer: oneshot::Receiv
             return;
         }
     }
-    // A sandbox that has ended meanwhile needs no answer.
+    // A sandbox that has ended in the meantime needs no reply.
     let _ = sender.send(&ToGuest::ReplyEnd { id, call }).await;
 }

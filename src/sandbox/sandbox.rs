@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::guest::frame::{
-    CHUNK, How, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Program, Stream, ToGuest, ToHost,
+    CHUNK, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Program, Stream, Termination, ToGuest, ToHost,
 };
 use crate::model::{Blame, FileTree, ShellOutcome};
 
@@ -22,18 +22,18 @@ use super::{
     SandboxError, ShellResult,
 };
 
-/// How much longer than its own time-out an answer may take: the guest's two stages, and a host under load.
+/// Additional time that an answer may take beyond the command's own time-out: the guest's two kill stages, and a loaded host.
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
-/// Longest time for a file operation, which no program in the sandbox can delay except by using up the machine.
+/// Time-out of a file operation; a program in the sandbox can delay one only by exhausting the machine.
 const FILE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Most output that is kept of anything, so that a caller's mistake does not become the guest's memory.
+/// Maximum kept output of any request, so that a caller's mistake does not exhaust the guest's memory.
 const MAX_KEEP: usize = MAX_INPUT;
-/// The line that the guest puts where bytes are missing, at its longest.
+/// Maximum length of the line that replaces omitted bytes.
 const MARKER_SLACK: usize = 64;
 
 /// A container with a guest in it.
 ///
-/// All methods take `&self` and may run at once; shell commands queue. A future that is dropped ends what it started in the
+/// All methods take `&self` and may run concurrently; shell commands are queued. Dropping a future cancels its operation in the
 /// guest, and the connection stays usable. Dropping the sandbox removes the container.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -43,8 +43,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox over the streams of a guest that has just been started in `container`: waits for its hello, and tells it where shells
-    /// start and what their home is.
+    /// A sandbox over the streams of a guest that was just started in `container`: waits for its hello, and sends the shell's working
+    /// directory and `HOME`.
     pub async fn connect(
         container: Container,
         streams: Streams,
@@ -63,10 +63,10 @@ impl Sandbox {
         }
     }
 
-    /// Runs one command in the long-lived shell: folder, variables and functions are those that the last one left.
+    /// Runs one command in the long-lived shell: folder, variables and functions persist between commands.
     ///
-    /// Its standard input is empty. At the time-out its processes are killed and the shell goes on; services that earlier
-    /// commands started survive, and so does whatever took itself into a session of its own.
+    /// Its standard input is empty. At the time-out its processes are killed and the shell continues; services that earlier
+    /// commands started survive, and so does every process that has created its own session.
     pub async fn shell(&self, command: &str, limit: &ExecLimit) -> Result<ShellResult, SandboxError> {
         fits("the command", command.len(), MAX_COMMAND)?;
         no_nul("the command", command.as_bytes())?;
@@ -82,15 +82,15 @@ impl Sandbox {
             return Err(self.nonsense(&ended.last).await);
         };
         let outcome = match how {
-            How::Exited(status) => ShellOutcome::Exited(status),
-            How::TimedOut => ShellOutcome::TimedOut,
-            How::ShellDied(status) | How::Signaled(status) => ShellOutcome::ShellDied(status),
+            Termination::Exited(status) => ShellOutcome::Exited(status),
+            Termination::TimedOut => ShellOutcome::TimedOut,
+            Termination::ShellDied(status) | Termination::Signaled(status) => ShellOutcome::ShellDied(status),
         };
         let took = Duration::from_micros(micros);
         Ok(ShellResult { outcome, output: ended.stdout, bytes, shell_restarted: restarted, took })
     }
 
-    /// Runs one program outside the shell. When it ends or its time is up, its whole session is killed.
+    /// Runs one program outside the shell. When it ends or its time-out expires, its whole session is killed.
     pub async fn spawn(&self, process: &Process) -> Result<ProcessResult, SandboxError> {
         fits("standard input", process.stdin.len(), MAX_INPUT)?;
         let program = program(process)?;
@@ -115,7 +115,7 @@ impl Sandbox {
         })
     }
 
-    /// Writes a file with the permission bits `mode`; makes its folders. What stood there before, be it a link or a device, is
+    /// Writes a file with the permission bits `mode`; creates its folders. An existing file, link or device is
     /// replaced in one step.
     pub async fn put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
         let operation = self.begin_put(path, bytes, mode).await?;
@@ -124,7 +124,7 @@ impl Sandbox {
 
     /// Writes every file of `tree` below `dir`.
     pub async fn put_tree(&self, dir: &str, tree: &FileTree) -> Result<(), SandboxError> {
-        // All are sent before the first answer is awaited: one round trip, not one for each file.
+        // All requests are sent before the first answer is awaited: one round trip instead of one per file.
         let mut begun = Vec::new();
         for (path, file) in tree.iter() {
             begun.push(self.begin_put(&format!("{dir}/{path}"), &file.bytes, file.mode()).await?);
@@ -135,8 +135,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which nothing has
-    /// run yet. An upload by the engine needs no `tar`, but takes it ten times as long: it starts a process of its own for each.
+    /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which no other command has
+    /// run yet. An upload by the engine needs no `tar`, but takes ten times as long: the engine starts a process for each.
     pub async fn unpack(&self, archive: Vec<u8>) -> Result<(), SandboxError> {
         let process = Process {
             argv: ["tar", "-x", "-p", "--numeric-owner", "-C", "/", "-f", "-"].map(Into::into).to_vec(),
@@ -160,7 +160,7 @@ impl Sandbox {
     pub async fn get(&self, path: &str, max: u64) -> Result<Vec<u8>, GetError> {
         path_fits("the path", path)?;
         let limit = usize::try_from(max).unwrap_or(usize::MAX);
-        let request = |id| ToGuest::Get { id, max, path: path.as_bytes().to_vec() };
+        let request = |id| ToGuest::GetFile { id, max, path: path.as_bytes().to_vec() };
         let (mut operation, errno) = (self.begin(request).await?, |errno| match errno {
             ENOENT | ENOTDIR => Some(GetError::Missing { path: path.to_owned() }),
             EINVAL => Some(GetError::NotRegular { path: path.to_owned() }),
@@ -173,7 +173,7 @@ impl Sandbox {
                 ToHost::Chunk { bytes, .. } if content.len() + bytes.len() <= limit => {
                     content.extend_from_slice(&bytes);
                 }
-                // It has grown since the guest looked at its size.
+                // The file has grown since the guest read its size.
                 ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),
                 ToHost::Done { .. } => return Ok(content),
                 ToHost::Failed { errno: code, message, .. } => {
@@ -187,8 +187,8 @@ impl Sandbox {
         }
     }
 
-    /// Starts a program on a pseudo-terminal of its own; its time-out, standard input and `keep` are not used. Nothing has to be
-    /// installed in the image for that.
+    /// Starts a program on a pseudo-terminal of its own; its time-out, standard input and `keep` are not used. The image
+    /// needs no additional software for that.
     pub async fn pty(&self, process: &Process, size: PtySize) -> Result<Pty, SandboxError> {
         let program = program(process)?;
         let request = |id| ToGuest::Pty { id, rows: size.rows, cols: size.cols, program };
@@ -200,15 +200,15 @@ impl Sandbox {
         }
     }
 
-    /// Has the guest listen on a Unix socket (mode 0600). What a caller writes up to its end of file, 16 MiB at most, becomes one
+    /// Makes the guest listen on a Unix socket (mode 0600). Everything that a client writes up to its end of file, 16 MiB at most, becomes one
     /// [`RelayCall`]; the reply is written back and the connection closed. Dropping the receiver closes the socket.
     pub async fn serve_relay(&self, socket_path: &str) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
         path_fits("the path", socket_path)?;
         self.listen(socket_path.as_bytes().to_vec()).await
     }
 
-    /// Has the guest listen on a port of the sandbox's loopback address. Each HTTP/1.1 request becomes one [`RelayCall`], head and body
-    /// as they came; the reply is written back as it is, and the connection closed.
+    /// Makes the guest listen on a port of the sandbox's loopback address. Each HTTP/1.1 request becomes one [`RelayCall`] with unmodified head
+    /// and body; the reply is written back unmodified, and the connection closed.
     pub async fn serve_port(&self, port: u16) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
         let path = [PORT_PREFIX, port.to_string().as_bytes()].concat();
         self.listen(path).await
@@ -228,24 +228,24 @@ impl Sandbox {
         &self.container.id
     }
 
-    /// The folder in which the shell starts. The process engine has no `/app`, so this is what callers ask.
+    /// The folder in which the shell starts. The process engine has no `/app`, so callers must ask.
     pub fn workdir(&self) -> &str {
         &self.workdir
     }
 
-    /// What differs from the image right now. The guest's own mount point is left out.
+    /// Current differences from the image, without the guest's own mount point.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
         self.container.handle.changes().await
     }
 
-    /// Makes `user` (a name or a number, perhaps with a group behind a colon) the one whose shells and terminals are that start from here
-    /// on. Programs outside of them, and files, stay root's. `false` if the container does not know the user.
+    /// Sets the user (a name or a number, optionally with a group after a colon) of all shells and terminals started from here
+    /// on. Other programs, and files, stay root's. `false` if the container has no such user.
     pub async fn act_as(&self, user: &str) -> Result<bool, SandboxError> {
         let passwd = self.known("/etc/passwd").await?;
         let Some(account) = account::find(user, &passwd, &self.known("/etc/group").await?) else {
             return Ok(false);
         };
-        // The files are the image's, and may say anything.
+        // The files belong to the image and are untrusted.
         fits("the user's name", account.name.len(), MAX_PATH)?;
         fits("the user's home folder", account.home.len(), MAX_PATH)?;
         fits("the list of the user's groups", account.groups.len(), MAX_GROUPS)?;
@@ -257,7 +257,7 @@ impl Sandbox {
         }
     }
 
-    /// A small text file of the container's, or nothing where there is none.
+    /// A small text file of the container, or an empty text if it does not exist.
     async fn known(&self, path: &str) -> Result<String, SandboxError> {
         match self.get(path, MAX_ACCOUNTS).await {
             Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -266,26 +266,26 @@ impl Sandbox {
         }
     }
 
-    /// Kills every process at once; the files stay until the result is dropped.
+    /// Kills every process immediately; the files are kept until the result is dropped.
     pub async fn stop(self) -> Result<Stopped, EngineError> {
         let Self { connection, container, .. } = self;
         if container.handle.ends_with_stream() {
             connection.close();
         }
         let killed = container.handle.kill().await;
-        // Terminals and relays hold the connection too, and an engine in trouble never ends its stream.
+        // Terminals and relays hold the connection too, and a failing engine may never end its stream.
         connection.close();
         killed?;
         Ok(Stopped::new(container))
     }
 
-    /// An image of the present files, which lives as long as the returned value and its clones. Its processes are halted meanwhile, and
-    /// go on.
+    /// Commits the present files as an image, which lives as long as the returned value and its clones. The processes are paused during
+    /// the commit, and continue.
     pub async fn snapshot(&self) -> Result<Image, EngineError> {
         self.container.handle.commit(Pause::WhileCommitting).await
     }
 
-    /// Kills and removes it, off the caller's path; [`super::Engine::close`] waits for that. Dropping does the same.
+    /// Kills and removes it in the background; [`super::Engine::close`] waits for that. Dropping does the same.
     pub async fn destroy(self) {}
 
     /// Sends a request and its input, and collects output until the last answer.
@@ -300,7 +300,7 @@ impl Sandbox {
         let mut operation = self.begin(request).await?;
         let sender = operation.sender();
         let id = operation.id;
-        // Input is sent while answers are read: a program may fill its output before it has read all of its input.
+        // Input is sent while answers are read: a program may fill its output pipe before it has read all of its input.
         let send = async move {
             for piece in input.chunks(CHUNK) {
                 sender.send(&ToGuest::Data { id, bytes: piece.to_vec() }).await?;
@@ -339,7 +339,8 @@ impl Sandbox {
 
     async fn begin_put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<Operation, SandboxError> {
         path_fits("the path", path)?;
-        let operation = self.begin(|id| ToGuest::Put { id, mode, path: path.as_bytes().to_vec() }).await?;
+        let operation =
+            self.begin(|id| ToGuest::PutFile { id, mode, path: path.as_bytes().to_vec() }).await?;
         for piece in bytes.chunks(CHUNK) {
             self.send(&operation, &ToGuest::Data { id: operation.id, bytes: piece.to_vec() }).await?;
         }
@@ -398,7 +399,7 @@ impl Sandbox {
         }
     }
 
-    /// What the engine, the host and the guest show about the end of this sandbox. `detail` is what the caller knows of it.
+    /// Evidence from the engine, the host and the guest about the end of this sandbox. `detail` is the caller's diagnostic.
     pub async fn diagnose(&self, detail: String) -> SandboxError {
         let closed = self.connection.end();
         self.lost(closed.unwrap_or(Closed { symptom: Symptom::Silent, detail })).await
@@ -410,7 +411,7 @@ impl Sandbox {
         error
     }
 
-    /// A frame that answers another question.
+    /// An answer of the wrong kind.
     async fn nonsense(&self, reply: &ToHost) -> SandboxError {
         self.protocol(format!("the guest answered {reply:?}")).await
     }
@@ -419,7 +420,7 @@ impl Sandbox {
         self.lost(Closed { symptom: Symptom::Protocol, detail }).await
     }
 
-    /// The guest could not do it. Where that is because the disk is full, it matters whose disk.
+    /// The guest could not do it. If the disk is full, the evidence must say which one.
     async fn failed(&self, errno: i32, message: &[u8]) -> SandboxError {
         if matches!(errno, ENOSPC | EDQUOT)
             && let Some(loss) = self.container.handle.why_full().await
@@ -430,13 +431,13 @@ impl Sandbox {
     }
 }
 
-/// Bytes of the files that list users and groups.
+/// Maximum size of the files that list users and groups.
 const MAX_ACCOUNTS: u64 = 1 << 20;
-/// More than any user has; the kernel's own bound is 65,536.
+/// More groups than any user has; the kernel's own limit is 65,536.
 const MAX_GROUPS: usize = 4096;
-/// Where the tools of an image are.
+/// Standard folders for programs.
 const CLEAN_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Kept of what a tool of ours complains about.
+/// Kept bytes of a helper program's error output.
 const MAX_COMPLAINT: usize = 4096;
 const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
@@ -444,7 +445,7 @@ const EINVAL: i32 = 22;
 const EFBIG: i32 = 27;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
-/// The kernel takes no longer path (`PATH_MAX`), and a frame must hold whatever is sent.
+/// The kernel accepts no longer path (`PATH_MAX`), and a request must fit into one frame.
 const MAX_PATH: usize = 4096;
 
 /// What [`Sandbox::run`] collected.
@@ -454,12 +455,12 @@ struct Ended {
     last: ToHost,
 }
 
-/// How the guest's word for an ending reads here.
-pub(super) fn process_outcome(how: How) -> ProcessOutcome {
+/// Converts the guest's termination into a process outcome.
+pub(super) fn process_outcome(how: Termination) -> ProcessOutcome {
     match how {
-        How::Exited(status) | How::ShellDied(status) => ProcessOutcome::Exited(status),
-        How::Signaled(signal) => ProcessOutcome::Signaled(signal),
-        How::TimedOut => ProcessOutcome::TimedOut,
+        Termination::Exited(status) | Termination::ShellDied(status) => ProcessOutcome::Exited(status),
+        Termination::Signaled(signal) => ProcessOutcome::Signaled(signal),
+        Termination::TimedOut => ProcessOutcome::TimedOut,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What callers ask of an engine.
+//! Requests to an engine: images, containers, clean-up.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use crate::model::{FileTree, Limits, Profile};
 
 use super::{ContainerId, Image};
 
-/// An image to be there, and what to build it from if it is not.
+/// An image, and the build context for it if it does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageSpec<'a> {
-    /// Content address of the environment (`blake3:…`); the image's tag follows from it.
+    /// Content address of the environment (`blake3:…`); the image's tag is derived from it.
     pub digest: &'a str,
     /// The build context, with its `Dockerfile`.
     pub context: &'a FileTree,
-    /// Longest time that the build may take.
+    /// Time-out of the build.
     pub timeout: Duration,
 }
 
-/// What an image says about the containers made from it.
+/// The configuration that containers inherit from an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageConfig {
     /// Names and values, in the image's order.
     pub env: Vec<(String, String)>,
-    /// Absolute; `/` unless the image names one.
+    /// Absolute; `/` if the image names none.
     pub workdir: String,
 }
 
 /// A regular file of one of an image's layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerFile {
-    /// Absolute.
+    /// Absolute path.
     pub path: String,
     pub bytes: Vec<u8>,
 }
@@ -41,21 +41,21 @@ pub struct LaunchSpec<'a> {
     pub limits: &'a Limits,
     pub profile: Profile,
     pub network: Network,
-    /// Absolute folder in which the shell starts; it is made if it is missing.
+    /// Absolute path of the folder in which the shell starts; created if it is missing.
     pub workdir: &'a str,
-    /// Why the container exists, as its label says it: `rollout`, `verifier`, `subject`.
+    /// Purpose of the container, for its label: `rollout`, `verifier`, `subject`.
     pub purpose: &'a str,
-    /// Files that must be there before the guest starts.
+    /// Files that must exist before the guest starts.
     pub preload: Vec<Preload>,
 }
 
-/// What a container can reach.
+/// The network of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Network {
     /// Loopback only.
     #[default]
     None,
-    /// The engine's usual network, with the outside behind it: only for tasks of other makers that declare it.
+    /// The engine's usual network, with internet access: only for foreign tasks that declare it.
     Public,
     /// The network namespace of another container of ours.
     Of(ContainerId),
@@ -64,24 +64,24 @@ pub enum Network {
 /// A tar archive unpacked into a container before it starts.
 #[derive(Clone, Debug)]
 pub struct Preload {
-    /// Absolute folder; it is made if it is missing.
+    /// Absolute path of a folder; created if it is missing.
     pub dest: String,
     /// Uncompressed tar bytes with paths relative to `dest`.
     pub tar: Vec<u8>,
 }
 
-/// What `termsmith clean` may remove.
+/// Which objects `termsmith clean` removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
     /// Containers and snapshots of dead owners.
     Orphans,
-    /// All containers and snapshots of this tool on this engine, those of live owners too.
+    /// All containers and snapshots of termsmith on this engine, including those of living owners.
     Containers,
-    /// All that, and every task image.
+    /// All of these, and every task image.
     Everything,
 }
 
-/// What a clean-up removed.
+/// Numbers of removed objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     pub containers: usize,

@@ -9,10 +9,10 @@ pub struct Stopped {
     container: Container,
 }
 
-/// Uncompressed tar bytes of one folder, from a hostile source: nothing about them has been checked.
+/// Uncompressed tar bytes of one folder. They come from an untrusted container and have not been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
-    /// Entries' paths begin with the last component of the folder, as the engine writes them.
+    /// Paths of entries begin with the last component of the folder, as the engine writes them.
     pub tar: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ pub struct Change {
     pub kind: ChangeKind,
 }
 
-/// What happened to a path.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     Added,
@@ -37,7 +37,7 @@ pub enum ChangeKind {
 pub struct StoppedState {
     /// Exit status; 137 after [`super::Sandbox::stop`].
     pub exit_code: i64,
-    /// The kernel killed some process of it for want of memory.
+    /// The kernel's OOM killer killed some process of it.
     pub oom_killed: bool,
 }
 
@@ -51,24 +51,24 @@ impl Stopped {
         &self.container.id
     }
 
-    /// One folder (or file) with everything below it. Links are entries, and a link in the last component of `root` is too.
+    /// One folder (or file) with everything below it. Links are archived as links, also in the last component of `root`.
     pub async fn archive(&self, root: &str, max_bytes: u64) -> Result<Archive, ArchiveError> {
         let tar = self.container.handle.archive(root, max_bytes).await?;
         Ok(Archive { tar })
     }
 
-    /// What differs from the image, deletions among it. The guest's own mount point is left out.
+    /// Differences from the image, including deletions, without the guest's own mount point.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
         self.container.handle.changes().await
     }
 
-    /// An image of the present state, which lives as long as the returned value and its clones.
+    /// Commits the present state as an image, which lives as long as the returned value and its clones.
     pub async fn commit(&self) -> Result<Image, EngineError> {
         self.container.handle.commit(Pause::NotNeeded).await
     }
 
-    /// Starts it again: the same files, limits and isolation, none of the processes. What the engine mounts anew (`/dev/shm`,
-    /// `/proc`) is empty, as in a new container of the committed state, which costs twice as much.
+    /// Starts it again: same files, limits and isolation, no processes. File systems that the engine mounts anew (`/dev/shm`,
+    /// `/proc`) are empty, as in a new container of the committed state, which takes twice as long.
     pub async fn restart(self, workdir: &str) -> Result<Sandbox, EngineError> {
         let handle = self.container.handle.clone();
         handle.restart(self.container, workdir).await
@@ -79,6 +79,6 @@ impl Stopped {
         self.container.handle.state().await
     }
 
-    /// Removes it, off the caller's path. Dropping does the same.
+    /// Removes it in the background. Dropping does the same.
     pub async fn destroy(self) {}
 }

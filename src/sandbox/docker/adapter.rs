@@ -1,4 +1,4 @@
-//! The Docker engine as one of the engines.
+//! Implements the engine traits for Docker.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) struct DockerContainer {
     pub(super) id: ContainerId,
 }
 
-// Each method is the inherent one of the same name.
+// Each method calls the inherent method of the same name.
 impl EngineApi for DockerEngine {
     fn name(&self) -> &'static str {
         NAME

@@ -1,4 +1,4 @@
-//! Bollard's errors, sorted into ours.
+//! Maps Bollard's errors to ours.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use bollard::errors::Error;
 
 use crate::sandbox::EngineError;
 
-/// How often a question that changes nothing is asked before its failure is believed.
+/// Maximum attempts of a request without side effects.
 const ATTEMPTS: usize = 3;
-/// Before the second attempt; doubled before each further one.
+/// Delay before the second attempt; doubled before each further one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Asks again after an answer that an engine in trouble, or a proxy before it, may have made up: 5xx, a broken connection, or a 404
-/// for what was there a moment ago. Only for requests that may be repeated. Success costs nothing.
+/// Repeats a request after an answer that an overloaded engine, or a proxy before it, may have produced: 5xx, a broken connection, or a 404
+/// for an object that existed a moment ago. Only for requests that may be repeated. Success costs nothing.
 pub(super) async fn asked_again<T, F>(mut ask: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -39,7 +39,7 @@ fn is_doubtful(error: &Error) -> bool {
     }
 }
 
-/// The HTTP status, where the engine answered at all.
+/// The HTTP status, if the engine answered at all.
 pub(super) fn status(error: &Error) -> Option<u16> {
     match error {
         Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
@@ -47,7 +47,7 @@ pub(super) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-/// The error and what caused it: bollard's own text is often only "error in the client".
+/// The error and its cause: bollard's own text is often only "error in the client".
 pub(super) fn full_message(error: &Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -62,7 +62,7 @@ pub(super) fn full_message(error: &Error) -> String {
     message
 }
 
-/// Sorts an error of `action`.
+/// Classifies an error of `action`.
 pub(super) fn engine_error(action: &'static str, endpoint: &str, error: Error) -> EngineError {
     match error {
         Error::DockerResponseServerError { status_code: 404, message }
@@ -92,7 +92,7 @@ fn unreachable(endpoint: &str, error: &Error) -> EngineError {
     }
 }
 
-/// The engine ends such messages with the name.
+/// The engine's message ends with the name.
 fn last_word(message: &str) -> String {
     message.split_whitespace().next_back().unwrap_or_default().to_owned()
 }

@@ -8,15 +8,15 @@ use crate::sandbox::{ArchiveError, ContainerId, EngineError};
 use super::api::asked_again;
 use super::{DockerEngine, Shared};
 
-/// How often a failed download is tried in all. An answer that is about the container must be given twice.
+/// Maximum attempts of a download. An error that blames the container must occur twice.
 const ATTEMPTS: usize = 3;
-/// Tar consists of blocks of this size, and ends with two that are all zero.
+/// Tar consists of blocks of this size, and ends with two zero blocks.
 const BLOCK: usize = 512;
 
 impl DockerEngine {
-    /// The archive of one folder, bounded while it arrives.
+    /// Downloads the archive of one folder, with a size limit.
     ///
-    /// That `root` is missing or unreadable becomes part of a verdict, so it is believed only if the engine says it twice, cannot look it up
+    /// A missing or unreadable `root` becomes part of a verdict, so it is believed only if the engine reports it twice, cannot look it up
     /// either, and can look up `/` in the same container.
     pub(in crate::sandbox) async fn archive(
         &self,
@@ -57,7 +57,7 @@ impl DockerEngine {
     }
 }
 
-/// What a failed download speaks of.
+/// What a failed download indicates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum About {
     Path,
@@ -86,7 +86,7 @@ impl Shared {
                 Err(EngineError::Refused { status: 404, .. }) => {
                     return Err(ArchiveError::Missing { root: root.to_owned() });
                 }
-                // The engine answers a loop of links on the way with the same 500 as trouble of its own.
+                // The engine reports a loop of links on the path with the same 500 as trouble of its own.
                 Err(EngineError::Refused { .. }) => {
                     return Err(ArchiveError::Unreadable { root: root.to_owned() });
                 }
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// Whether an archive ends where its writer ended it. A body that a proxy cut off can end at any byte, also between two entries, and
+/// Whether an archive is complete. A body that a proxy truncated can end at any byte, also between two entries, and
 /// is then a shorter archive without an error.
 fn is_complete(tar: &[u8]) -> bool {
     let mut rest = tar;

@@ -1,4 +1,4 @@
-//! Where container engines listen, and which of those places answers. `run` and `doctor` share this list and this test.
+//! Finds the endpoint of a container engine. `run` and `doctor` share this list of endpoints and this test.
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use thiserror::Error;
 
-/// Docker's socket where `DOCKER_HOST` is not set.
+/// Docker's socket if `DOCKER_HOST` is not set.
 pub(crate) const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 /// Docker's port for plain HTTP.
 const PLAIN_HTTP_PORT: u16 = 2375;
@@ -37,7 +37,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// A client of this endpoint, which gives up when an answer does not begin within `timeout`. Sends nothing yet.
+    /// A client of this endpoint, whose requests fail if an answer does not begin within `timeout`. Sends nothing yet.
     pub(crate) fn client(&self, timeout: Duration) -> Result<Docker, Error> {
         let seconds = timeout.as_secs().max(1);
         match self {
@@ -49,7 +49,7 @@ impl Endpoint {
     }
 }
 
-/// The settings that decide where an engine is looked for.
+/// The settings that determine the endpoint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     /// `DOCKER_HOST`.
@@ -60,7 +60,7 @@ pub(crate) struct Environment {
     pub(crate) runtime_dir: Option<PathBuf>,
     /// `HOME`.
     pub(crate) home: Option<PathBuf>,
-    /// Where the file system starts: `/`, or a folder in tests.
+    /// Root of the file system: `/`, or a folder in tests.
     pub(crate) root: PathBuf,
 }
 
@@ -89,19 +89,19 @@ impl Environment {
     }
 }
 
-/// What `DOCKER_HOST` asks for.
+/// The value of `DOCKER_HOST`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DockerHost {
-    /// It is not set: the usual sockets are tried.
+    /// Not set: the usual sockets are tried.
     Unset,
-    /// This endpoint and no other.
+    /// Only this endpoint is used.
     Endpoint(Endpoint),
-    /// A kind of address that is not supported (`ssh://`, TLS).
+    /// An address that is not supported (`ssh://`, TLS).
     Unsupported(String),
 }
 
 impl DockerHost {
-    /// Reads `DOCKER_HOST` as Docker's own client does.
+    /// Parses `DOCKER_HOST` as Docker's own client does.
     pub(crate) fn of(environment: &Environment) -> Self {
         let Some(host) = &environment.docker_host else { return Self::Unset };
         if let Some(path) = host.strip_prefix("unix://").filter(|path| path.starts_with('/')) {
@@ -149,7 +149,7 @@ pub(crate) struct ProbeFailure {
 }
 
 impl ProbeFailure {
-    /// The socket exists, but this user may not use it.
+    /// The socket exists, but this user has no permission to use it.
     pub(crate) fn is_denied(&self) -> bool {
         self.cause.io_kind() == Some(io::ErrorKind::PermissionDenied)
     }
@@ -205,7 +205,7 @@ impl NotFound {
     }
 }
 
-/// The sockets that exist with what is wrong with them, or all that were tried.
+/// The existing sockets with their failures, or all endpoints that were tried.
 fn list(failures: &[ProbeFailure]) -> String {
     let existing: Vec<String> = failures
         .iter()
@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// What is at a socket's path.
+    /// What a test places at a socket's path.
     #[derive(Clone, Copy)]
     enum At {
         /// A socket file without a listener, as a killed daemon leaves it.
@@ -351,7 +351,7 @@ mod tests {
             .block_on(find(&environment))
     }
 
-    /// The socket that is chosen, or the error, with these things at these places.
+    /// Compares the chosen socket, or the error, for an environment with these files.
     fn check(vars: &[(&str, &str)], places: &[At], expected: Result<&str, &str>) {
         let dir = tempfile::tempdir().unwrap();
         for at in places {
@@ -408,7 +408,7 @@ mod tests {
             &[engine(SYSTEM)],
             Err("only unix:// and tcp:// without TLS are supported"),
         );
-        // Sockets of a session or a home are only known by their variables.
+        // Sockets of a session or a home folder are only known by their variables.
         check(
             &[],
             &[engine(SESSION), engine(HOME)],

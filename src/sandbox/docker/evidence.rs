@@ -1,8 +1,8 @@
-//! Why a container gives no answer any more: what the engine, the host and the guest's exit show.
+//! Why a container no longer answers: evidence from the engine, the host and the guest's exit.
 //!
-//! Two mistakes are possible, and they are not equally bad. A loss that the solver caused and that is taken for trouble of the host gives
-//! a failure a second chance; it must be impossible. A loss that the host caused and that is taken for the solver's must be rare. So
-//! wherever two readings are possible, the one that does not speak for the solver is chosen, or none ([`Evidence::blame`] is `None`).
+//! Two mistakes are possible, and they are not equally bad. A loss that the solver caused and that is classified as infrastructure gives
+//! a failure a second attempt; that must be impossible. A loss that the host caused and that is blamed on the solver must be rare. So
+//! wherever two readings are possible, the one that disadvantages the solver is chosen, or none ([`Evidence::blame`] is `None`).
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,32 +22,32 @@ use super::{DockerEngine, Shared, watchdog};
 
 /// Exit status of a process that was killed.
 const KILLED: i64 = 128 + 9;
-/// What the engine notes for a container whose end it missed, because it was down itself.
+/// Exit code that the engine records for a container whose end it missed because the engine itself was down.
 const UNKNOWN_STATUS: i64 = 255;
-/// The engine notes an out-of-memory event some 50 ms before the exit that it caused; a busy engine takes longer.
+/// The engine records an out-of-memory event some 50 ms before the exit that it caused; a busy engine takes longer.
 const OOM_BEFORE_EXIT: Duration = Duration::from_secs(5);
-/// How long late events are waited for.
+/// Time to wait for late events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
-/// Looks at the processes of a silent container, and the time between two of them.
+/// Number of process listings of a silent container, and the time between two of them.
 const LOOKS: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
-/// Share of the host's processor time in use from which on a process of low share may not run for seconds.
+/// Utilisation of the host's processors from which on a process of low share may not run for seconds.
 const SATURATED: f64 = 0.95;
 
 impl DockerEngine {
-    /// What became of a sandbox of which this side noticed `closed`.
+    /// Classifies the end of a sandbox that this side observed as `closed`.
     pub(in crate::sandbox) async fn why_lost(&self, id: &ContainerId, closed: Closed) -> SandboxError {
         let shared = &self.shared;
         let lost = |evidence, detail| SandboxError::Lost(Loss { evidence, detail });
-        // Our own kill, for the container's own limits, explains whatever else is seen.
+        // Our own kill, for the container's own limits, takes precedence over all other evidence.
         if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
             return lost(Evidence::DiskLimit, cause);
         }
         if closed.symptom == Symptom::StreamEnded {
-            // The stream ends a moment before the engine has noted the exit.
+            // The stream ends a moment before the engine has recorded the exit.
             let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
             let mut exit = Box::pin(shared.docker.wait_container(id.as_str(), Some(options)));
-            // Its answer is not needed: the state is asked for next.
+            // The answer is not needed: the state is requested next.
             let _ = tokio::time::timeout(EXIT_NOTED, exit.next()).await;
         }
         let state = match shared.inspect_state(id.as_str()).await {
@@ -55,7 +55,7 @@ impl DockerEngine {
             Err(EngineError::NoSuchContainer { .. }) => return lost(Evidence::Removed, closed.detail),
             Err(error) => return SandboxError::Engine(error),
         };
-        // The watchdog may have come between.
+        // The watchdog may have killed it in the meantime.
         if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
             return lost(Evidence::DiskLimit, cause);
         }
@@ -85,17 +85,17 @@ impl DockerEngine {
         lost(evidence, detail)
     }
 
-    /// A write failed because the disk was full. `None` where neither the container's own limit nor the host's disk explains it: a file
-    /// system in memory, which is the container's own.
+    /// A write failed with ENOSPC. `None` if neither the container's own limit nor the host's disk explains it: the full file
+    /// system is then one in memory, which belongs to the container.
     pub(in crate::sandbox) async fn why_full(&self, id: &ContainerId) -> Option<Loss> {
         let loss = watchdog::why_full(&self.shared, id).await?;
         tracing::warn!(container = %id, %loss, "disk full");
         Some(loss)
     }
 
-    /// Whether the host has no processor time to give to a container that wants next to none.
+    /// Whether the host has no processor time left for a container that needs almost none.
     async fn host_starves(&self, id: &ContainerId, guest: i64) -> bool {
-        // The load of another machine cannot be seen from here.
+        // The load of a remote host is unknown here.
         if !self.shared.endpoint.starts_with("unix://") {
             return false;
         }
@@ -115,13 +115,13 @@ impl DockerEngine {
 }
 
 impl Shared {
-    /// Times of the container's out-of-memory events, in seconds since 1970, as far as the engine remembers.
+    /// Times of the container's out-of-memory events, in seconds since 1970, as far as the engine still has them.
     async fn oom_events(&self, id: &ContainerId) -> Vec<i64> {
         let filters = HashMap::from([("container", vec![id.as_str()]), ("event", vec!["oom"])]);
         let options = EventsOptionsBuilder::new().since("1").filters(&filters).build();
         let mut events = Box::pin(self.docker.events(Some(options)));
         let mut times = Vec::new();
-        // The stream goes on for as long as somebody listens.
+        // The event stream continues until it is dropped.
         let listen = async {
             while let Some(Ok(event)) = events.next().await {
                 times.extend(event.time);
@@ -132,7 +132,7 @@ impl Shared {
     }
 }
 
-/// What the exit of the guest shows. `oom_events` are the times of what out-of-memory events the engine remembers.
+/// Classifies the exit of the guest. `oom_events` are the times of the out-of-memory events that the engine still has.
 fn of_exit(state: &ContainerState, oom_events: &[i64]) -> Evidence {
     match state.exit_code {
         Some(KILLED) if ended_by_oom(state, oom_events) => Evidence::OutOfMemory,
@@ -140,16 +140,16 @@ fn of_exit(state: &ContainerState, oom_events: &[i64]) -> Evidence {
         Some(KILLED | UNKNOWN_STATUS) => Evidence::KilledFromOutside,
         Some(status) if status == i64::from(ending::LIMIT) => Evidence::GuestLimit,
         Some(status) if status == i64::from(ending::PROTOCOL) => Evidence::Protocol,
-        // Its input ended, which only the engine holds: the connection to it broke.
+        // Its input ended, which only the engine holds: the connection to the engine broke.
         Some(status) if status == i64::from(ending::HUNG_UP) => Evidence::StreamBroken,
         Some(_) | None => Evidence::Unexplained,
     }
 }
 
-/// Whether the SIGKILL came from the kernel, because the container was at its memory limit.
+/// Whether the SIGKILL came from the kernel because the container was at its memory limit.
 ///
-/// The engine's flag says only that some process of the container was ever killed so. Nothing in the container can send the SIGKILL that
-/// ended it, so if all remembered events are long before the end, it came from outside. Without any event (the engine keeps the last
+/// The engine's flag says only that some process of the container was ever killed by the OOM killer. Nothing in the container can send the
+/// SIGKILL that ended it, so if all recorded events are long before the end, it came from outside. Without any event (the engine keeps the last
 /// few hundred of all containers) the flag decides. A child's event within seconds of a kill from outside is blamed on the solver.
 fn ended_by_oom(state: &ContainerState, oom_events: &[i64]) -> bool {
     let flagged = state.oom_killed == Some(true);
@@ -182,9 +182,9 @@ fn parse_processor_time(stat: &str) -> Option<ProcessorTime> {
     Some(ProcessorTime { busy: total - idle, total })
 }
 
-/// Whether the host was busy all the time, while in the container nothing but the guest wanted to run, and the guest was as the engine
-/// started it. Each look is a table of `pid`, `stat`, `ni` and `cls`. Root in a container may lower the guest's priority and then burn
-/// all the time that the container is given: that is no starved host.
+/// Whether the host was busy all the time, while in the container only the guest was runnable, with the priority that the engine
+/// gave it. Each sample is a table of `pid`, `stat`, `ni` and `cls`. Root in a container may lower the guest's priority and then use up
+/// all the container's processor time: the host is not overloaded in that case.
 fn is_starved(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[Vec<Vec<String>>]) -> bool {
     let total = after.total.saturating_sub(before.total);
     let busy = after.busy.saturating_sub(before.busy);
@@ -194,7 +194,7 @@ fn is_starved(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[
         if pid.parse() == Ok(guest) {
             nice == "0" && class == "TS"
         } else {
-            // Sleeping, or dead and not reaped.
+            // Sleeping, or a zombie.
             stat.starts_with(['S', 'Z', 'I'])
         }
     };
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn exits_are_evidence() {
-        // The end is at second 100.
+        // The container ended at second 100.
         let check = |exit_code: i64, oom_killed: bool, events: &[i64], expect: Evidence| {
             let state = ContainerState {
                 exit_code: Some(exit_code),
@@ -227,7 +227,7 @@ mod tests {
         check(137, true, &[100], Evidence::OutOfMemory);
         check(137, true, &[10, 97], Evidence::OutOfMemory);
         check(137, true, &[101], Evidence::OutOfMemory);
-        // The flag may come late.
+        // The flag may be set late.
         check(137, false, &[100], Evidence::OutOfMemory);
         // A child ran out of memory, was killed, and the container went on.
         check(137, true, &[10, 60], Evidence::KilledFromOutside);

@@ -26,20 +26,20 @@ use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL};
 const TASKS: &str = "termsmith/task";
 /// Repository of snapshots.
 const SNAPSHOTS: &str = "termsmith/snapshot";
-/// Kept of a build's log: package managers print megabytes, and the error stands at the end.
+/// Kept bytes of a build's log: package managers print megabytes, and the error is at the end.
 const MAX_LOG: usize = 256 * 1024;
-/// Memory of each step of a build, with no swap beside it. Compilers and package managers stay below; a Dockerfile of somebody else's
-/// that does not must not take the host down. The API's integer holds no more than this.
+/// Memory limit of each build step, without swap. Compilers and package managers stay below it; a foreign Dockerfile
+/// that exceeds it must not exhaust the host. The API's integer type allows no larger value.
 const BUILD_MEMORY: i32 = i32::MAX;
-/// Processor time of a build per [`BUILD_CPU_PERIOD`]: two processors, which is as much as most steps use.
+/// CPU quota of a build per [`BUILD_CPU_PERIOD`]: two processors, which is as much as most steps use.
 const BUILD_CPU_QUOTA: i32 = 2 * BUILD_CPU_PERIOD;
 /// Microseconds: the kernel's default period.
 const BUILD_CPU_PERIOD: i32 = 100_000;
-/// How often a lock that another process holds is tried. A blocking wait could not be given up.
+/// Interval at which a lock held by another process is tried. A blocking wait could not be cancelled.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
 impl DockerEngine {
-    /// The image for `spec`. In this process tasks wait for each other by a lock in memory, across processes by one on a file.
+    /// The image for `spec`. Tasks of this process synchronise by a lock in memory, processes by a lock file.
     pub(in crate::sandbox) async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         let digest = spec.digest.rsplit(':').next().unwrap_or_default();
         let reference = format!("{TASKS}:{digest}");
@@ -58,7 +58,7 @@ impl DockerEngine {
         Ok(Image::named(reference))
     }
 
-    /// The image for `spec` built once more, with nothing taken from the layer cache. It lives as long as the returned value.
+    /// Builds the image for `spec` without the layer cache. It lives as long as the returned value.
     pub(in crate::sandbox) async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
@@ -66,7 +66,7 @@ impl DockerEngine {
         Ok(Image::kept(reference, guard))
     }
 
-    /// What containers of `image` start with.
+    /// Configuration that containers of `image` inherit.
     pub(in crate::sandbox) async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
         let inspected = asked_again(|| self.shared.docker.inspect_image(image.reference())).await;
         let inspected = inspected.map_err(|error| self.shared.error("inspect an image", error))?;
@@ -82,13 +82,13 @@ impl DockerEngine {
         })
     }
 
-    /// An image of a container's state.
+    /// Commits a container's state as an image.
     pub(in crate::sandbox) async fn commit(
         &self,
         id: &ContainerId,
         pause: Pause,
     ) -> Result<Image, EngineError> {
-        // The guard comes first: a commit that is given up on this side may still be made on the other.
+        // The guard is created first: the engine may complete a commit whose request was cancelled on this side.
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
         let (repository, tag) = reference.split_once(':').unwrap_or((SNAPSHOTS, ""));
@@ -107,14 +107,14 @@ impl DockerEngine {
     }
 }
 
-/// Whether a build may use layers of earlier ones.
+/// Whether a build may use cached layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layers {
     Cached,
     Fresh,
 }
 
-/// Removes a snapshot when its last user is gone.
+/// Removes a snapshot with its last user.
 struct SnapshotGuard {
     engine: DockerEngine,
     reference: String,
@@ -143,9 +143,9 @@ impl Shared {
         }
     }
 
-    /// Removes an image. One that is gone already is no error, nor one that a container still uses: a later sweep finds it.
+    /// Removes an image. A missing image is not an error, and neither is one that a container still uses: a later sweep removes it.
     pub(super) async fn remove_image(&self, reference: &str) -> Result<(), EngineError> {
-        // Not by force, which would take the name from an image in use and leave the rest.
+        // Without `force`, which would untag an image in use and leave its layers.
         let options = RemoveImageOptionsBuilder::new().build();
         match self.docker.remove_image(reference, Some(options), None).await {
             Ok(_) => Ok(()),
@@ -194,12 +194,12 @@ impl Shared {
                 }
                 Ok(())
             };
-            // Leaving drops the stream, and with it the request: the engine ends the build.
+            // Returning drops the stream, and with it the request: the engine then cancels the build.
             tokio::time::timeout(spec.timeout, read).await
         };
         let text = |log: HeadTail| String::from_utf8_lossy(&log.into_bytes()).into_owned();
         match ended {
-            // A stream that was cut off looks like one that has ended.
+            // A truncated stream looks like a complete one.
             Ok(Ok(())) if self.has_image(reference).await? => Ok(()),
             Ok(Ok(())) => Err(EngineError::Transport {
                 action: "build an image",
@@ -214,7 +214,7 @@ impl Shared {
                     ImageError::Build { log: text(log) }
                 }
             }),
-            // A Dockerfile that does not even parse.
+            // A Dockerfile with a syntax error.
             Ok(Err(Error::DockerResponseServerError { status_code: 400, message })) => {
                 Err(ImageError::Build { log: message })
             }
@@ -229,14 +229,14 @@ fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
         let mut header = tar::Header::new_gnu();
         header.set_mode(file.mode());
         header.set_size(file.bytes.len() as u64);
-        // The builder's cache compares content, owner and mode, not times; zero keeps images of equal contexts equal.
+        // The builder's cache compares content, owner and mode, not times; a constant time keeps images of equal contexts equal.
         header.set_mtime(0);
         tar.append_data(&mut header, path.as_str(), file.bytes.as_slice())?;
     }
     tar.into_inner()
 }
 
-/// Takes the lock at `path`; it is given back when the file is closed, by a crash too.
+/// Takes the lock file at `path`; it is released when the file is closed, also by a crash.
 async fn lock_file(path: &Path) -> Result<File, EngineError> {
     let failed = |source| EngineError::Io { action: "lock", path: PathBuf::from(path), source };
     let folder = path.parent().unwrap_or(path);

@@ -26,19 +26,19 @@ use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
 /// Folder of the guest in every container.
 pub(super) const GUEST_FOLDER: &str = "/.termsmith";
 const GUEST_PATH: &str = "/.termsmith/guest";
-/// What a solver, being root, can do with files, users, processes and ports. `sudo` and mounts are not among it.
+/// Capabilities of a solver, which is root in the container: files, users, processes and ports. `sudo` and mounts are excluded.
 const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"];
-/// Open files, soft and hard: Linux's own defaults. An engine's default of a million chokes daemons that loop over it, and a
+/// Open files, soft and hard: Linux's own defaults. An engine's default of 1,048,576 slows down daemons that loop over all descriptors, and a
 /// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
 const OPEN_FILES: (i64, i64) = (1024, 4096);
 /// The kernel's default period of CPU shares.
 const CPU_PERIOD_MICROS: i64 = 100_000;
 const MIB: i64 = 1024 * 1024;
-/// Host name in every container: the engine's default, a random id, would make observations differ from run to run.
+/// Host name in every container: the engine's default, a random id, would make observations differ between runs.
 const HOST_NAME: &str = "sandbox";
 
-/// Home of root in every container.
+/// Home folder of root in every container.
 const HOME: &str = "/root";
 
 impl DockerEngine {
@@ -47,7 +47,7 @@ impl DockerEngine {
         let shared = &self.shared;
         let id = shared.new_name();
         shared.live().insert(id.clone(), Watched::new(spec.limits));
-        // From here on every way out, a dropped future too, removes the container.
+        // From here on the container is removed however this function ends, also if its future is dropped.
         let handle = DockerContainer { engine: self.clone(), id: id.clone() };
         let container = Container::new(id.clone(), handle, spec.image.clone());
         tracing::debug!(container = %id, purpose = spec.purpose, image = spec.image.reference(), "launching a container");
@@ -58,7 +58,7 @@ impl DockerEngine {
         self.start(container, spec.workdir).await
     }
 
-    /// Starts a stopped container of ours again, with nothing running in it but a new guest.
+    /// Restarts a stopped container with only a new guest running in it.
     pub(in crate::sandbox) async fn restart(
         &self,
         container: Container,
@@ -66,13 +66,13 @@ impl DockerEngine {
     ) -> Result<Sandbox, EngineError> {
         let shared = &self.shared;
         let id = &container.id;
-        // An engine takes the start of what still dies for a start of what runs, and does nothing.
+        // The engine treats the start of a container that is still ending as the start of a running one, and does nothing.
         self.ended(id).await?;
         if let Some(watched) = shared.live().get_mut(id) {
             watched.restarted();
         }
         if shared.guest_is_uploaded.load(Ordering::Relaxed) {
-            // What ran in there was root, and no mount kept it from replacing the guest.
+            // Processes in it ran as root, and without a mount they could replace the guest.
             shared.upload_guest(id).await?;
         }
         self.start(container, workdir).await
@@ -82,8 +82,8 @@ impl DockerEngine {
     async fn start(&self, container: Container, workdir: &str) -> Result<Sandbox, EngineError> {
         let shared = &self.shared;
         let streams = shared.attach(&container.id).await?;
-        // A start of what runs already is no error, so it may be asked again. That a container cannot be started becomes part of a verdict
-        // where processes of the subject have left it so; no passing trouble of the engine may look like that.
+        // Starting a running container is not an error, so the request may be repeated. That a container cannot be started becomes part of a verdict
+        // if the subject's processes caused it; transient trouble of the engine must not look like that.
         let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
         started.map_err(|error| shared.error("start a container", error))?;
         Sandbox::connect(container, streams, workdir, HOME).await
@@ -138,14 +138,14 @@ impl Shared {
             cmd: Some(Vec::new()),
             user: Some("0:0".to_owned()),
             working_dir: Some(spec.workdir.to_owned()),
-            // A fresh network namespace with nothing but loopback either way; but with networking disabled the engine's
-            // network library stays out of it, which is half of the time and most of the processor time of a start.
+            // A fresh network namespace with loopback only either way; but with networking disabled the engine's
+            // network library is not involved, which saves half of the time and most of the processor time of a start.
             network_disabled: (spec.network == Network::None).then_some(true),
             hostname: (spec.network == Network::None).then(|| HOST_NAME.to_owned()),
             // No terminal: bollard guesses from the first byte of a terminal's output whether it is multiplexed.
             tty: Some(false),
             open_stdin: Some(true),
-            // The guest's input ends when we are gone, and so does the guest.
+            // The guest's input ends with this process, and so does the guest.
             stdin_once: Some(true),
             attach_stdin: Some(true),
             attach_stdout: Some(true),
@@ -162,7 +162,7 @@ impl Shared {
         created.map(drop).map_err(|error| self.error("create a container", error))
     }
 
-    /// Unpacks an archive; folders that are missing are made, those that are there keep their owner and mode.
+    /// Unpacks an archive; missing folders are created, existing ones keep their owner and mode.
     async fn upload(&self, id: &ContainerId, preload: &Preload) -> Result<(), EngineError> {
         let send = async |path: &str, tar: Vec<u8>| {
             let options = UploadToContainerOptionsBuilder::new().path(path).build();
@@ -173,7 +173,7 @@ impl Shared {
             Err(error) if api::status(&error) == Some(404) => {}
             other => return other.map_err(|error| self.error("upload files", error)),
         }
-        // Up to the first folder that is there, then all the missing ones at once.
+        // Creates all missing folders in one request, below the deepest existing one.
         for (place, _) in dest.rmatch_indices('/') {
             let (parent, missing) = (&dest[..=place], &dest[place + 1..]);
             let skeleton = folder_tar(missing).map_err(|source| EngineError::Io {
@@ -192,7 +192,7 @@ impl Shared {
             .map_err(|error| self.error("upload files", error))
     }
 
-    /// Attaches before the start, so that not a byte is missed and nothing has to be polled.
+    /// Attaches before the start, so that no byte is lost and no polling is needed.
     async fn attach(&self, id: &ContainerId) -> Result<Streams, EngineError> {
         let options =
             AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).stderr(true).build();
@@ -209,7 +209,7 @@ impl Shared {
     }
 }
 
-/// How the guest comes into the container.
+/// How the guest gets into the container.
 enum Guest {
     Mounted,
     Uploaded,
@@ -243,16 +243,16 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
         pids_limit: Some(i64::from(limits.pids)),
         memory: Some(memory),
         memory_swap: Some(memory),
-        // Not `nano_cpus`, which the engine refuses where the host has fewer processors than the task asks for.
+        // Not `nano_cpus`, which the engine refuses if the host has fewer processors than the task asks for.
         cpu_period: Some(CPU_PERIOD_MICROS),
         cpu_quota: Some((limits.cpus * CPU_PERIOD_MICROS as f64) as i64),
         ulimits: Some(vec![
             ulimit("nofile", OPEN_FILES.0, OPEN_FILES.1),
-            // One file cannot outgrow the disk limit at once; the watchdog counts the sum.
+            // A single file cannot exceed the disk limit; the watchdog checks the sum.
             ulimit("fsize", storage, storage),
             ulimit("core", 0, 0),
         ]),
-        // The stream is ours; a log driver would write all of it to the host's disk a second time.
+        // The output is read from the attached stream; a log driver would write all of it to the host's disk a second time.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..HostConfig::default()
     }
@@ -267,7 +267,7 @@ fn guest_tar() -> std::io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-/// An archive of nothing but the folders of `path`.
+/// An archive that contains only the folders of `path`.
 fn folder_tar(path: &str) -> std::io::Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
     for (end, _) in path.match_indices('/').chain([(path.len(), "")]) {

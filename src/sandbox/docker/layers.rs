@@ -1,4 +1,4 @@
-//! What lies in an image's layers, files that later layers delete among it.
+//! Files in an image's layers, including those that later layers delete.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,7 +19,7 @@ impl DockerEngine {
     ) -> Result<Vec<LayerFile>, EngineError> {
         let io =
             |source| EngineError::Io { action: "read the layers of", path: image.reference().into(), source };
-        // A saved image is hundreds of megabytes, which is nothing to hold in memory.
+        // A saved image has hundreds of megabytes, which fits into memory.
         let mut spool = tempfile::tempfile().map_err(io)?;
         let mut pieces = Box::pin(self.shared.docker.export_image(image.reference()));
         while let Some(piece) = pieces.next().await {
@@ -32,7 +32,7 @@ impl DockerEngine {
     }
 }
 
-/// The archive of an image holds one archive a layer, under names that differ between engines.
+/// The archive of an image contains one archive per layer, under names that differ between engines.
 fn files_of(mut spool: std::fs::File, sizes: &BTreeSet<u64>) -> std::io::Result<Vec<LayerFile>> {
     spool.seek(SeekFrom::Start(0))?;
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ fn files_of(mut spool: std::fs::File, sizes: &BTreeSet<u64>) -> std::io::Result<
         if !entry.header().entry_type().is_file() {
             continue;
         }
-        // What is no layer is a small JSON file, at which reading as an archive just ends.
+        // Entries that are not layers are small JSON files; reading them as an archive yields no entries.
         let mut layer = Archive::new(entry);
         let Ok(files) = layer.entries() else { continue };
         for file in files {

@@ -35,18 +35,18 @@ use watchdog::Watched;
 
 /// Label that names a container's or snapshot's owner.
 const OWNER_LABEL: &str = "termsmith.owner";
-/// Label that says why a container exists.
+/// Label with the purpose of a container.
 const PURPOSE_LABEL: &str = "termsmith.purpose";
 /// Label of task images: the digest that they were built for.
 const TASK_LABEL: &str = "termsmith.task";
 
-/// API of Docker 20.10 and Podman 4, the oldest that this was tested with.
+/// API of Docker 20.10 and Podman 4, the oldest versions that this was tested with.
 const OLDEST_API: (usize, usize) = (1, 41);
 /// Bollard's limit on the time to the first byte of an answer. Commits of large containers take minutes.
 const API_TIMEOUT_SECS: u64 = 300;
-/// Orphans of crashed neighbours appear at any time, and creates of ours that were given up can land after we looked.
+/// Sweeps are repeated: other processes may crash at any time, and a cancelled create can complete after a sweep.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
-/// What to do where no engine answers.
+/// Hint if no engine answers.
 const UNREACHABLE_HINT: &str =
     "start Docker or Podman, or set `DOCKER_HOST`; `termsmith doctor --fix` can install one";
 
@@ -66,27 +66,27 @@ struct Shared {
     docker: Docker,
     endpoint: String,
     owner: Owner,
-    /// Where removals run that a `Drop` asks for.
+    /// Runtime for removals that `Drop` schedules.
     runtime: Handle,
     removals: TaskTracker,
-    /// One lock for each image that is being built in this process.
+    /// One lock per image that is being built in this process.
     builds: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     cache: PathBuf,
-    /// The guest as a file of this host.
+    /// The guest binary on this host.
     guest: PathBuf,
-    /// The engine cannot see our files: it runs elsewhere, or we run in a container of it.
+    /// The engine cannot see files of this host: it is remote, or this process runs in one of its containers.
     guest_is_uploaded: AtomicBool,
-    /// Begins the names of all that this engine value makes. Another one of the same process must not remove it.
+    /// Name prefix of all objects that this value creates. Another value of the same process must not remove them.
     prefix: String,
     launched: AtomicU64,
-    /// Containers that are in use, by name.
+    /// Names of containers in use.
     live: Mutex<HashMap<ContainerId, Watched>>,
     /// Ends the sweeper and the watchdog with the last clone.
     _background: DropGuard,
 }
 
 impl DockerEngine {
-    /// Finds the engine, agrees on an API version and begins to look after orphans.
+    /// Finds the engine, negotiates an API version and starts the sweeper.
     pub(super) async fn connect() -> Result<Self, EngineError> {
         match discovery::find(&Environment::current()).await {
             Ok(endpoint) => Self::connect_to(endpoint.to_string()).await,
@@ -98,7 +98,7 @@ impl DockerEngine {
         }
     }
 
-    /// Agrees on an API version with the engine at `endpoint` and begins to look after orphans there.
+    /// Negotiates an API version with the engine at `endpoint` and starts the sweeper.
     pub(super) async fn connect_to(endpoint: String) -> Result<Self, EngineError> {
         let unreachable = |error: bollard::errors::Error| EngineError::Unreachable {
             endpoint: endpoint.clone(),
@@ -145,11 +145,11 @@ impl DockerEngine {
         answered.map(drop).map_err(|error| self.shared.error("ping the engine", error))
     }
 
-    /// Waits for removals, then removes what is still ours.
+    /// Waits for removals, then removes everything that this value still owns.
     pub(super) async fn close(&self) {
         self.shared.removals.close();
         self.shared.removals.wait().await;
-        // What is left is for the next sweep of any termsmith on this host.
+        // Remaining objects are left to the next sweep of any termsmith process on this host.
         if let Err(error) = self.shared.sweep(sweep::SweepScope::OrphansAndOwn).await {
             tracing::warn!(%error, "sweep at the end failed");
         }
@@ -164,7 +164,7 @@ impl DockerEngine {
             if let Err(error) = shared.remove(id.as_str()).await {
                 tracing::warn!(container = %id, %error, "cannot remove a container");
             }
-            // Only now: a snapshot cannot be removed before the last container made from it.
+            // Only now: a snapshot cannot be removed before the last container created from it.
             drop(image);
         };
         self.shared.removals.spawn_on(removal, &self.shared.runtime);
@@ -176,13 +176,13 @@ impl Shared {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A name that no other container on any engine has: given by us, so that even a container whose creation was never
+    /// A unique container name. It is chosen here, so that even a container whose creation was never
     /// answered can be removed.
     fn new_name(&self) -> ContainerId {
         ContainerId(format!("{}{}", self.prefix, self.launched.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Kills and removes a container with its volumes. One that is gone already is no error.
+    /// Kills and removes a container with its volumes. A missing one is not an error.
     async fn remove(&self, name: &str) -> Result<(), EngineError> {
         self.make_removable(name).await;
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();

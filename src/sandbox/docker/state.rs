@@ -1,4 +1,4 @@
-//! What the engine knows of one container: its state and its differences from the image.
+//! A container's state and its differences from the image, as the engine reports them.
 
 use bollard::models::{ChangeType, ContainerState};
 use bollard::query_parameters::{KillContainerOptionsBuilder, WaitContainerOptionsBuilder};
@@ -11,14 +11,14 @@ use super::api::{self, asked_again};
 use super::launch::GUEST_FOLDER;
 use super::{DockerEngine, Shared};
 
-/// The stream ends a moment before the engine has noted the exit. Longer than that, the container still runs.
+/// The stream ends a moment before the engine has recorded the exit. After this time the container counts as running.
 pub(super) const EXIT_NOTED: Duration = Duration::from_secs(5);
 
 impl Shared {
     pub(super) async fn kill(&self, name: &str) -> Result<(), EngineError> {
-        // Never a stop: process 1 ignores SIGTERM, and nobody waits ten seconds for that.
+        // Not `stop`: process 1 ignores SIGTERM, and `stop` would wait ten seconds before its SIGKILL.
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
-        // A second kill of what is dead already is answered with 409.
+        // A second kill of a dead container is answered with 409.
         match asked_again(|| self.docker.kill_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
             Err(error) if api::status(&error) == Some(409) => Ok(()),
@@ -28,7 +28,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// The state of a container, asked until the engine gives an answer that can be relied on.
+    /// The state of a container, requested until the engine gives a reliable answer.
     pub(super) async fn inspect_state(&self, name: &str) -> Result<ContainerState, EngineError> {
         let inspected = asked_again(|| self.docker.inspect_container(name, None)).await;
         Ok(inspected.map_err(|error| self.error("inspect a container", error))?.state.unwrap_or_default())
@@ -36,7 +36,7 @@ impl Shared {
 }
 
 impl DockerEngine {
-    /// Ends every process now. A container that has ended already is no error.
+    /// Kills every process. A container that has ended already is not an error.
     pub(in crate::sandbox) async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
         tracing::debug!(container = %id, "killing a container");
         self.shared.kill(id.as_str()).await
@@ -51,12 +51,12 @@ impl DockerEngine {
         })
     }
 
-    /// Waits until the engine has noted the end of a container that was killed.
+    /// Waits until the engine has recorded the end of a killed container.
     pub(super) async fn ended(&self, id: &ContainerId) -> Result<(), EngineError> {
         let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
         let mut exit = Box::pin(self.shared.docker.wait_container(id.as_str(), Some(options)));
         match tokio::time::timeout(EXIT_NOTED, exit.next()).await {
-            // A status other than 0 comes as an error of its own.
+            // Bollard reports a status other than 0 as an error of its own kind.
             Ok(None | Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. }))) => Ok(()),
             Ok(Some(Err(error))) => Err(self.shared.error("wait for a container", error)),
             Err(_) => Err(EngineError::Transport {
@@ -66,7 +66,7 @@ impl DockerEngine {
         }
     }
 
-    /// What differs from the image.
+    /// Differences from the image.
     pub(in crate::sandbox) async fn changes(&self, id: &ContainerId) -> Result<Vec<Change>, EngineError> {
         let list = || self.shared.docker.container_changes(id.as_str());
         let changes = asked_again(list).await;

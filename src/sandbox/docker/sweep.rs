@@ -1,4 +1,4 @@
-//! Finding what nobody will remove any more.
+//! Finds and removes containers and images without a living owner.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::sandbox::{CleanScope, ContainerId, EngineError, Removed};
 
 use super::{DockerEngine, OWNER_LABEL, SWEEP_EVERY, Shared, TASK_LABEL};
 
-/// Age at which a container of ours that no sandbox knows was given up for certain, and not only removed this moment.
+/// Minimum age of a container that no sandbox knows: a younger one may be in the process of being created or removed.
 const UNKNOWN_AGE: Duration = Duration::from_secs(60);
-/// What the engine calls an image without a name.
+/// The engine's notation for an image without a name.
 const NO_NAME: &str = "<none>:<none>";
 
 /// Which containers and snapshots a sweep removes.
@@ -24,7 +24,7 @@ const NO_NAME: &str = "<none>:<none>";
 pub(super) enum SweepScope {
     /// Those of dead owners, and those of this engine value that no sandbox uses.
     Orphans,
-    /// Those, and all that this engine value has made: it is about to end.
+    /// Those, and all that this engine value has created: it is about to end.
     OrphansAndOwn,
     /// All that carry our labels.
     All,
@@ -51,12 +51,12 @@ impl DockerEngine {
     }
 }
 
-/// Sweeps now and from time to time until `stop`.
+/// Sweeps now and periodically until `stop`.
 pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     let weak = Arc::downgrade(shared);
     tokio::spawn(stop.run_until_cancelled_owned(async move {
         while let Some(shared) = weak.upgrade() {
-            // A failed sweep is repeated soon, and whoever needs the engine gets its error.
+            // A failed sweep is repeated soon, and every user of the engine gets the same error.
             if let Err(error) = shared.sweep(SweepScope::Orphans).await {
                 tracing::warn!(%error, "sweep failed");
             }
@@ -69,7 +69,7 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
 impl Shared {
     pub(super) async fn sweep(&self, scope: SweepScope) -> Result<Removed, EngineError> {
         let mut removed = Removed::default();
-        // One that the engine cannot remove must not keep all others from being removed.
+        // An object that the engine cannot remove must not keep all others from being removed.
         let mut failed = None;
         for container in self.containers().await? {
             let owner = label(&container).and_then(Owner::parse);

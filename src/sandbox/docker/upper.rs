@@ -1,57 +1,57 @@
-//! A container's writable layer on this host: what lies in it, what is hidden from its names, and how it is made removable.
+//! A container's writable layer on this host: its size, files without a name, and how it is made removable.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry, ReadDir};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// `st_blocks` counts in these, whatever the file system's blocks are.
+/// Unit of `st_blocks`, independent of the file system's block size.
 const BLOCK: u64 = 512;
-/// Folders in each other. Each costs whoever walks or removes them an open descriptor, an engine too: it fails to remove what
-/// is nested deeper than it may have files open, after minutes, and again and again.
+/// Maximum nesting of folders. Removing or walking a folder recursively costs one open descriptor per level, in the engine too: it fails to remove
+/// folders nested deeper than its limit of open files, repeatedly and after minutes each time.
 const MAX_DEPTH: usize = 256;
-/// What is left of that where it was too deep.
+/// Nesting that remains where folders were too deep.
 const LEVELLED_DEPTH: usize = 64;
-/// Bytes of a path on this host that can still be opened with room for a name below it; the kernel takes 4096.
+/// Bytes of a path on this host that can still be opened, with a reserve for a name below it; the kernel accepts 4096.
 const MAX_PATH: usize = 3584;
-/// Begins the names of folders that [`level`] has moved.
+/// Name prefix of folders that [`level`] has moved.
 const MOVED: &str = ".termsmith-moved-";
 
-/// Where a container writes.
+/// The host paths that a container writes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Upper {
     /// Its writable layer and its volumes.
     pub(super) folders: Vec<PathBuf>,
-    /// Its first process, as this host numbers it; 0 when it does not run.
+    /// Process number of its first process on this host; 0 when it does not run.
     pub(super) pid: i64,
 }
 
 /// What a container has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
-    /// Allocated, not apparent: a sparse file costs nothing.
+    /// Allocated, not apparent size: a sparse file counts as nothing.
     pub(super) bytes: u64,
     /// Entries of all kinds.
     pub(super) files: u64,
-    /// There are folders nested deeper than anybody may look.
+    /// Folders are nested too deeply to be walked.
     pub(super) too_deep: bool,
 }
 
 impl Usage {
-    /// Whether `self` is more than what is allowed.
+    /// Whether `self` exceeds the limits.
     pub(super) fn exceeds(&self, max_bytes: u64, max_files: u64) -> bool {
         self.bytes > max_bytes || self.files > max_files || self.too_deep
     }
 }
 
 impl Upper {
-    /// What was written, counted until one limit is passed.
+    /// Counts what was written until one limit is exceeded.
     pub(super) fn usage(&self, max_bytes: u64, max_files: u64) -> Usage {
         let mut used = Usage { bytes: self.unlinked_bytes(), ..Usage::default() };
         for folder in &self.folders {
             let mut walk = Walk::new(folder, MAX_DEPTH);
             while let Some(entry) = walk.next() {
-                // Files come and go while we look.
+                // Files appear and disappear during the walk.
                 let Ok(metadata) = entry.metadata() else { continue };
                 used.files += 1;
                 used.bytes += metadata.blocks() * BLOCK;
@@ -64,10 +64,10 @@ impl Upper {
         used
     }
 
-    /// Bytes of files that have no name any more but are open or mapped: they take up disk until the last user ends.
+    /// Bytes of deleted files that are open or mapped: they occupy the disk until the last user closes them.
     fn unlinked_bytes(&self) -> u64 {
         let Ok(namespace) = fs::read_link(format!("/proc/{}/ns/pid", self.pid)) else { return 0 };
-        // It has ended, and its number was given to a process of the host's.
+        // The container has ended, and its process number was reused by a process of the host.
         if fs::read_link("/proc/self/ns/pid").is_ok_and(|own| own == namespace) {
             return 0;
         }
@@ -97,8 +97,8 @@ impl Upper {
     }
 }
 
-/// Moves folders that are nested too deep up to `root`, so that `root` can be removed by somebody who opens one folder in
-/// another. Only for a layer in which nothing runs any more: nobody may change links under us.
+/// Moves folders that are nested too deeply up to `root`, so that a recursive removal with one descriptor per level
+/// succeeds. Only for a layer without running processes, which could change links concurrently.
 pub(super) fn level(root: &Path) {
     let mut left = vec![root.to_owned()];
     let mut moved = 0;
@@ -108,7 +108,7 @@ pub(super) fn level(root: &Path) {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !walk.enter(&entry) {
                 let place = root.join(format!("{MOVED}{moved}"));
                 moved += 1;
-                // What cannot be moved is left for the engine to stumble over, as it would have without us.
+                // A folder that cannot be moved is left as it is; the engine then reports the failed removal.
                 if fs::rename(entry.path(), &place).is_ok() {
                     left.push(place);
                 }
@@ -138,13 +138,13 @@ impl Walk {
         }
     }
 
-    /// Goes on with what is in `entry`, a folder; `false` if that lies too deep.
+    /// Enters the folder `entry`; `false` if it is nested too deeply.
     fn enter(&mut self, entry: &DirEntry) -> bool {
         let path = entry.path();
         if self.open.len() >= self.max_depth || path.as_os_str().len() > MAX_PATH {
             return false;
         }
-        // One that has gone meanwhile is empty.
+        // A folder that has disappeared counts as empty.
         self.open.extend(fs::read_dir(path));
         true
     }
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Folders of `name` in each other below `root`; no path is long enough for the lowest. Returns that.
+    /// Creates nested folders called `name` below `root`; the path of the deepest one exceeds the maximum length. Returns that folder.
     fn nest(root: &Path, name: &str, depth: usize) -> OwnedFd {
         let open = OFlags::DIRECTORY | OFlags::RDONLY;
         let mut folder = openat(CWD, root, open, Mode::empty()).unwrap();

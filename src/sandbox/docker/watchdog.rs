@@ -1,4 +1,4 @@
-//! Disk limits for engines that have none: overlay2 on ext4 takes no `storage-opt`.
+//! Enforces disk limits on engines that have none: overlay2 on ext4 does not support `storage-opt`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use crate::sandbox::{ContainerId, Evidence, Loss};
 use super::upper::{Upper, level};
 use super::{DockerEngine, Shared};
 
-/// How often disks are looked at. A container can overshoot by what it writes in that time; no single file can.
+/// Interval between two checks. A container can exceed its limit by what it writes in that time; no single file can.
 const EVERY: Duration = Duration::from_secs(3);
-/// Files that a container may add. More than any task needs, less than what makes a host's file system run out of inodes or
+/// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
 /// takes minutes to remove.
 const MAX_FILES: u64 = 250_000;
-/// Below this much free space on the host a warning is logged. No container is killed for it: whoever has written most within its own
-/// limits has done nothing wrong.
+/// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
+/// is not at fault.
 const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
-/// Below this much free space on the host a write that failed for want of space failed for want of the host's. Ext4 keeps up to 5 % for
-/// root, so the figure that others may use is what counts; single writes of programs are no larger.
+/// Free space on the host below which an ENOSPC is attributed to the host. Ext4 reserves up to 5 % for
+/// root, so the space available to other users is what counts; single writes of programs are no larger.
 const FULL_FREE_BYTES: u64 = 16 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
-/// What the watchdog knows of a container.
+/// The watchdog's state of a container.
 #[derive(Debug)]
 pub(super) struct Watched {
     max_bytes: u64,
-    /// Where it writes on this host; `None` until it was asked for.
+    /// Its writable paths on this host; `None` until they have been requested.
     upper: Option<WritableLayer>,
     /// Why it was killed.
     pub(super) killed: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct Watched {
 #[derive(Clone, Debug)]
 enum WritableLayer {
     At(Upper),
-    /// Not readable here: a remote engine, another storage driver, or we are not root.
+    /// Not readable here: a remote engine, another storage driver, or this process is not root.
     Elsewhere,
 }
 
@@ -48,7 +48,7 @@ impl Watched {
         Self { max_bytes: u64::from(limits.storage_mb) * MIB, upper: None, killed: None }
     }
 
-    /// It is started again: what was known of its last life does not hold any more.
+    /// The container is restarted: its former state no longer applies.
     pub(super) fn restarted(&mut self) {
         (self.upper, self.killed) = (None, None);
     }
@@ -75,7 +75,7 @@ async fn look(engine: &DockerEngine) {
         .map(|(id, _)| id.clone())
         .collect();
     for id in new {
-        // One that does not run (yet) is asked again.
+        // A container that does not run (yet) is checked again.
         let layer = shared
             .writable_layer(id.as_str())
             .await
@@ -104,7 +104,7 @@ async fn look(engine: &DockerEngine) {
             tracing::debug!(container = %id, cause, "killing a container for its own disk limit");
             watched.killed = Some(cause);
         }
-        // If it has ended by itself, the cause is recorded all the same.
+        // If it has ended by itself, the cause is recorded anyway.
         if let Err(error) = shared.kill(id.as_str()).await {
             tracing::warn!(container = %id, %error, "cannot kill a container that exceeds its disk limit");
         }
@@ -112,9 +112,9 @@ async fn look(engine: &DockerEngine) {
 }
 
 impl Shared {
-    /// Makes sure that the engine can remove a container: nothing runs in it, and its folders lie flat enough.
+    /// Ensures that the engine can remove a container: no process runs in it, and its folders are not nested too deeply.
     pub(super) async fn make_removable(&self, name: &str) {
-        // Gone, or the engine is in trouble: the removal itself will tell.
+        // It is gone, or the engine has failed: the removal itself reports that.
         if let Err(error) = self.kill(name).await {
             tracing::debug!(container = name, %error, "cannot kill a container before its removal");
         }
@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// `None` when it is not there (yet).
+    /// `None` if it does not exist (yet).
     async fn writable_layer(&self, name: &str) -> Option<WritableLayer> {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
         let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Shared {
     }
 }
 
-/// Which containers have written too much, and why it is too much.
+/// Which containers exceed their limits, with the reason.
 fn offenders(watched: &[(ContainerId, Upper, u64)]) -> Vec<(ContainerId, String)> {
     let mut found = Vec::new();
     for (id, upper, max_bytes) in watched {
@@ -172,8 +172,8 @@ fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
     }
 }
 
-/// Whose disk is full, when a write in the container has failed for want of space. First the container's own limit is looked at: a
-/// container may fill a small disk faster than the watchdog comes by.
+/// Which disk is full after an ENOSPC in the container. The container's own limit is checked first: a
+/// container may fill a small disk between two checks of the watchdog.
 pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> {
     let WritableLayer::At(upper) = shared.writable_layer(id.as_str()).await? else { return None };
     let max_bytes = shared.live().get(id)?.max_bytes;
@@ -213,7 +213,7 @@ mod tests {
         check(None, Some(0), Some(Evidence::HostDiskFull));
         check(None, Some(FULL_FREE_BYTES), None);
         check(None, None, None);
-        // Whoever fills the host's disk past its own limit is no victim of it.
+        // A container that fills the host's disk beyond its own limit is at fault.
         check(Some("disk limit"), Some(0), Some(Evidence::DiskLimit));
         check(Some("disk limit"), None, Some(Evidence::DiskLimit));
     }
