@@ -10,10 +10,10 @@ use crate::model::{FileTree, RelPath};
 /// Path, bytes and execute bit of every embedded file.
 static EMBEDDED: &[(&str, &[u8], bool)] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Far above any folder of specs or templates: past it, somebody has named the wrong folder.
+/// Far above the size of any folder of specs or templates: a larger folder is the wrong one.
 const BOUNDS: Bounds = Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
 
-/// Folders on disk that stand in for the embedded ones.
+/// Folders on disk that replace the embedded ones.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Instead of `domains/`.
@@ -35,7 +35,7 @@ struct Asset {
     executable: bool,
 }
 
-/// A folder that cannot stand in for an embedded one.
+/// A folder that cannot replace an embedded one.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to load the {folder} folder: {source}")]
 pub struct AssetError {
@@ -46,7 +46,7 @@ pub struct AssetError {
 }
 
 impl Assets {
-    /// What the binary carries.
+    /// The embedded assets.
     pub fn embedded() -> Self {
         let asset = |bytes: &'static [u8], executable| Asset { bytes: Cow::Borrowed(bytes), executable };
         let files = EMBEDDED
@@ -58,8 +58,8 @@ impl Assets {
         Self { files, overrides: Overrides::default() }
     }
 
-    /// What the binary carries, but each folder that `overrides` names is read from there, whole: embedded files that it
-    /// lacks are gone.
+    /// The embedded assets, with each folder that `overrides` names replaced as a whole: embedded files that it
+    /// lacks are missing.
     pub fn with_override(overrides: &Overrides) -> Result<Self, AssetError> {
         let mut assets = Self::embedded();
         for (folder, place) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {
@@ -108,7 +108,7 @@ impl Assets {
         std::str::from_utf8(self.bytes(path)?).ok()
     }
 
-    /// `path` as a person finds it: on disk where its folder is overridden, else below the repository's root.
+    /// `path` in the form shown to users: on disk where its folder is overridden, else below the repository's root.
     pub fn display_path(&self, path: &str) -> String {
         let on_disk = |folder: &str, place: &Option<PathBuf>| {
             let rest = path.strip_prefix(folder)?.strip_prefix('/')?;

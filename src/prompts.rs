@@ -1,4 +1,4 @@
-//! Texts for models: of a scaffold, an arm, the judge. Each set is a folder below `templates/prompts/`.
+//! Prompts for models, of a scaffold, an arm or the judge. Each set is a folder below `templates/prompts/`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct PromptSet {
     texts: BTreeMap<String, String>,
 }
 
-/// A prompt that is missing or does not render.
+/// A prompt that is missing or cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptsError {
     #[error(
@@ -31,7 +31,7 @@ pub enum PromptsError {
 }
 
 impl PromptSet {
-    /// Reads every text of `templates/prompts/<folder>/`, of which `needed` must be there.
+    /// Reads every text of `templates/prompts/<folder>/`; those in `needed` must exist.
     pub fn load(assets: &Assets, folder: &str, needed: &[&str]) -> Result<Self, PromptsError> {
         let texts = assets
             .files_under(&format!("templates/prompts/{folder}"))
@@ -46,18 +46,18 @@ impl PromptSet {
         Ok(set)
     }
 
-    /// A text as it stands, without the blanks at its end.
+    /// A text as it is, without trailing whitespace.
     pub fn text(&self, name: &str) -> Result<&str, PromptsError> {
         let text = self.texts.get(name).map(|text| text.trim_end());
         text.ok_or_else(|| PromptsError::Missing { folder: self.folder.clone(), name: name.to_owned() })
     }
 
-    /// The lines of a text that hold something.
+    /// The non-blank lines of a text.
     pub fn lines(&self, name: &str) -> Result<Vec<String>, PromptsError> {
         Ok(self.text(name)?.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
     }
 
-    /// A template, rendered. A name that `context` lacks is an error.
+    /// Renders a template. A name that `context` lacks is an error.
     pub fn render(&self, name: &str, context: Value) -> Result<String, PromptsError> {
         let source = self.text(name)?;
         let failed =
@@ -71,7 +71,7 @@ impl PromptSet {
         env.render_named_str(name, source, context).map(|text| text.trim_end().to_owned()).map_err(failed)
     }
 
-    /// Hash over all texts, for the address of what was made with them.
+    /// Hash over all texts, for the address of results that depend on them.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for part in self.texts.iter().flat_map(|(name, text)| [name, text]) {

@@ -11,10 +11,10 @@ use termsmith::domain::{Domains, OwnVariantDecl, VariantsDecl, load_domains, pla
 use termsmith::model::{Applies, Draft, File, Limits, RelPath, Seed};
 use termsmith::mutate::{Mutant, Operator, ablations, mutants, sample};
 
-/// What the headline kill rate of a task is computed from, where its solution allows.
+/// Minimum number of mutants for a task's kill rate, if its solution is long enough.
 const ENOUGH: usize = 20;
 
-/// One draft of each recipe, after `bend` had its way with it.
+/// One draft of each recipe, modified by `bend`.
 fn bent_drafts(bend: impl Fn(&mut Recipe)) -> Vec<Draft> {
     let assets = Assets::embedded();
     let specs = load_domains(&assets).unwrap();
@@ -127,7 +127,7 @@ fn a_recipe_leaves_out_includes_and_adds_variants() {
     }
 }
 
-/// For whoever changes an operator: `cargo test --test mutants -- --ignored --nocapture` lists every mutant, best first.
+/// For changes to an operator: `cargo test --test mutants -- --ignored --nocapture` lists every mutant, best first.
 #[test]
 #[ignore = "prints, and checks nothing"]
 #[allow(clippy::print_stdout, reason = "it is a listing")]

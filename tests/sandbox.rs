@@ -1,4 +1,4 @@
-//! What a sandbox does, on every engine: the same table for all.
+//! Behaviour of sandboxes: one table for all engines.
 
 mod support;
 
@@ -218,10 +218,10 @@ fn a_forged_status_changes_nothing_but_its_own_command() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            // Every descriptor that the shell holds is written to: statuses of this command, of later ones, and nonsense.
+            // Writes to every descriptor that the shell holds: statuses of this command, of later ones, and invalid data.
             let forge = r"for n in {3..60} {190..210}; do printf '1 0\0002 0\0003 0\000x\0-1' >&$n; done 2>/dev/null; true";
             shell(&sandbox, forge).await;
-            // The command may have reported before it was through; then its last words come with the next one.
+            // The command may have reported before its end; then its last output is shown with the next one.
             shell(&sandbox, "true").await;
             let rows = [
                 ("echo a; false", Exited(1), "a\n"),

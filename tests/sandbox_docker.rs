@@ -1,4 +1,4 @@
-//! What only a real engine can show: isolation, limits, images, and that nothing is left behind.
+//! Properties of a real engine: isolation, limits, images, and complete clean-up.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests are tests")]
 
@@ -21,7 +21,7 @@ fn api() -> Docker {
     Docker::connect_with_defaults().unwrap()
 }
 
-/// Status and complaint of the engine about a container; `None` when it is there.
+/// Status and message of the engine about a container; `None` when it exists.
 async fn is_gone(name: &str) -> bool {
     api().inspect_container(name, None).await.is_err()
 }
@@ -77,7 +77,7 @@ fn orphans_are_reaped() {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
         shell(&sandbox, "for i in 1 2 3 4 5; do (sh -c 'exit 0' & exec true) & done; wait").await;
-        // A zombie would stand in the table with state Z until somebody waits for it.
+        // A zombie would be listed with state Z until it is reaped.
         assert!(
             !output(&sandbox, "cat /proc/$$/cmdline").await.contains("printf"),
             "the driver stays out of `ps`"
@@ -278,12 +278,12 @@ fn a_stopped_container_can_be_started_again() {
                 .await,
             "/\nstate\n\n"
         );
-        // It is killed and removed like any other.
+        // It is killed and removed like any other container.
         let stopped = again.stop().await.unwrap();
         drop(stopped);
         eventually("the container is removed", async || is_gone(&name).await).await;
 
-        // What its root can do to keep it from starting is an answer of the engine, not a hang.
+        // A container that its root has made unstartable gives an engine error, not a hang.
         let sandbox = launch(&engine).await;
         shell(&sandbox, "cd /; mv /.termsmith /old; echo >/.termsmith; rm -rf /app; echo >/app").await;
         let refused = sandbox.stop().await.unwrap().restart("/").await.unwrap_err();
@@ -332,7 +332,7 @@ fn whatever_is_dropped_is_removed() {
         let names = [dropped.id(), destroyed.id(), stopped.id()].map(|id| id.as_str().to_owned());
         drop((dropped, stopped));
         destroyed.destroy().await;
-        // Nobody waits for the answer to this one.
+        // This request's answer is never read.
         let image = base();
         let limits = limits();
         let spec = spec(&image, &limits);
@@ -375,7 +375,7 @@ fn orphans_are_swept_and_living_owners_are_not_disturbed() {
         let ((mut dead, orphan), (mut alive, used)) = (start(), start());
         dead.kill().unwrap();
         dead.wait().unwrap();
-        // The guest ends with the stream, so an orphan costs nothing but disk until somebody sweeps.
+        // The guest ends with the stream, so an orphan costs only disk space until a sweep.
         eventually("the orphan has ended", async || {
             let state =
                 api().inspect_container(&orphan, None).await.ok().and_then(|container| container.state);

@@ -1,4 +1,4 @@
-//! What a container's processes can do to their guest, and what is concluded from the end of a sandbox.
+//! Attacks of a container's processes on their guest, and the evidence after the end of a sandbox.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -18,20 +18,20 @@ fn api() -> Docker {
     Docker::connect_with_defaults().unwrap()
 }
 
-/// What is expected of a sandbox after an attack on its guest.
+/// Expected state of a sandbox after an attack on its guest.
 #[derive(Clone, Copy, Debug)]
 enum Expect {
     Survives,
     Lost(Evidence),
-    /// Either; but never evidence that somebody else caused the loss.
+    /// Either; but never evidence that blames another party.
     SurvivesOrBlamed,
 }
 
-/// Runs `script` in a new sandbox, then asks it for a sign of life.
+/// Runs `script` in a new sandbox, then checks whether the guest answers.
 async fn check(engine: &Engine, name: &str, script: &str, expect: Expect) {
     let sandbox = launch(engine).await;
     let attack = sandbox.shell(script, &limit(Duration::from_secs(8))).await;
-    // The shell may be gone, and the next one may not start for want of processes; what counts is that the guest answers.
+    // The shell may have died, and the next one may fail to start for want of processes; only an answer of the guest counts.
     let after = sandbox.shell("echo usable", &limit(Duration::from_secs(8))).await;
     let lost =
         [attack.as_ref().err(), after.as_ref().err()].into_iter().flatten().find_map(|error| match error {

@@ -1,4 +1,4 @@
-//! Images: built once, and what is wrong with those that cannot be.
+//! Images: built once, and errors of those that cannot be built.
 
 mod support;
 
@@ -67,7 +67,7 @@ fn an_image_is_built_once_however_many_ask() {
         assert_eq!(image.reference(), c.unwrap().reference());
         let inspected = api.inspect_image(image.reference()).await.unwrap();
         assert_eq!(inspected.config.unwrap().labels.unwrap()["termsmith.task"], digest);
-        // Untagged results of a second build would hang about with the same label.
+        // Untagged results of a second build would remain with the same label.
         let filters = std::collections::HashMap::from([("label", vec![format!("termsmith.task={digest}")])]);
         let options = bollard::query_parameters::ListImagesOptionsBuilder::new().filters(&filters).build();
         assert_eq!(api.list_images(Some(options)).await.unwrap().len(), 1);

@@ -39,7 +39,7 @@ fn programs_get_what_they_are_given_and_nothing_else() {
             let input: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
             let cat = Process { stdin: input.clone(), keep: 4 << 20, ..Process::new("/bin/cat") };
             check(cat, ok(), &input, b"").await;
-            // Nobody reads the input.
+            // The input is never read.
             check(Process { stdin: input, ..Process::new("/bin/true") }, ok(), b"", b"").await;
             let gone = sandbox.spawn(&Process::new("/no/such")).await.unwrap();
             assert!(matches!(gone.outcome, ProcessOutcome::NotStarted(_)), "{name}: {gone:?}");
@@ -57,12 +57,12 @@ fn programs_end_with_their_session() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            // A child that keeps the output open does not keep the result back, and does not live on.
+            // A child that keeps the output open neither delays the result nor survives.
             let cwd = sandbox.workdir().to_owned();
             let leaver = Process { cwd: cwd.clone(), ..sh("sleep 1000 & echo $! >child; echo left") };
             let result = sandbox.spawn(&leaver).await.unwrap();
             assert_eq!(result.stdout, b"left\n", "{name}");
-            // Killed is not yet gone: the kernel ends it, and the guest reaps it, in their own time.
+            // A kill is asynchronous: the kernel ends the process, and the guest reaps it later.
             eventually("the child is gone", async || {
                 shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome == Exited(1)
             })
@@ -76,7 +76,7 @@ fn programs_end_with_their_session() {
                 (ProcessOutcome::TimedOut, &b"partial\n"[..]),
                 "{name}"
             );
-            // Killed is not yet gone: the kernel ends it, and the guest reaps it, in their own time.
+            // A kill is asynchronous: the kernel ends the process, and the guest reaps it later.
             eventually("the child is gone", async || {
                 shell(&sandbox, "kill -0 $(cat child) 2>/dev/null").await.outcome == Exited(1)
             })
@@ -91,7 +91,7 @@ fn programs_run_beside_each_other_and_the_shell() {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
             shell(&sandbox, "mkfifo a b").await;
-            // Each waits for the next one, so none could end alone.
+            // Each program waits for the next one, so none could end alone.
             let cwd = sandbox.workdir().to_owned();
             let first = Process { cwd: cwd.clone(), ..sh("read x <a; echo $x") };
             let second = Process { cwd, ..sh("read x <b; echo $x >a") };

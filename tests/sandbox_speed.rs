@@ -1,4 +1,4 @@
-//! Figures, not judgements: `cargo test --test sandbox_speed -- --ignored --nocapture`.
+//! Measurements without assertions: `cargo test --test sandbox_speed -- --ignored --nocapture`.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "the figures are the point")]
 
@@ -58,7 +58,7 @@ fn figures() {
         .await;
         let docker = Docker::connect_with_defaults().unwrap();
         let (mut ours, mut ours_removed, mut bare) = (Vec::new(), Vec::new(), Vec::new());
-        // In turns, so that a busy machine is equally unfair to all.
+        // Alternating, so that a busy machine affects both equally.
         for _ in 0..LAUNCHES {
             let start = Instant::now();
             let sandbox = launch(&engine).await;

@@ -1,4 +1,4 @@
-//! Shells on the emulated terminal: when they are done, and beside a real tmux.
+//! Shells on the emulated terminal: when a wait ends, and comparison with a real tmux.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests count as outside of them")]
 
@@ -11,9 +11,9 @@ use termsmith::agent::terminal::{SIZE, Terminal, WaitOutcome, Wake};
 use termsmith::agent::terminus::to_bytes;
 use termsmith::sandbox::{Process, ProcessOutcome, Sandbox};
 
-/// Far more than anything here takes: it ends a test that fails.
+/// Far more than any test here takes: it ends a failing test.
 const LONG: Duration = Duration::from_secs(60);
-/// What is waited for something that must not end a wait.
+/// Time to wait for an event that must not end a wait.
 const SHORT: Duration = Duration::from_millis(400);
 
 fn bash(cwd: &str) -> Process {
@@ -25,7 +25,7 @@ fn bash(cwd: &str) -> Process {
         ("LANG", "C.UTF-8"),
         ("PS1", "$ "),
         ("TERM", "tmux-256color"),
-        // What tmux starts its programs with.
+        // The environment that tmux gives its programs.
         ("SHELL", "/bin/bash"),
     ];
     variables.into_iter().fold(process, |process, (name, value)| process.env(name, value))
@@ -47,9 +47,9 @@ fn a_wait_ends_when_the_shell_is_done() {
             for (keystrokes, wait, expected, shown) in [
                 ("echo one; sleep 0.2; echo t''wo\n", LONG, WaitOutcome::Early, "\none\ntwo\n$\n"),
                 ("seq 1 5000\n", LONG, WaitOutcome::Early, "\n4999\n5000\n$\n"),
-                // At the prompt already: what is waited for is something else.
+                // The shell is at its prompt already: the wait is for something else.
                 ("", SHORT, WaitOutcome::Elapsed, "$\n"),
-                // A job of this very command may still say something; one of an earlier command does not count.
+                // A job of this command may still print; one of an earlier command does not count.
                 ("clear; sleep 1000 &\n", SHORT, WaitOutcome::Elapsed, "[1] "),
                 ("echo three\n", LONG, WaitOutcome::Early, "\nthree\n$\n"),
                 // Programs that read, or work, or are the shell at work.
@@ -61,7 +61,7 @@ fn a_wait_ends_when_the_shell_is_done() {
                 // Half a line is no command, but nothing happens until the rest comes.
                 ("echo fo", LONG, WaitOutcome::Early, "$ echo fo\n"),
                 ("ur\n", LONG, WaitOutcome::Early, "\nfour\n$\n"),
-                // A shell in the shell has a prompt of its own, which nobody knows from a program's.
+                // A nested shell has its own prompt, which cannot be told from a program's.
                 ("bash --norc\n", SHORT, WaitOutcome::Elapsed, "$ bash --norc\n$\n"),
                 ("C-d", LONG, WaitOutcome::Early, "exit\n$\n"),
             ] {
@@ -70,7 +70,7 @@ fn a_wait_ends_when_the_shell_is_done() {
                 assert_eq!(waited, expected, "{name}: {keystrokes:?}\n{}", terminal.screen());
                 let trimmed = format!("{}\n", terminal.screen().trim_end());
                 let there = trimmed.contains(shown);
-                // What a busy machine has not shown by the end of a short wait comes later.
+                // Output that a busy machine has not shown by the end of a short wait arrives later.
                 if expected == WaitOutcome::Elapsed && !there {
                     eventually(shown, async || terminal.screen().contains(shown.trim_end())).await;
                 } else {
@@ -79,7 +79,7 @@ fn a_wait_ends_when_the_shell_is_done() {
             }
             press(&mut terminal, "sleep 0.1\n").await;
             assert_eq!(terminal.wait_quiet(SHORT, Wake::Never).await, WaitOutcome::Elapsed, "{name}");
-            // The job is still there; it dies with its terminal.
+            // The job is still running; it dies with its terminal.
             press(&mut terminal, "kill %1; exit 3\n").await;
             let ended = terminal.wait_quiet(LONG, Wake::Never).await;
             assert_eq!(ended, WaitOutcome::Ended(ProcessOutcome::Exited(3)), "{name}");
@@ -119,11 +119,11 @@ fn a_terminal_has_the_environment_of_tmux() {
             let expected =
                 format!("tmux-256color tmux /bin/bash\n40 160\nlogin_shell    \ton\n{}\n", sandbox.workdir());
             eventually("the answers", async || {
-                // A tab moves the cursor and leaves no trace.
+                // A tab moves the cursor and writes no characters.
                 terminal.screen().replace("login_shell     on", "login_shell    \ton").contains(&expected)
             })
             .await;
-            // What programs ask the terminal is answered.
+            // Terminal queries of programs are answered.
             let ask = "clear; stty -echo; printf '\\033[5;7H\\033[6n'; read -rd R x; stty echo; echo \"at ${x#*[}\"\n";
             press(&mut terminal, ask).await;
             eventually("an answer", async || terminal.screen().contains("at 5;7\n")).await;
@@ -137,7 +137,7 @@ fn a_terminal_has_the_environment_of_tmux() {
     });
 }
 
-/// Keystrokes, and what must be on the screen then, on ours and on tmux's, which must be the same to the last blank.
+/// Keystrokes, and the expected screen, on our terminal and on tmux's, which must be equal except for trailing blanks.
 type Steps = &'static [(&'static str, &'static str)];
 
 const PROGRAMS: &[(&str, Steps)] = &[
@@ -304,9 +304,9 @@ fn programs_render_as_in_tmux() {
     });
 }
 
-/// Looks before a difference counts as one.
+/// Number of comparisons before a difference counts.
 const TRIES: u32 = 200;
-/// Looks on end that must show the same.
+/// Number of consecutive equal screens required.
 const CALM: u32 = 3;
 
 /// A real tmux in the sandbox.
@@ -329,7 +329,7 @@ impl<'a> Tmux<'a> {
             &size[0],
             "-y",
             &size[1],
-            // The shell between would drop it.
+            // The shell in between would remove it.
             "exec env PS1='$ ' bash --norc --noprofile",
         ])
         .await;

@@ -241,12 +241,12 @@ async fn episode(
     Ok(last.at_ms as f64 - first.at_ms as f64)
 }
 
-/// What the process of the fleet says of itself.
+/// Measurements reported by the fleet process.
 #[derive(Serialize, Deserialize)]
 struct Fleet {
     turns: usize,
     seconds: f64,
-    /// Seconds of the slowest rollout, and of the fastest.
+    /// Seconds of the slowest and the fastest rollout.
     slowest: f64,
     fastest: f64,
 }
@@ -289,7 +289,7 @@ async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     ])
 }
 
-/// The fleet itself: called in a process of its own.
+/// The fleet itself, run in a process of its own.
 pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
     let engine = Engine::process();
     let assets = Assets::embedded();
@@ -315,7 +315,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 preload: Vec::new(),
             };
             let sandbox = engine.launch(&spec).await?;
-            // All of them stand ready before any begins, so that all are there at once.
+            // All agents are ready before any begins, so that all run at once.
             gate.wait().await;
             let began = Instant::now();
             let limits = limits();

@@ -1,4 +1,4 @@
-//! The engine by itself: what a harness pays that makes one API call for each thing.
+//! Baseline: the engine alone, as a harness uses it that makes one API call per operation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::fixture;
 const OWNER_LABEL: &str = "termsmith.owner";
 /// Holds this process's number.
 const BENCH_LABEL: &str = "termsmith.bench";
-/// Outlives every section. It is process 1, so only SIGKILL ends it, which is how a forced removal ends anything.
+/// Outlives every section. As process 1 it ignores every signal except SIGKILL.
 const IDLE: [&str; 2] = ["/bin/sleep", "3600"];
 
 /// A connection of its own to the engine. Cheap to clone.

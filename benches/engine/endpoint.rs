@@ -1,4 +1,4 @@
-//! A model endpoint that answers at once: as many harmless commands as the model's name says, then the end.
+//! A model endpoint that answers at once: the number of harmless commands in the model's name, then the end.
 
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;

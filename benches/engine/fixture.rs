@@ -1,4 +1,4 @@
-//! The task that is tried, and the sandboxes that are measured.
+//! The task and the sandboxes that are measured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -20,7 +20,7 @@ pub(crate) struct Harbor {
     command: OsString,
 }
 
-/// Who solves.
+/// The agent of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agent {
     /// Runs the reference solution.
@@ -133,7 +133,7 @@ impl Prepared {
 }
 
 impl Prepared {
-    /// Seconds that terminus-2 works when `model` at `base_url` speaks.
+    /// Seconds that terminus-2 works with `model` at `base_url`.
     pub(crate) async fn agent_seconds(&self, model: &str, base_url: &str) -> anyhow::Result<f64> {
         let jobs = tempfile::tempdir_in(self.folder.path())?;
         let log = jobs.path().join("log.txt");

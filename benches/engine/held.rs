@@ -1,4 +1,4 @@
-//! How many sandboxes can be held at once, and what one costs.
+//! Maximum number of concurrent sandboxes, and the memory of each.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
 use crate::{BenchContext, fixture};
 
-/// What all of them together may take.
+/// Maximum total memory.
 const BUDGET_MIB: f64 = 16.0 * 1024.0;
-/// The machine keeps this much, or others on it would suffer.
+/// Memory left free for other processes of the machine.
 const RESERVE_MIB: f64 = 1024.0;
 /// No launch begins after this.
 const WITHIN: Duration = Duration::from_secs(45);
@@ -72,7 +72,7 @@ pub(crate) async fn measure(context: &BenchContext, most: usize) -> anyhow::Resu
     Ok(section)
 }
 
-/// Launches until something forbids more; says what.
+/// Launches until a limit is reached; returns which one.
 async fn hold(context: &BenchContext, image: &Image, most: usize, before: f64) -> (Vec<Sandbox>, String) {
     let started = Instant::now();
     let mut sandboxes = Vec::new();
@@ -106,7 +106,7 @@ async fn answers(sandbox: &Sandbox) -> bool {
     result.is_ok_and(|result| result.outcome == ShellOutcome::Exited(0))
 }
 
-/// What each container's processes and the process that the engine keeps for it take, in MiB. Empty where we may not look.
+/// Memory of each container's processes and the engine's process for it, in MiB. Empty if it cannot be read.
 async fn memory(context: &BenchContext, containers: impl Iterator<Item = &str>) -> anyhow::Result<Sample> {
     let mut sample = Sample::default();
     for container in containers {

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine on which the measurements were made.
 
 use std::fmt;
 use std::fs;
@@ -83,7 +83,7 @@ pub(crate) fn peak_memory(pid: u32) -> Option<f64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM")
 }
 
-/// The memory of `pid` in MiB, pages that several processes share divided among them. `None` where we may not look.
+/// The proportional set size of `pid` in MiB. `None` if it cannot be read.
 pub(crate) fn proportional_memory(pid: u32) -> Option<f64> {
     kib_line(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss")
 }

@@ -17,7 +17,7 @@ use crate::machine::peak_memory;
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
 
-/// Rollouts of the run that is done for real.
+/// Rollouts of the run that is really executed.
 const REAL: usize = 10;
 /// Rollouts of the stores that are exported.
 const SIZES: [usize; 3] = [10, 100, LARGEST];
@@ -86,7 +86,7 @@ async fn peak(command: &str, out: &Path, more: &[&str]) -> anyhow::Result<f64> {
     let pid = child.id().context("it ended at once")?;
     let mut peak = None;
     let status = loop {
-        // The mark vanishes with the process; the last one seen is kept.
+        // The value disappears with the process; the last one read is kept.
         peak = peak_memory(pid).or(peak);
         match child.try_wait()? {
             Some(status) => break status,

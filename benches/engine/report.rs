@@ -1,4 +1,4 @@
-//! What was measured, before it is text.
+//! The measurements, before formatting.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub(crate) enum Unit {
     Count,
 }
 
-/// How two lines compare; by medians where nothing else is said.
+/// Comparison of two lines; by medians unless stated otherwise.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ratio {

@@ -1,4 +1,4 @@
-//! A text by which a leak of one task into a corpus can be found.
+//! Canary text of a task, by which a leak of the task into a corpus can be found.
 
 use crate::model::{Seed, TaskName};
 

@@ -21,10 +21,10 @@ use crate::model::{
 };
 use crate::mutate::variants;
 
-/// The tail of a Dockerfile that a recipe does not write itself.
+/// The end of a Dockerfile, shared by all recipes.
 const DEFAULT_DOCKERFILE_TAIL: &str = "COPY app/ /app/\nWORKDIR /app\n";
 
-/// What all recipes share: bases, the verifier's own files, and the word lists.
+/// Assets shared by all recipes: bases, the verifier's own files, and the word lists.
 #[derive(Clone, Debug)]
 pub struct AuthorAssets {
     bases: BTreeMap<String, String>,
@@ -65,7 +65,7 @@ impl AuthorAssets {
         self.bases.get(name).map(String::as_str)
     }
 
-    /// Hash over everything in it, for the address of a draft.
+    /// Hash over all shared assets, for the address of a draft.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {
@@ -159,7 +159,7 @@ pub fn draft(
     Ok(Draft { task, second, wrong, variants, variants_excluded: decl.variants.exclude.clone(), expert })
 }
 
-/// Those for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.
+/// Variants for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.
 fn legal_variants(
     shared: &AuthorAssets,
     renderer: &Renderer<'_>,
@@ -194,9 +194,9 @@ fn legal_variants(
 }
 
 struct Contexts {
-    /// Everything: for fixtures, solutions and tests.
+    /// All parameters: for fixtures, solutions and tests.
     full: Value,
-    /// What a solver can know: for the expert.
+    /// Parameters that a solver can know: for the expert.
     public: Value,
 }
 
@@ -267,7 +267,7 @@ fn tests(
         let marked = format!("# {canary}\n{checks}");
         files.insert(rel("test_outputs.py"), File::text(marked));
     }
-    // What the tests recompute the truth from: copies that a solver never held.
+    // Pristine copies from which the tests recompute the expected values; a solver never had access to them.
     let mut pristine = environment.clone();
     pristine.0.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);

@@ -1,9 +1,9 @@
-//! Why a recipe gives no draft.
+//! Errors of rendering a recipe.
 
 use crate::model::{PathError, RecipeId};
 use crate::mutate::VariantError;
 
-/// A recipe that cannot be rendered. It concerns one recipe; other tasks go on.
+/// A recipe that cannot be rendered. The error concerns one recipe; other tasks continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorError {
     #[error("recipe `{recipe}`: no file `{file}`\nhint: {hint}")]

@@ -1,7 +1,7 @@
-//! `expert.toml`: what the scripted expert does.
+//! `expert.toml`: the script of the scripted expert.
 //!
-//! Its strings see only what a solver can see: the public parameters and the task's own axes. Values that the fixtures hold
-//! come in at rollout time, as `@{name}`, from what a command printed.
+//! Its strings can use only what a solver can see: the public parameters and the task's own axes. Values from the fixtures
+//! are filled in at rollout time, as `@{name}`, from the output of a command.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ pub(super) fn expert(renderer: &Renderer<'_>, public: &Value) -> Result<ExpertSc
     Ok(script)
 }
 
-/// What must hold for the expert to be playable.
+/// Conditions that an expert script must meet to be usable.
 fn check(script: &ExpertScript) -> Result<(), String> {
     let has_step = |id: &str| script.steps.iter().any(|step| step.id == id);
     if script.steps.is_empty()

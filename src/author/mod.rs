@@ -1,7 +1,7 @@
-//! Authors make task drafts from blueprints. Here: the offline author, which renders a recipe.
+//! Authors create task drafts from blueprints. This module has the offline author, which renders a recipe.
 //!
 //! A draft is a pure function of the blueprint, the recipe's files and the shared templates: no clock, no environment, no
-//! engine. It claims nothing; screening decides.
+//! engine. Screening decides whether a draft is a sound task.
 
 mod canary;
 mod draft;

@@ -1,4 +1,4 @@
-//! Recipes, as found in a templates folder: a checked declaration and the files beside it.
+//! Recipes of a templates folder: a checked declaration and the files beside it.
 
 use std::collections::BTreeMap;
 

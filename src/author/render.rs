@@ -1,4 +1,4 @@
-//! Templates in, files out.
+//! Renders templates to files.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
@@ -8,7 +8,7 @@ use super::AuthorError;
 use super::seeded::{Vocabulary, add_functions};
 use crate::model::{File, FileTree, RecipeId, RelPath, Seed};
 
-/// What marks a template; it is cut off the name of what is rendered.
+/// Extension of templates; removed from the name of the rendered file.
 const TEMPLATE_SUFFIX: &str = ".j2";
 
 /// Renders the templates of one recipe for one task.
@@ -26,7 +26,7 @@ impl Renderer<'_> {
         let failed = |error: &minijinja::Error| AuthorError::Template {
             recipe: self.recipe.clone(),
             file: name.to_owned(),
-            // The debug form adds the offending lines, which the plain one leaves out.
+            // The debug form includes the offending lines, which the display form omits.
             message: format!("{error:#}"),
         };
         let mut env = environment().map_err(|error| failed(&error))?;
@@ -34,7 +34,7 @@ impl Renderer<'_> {
         for (path, file) in self.files.iter() {
             let Some(text) = file.as_text() else { continue };
             let added = env.add_template(path.as_str(), text);
-            // Verbatim files may be included too, but they owe nothing to the template language.
+            // Verbatim files may be included too, but need not be valid templates.
             if path.as_str().ends_with(TEMPLATE_SUFFIX) {
                 added.map_err(|error| failed(&error))?;
             }
@@ -96,7 +96,7 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
         SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
     );
     env.set_undefined_behavior(UndefinedBehavior::Strict);
-    // Fixtures end in .json and .html, and must not be escaped for it.
+    // No autoescape: fixtures may end in .json and .html.
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_debug(true);
     env.add_filter("shquote", |text: String| shell_quote(&text));
@@ -114,7 +114,7 @@ pub(super) fn shell_quote(text: &str) -> String {
     }
 }
 
-/// A value as a Python literal. JSON is one but for its three words.
+/// A value as a Python literal. JSON differs from Python only in three words.
 fn python_literal(value: &serde_json::Value) -> String {
     use serde_json::Value;
     match value {

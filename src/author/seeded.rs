@@ -1,4 +1,4 @@
-//! The functions that give templates their randomness: deterministic for a task seed and a file.
+//! Random functions for templates: deterministic for a task seed and a file.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +22,7 @@ struct Source(Arc<Mutex<ChaCha20Rng>>);
 
 impl Source {
     fn rng(&self) -> MutexGuard<'_, ChaCha20Rng> {
-        // A poisoned generator is still a generator; the panic that poisoned it is reported by whoever panicked.
+        // The generator stays usable after a panic in another thread; that panic is reported there.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

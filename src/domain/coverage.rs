@@ -1,4 +1,4 @@
-//! Which cells of the grid a set of blueprints falls into.
+//! Coverage of the grid of axes by a set of blueprints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub struct CoverageCell {
     pub tasks: u32,
 }
 
-/// One domain's tasks along each axis. An axis value that is missing has none.
+/// One domain's tasks along each axis. A value without tasks has no entry.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DomainCoverage {
     pub domain: DomainId,
@@ -38,7 +38,7 @@ pub struct DomainCoverage {
     pub kinds: BTreeMap<EngineeringKind, u32>,
     pub difficulties: BTreeMap<Difficulty, u32>,
     pub operations: BTreeMap<String, u32>,
-    /// Operations that the domain's skills exercise and none of the tasks does.
+    /// Operations that the domain's skills exercise but none of the tasks does.
     pub missing_operations: Vec<Operation>,
 }
 
@@ -92,8 +92,8 @@ fn count(len: usize) -> u32 {
 }
 
 impl Coverage {
-    /// The grid as text: a row for each domain; then operations by domain. A dot is an empty cell, a blank one that the
-    /// domain does not ask for.
+    /// The grid as text: a row per domain, then operations by domain. A dot is an empty cell, a blank one that the
+    /// domain does not request.
     pub fn table(&self) -> String {
         let mut out = String::new();
         let mut rows = vec![head(

@@ -1,4 +1,4 @@
-//! The order in which recipes take turns.
+//! The seeded order in which recipes are used.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use rand::seq::SliceRandom as _;
 
 use crate::model::{DomainId, Seed};
 
-/// A seeded cycle over all recipes, interleaved by domain: the first *D* turns hit *D* domains, and each cycle of *R* turns hits
-/// every one of the *R* recipes.
+/// A seeded cycle over all recipes, interleaved by domain: the first *D* positions use *D* domains, and each cycle of *R* positions uses
+/// each of the *R* recipes.
 pub(super) struct Cycle {
     /// Positions of the recipes, by domain.
     domains: Vec<Vec<u32>>,
@@ -18,7 +18,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// A cycle over recipes of which `domains` tells the domain of each.
+    /// A cycle over recipes, whose domains are given by `domains`.
     pub(super) fn new<'a>(domains: impl Iterator<Item = &'a DomainId>, run_seed: Seed) -> Self {
         let mut by_domain: BTreeMap<&DomainId, Vec<u32>> = BTreeMap::new();
         let mut recipes = 0;
@@ -29,14 +29,14 @@ impl Cycle {
         Self { domains: by_domain.into_values().collect(), recipes, run_seed }
     }
 
-    /// The place of the recipe whose turn is `index`; `None` where there is no recipe.
+    /// Index of the recipe at position `index`; `None` if there is no recipe.
     pub(super) fn recipe_at(&self, index: u32) -> Option<usize> {
         let round = index.checked_div(self.recipes)?;
         let turn = (index % self.recipes) as usize;
         self.order(round).get(turn).map(|place| *place as usize)
     }
 
-    /// Each cycle has an order of its own. With one order for all, a shard `i/n` would hold always the same recipes whenever
+    /// Each cycle has its own order. With the same order for all, a shard `i/n` would always contain the same recipes whenever
     /// *n* divides their number.
     fn order(&self, round: u32) -> Vec<u32> {
         let seed = self.run_seed.derive(&["cycle", &round.to_string()]);

@@ -1,4 +1,4 @@
-//! What the specs ask for and no recipe can make.
+//! Cells of the coverage grid that the specs request and no recipe can fill.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,14 +9,14 @@ use super::plan::{Candidate, Domains, candidates};
 use super::{RecipeDecl, Recipes, Specs};
 use crate::model::{Difficulty, DomainId, EngineeringKind, RecipeId};
 
-/// A cell of the coverage grid that stays empty whatever the seed, and why.
+/// A cell of the coverage grid that stays empty for every seed, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ImpossibleCell {
     pub domain: DomainId,
     pub cell: Cell,
 }
 
-/// What is out of reach in a domain.
+/// The unreachable part of a domain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cell {
@@ -89,12 +89,12 @@ pub(super) fn impossible_cells(specs: &Specs, recipes: &Recipes, domains: &Domai
     cells
 }
 
-/// What a mix gives any weight.
+/// The values to which a mix gives a positive weight.
 fn wanted<T: Copy>(mix: &BTreeMap<T, f64>) -> impl Iterator<Item = T> {
     mix.iter().filter(|(_, weight)| **weight > 0.0).map(|(item, _)| *item)
 }
 
-/// The cells as text for people: a line for each domain, which says what a new recipe could fill.
+/// The cells as text for people: one line per domain, naming what a new recipe could fill.
 pub fn gaps(cells: &[ImpossibleCell]) -> String {
     let mut by_domain: BTreeMap<&DomainId, Vec<&ImpossibleCell>> = BTreeMap::new();
     for cell in cells {

@@ -1,4 +1,4 @@
-//! Limits that a spec states, over those that it does not.
+//! Limits stated by a spec, merged with the defaults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct LimitOverrides {
 }
 
 impl LimitOverrides {
-    /// These limits, and `base` where nothing is stated.
+    /// These limits, with values of `base` where none is stated.
     pub fn over(&self, base: &Limits) -> Limits {
         Limits {
             cpus: self.cpus.unwrap_or(base.cpus),
@@ -41,7 +41,7 @@ impl LimitOverrides {
         }
     }
 
-    /// Limits under which nothing can run.
+    /// Checks for limits under which nothing can run.
     pub(super) fn check(&self, source: &Source<'_>) -> Vec<Problem> {
         let whole = [
             ("memory_mb", self.memory_mb),

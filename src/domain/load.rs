@@ -1,4 +1,4 @@
-//! Reads domain specs and recipe declarations, and tells everything that is wrong with them at once.
+//! Loads domain specs and recipe declarations, and reports all their problems at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ pub fn load_recipes(assets: &Assets, specs: &Specs) -> Result<Recipes, DomainErr
     DomainError::unless(problems, recipes)
 }
 
-/// One recipe, whatever state the others are in. `None` where there is no such folder.
+/// One recipe, independent of problems of the others. `None` if there is no such folder.
 pub fn load_recipe(assets: &Assets, specs: &Specs, id: &RecipeId) -> Option<Result<RecipeDecl, DomainError>> {
     recipe_folders(assets).get(id).map(|files| load_folder(assets, specs, id, files))
 }
@@ -115,7 +115,7 @@ fn load_folder(
     DomainError::unless(problems, decl)
 }
 
-/// Names of the base images. Empty where the templates folder has none, which drafting reports once instead of every spec.
+/// Names of the base images. Empty if the templates folder has none, which drafting reports once instead of every spec.
 fn bases(assets: &Assets) -> BTreeSet<String> {
     let folders = assets.files_under(BASES);
     folders.filter_map(|(path, ..)| Some(path.as_str().strip_suffix("/Dockerfile")?.to_owned())).collect()
@@ -136,7 +136,7 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, Problem> {
     })
 }
 
-/// A base that is not there.
+/// A base that does not exist.
 pub(super) fn check_base(source: &Source<'_>, base: &str, bases: &BTreeSet<String>) -> Option<Problem> {
     if bases.is_empty() || bases.contains(base) {
         return None;
@@ -226,7 +226,7 @@ fn check_domain(source: &Source<'_>, spec: &DomainSpec, bases: &BTreeSet<String>
     problems
 }
 
-/// Tables with ids: none at all, ids that are malformed or repeated, empty texts.
+/// Problems of tables with ids: empty tables, ids that are malformed or repeated, empty texts.
 fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: &[(&str, &str)]) -> Vec<Problem> {
     let mut problems = Vec::new();
     if items.is_empty() {
@@ -248,7 +248,7 @@ fn check_items(source: &Source<'_>, key: &str, text_key: &str, items: &[(&str, &
     problems
 }
 
-/// Words that stand twice in one list.
+/// Words that occur twice in one list.
 pub(super) fn repeated<'a>(
     source: &Source<'_>,
     words: impl Iterator<Item = (Vec<Step<'a>>, &'a str)>,
@@ -260,7 +260,7 @@ pub(super) fn repeated<'a>(
         .collect()
 }
 
-/// Weights that are no mix.
+/// Weights that do not form a mix.
 fn check_mix<'a>(
     source: &Source<'_>,
     key: &'a str,

@@ -1,7 +1,7 @@
 //! Domain specs, recipe declarations, and the plan that follows from them.
 //!
-//! Everything here is pure but for reading [`crate::assets::Assets`]: text in, typed declarations or problems with file, line
-//! and advice out; declarations and a seed in, blueprints out. What a recipe renders to is not known here.
+//! Pure functions except for reading [`crate::assets::Assets`]: text becomes typed declarations, or problems with file, line
+//! and hint; declarations and a seed become blueprints. Rendering recipes is the job of `author`.
 
 mod coverage;
 mod cycle;

@@ -1,4 +1,4 @@
-//! What is done at the terminal, in TerminalWorld's words.
+//! Operations at the terminal, as TerminalWorld names them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Parameters that change a recipe's problem.
+//! Parameters that vary a recipe's problem.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Param {
                 Value::from(min.wrapping_add_unsigned(drawn.wrapping_mul(step.unsigned_abs())))
             }
             ParamRange::Float { min, max, digits } => {
-                // Drawn on the grid of representable answers, so that both ends are as likely as the rest.
+                // Drawn on the grid of representable values, so that both ends are as likely as the rest.
                 let scale = 10f64.powi(digits.cast_signed());
                 let (low, high) = ((min * scale).round() as i64, (max * scale).round() as i64);
                 Value::from(rng.random_range(low..=high) as f64 / scale)
@@ -70,7 +70,7 @@ impl Param {
     }
 }
 
-/// A place in a list of `len`. Drawn as `u32`: ranges of `usize` give other numbers on other machines.
+/// An index into a list of `len`. Drawn as `u32`: ranges of `usize` give other numbers on other platforms.
 fn below(rng: &mut ChaCha20Rng, len: usize) -> usize {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
     if len == 0 { 0 } else { rng.random_range(0..len) as usize }
@@ -231,7 +231,7 @@ fn whole(key: &str, number: Option<f64>) -> Result<i64, String> {
     if exact { Ok(number as i64) } else { Err(format!("`{key}` = {number} is not a whole number")) }
 }
 
-/// What JSON, and so a template, can hold.
+/// A value that JSON, and so a template, can represent.
 fn json(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => Value::from(text),

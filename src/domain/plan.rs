@@ -1,7 +1,7 @@
-//! From specs and recipes to blueprints.
+//! Plans blueprints from specs and recipes.
 //!
-//! Blueprint *i* is a function of specs, recipes, run seed and *i* alone: not of how many are asked for, and not of the ones
-//! before it. So a run can be widened, split and resumed.
+//! Blueprint *i* is a function of specs, recipes, run seed and *i* alone, independent of the number of blueprints and of earlier
+//! ones. So a run can be extended, sharded and resumed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,23 +16,23 @@ use super::shard::Shard;
 use super::{DomainSpec, RecipeDecl, Recipes, Specs};
 use crate::model::{Blueprint, DomainId, RecipeId, Seed};
 
-/// Blueprints, and what no recipe can make.
+/// Blueprints, and the cells that no recipe can fill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// In order of index, from 0.
     pub blueprints: Vec<Blueprint>,
-    /// Cells that the specs want and no recipe fills.
+    /// Cells that the specs request and no recipe fills.
     pub impossible: Vec<ImpossibleCell>,
 }
 
-/// Which domains a plan is about.
+/// The domains of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domains {
     All,
     Only(BTreeSet<DomainId>),
 }
 
-/// A domain was asked for that has no spec.
+/// A requested domain has no spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown domain `{name}`\nhint: {hint}")]
 pub struct UnknownDomain {
@@ -103,7 +103,7 @@ pub(super) fn candidates<'a>(
 }
 
 impl Candidate<'_> {
-    /// Whether the domain wants anything that the recipe declares.
+    /// Whether the domain gives weight to any kind or difficulty that the recipe declares.
     pub(super) fn is_usable(&self) -> bool {
         let wanted = |weight: Option<&f64>| weight.is_some_and(|weight| *weight > 0.0);
         self.decl.kinds.iter().any(|kind| wanted(self.spec.kinds.get(kind)))
@@ -112,7 +112,7 @@ impl Candidate<'_> {
 
     fn blueprint(&self, run_seed: Seed, index: u32) -> Option<Blueprint> {
         let seed = run_seed.derive(&["blueprint", self.domain.as_str(), &index.to_string()]);
-        // One generator for each axis: a longer list of personas must not move the language.
+        // One generator per axis: a longer list of personas must not change the language.
         let axis = |name: &str| ChaCha20Rng::seed_from_u64(seed.derive(&["axis", name]).0);
         let operations = self.spec.operations(&self.decl.skills);
         Some(Blueprint {
@@ -133,7 +133,7 @@ impl Candidate<'_> {
 }
 
 fn uniform<'a, T>(items: &'a [T], rng: &mut ChaCha20Rng) -> Option<&'a T> {
-    // `u32`: ranges of `usize` give other numbers on other machines.
+    // `u32`: ranges of `usize` give other numbers on other platforms.
     let len = u32::try_from(items.len()).ok().filter(|len| *len > 0)?;
     items.get(rng.random_range(0..len) as usize)
 }
@@ -150,6 +150,6 @@ fn weighted<'a, T: Ord>(items: &'a [T], weights: &BTreeMap<T, f64>, rng: &mut Ch
             return Some(item);
         }
     }
-    // Only rounding leads here.
+    // Reached only through rounding.
     positive.last().map(|(item, _)| *item)
 }

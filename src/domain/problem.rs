@@ -1,21 +1,21 @@
-//! What is wrong in a spec, said so that the author can go to the line and mend it.
+//! Problems of a spec, with file, line and hint for its author.
 
 use std::fmt;
 
-/// One thing wrong in one file.
+/// One problem of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file as a person finds it.
+    /// The file's path as shown to users.
     pub file: String,
-    /// Where in it; `None` when the file as a whole is at fault.
+    /// Position in the file; `None` if the problem concerns the whole file.
     pub at: Option<Position>,
     /// A lower-case fragment.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// From 1.
@@ -24,7 +24,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Specs that cannot be used. Every problem that could be found at once is in it; there is at least one.
+/// Specs that cannot be used. Contains every problem that could be found at once, at least one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.problems))]
 pub struct DomainError {
@@ -45,7 +45,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// The same problem with advice.
+    /// The same problem with a hint.
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -59,7 +59,7 @@ impl From<Problem> for DomainError {
 }
 
 impl DomainError {
-    /// `value` if nothing is wrong.
+    /// `value` if there are no problems.
     pub(super) fn unless<T>(problems: Vec<Problem>, value: T) -> Result<T, Self> {
         if problems.is_empty() { Ok(value) } else { Err(Self { problems }) }
     }
@@ -70,7 +70,7 @@ fn listed(problems: &[Problem]) -> String {
 }
 
 impl Position {
-    /// The place of byte `offset` in `text`.
+    /// The position of byte `offset` in `text`.
     pub(super) fn of(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -78,7 +78,7 @@ impl Position {
     }
 }
 
-/// Advice for a word that is none of `known`: the nearest one if one is near, else all of them.
+/// A hint for a word that is not in `known`: the nearest one if one is near, else all of them.
 pub(crate) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.into_iter().collect();
     // A third of the letters may differ: `bugfix` is near `bug-fix`, and `log` is not near `lua`.

@@ -1,4 +1,4 @@
-//! `recipe.toml`: what a recipe is good for, and what changes from task to task.
+//! `recipe.toml`: the declaration of a recipe, and its variation between tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,15 +27,15 @@ pub struct RecipeDecl {
     pub version: u32,
     /// What the task is, in a few words.
     pub title: String,
-    /// Engineering kinds that it can pose.
+    /// Engineering kinds of its tasks.
     pub kinds: Vec<EngineeringKind>,
-    /// Difficulties that it can pose.
+    /// Difficulties of its tasks.
     pub difficulties: Vec<Difficulty>,
-    /// Languages of the domain spec that it can ask for.
+    /// Languages of the domain spec that its tasks can ask for.
     pub languages: Vec<String>,
     /// One to four skills of the domain spec, all of which each task exercises.
     pub skills: Vec<String>,
-    /// Fixtures of the domain spec that it can make.
+    /// Fixtures of the domain spec that it can generate.
     pub fixtures: Vec<String>,
     /// Verifier kinds of the domain spec that its tests use.
     pub verifiers: Vec<String>,
@@ -47,7 +47,7 @@ pub struct RecipeDecl {
     /// Limits that differ from the domain's.
     #[serde(default)]
     pub limits: LimitOverrides,
-    /// What of the solver's container is judged.
+    /// Which part of the solver's container is judged.
     pub subject: SubjectDecl,
     /// Parameters that change the problem.
     #[serde(default)]
@@ -63,7 +63,7 @@ pub struct RecipeDecl {
     pub variants: VariantsDecl,
 }
 
-/// What of the solver's container is judged.
+/// Which part of the solver's container is judged.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectDecl {
@@ -87,10 +87,10 @@ pub struct WrongDecl {
 }
 
 impl RecipeDecl {
-    /// More skills than this are a list of everything that happens to occur.
+    /// A task with more skills exercises most of them only incidentally.
     pub const MOST_SKILLS: usize = 4;
 
-    /// Fewer known wrong solutions tell too little about the tests.
+    /// Fewer known wrong solutions are too weak a test of the tests.
     pub const FEWEST_WRONG: usize = 3;
 
     /// Reads the `recipe.toml` of `id`, and checks what can be checked without its domain.
@@ -103,7 +103,7 @@ impl RecipeDecl {
         DomainError::unless(decl.check_alone(source), decl)
     }
 
-    /// One value for each parameter. Each has a generator of its own, so that adding one changes no other.
+    /// One value for each parameter. Each has its own generator, so that adding one does not change the others.
     pub fn draw(&self, difficulty: Difficulty, rng: &mut ChaCha20Rng) -> BTreeMap<String, Value> {
         let seed = Seed(rng.next_u64());
         let value = |name: &String, param: &Param| {
@@ -239,7 +239,7 @@ impl RecipeDecl {
         problems
     }
 
-    /// What must fit the domain that the recipe lies in.
+    /// Checks against the domain of the recipe.
     pub(super) fn check_against(
         &self,
         source: &Source<'_>,

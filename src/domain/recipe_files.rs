@@ -1,4 +1,4 @@
-//! The files that make a recipe whole.
+//! Checks that a recipe's files are complete.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::recipe_decl::RecipeDecl;
 use super::source::{Source, at};
 use crate::model::{RecipeId, RelPath};
 
-/// What every recipe has, with or without `.j2`, and what it is for.
+/// Required files of a recipe, with or without `.j2`, and their purpose.
 const NEEDED: [(&str, &str); 4] = [
     ("instruction.md", "it is what a solver reads"),
     ("solution/solve.sh", "it is the reference solution"),
@@ -16,13 +16,13 @@ const NEEDED: [(&str, &str); 4] = [
     ("tests/test_outputs.py", "its `test_…` functions are the checks"),
 ];
 
-/// Has templates inside its strings, and is none itself.
+/// Its strings contain templates, but the file itself is not one.
 const EXPERT: &str = "expert.toml";
 
 /// Letters of domain and recipe together: with two hyphens and a six-digit index, a task's name keeps to 64.
 const LONGEST_ID: usize = 56;
 
-/// Files that are missing, and wrong solutions that nobody declared.
+/// Missing files, and undeclared wrong solutions.
 pub(super) fn check(folder: &str, source: &Source<'_>, decl: &RecipeDecl, files: &[RelPath]) -> Vec<Problem> {
     let names: BTreeSet<&str> = files.iter().map(|path| path.as_str().trim_end_matches(".j2")).collect();
     let problem = |message: String, hint: &str| Problem {

@@ -1,4 +1,4 @@
-//! What `termsmith new` starts with: files that work as they are, and that say what to change.
+//! Files created by `termsmith new`: they work unchanged, and say what to edit.
 
 use super::problem::suggest;
 use super::recipe_files::check_name;
@@ -6,7 +6,7 @@ use super::{DomainSpec, Specs};
 use crate::assets::Assets;
 use crate::model::{DomainId, File, FileTree, PathError, RecipeId, RelPath};
 
-/// Why nothing was made.
+/// Why no files were created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScaffoldError {
     #[error(
@@ -69,7 +69,7 @@ pub fn new_recipe(assets: &Assets, specs: &Specs, id: &str) -> Result<FileTree, 
     if files.is_empty() { Err(ScaffoldError::MissingTemplate("recipe")) } else { Ok(files) }
 }
 
-/// The domain's words that a scaffolded recipe uses. The loader has made sure that no list is empty.
+/// The domain's words that a scaffolded recipe uses. The loader has checked that no list is empty.
 fn words(spec: &DomainSpec, domain: &str, name: &str) -> Vec<(&'static str, String)> {
     let first = |mut ids: Box<dyn Iterator<Item = &str> + '_>| ids.next().unwrap_or_default().to_owned();
     let prefer = |wanted: &str, ids: Vec<&str>| {

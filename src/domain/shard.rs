@@ -10,7 +10,7 @@ pub struct Shard {
     count: u32,
 }
 
-/// A text that is no shard.
+/// A text that is not a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a shard\nhint: write `i/n` with i from 0 to n-1, such as `0/2` and `1/2`")]
 pub struct ShardError(String);

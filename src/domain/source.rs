@@ -1,4 +1,4 @@
-//! A TOML text that remembers where everything stands, so that plain types can be checked and still complain by line.
+//! A TOML document with source positions, so that problems found in parsed values can be reported by line.
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
@@ -59,7 +59,7 @@ impl<'a> Source<'a> {
         toml::from_str(self.text).map_err(|error| from_toml(&self.file, self.text, &error))
     }
 
-    /// A problem with what stands at `path`, or with the nearest thing above it that is there.
+    /// A problem at `path`, or at its nearest existing ancestor.
     pub(crate) fn problem(&self, path: &[Step<'_>], message: impl Into<String>) -> Problem {
         let at = self.offset(path).map(|offset| Position::of(self.text, offset));
         Problem { file: self.file.clone(), at, message: message.into(), hint: None }
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where to point for `key` of `table`: at its value where that is one word, else at the key.
+/// The position to report for `key` of `table`: its value if that is one word, else the key.
 fn entry<'t, 'a>(table: &'t DeTable<'a>, key: &str) -> Option<(usize, &'t Spanned<DeValue<'a>>)> {
     let (name, value) = table.get_key_value(key)?;
     let offset = match value.get_ref() {

@@ -11,7 +11,7 @@ use crate::model::{Difficulty, DomainId, EngineeringKind, Limits, Profile};
 /// All domains of a run. The id is the stem of the file.
 pub type Specs = BTreeMap<DomainId, DomainSpec>;
 
-/// What a domain is made of: the axes along which its tasks differ, and what they run on.
+/// A domain: the axes along which its tasks differ, and what they run on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "termsmith domain spec")]
@@ -94,7 +94,7 @@ impl DomainSpec {
     /// The version of the format that this build reads.
     pub const VERSION: u32 = 1;
 
-    /// Fewer skills than this make a topic, not a domain: its tasks would repeat each other.
+    /// With fewer skills, a domain's tasks would repeat each other.
     pub const MIN_SKILLS: usize = 15;
 
     /// Limits of the domain's tasks, before a recipe changes them.

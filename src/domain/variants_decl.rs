@@ -1,4 +1,4 @@
-//! `[variants]` of `recipe.toml`: what of `templates/variants/` a recipe leaves out or adds.
+//! `[variants]` of `recipe.toml`: variants of `templates/variants/` that a recipe excludes or adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,7 +87,7 @@ impl VariantsDecl {
         problems
     }
 
-    /// Names that are no variants, own names that are taken, and scripts that are missing or that nobody declared.
+    /// Unknown variant names, own names that already exist, missing scripts, and undeclared scripts.
     /// `known` are the names of `templates/variants/`, and `files` those of the recipe.
     pub(super) fn check_against(
         &self,

@@ -1,6 +1,6 @@
-//! Folders from outside, read into memory: bounded, and never through a link.
+//! Reads external folders into memory: with size limits, without following links.
 //!
-//! Task directories come from strangers and template folders from hands that slip; both are read here and nowhere else.
+//! Task directories are untrusted, and template folders may contain mistakes; both are read only here.
 
 mod walk;
 
@@ -27,7 +27,7 @@ pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
     Ok(tree)
 }
 
-/// The file at `path`, or `None` where nothing is there. More than `most` bytes are an error.
+/// The file at `path`, or `None` if it does not exist. More than `most` bytes are an error.
 pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     let metadata = match path.symlink_metadata() {
         Ok(metadata) => metadata,
@@ -46,10 +46,10 @@ pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     }
 }
 
-/// The `len` bytes of a regular file that was listed a moment ago.
+/// Reads `len` bytes of a regular file that was just listed.
 fn read_exactly(path: &Path, len: u64) -> Result<Vec<u8>, WalkError> {
     let io = |error| WalkError::io(path, error);
-    // The entry may have been swapped since it was listed: a link is not followed, a pipe is not waited for.
+    // The entry may have been replaced since it was listed: links are not followed, and opening a pipe does not block.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file: OpenFile = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
     let changed = || WalkError { path: path.to_owned(), fault: Fault::Changed };
@@ -57,7 +57,7 @@ fn read_exactly(path: &Path, len: u64) -> Result<Vec<u8>, WalkError> {
         return Err(changed());
     }
     let mut bytes = Vec::new();
-    // One byte more than was announced tells a file that grew from one that did not.
+    // Reading one more byte than listed detects a file that has grown.
     file.take(len.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 == len { Ok(bytes) } else { Err(changed()) }
 }

@@ -1,4 +1,4 @@
-//! Lists a folder without trusting it. The standard library only: the build script compiles this file too.
+//! Lists an untrusted folder. Uses the standard library only: the build script compiles this file too.
 
 use std::fmt;
 use std::fs;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// How much of a folder is taken before it is refused.
+/// Limits of a folder; a larger one is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Regular files.
@@ -31,7 +31,7 @@ pub struct Found {
 /// Why a folder is refused.
 #[derive(Debug)]
 pub struct WalkError {
-    /// The file or folder at fault.
+    /// The file or folder that causes the error.
     pub path: PathBuf,
     /// What is wrong with it.
     pub fault: Fault,
@@ -100,7 +100,7 @@ impl WalkError {
     }
 }
 
-/// What editors, Python and file managers leave behind. Harbor's packager leaves out the same
+/// Files that editors, Python and file managers leave behind. Harbor's packager ignores the same
 /// (`DEFAULT_IGNORES` of its `publisher/packager.py`), so a digest over what is listed equals its own.
 pub fn is_clutter(name: &str) -> bool {
     const NAMES: [&str; 2] = ["__pycache__", ".DS_Store"];
@@ -136,7 +136,7 @@ impl Listing<'_> {
                 continue;
             }
             let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-            // Metadata of the entry itself, never of what a link points to.
+            // Metadata of the entry itself, never of a link's target.
             let metadata = entry.metadata().map_err(|error| WalkError::io(&place, error))?;
             if metadata.is_symlink() {
                 return Err(WalkError::new(&place, Fault::Link));

@@ -1,15 +1,15 @@
-//! Task directories below a folder.
+//! Finds task directories below a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
 
-/// Folders of folders of tasks are common, deeper ones are somebody's home directory.
+/// Folders of folders of tasks are common; deeper nesting is probably a home directory.
 const DEPTH: usize = 6;
 
-/// The task directories at or below `root`, in path order: whatever holds a `task.toml`. Links and hidden folders are left
-/// out, and tasks do not lie in tasks.
+/// The task directories at or below `root`, in path order: every folder with a `task.toml`. Links and hidden folders are
+/// skipped, and folders inside a task are not searched.
 pub fn find_tasks(root: &Path) -> Result<Vec<PathBuf>, WalkError> {
     let mut found = Vec::new();
     folder(root, 0, &mut found)?;

@@ -1,6 +1,6 @@
 //! `task.toml`, as `models/task/config.py` of harbor 0.25 declares it.
 //!
-//! Every key is optional here: a reader must tell what stands in a file from what Harbor would fill in. Parts that termsmith
+//! Every key is optional here: a reader must distinguish the keys of a file from Harbor's defaults. Parts that termsmith
 //! only passes on are kept as plain TOML.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Manifest {
     /// Paths, or tables with `source`, `destination`, `exclude` and `service`.
     pub artifacts: Option<Vec<toml::Value>>,
     pub task: Option<Package>,
-    /// Free; ours lies in its table `termsmith`.
+    /// Free-form; termsmith's part is the table `termsmith`.
     pub metadata: Option<toml::Table>,
     pub agent: Option<Agent>,
     pub verifier: Option<Verifier>,
@@ -106,7 +106,7 @@ pub struct Environment {
     pub mcp_servers: Option<Vec<McpServer>>,
 }
 
-/// Harbor before 0.25 takes whole cores only, and wants them written so.
+/// Harbor before 0.25 accepts whole cores only, written as integers.
 fn whole_where_whole<S: Serializer>(cpus: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match cpus {
         None => serializer.serialize_none(),

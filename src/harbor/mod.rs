@@ -1,7 +1,7 @@
-//! Harbor task directories: the form in which tasks leave and enter.
+//! Harbor task directories: the format in which tasks are written and read.
 //!
-//! The reader takes directories from anywhere: bounded, links refused, schema 1.0 to 1.4, what it does not know told instead of
-//! dropped. The writer makes directories that Harbor 0.24 and 0.25 run as they are, and that [`HarborTask::into_task`] reads
+//! The reader accepts directories from any source: size limits, no links, schema 1.0 to 1.4; unknown keys are reported instead of
+//! dropped. The writer creates directories that Harbor 0.24 and 0.25 run unchanged, and that [`HarborTask::into_task`] reads
 //! back without loss. Nothing here runs anything.
 
 mod dataset;
@@ -32,8 +32,8 @@ pub const SCHEMA_VERSION: &str = "1.4";
 /// Versions of `task.toml` that are understood.
 pub const KNOWN_SCHEMA_VERSIONS: [&str; 5] = ["1.0", "1.1", "1.2", "1.3", "1.4"];
 
-/// The organisation in `[task].name` of what is written.
+/// The organisation in `[task].name` of written tasks.
 const ORGANISATION: &str = "termsmith";
 
-/// The value of `network_mode` for a machine without network. A task of ours has no other.
+/// The value of `network_mode` for a container without network; tasks of termsmith have no other.
 const NO_NETWORK: &str = "no-network";

@@ -1,4 +1,4 @@
-//! `[metadata.termsmith]`: what of a task has no place in Harbor's own keys.
+//! `[metadata.termsmith]`: task fields without a key of Harbor's own.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, Profile, RecipeId, Seed, Task,
 };
 
-/// The table, one key a line. With Harbor's own keys and the files it makes the task again.
+/// The table, one key per line. Together with Harbor's own keys and the files it restores the task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TermsmithTable {
@@ -25,7 +25,7 @@ pub struct TermsmithTable {
     pub language: String,
     pub fixture: String,
     pub verifier: String,
-    /// What made the task: `recipe`.
+    /// The author of the task: `recipe`.
     pub author: String,
     pub recipe: RecipeId,
     pub recipe_version: u32,
@@ -39,7 +39,7 @@ pub struct TermsmithTable {
     /// Processes and threads; Harbor has no such limit.
     pub pids: u32,
     pub checks: Vec<CheckId>,
-    /// What checks count for in step scores, where that is not 1.
+    /// Weights of checks in step scores, where not 1.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<CheckId, f64>,
     pub canary: String,

@@ -1,4 +1,4 @@
-//! Reads `task.toml` tolerantly, and tells what it tolerated.
+//! Parses `task.toml` leniently, and reports every deviation.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::manifest::{Environment, Manifest};
 use super::{KNOWN_SCHEMA_VERSIONS, SCHEMA_VERSION};
 
-/// Something about a task directory that its author should know, and that does not keep it from being read.
+/// A problem of a task directory that does not prevent reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: FindingKind,
@@ -36,17 +36,17 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A text that is no `task.toml`.
+/// A text that is not a valid `task.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed task.toml: {0}")]
 pub struct ManifestError(String);
 
-/// Parses a `task.toml` of schema 1.0 to 1.4. Deprecated keys are replaced by what they mean.
+/// Parses a `task.toml` of schema 1.0 to 1.4. Deprecated keys are replaced by their modern form.
 pub fn parse_manifest(text: &str) -> Result<(Manifest, Vec<Finding>), ManifestError> {
     let error = |error: toml::de::Error| ManifestError(error.to_string().trim_end().to_owned());
     let written: Table = toml::from_str(text).map_err(error)?;
     let mut manifest: Manifest = toml::from_str(text).map_err(error)?;
-    // What the types do not know is lost when they are written again.
+    // Keys that the types do not have would be lost when written again.
     let known = Table::try_from(&manifest).map_err(|error| ManifestError(error.to_string()))?;
     let mut messages = Vec::new();
     unknown_keys(&written, &known, "", &mut messages);
@@ -116,7 +116,7 @@ fn modernise_environment(environment: &mut Environment, messages: &mut Vec<(Find
     if let Some(allowed) = environment.allow_internet.take() {
         let message = "`allow_internet` is deprecated; it is called `network_mode`".to_owned();
         messages.push((FindingKind::Deprecated, message));
-        // As Harbor has it: the modern keys hold where both are given.
+        // As in Harbor, the modern keys take precedence.
         if environment.network_mode.is_none() && environment.allowed_hosts.is_none() {
             environment.network_mode = Some(if allowed { "public" } else { "no-network" }.to_owned());
         }

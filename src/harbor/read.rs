@@ -1,4 +1,4 @@
-//! From a directory to a task.
+//! Reads a directory as a task.
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,11 @@ const BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
 /// Single files are read by people or by models.
 const LARGEST_TEXT: u64 = 4 << 20;
 
-/// What Harbor packages, files first (`publisher/packager.py`). All else in the directory is nobody's input.
+/// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the directory is ignored.
 const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
 const FOLDERS: [&str; 4] = ["environment", "tests", "solution", "steps"];
 
-/// Why a directory is not read.
+/// Why a directory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("`{}` holds no task.toml\nhint: a task directory has task.toml, instruction.md, environment/ and tests/", .0.display())]
@@ -41,7 +41,7 @@ pub enum ReadError {
     Path(#[from] PathError),
 }
 
-/// Why a directory does not make a task of ours.
+/// Why a directory is not a task made by termsmith.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntoTaskError {
     #[error("task `{task}` was not made by termsmith: its task.toml has no [metadata.termsmith]")]
@@ -63,11 +63,11 @@ pub struct HarborTask {
     pub manifest: Manifest,
     /// Everything that Harbor packages, by path below the directory.
     pub files: FileTree,
-    /// What its author should know.
+    /// Problems for its author.
     pub findings: Vec<Finding>,
 }
 
-/// Reads the task directory `dir`. Nothing is followed, run or fetched.
+/// Reads the task directory `dir`. Links are not followed, and nothing is run or fetched.
 pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
     let mut files = FileTree::default();
     for name in FILES {
@@ -86,7 +86,7 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
         let place = dir.join(folder);
         match place.symlink_metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            // A link in the folder's place is refused here, where it would be followed below.
+            // A link in place of the folder is refused here; below it would be followed.
             Ok(metadata) if metadata.is_symlink() => {
                 return Err(WalkError { path: place, fault: crate::folder::Fault::Link }.into());
             }
@@ -98,7 +98,7 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
     Ok(HarborTask { name, manifest, files, findings })
 }
 
-/// What is missing or unwise in the directory itself.
+/// Missing or questionable files of the directory itself.
 fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
     let finding = |file: &str, message: &str| Finding {
         kind: FindingKind::Directory,
@@ -145,12 +145,12 @@ impl HarborTask {
         task_digest(&self.files)
     }
 
-    /// What a solver reads: `instruction.md` without leading canary lines and the blank lines after them, as Harbor does.
+    /// The text that a solver reads: `instruction.md` without leading canary lines and the blank lines after them, as in Harbor.
     pub fn instruction(&self) -> Option<&str> {
         self.instruction_at("instruction.md")
     }
 
-    /// What a solver reads in a step of a task that has several.
+    /// The text that a solver reads in a step of a multi-step task.
     pub fn step_instruction(&self, step: &str) -> Option<&str> {
         self.instruction_at(&format!("steps/{step}/instruction.md"))
     }
@@ -184,14 +184,14 @@ impl HarborTask {
         let malformed = |message: String| IntoTaskError::Malformed { task: self.name.clone(), message };
         let table = self.manifest.metadata.as_ref().and_then(|metadata| metadata.get("termsmith"));
         let table = table.ok_or_else(|| IntoTaskError::Foreign { task: self.name.clone() })?;
-        // The version first: of a newer table, the rest need not make sense here.
+        // The version is checked first: the rest of a newer table may be unreadable.
         let format = table.get("format").and_then(toml::Value::as_integer);
         match format.ok_or_else(|| malformed("[metadata.termsmith] has no `format`".to_owned()))? {
             found if found == i64::from(TermsmithTable::FORMAT) => {}
             found => return Err(IntoTaskError::Format { task: self.name.clone(), found }),
         }
         let mut table = table.clone();
-        // What lint shall leave alone is no part of the task.
+        // Lint settings are not part of the task.
         if let Some(table) = table.as_table_mut() {
             table.remove("lint");
         }

@@ -1,4 +1,4 @@
-//! From a task to the files of its directory.
+//! Writes a task as the files of its directory.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::{NO_NETWORK, ORGANISATION, SCHEMA_VERSION};
 use crate::folder::is_clutter;
 use crate::model::{Difficulty, DomainId, File, FileTree, PathError, RelPath, Task};
 
-/// A task that no directory can hold.
+/// A task that cannot be written as a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(
@@ -35,8 +35,8 @@ pub enum WriteError {
 
 /// The files of `task`'s directory: `task.toml`, `instruction.md`, `environment/`, `solution/` and `tests/`.
 ///
-/// `docker_image` is a reference that others can pull; without one the Dockerfile is what counts, since a local tag is good for
-/// nothing elsewhere.
+/// `docker_image` is a reference that others can pull; without one the Dockerfile is used, since a local tag is useless
+/// elsewhere.
 pub fn write_task(task: &Task, docker_image: Option<&str>) -> Result<FileTree, WriteError> {
     let name = || task.name.to_string();
     let manifest = written(task, docker_image);
@@ -57,14 +57,14 @@ pub fn write_task(task: &Task, docker_image: Option<&str>) -> Result<FileTree, W
     }
 }
 
-/// The first line of `instruction.md`. Harbor takes leading comment lines that say `canary` away before a solver reads it.
+/// The first line of `instruction.md`. Harbor removes leading comment lines that contain `canary` before a solver reads it.
 pub(super) fn canary_line(canary: &str) -> Option<String> {
     let fits =
         !canary.contains(['\n', '\r']) && !canary.contains("-->") && canary.to_lowercase().contains("canary");
     fits.then(|| format!("<!-- {canary}: a text with this line in it was copied from this task -->"))
 }
 
-/// What is written of a [`Manifest`](super::Manifest), in the order in which a person wants to read it.
+/// The written part of a [`Manifest`](super::Manifest), in the order in which a person reads it.
 #[derive(Serialize)]
 struct Written<'a> {
     schema_version: &'static str,

@@ -1,11 +1,11 @@
-//! `templates/attacks/*.toml`: what may be tried against a verifier, one attack a file.
+//! `templates/attacks/*.toml`: attacks against a verifier, one per file.
 
 use regex::Regex;
 use serde::Deserialize;
 
 use crate::assets::Assets;
 
-/// Where the attacks lie.
+/// Folder of the attacks.
 const FOLDER: &str = "templates/attacks";
 
 /// One attack, or one variant of it.
@@ -17,22 +17,22 @@ pub struct Attack {
     pub name: String,
     pub title: String,
     pub kind: Kind,
-    /// What it puts where. Always there for those that are executed.
+    /// Which files it plants. Always present for executed attacks.
     pub plants: Option<String>,
-    /// Which property of the clean room stops it.
+    /// Which property of the clean verifier prevents it.
     pub stopped_by: Option<String>,
-    /// Where it was seen.
+    /// Where it was observed.
     pub source: String,
 }
 
-/// How an attack is tried.
+/// How an attack is executed or detected.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A trial that does no work: the script runs as root in the solver's container.
     Execute {
         /// Bash.
         script: String,
-        /// Would disturb other attacks in the same trial.
+        /// Interferes with other attacks in the same trial.
         alone: bool,
     },
     /// Patterns over the task's files.
@@ -71,7 +71,7 @@ pub struct TraceFinding {
     pub message: String,
 }
 
-/// An attack file that is none.
+/// An invalid attack file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("attack `{FOLDER}/{file}`: {message}")]
 pub struct AttackError {
@@ -178,7 +178,7 @@ fn regex(source: &str) -> Result<Regex, String> {
 }
 
 impl Attack {
-    /// A paragraph for whoever asks what it is.
+    /// A paragraph that explains the attack.
     pub fn explain(&self) -> String {
         let mut text = format!("Attack {}: {}.", self.id, self.title);
         if let Some(plants) = &self.plants {
@@ -191,7 +191,7 @@ impl Attack {
     }
 }
 
-/// Commands of a trajectory that the `trace` attacks know, in the order of the commands; each attack once a command.
+/// Commands of a trajectory that match `trace` attacks, in the order of the commands; each attack once per command.
 pub fn trace_findings<'a>(
     attacks: &[Attack],
     commands: impl IntoIterator<Item = &'a str>,

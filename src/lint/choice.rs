@@ -1,4 +1,4 @@
-//! What a task says about linting itself: `[metadata.termsmith.lint]` and `[metadata.harbor.lint]`.
+//! A task's own lint settings: `[metadata.termsmith.lint]` and `[metadata.harbor.lint]`.
 
 use toml::{Table, Value};
 
@@ -7,7 +7,7 @@ use crate::harbor::Manifest;
 const OURS: &str = "metadata.termsmith.lint";
 const HARBORS: &str = "metadata.harbor.lint";
 
-/// The rules that Harbor 0.25 has; its `select` speaks of these alone.
+/// The rules of Harbor 0.25; its `select` applies to these only.
 const HARBOR_RULES: [&str; 17] = [
     "invalid-task-config",
     "unknown-config-field",
@@ -28,27 +28,27 @@ const HARBOR_RULES: [&str; 17] = [
     "unpinned-image",
 ];
 
-/// A task's wishes.
+/// A task's lint settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) ignored: Vec<Ignored>,
     /// Of Harbor's rules, only these run.
     select: Option<Vec<String>>,
-    /// Rules that run although they must be asked for.
+    /// Optional rules that the task selects.
     extend: Vec<String>,
     /// Key and id of every rule that is selected.
     asked: Vec<(String, String)>,
-    /// Key and complaint.
+    /// Key and message.
     pub(super) malformed: Vec<(String, String)>,
 }
 
-/// A rule whose findings shall not count.
+/// A rule whose findings are suppressed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ignored {
     pub(super) rule: String,
     /// Empty where none is given.
     pub(super) reason: String,
-    /// Where in `task.toml` it says so.
+    /// The key in `task.toml`.
     pub(super) key: String,
 }
 
@@ -100,7 +100,7 @@ impl Choice {
         }
     }
 
-    /// Whether a rule runs that would, or would not, by default.
+    /// Whether a rule runs, given its default.
     pub(super) fn runs(&self, rule: &str, by_default: bool) -> bool {
         let extended = self.extend.iter().any(|asked| asked == rule);
         match &self.select {
@@ -111,7 +111,7 @@ impl Choice {
         }
     }
 
-    /// Why the findings of `rule` do not count, if they do not.
+    /// Why the findings of `rule` are suppressed, if they are.
     pub(super) fn reason(&self, rule: &str) -> Option<String> {
         let entries: Vec<_> = self.ignored.iter().filter(|entry| entry.rule == rule).collect();
         let given = entries.iter().find(|entry| !entry.reason.is_empty());

@@ -1,4 +1,4 @@
-//! A task's compose files, as far as lint asks.
+//! A task's compose files, as far as lint needs them.
 
 use super::subject::{SpecialFile, SpecialFileKind, Subject, in_tests};
 use super::yaml::{Node, YamlError, parse};
@@ -60,7 +60,7 @@ impl Compose<'_> {
     }
 }
 
-/// The binds of a service. Paths that Harbor fills in itself are none of the task's.
+/// The binds of a service, without paths that Harbor fills in itself.
 pub(super) fn binds(service: &Node) -> Vec<Bind> {
     let volumes = service.get("volumes").map(|volumes| volumes.items()).unwrap_or_default();
     volumes.iter().filter_map(bind).filter(|bind| !bind.source.contains("${HOST_")).collect()
@@ -102,7 +102,7 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
     })
 }
 
-/// The oddity that a path leads through, if it is a symbolic link.
+/// The symbolic link that a path passes through, if any.
 pub(super) fn link_at<'a>(special_files: &'a [SpecialFile], path: &str) -> Option<&'a SpecialFile> {
     special_files.iter().find(|oddity| {
         matches!(oddity.kind, SpecialFileKind::Link | SpecialFileKind::Escape)

@@ -1,22 +1,22 @@
-//! What linting says.
+//! Findings of lint rules.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Makes a trial impossible; in a draft of ours, rejects it.
     Error,
-    /// Likely makes a verdict wrong.
+    /// Probably makes a verdict wrong.
     Warning,
     /// Worth knowing.
     Note,
 }
 
 impl Severity {
-    /// As it is written everywhere.
+    /// The serialised name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -26,7 +26,7 @@ impl Severity {
     }
 }
 
-/// One thing that a rule found.
+/// One finding of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
@@ -40,12 +40,12 @@ pub struct Finding {
     pub rule: String,
     /// A lower-case fragment.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
     /// For patterns that an attack file brings, the attack's id (`D-25`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attack: Option<String>,
-    /// Why it does not count, where the task says so.
+    /// Why it is suppressed, if the task suppresses it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub suppressed: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Finding {
         }
     }
 
-    /// Whether it stops the task: an error that nobody suppressed.
+    /// Whether it prevents trials of the task: an error that is not suppressed.
     pub fn stops(&self) -> bool {
         self.severity == Severity::Error && self.suppressed.is_none()
     }

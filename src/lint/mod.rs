@@ -1,9 +1,9 @@
-//! Static rules over a task's files: what can be known before anything runs.
+//! Static rules over a task's files.
 //!
-//! Findings explain and rank. Only what makes a trial impossible is an error, save in drafts of ours, which are held to their
-//! recipe format: there some rules weigh more (`own` in the rule's file). A rule is one file in `templates/lint/`, a regular
+//! Findings explain and rank. Only findings that make a trial impossible are errors, except in our own drafts, which must follow their
+//! recipe format: there some rules have another severity (`own` in the rule's file). A rule is one file in `templates/lint/`, a regular
 //! expression over some of the files or the name of a function in `rules`; the `scan` attacks of `templates/attacks/` are rules
-//! too. Nothing here runs anything, and nothing in a task is trusted.
+//! too. Nothing here runs anything, and tasks are untrusted.
 
 pub mod attack;
 mod choice;
@@ -37,23 +37,23 @@ use crate::model::{Draft, FileTree};
 use choice::Choice;
 use subject::Subject;
 
-/// What reading a malformed `task.toml` is reported as.
+/// The rule id for a malformed `task.toml`.
 const INVALID_CONFIG: &str = "invalid-task-config";
 
-/// What the rules find in a task directory.
+/// Lints a task directory.
 pub fn lint_task(rules: &Rules, task: &HarborTask) -> Vec<Finding> {
     let parts = Parts { name: &task.name, files: &task.files, special_files: &[], draft: None };
     lint(rules, &parts, &task.manifest, &task.findings)
 }
 
-/// What the rules find in a draft, whose task directory is `directory`.
+/// Lints a draft with task directory `directory`.
 pub fn lint_draft(rules: &Rules, directory: &FileTree, draft: &Draft) -> Vec<Finding> {
     let name = draft.task.name.as_str();
     let parts = Parts { name, files: directory, special_files: &[], draft: Some(draft) };
     lint_files(rules, &parts)
 }
 
-/// A task, before its `task.toml` is understood.
+/// A task whose `task.toml` has not been parsed yet.
 struct Parts<'a> {
     name: &'a str,
     files: &'a FileTree,
@@ -64,14 +64,14 @@ struct Parts<'a> {
 fn lint_files(rules: &Rules, parts: &Parts<'_>) -> Vec<Finding> {
     match parts.files.text("task.toml").map(parse_manifest) {
         Some(Ok((manifest, read))) => lint(rules, parts, &manifest, &read),
-        // Without it, the other rules would only report what follows from that.
+        // Without a manifest, the other rules would only report consequences.
         Some(Err(error)) => vec![malformed(rules, &error.to_string())],
         None => vec![malformed(rules, "missing, or not UTF-8")],
     }
 }
 
 fn malformed(rules: &Rules, message: &str) -> Finding {
-    // The parser's message ends with what is wrong, below a picture of the place.
+    // The parser's message ends with the error, after a quotation of the line.
     let line = message.split_once("at line ").and_then(|(_, rest)| {
         rest.split(|char: char| !char.is_ascii_digit()).next().and_then(|digits| digits.parse().ok())
     });
@@ -127,11 +127,11 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
 }
 
 impl Parts<'_> {
-    /// A task that says it is ours and cannot be read as such is judged as anybody's, which its author should know.
+    /// A task that declares termsmith as its author but cannot be read as such is linted as a foreign one; a finding reports that.
     fn misread_as_ours(&self, rules: &Rules, manifest: &Manifest) -> Option<Finding> {
         let table =
             manifest.metadata.as_ref()?.get("termsmith")?.as_table().filter(|_| self.draft.is_none())?;
-        // Anybody may tell lint what to leave alone.
+        // Any task may have lint settings.
         table.keys().find(|key| *key != "lint")?;
         let task = HarborTask {
             name: self.name.to_owned(),

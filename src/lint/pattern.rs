@@ -4,13 +4,13 @@ use regex::Regex;
 
 use crate::model::FileTree;
 
-/// Findings of one rule reported per file; more would repeat the same problem.
+/// Maximum findings per rule and file; more would repeat the same problem.
 pub(super) const MOST_IN_ONE_FILE: usize = 10;
 
 pub(super) struct Pattern {
     files: Regex,
     wanted: Compiled,
-    /// Lines that are excused.
+    /// Lines that are exempt.
     unless: Option<Regex>,
 }
 
@@ -19,9 +19,9 @@ enum Compiled {
     Require(Regex),
 }
 
-/// What a declared pattern asks for.
+/// What a pattern requires.
 pub(super) enum Wanted<'a> {
-    /// Must not occur, but in comments.
+    /// Must not occur, except in comments.
     Forbid(&'a str),
     /// Must occur.
     Require(&'a str),
@@ -40,7 +40,7 @@ impl Pattern {
         })
     }
 
-    /// Files and lines that are not as they must be.
+    /// Files and lines that violate the pattern.
     pub(super) fn places(&self, files: &FileTree) -> Vec<(String, Option<u32>)> {
         let mut places = Vec::new();
         for (path, file) in files.iter().filter(|(path, _)| self.files.is_match(path.as_str())) {

@@ -1,4 +1,4 @@
-//! Pytest modules by their syntax tree: functions, what they assert, what they call. Strings and comments are no code here.
+//! Syntax trees of pytest modules: functions, assertions and calls. Strings and comments are ignored.
 
 use tree_sitter::Node;
 
@@ -6,7 +6,7 @@ use crate::syntax::{Grammar, children, descendants, line, named_children, parse,
 
 const FUNCTION: &str = "function_definition";
 
-/// Parts of names of what can fail without an `assert` statement: calls of helpers count, since they may assert.
+/// Parts of names of calls that can fail without an `assert` statement: calls of helpers count, since they may assert.
 const FAILING_CALLS: [&str; 9] =
     ["assert", "raise", "fail", "check", "expect", "verify", "raises", "compare", "sys.exit"];
 
@@ -16,7 +16,7 @@ const STARTS_PROGRAM: [&str; 6] = ["run", "system", "popen", "Popen", "call", "c
 /// Catching one of these catches a failed assertion.
 const CATCH_ASSERTIONS: [&str; 3] = ["Exception", "BaseException", "AssertionError"];
 
-/// What a module is to the rules.
+/// The parts of a module that rules need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Module<'a> {
     /// Methods included; functions in functions belong to the outer one.
@@ -37,11 +37,11 @@ pub(super) struct Function<'a> {
     pub(super) class: Option<&'a str>,
     pub(super) documented: bool,
     pub(super) asserts: Vec<Assertion<'a>>,
-    /// Whether anything but an `assert` statement can fail, by its name.
+    /// Whether a call can fail, judged by its name.
     pub(super) fails_otherwise: bool,
     /// Names of what it calls.
     pub(super) calls: Vec<&'a str>,
-    /// Lines of the `try` statements in which the failure of an assertion is caught and nothing is done about it.
+    /// Lines of the `try` statements that catch the failure of an assertion without handling it.
     pub(super) swallowed: Vec<u32>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct ProgramCall {
     pub(super) words: String,
 }
 
-/// Reads a module. What does not parse is left out.
+/// Parses a module. Invalid parts are left out.
 pub(super) fn module(text: &str) -> Module<'_> {
     let Some(tree) = parse(Grammar::Python, text) else { return Module::default() };
     let mut found = Module::default();
@@ -135,7 +135,7 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
     function
 }
 
-/// The text of what a call calls: `pytest.raises`.
+/// The name of the called function: `pytest.raises`.
 fn called<'a>(call: Node<'_>, text: &'a str) -> &'a str {
     field(call, "function", text).unwrap_or_default()
 }
@@ -155,7 +155,7 @@ fn within_assert(node: Node<'_>, body: Node<'_>) -> bool {
     false
 }
 
-/// Whether a body begins with a docstring. Python takes neither bytes nor f-strings for one.
+/// Whether a body begins with a docstring. Bytes and f-strings are not docstrings in Python.
 fn is_documented(body: Node<'_>, text: &str) -> bool {
     let first = named_children(body).into_iter().find(|child| child.kind() != "comment");
     let first = first.filter(|first| first.kind() == "expression_statement");
@@ -167,7 +167,7 @@ fn is_documented(body: Node<'_>, text: &str) -> bool {
     })
 }
 
-/// Whether a `try` statement holds an assertion, and a handler of it that catches the failure and does nothing.
+/// Whether a `try` statement contains an assertion, and a handler that catches its failure without handling it.
 fn swallows(node: Node<'_>, text: &str) -> bool {
     let asserts = node
         .child_by_field_name("body")
@@ -201,7 +201,7 @@ impl Function<'_> {
         self.name.starts_with("test")
     }
 
-    /// Whether anything in it can fail, by its name.
+    /// Whether any call in it can fail, judged by its name.
     pub(super) fn can_fail(&self) -> bool {
         self.fails_otherwise || !self.asserts.is_empty()
     }

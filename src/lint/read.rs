@@ -1,4 +1,4 @@
-//! Reads a directory for linting. What cannot be read becomes a finding instead of an error.
+//! Reads a directory for linting. Unreadable entries become findings instead of errors.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::{Finding, Parts, Rules, lint_files};
 use crate::folder::{WalkError, is_clutter, read_file};
 use crate::model::{File, FileTree, RelPath};
 
-/// Limits of what is linted. Past them a finding says that the rest was left out.
+/// Limits of linted directories. Beyond them a finding reports that the rest was left out.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 256 << 20;
 const DEPTH: usize = 32;
@@ -25,10 +25,10 @@ const ROOTS: [&str; 8] = [
     "steps",
 ];
 
-/// What the rules find in the task directory `dir`. Links, devices and unreadable names in it are findings, not errors.
+/// Lints the task directory `dir`. Links, devices and unreadable names in it are findings, not errors.
 pub fn lint_dir(rules: &Rules, dir: &Path) -> Result<Vec<Finding>, WalkError> {
     let mut reader = DirReader { files: FileTree::default(), special_files: Vec::new(), bytes: 0 };
-    // Resolved, so that a link inside the directory can be told from one that leaves it.
+    // Resolved, to distinguish a link inside the directory from one that leaves it.
     let root = fs::canonicalize(dir).map_err(|error| WalkError::io(dir, error))?;
     for name in ROOTS {
         reader.entry(&root, &root.join(name), name, 0)?;

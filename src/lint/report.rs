@@ -1,4 +1,4 @@
-//! The findings of many tasks, for people and for scripts.
+//! The findings of many tasks, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Finding, Severity};
 
-/// What `termsmith lint --format json` prints.
+/// The output of `termsmith lint --format json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LintReport {

@@ -9,10 +9,10 @@ use super::rules::FUNCTIONS;
 use super::subject::Subject;
 use crate::assets::Assets;
 
-/// Where the rules lie.
+/// Folder of the rules.
 const FOLDER: &str = "templates/lint";
 
-/// One rule, with what a person may ask of it.
+/// One rule with its documentation.
 #[derive(Debug)]
 pub struct Rule {
     /// Kebab-case; Harbor's own where it has the rule.
@@ -25,7 +25,7 @@ pub struct Rule {
     pub opt_in: bool,
     /// What is wrong, as a lower-case fragment.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
     /// Why it matters, with an example.
     pub explain: String,
@@ -43,7 +43,7 @@ pub enum Own {
     Error,
     Warning,
     Note,
-    /// Does not run: the clean room or the recipe format rules the defect out.
+    /// Does not run: the clean verifier or the recipe format excludes the defect.
     Off,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// A rule in code: returns the places where a task breaks it.
+/// A rule in code: returns the places where a task violates it.
 pub(super) type Function = fn(&Subject<'_>) -> Vec<RuleMatch>;
 
 /// A finding before its rule's severity and hint are added.
@@ -115,7 +115,7 @@ pub enum LintError {
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Reads and compiles them.
+    /// Reads and compiles all rules.
     pub fn load(assets: &Assets) -> Result<Self, LintError> {
         let mut rules = Vec::new();
         for (path, bytes, _) in assets.files_under(FOLDER) {
@@ -200,7 +200,7 @@ fn scan_rule(attack: Attack) -> Option<Rule> {
 }
 
 impl Rule {
-    /// The severity in such a task; `None` where the rule runs only if selected.
+    /// The severity in such a task; `None` if the rule runs only when selected.
     pub(super) fn weight(&self, made_by_us: bool) -> Option<Severity> {
         match (made_by_us, self.own) {
             (false, _) => (!self.opt_in).then_some(self.severity),
@@ -211,7 +211,7 @@ impl Rule {
         }
     }
 
-    /// What it finds.
+    /// The matches in a task.
     pub(super) fn matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
         match &self.check {
             Check::Function(function) => function(subject),

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, which code hosts and editors show next to the lines.
+//! SARIF 2.1.0, which code hosts and editors display next to the lines.
 
 use serde_json::{Value, json};
 

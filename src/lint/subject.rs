@@ -1,11 +1,11 @@
-//! The task as a rule sees it.
+//! The input of a rule.
 
 use std::collections::BTreeSet;
 
 use crate::harbor::{self, Environment, Manifest, Verifier};
 use crate::model::{Draft, FileTree};
 
-/// A task, as rules see it. Nothing in it is trusted.
+/// A task as rules see it. Untrusted.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
     /// The folder's name.
@@ -22,7 +22,7 @@ pub(super) struct Subject<'a> {
     pub(super) known: &'a BTreeSet<&'a str>,
 }
 
-/// Something in a task directory that is neither a regular file nor a folder.
+/// An entry of a task directory that is neither a regular file nor a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecialFile {
     /// Below the task directory.
@@ -30,7 +30,7 @@ pub struct SpecialFile {
     pub kind: SpecialFileKind,
 }
 
-/// What it is.
+/// Its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecialFileKind {
     /// A symbolic link to another path in the task directory.
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// What a solver reads, of all steps.
+    /// The text that a solver reads, of all steps.
     pub(super) fn instructions(&self) -> String {
         self.texts(|path| path == "instruction.md" || path.ends_with("/instruction.md"))
             .map(|(_, text)| text)
@@ -76,7 +76,7 @@ impl<'a> Subject<'a> {
             .join("\n")
     }
 
-    /// Texts of the files whose path passes.
+    /// Texts of the files whose path satisfies the predicate.
     pub(super) fn texts<F: Fn(&str) -> bool>(
         &self,
         wanted: F,

@@ -1,4 +1,4 @@
-//! Where a key stands in a TOML text.
+//! Positions of keys in a TOML text.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -1,4 +1,4 @@
-//! YAML with line numbers, aliases shared instead of copied, and nothing that recurses deeper than a compose file has reason to.
+//! YAML with line numbers, shared aliases, and a limit on nesting.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ const DEPTH: usize = 64;
 /// `<<` of a `<<`, each of so many.
 const MERGES: usize = 3;
 
-/// A value, and where it begins.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     /// From 1.
@@ -25,7 +25,7 @@ enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// A text that is no YAML.
+/// A text that is not YAML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct YamlError {
     pub(super) line: u32,
@@ -62,7 +62,7 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
             Event::Scalar(text, _, anchor, _) => {
                 (Node { line: here, value: Rc::new(Value::Scalar(text.into_owned())) }, anchor)
             }
-            // An anchor that is still open would be a circle; it counts as nothing.
+            // An alias to an anchor that is still open would be a cycle; it counts as null.
             Event::Alias(anchor) => (anchors.get(&anchor).cloned().unwrap_or_else(|| null(here)), 0),
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 Some(done) => {

@@ -1,4 +1,4 @@
-//! Recordings: a run that was answered once, by a model or by hand, can be played again where there is no model.
+//! Recordings of model calls: a recorded run can be replayed without a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Time, so that tests need not wait for it.
+//! Clocks, so that tests need not wait.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};

@@ -64,7 +64,7 @@ pub(super) fn drift(then: &Value, now: &Value) -> Option<Drift> {
     Some(Drift(out))
 }
 
-/// JSON for the eye: sorted, one value a line, and long texts by their own lines.
+/// JSON for display: sorted keys, one value per line, long texts split into lines.
 fn lines(value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     print("", value, 0, &mut out);

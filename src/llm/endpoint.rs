@@ -33,7 +33,7 @@ impl Endpoint {
         Self { settings, key, limiter, transport: OnceLock::new() }
     }
 
-    /// The way there.
+    /// The HTTP transport of the endpoint.
     pub(super) fn transport(&self, name: &str) -> Result<&Transport, CallError> {
         let key = match &self.key {
             Ok(key) => key,

@@ -1,4 +1,4 @@
-//! What came back.
+//! Replies of models.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What a server told of one reply beyond its text.
+//! Details of one model reply beyond its text.
 
-/// Token ids, log-probabilities and price of one reply, as far as the server told them.
+/// Token ids, log-probabilities and price of one reply, as far as the server reported them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallDetail {
     /// Of the rendered prompt.

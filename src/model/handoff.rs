@@ -11,9 +11,9 @@ use super::{Key, Message, Tokens, TrajectoryRecord};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
-    /// Turns that had been said.
+    /// Number of turns before it.
     pub turns: usize,
-    /// The last of these that whoever summed up did not read, since they would not have fitted either.
+    /// The last of these turns that were left out of the summary's input, since they would not have fitted either.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub unread: usize,
     /// The task's step that begins here. Nothing was summed up.
@@ -29,7 +29,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A message of the model beside the conversation.
+/// A message of the model outside the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Aside {
@@ -38,13 +38,13 @@ pub struct Aside {
     pub content: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reasoning: Option<String>,
-    /// The model call that brought it.
+    /// The model call that returned it.
     pub call: Key,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usage: Option<Tokens>,
 }
 
-/// What was read at a handoff. It has what a terminal showed in it, so it is an observation.
+/// What the model read at a handoff. It contains terminal output, so it is an observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffShown {
@@ -58,9 +58,9 @@ pub struct HandoffShown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AsideKind {
-    /// What was done and learnt, behind the whole conversation.
+    /// What was done and learnt; asked at the end of the whole conversation.
     Summary,
-    /// What the summary leaves open, asked by somebody who read nothing else.
+    /// Questions about gaps in the summary, asked in a fresh conversation that contains only the summary.
     Questions,
     /// The answers, behind the whole conversation and the summary.
     Answers,

@@ -1,4 +1,4 @@
-//! A task, and what its author knows of it beyond the task itself.
+//! A task, and its author's additional material.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Task {
     pub subject: SubjectSpec,
 }
 
-/// What of a solver's container is judged.
+/// Which part of a solver's container is judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectSpec {

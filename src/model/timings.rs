@@ -1,4 +1,4 @@
-//! What screening took.
+//! Durations and memory measured while screening.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

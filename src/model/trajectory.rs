@@ -1,4 +1,4 @@
-//! Rollouts: who acted, what was said and done, and what came of it.
+//! Rollouts: agent, conversation, actions and result.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use super::{
     Key, Outcome, Rewards, TaskDigest, TaskName, Verdict,
 };
 
-/// Who acts in a rollout.
+/// The agent of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Actor {
-    /// The recipe's expert, played from its script. Labelled `scripted` wherever it is exported.
+    /// The recipe's expert, run from its script. Labelled `scripted` in every export.
     Scripted {
         /// `None` when it means to solve the task. The label of the trajectory is the verdict's, never this.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -41,7 +41,7 @@ pub struct ModelActor {
     pub adversary: Option<AdversaryView>,
 }
 
-/// What an agent is given beside the task (LongCLI-Bench §4.4 and §4.5; `fork` is ours).
+/// Assistance given to an agent beside the task (LongCLI-Bench §4.4 and §4.5; `fork` is ours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
@@ -55,7 +55,7 @@ pub enum Arm {
     Interactive,
     /// Both of these.
     PlanInteractive,
-    /// A new start from the very state that another rollout had at some turn.
+    /// A new start from the exact state that another rollout had at some turn.
     Fork,
 }
 
@@ -73,7 +73,7 @@ impl Arm {
     }
 }
 
-/// What an adversary is shown.
+/// What an adversary can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdversaryView {
@@ -100,7 +100,7 @@ pub struct Origin {
 }
 
 impl Actor {
-    /// Who speaks, as the column `teacher` of exported rows says it: a model's name, or `scripted`, `oracle`, `nop`.
+    /// Source of the messages, as in the column `teacher` of exported rows: a model's name, or `scripted`, `oracle`, `nop`.
     pub fn teacher(&self) -> &str {
         match self {
             Self::Scripted { .. } => "scripted",
@@ -111,7 +111,7 @@ impl Actor {
         }
     }
 
-    /// The arm that it was played in. Whoever is no model of ours was given nothing.
+    /// The arm of the rollout. Agents other than our models have no assistance.
     pub fn arm(&self) -> Arm {
         match self {
             Self::Model(actor) => actor.arm,
@@ -120,20 +120,20 @@ impl Actor {
     }
 }
 
-/// The committed record of one rollout (`store/rollout/…`). What commands printed lies under `observed/` by the same key.
+/// The committed record of one rollout (`store/rollout/…`). Observations are stored under `observed/` by the same key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrajectoryRecord {
     pub task: TaskName,
-    /// `None` where an imported rollout does not tell.
+    /// `None` if an imported rollout does not state it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub task_digest: Option<TaskDigest>,
-    /// `None` where an imported rollout does not tell.
+    /// `None` if an imported rollout does not state it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub environment_digest: Option<EnvironmentDigest>,
     pub attempt: u32,
     pub actor: Actor,
-    /// The protocol that was spoken.
+    /// The scaffold's protocol.
     pub scaffold: String,
     /// The system prompt, verbatim; empty where there is none.
     pub system: String,
@@ -151,10 +151,10 @@ pub struct TrajectoryRecord {
     /// Model calls that brought plans, one for each step of the task.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub plans: Vec<Key>,
-    /// Where the conversation began anew.
+    /// Places where the conversation began anew.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub handoffs: Vec<Handoff>,
-    /// Where it parted from another rollout.
+    /// The rollout that it was forked from.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkPoint>,
     /// What deterministic forensics found in its commands.
@@ -162,19 +162,19 @@ pub struct TrajectoryRecord {
     pub exploits: Vec<Exploit>,
 }
 
-/// What kept a rollout from passing, as trainers tell it apart: only a policy's failures may carry a reward of 0.
+/// Why a rollout did not pass, as trainers distinguish it: only a policy's failures may carry a reward of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Nothing: it passed.
     None,
-    /// What the agent did or left undone, running out of time, turns or context included.
+    /// A failure of the agent, including running out of time, turns or context.
     Policy,
     /// It tried to pass without doing the work, whether that succeeded or not.
     Exploit,
     /// The engine failed, so nothing is known about the agent.
     Sandbox,
-    /// The model's server withheld its words.
+    /// The model's server withheld a reply.
     ModelApi,
     /// The verifier broke.
     Verifier,
@@ -193,7 +193,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether a trainer should leave the sample out: its reward says nothing about the policy.
+    /// Whether a trainer should leave the sample out: its reward is not about the policy.
     pub fn masks(self) -> bool {
         matches!(self, Self::Sandbox | Self::ModelApi | Self::Verifier)
     }
@@ -223,7 +223,7 @@ impl TrajectoryRecord {
         Some(if self.exploits.is_empty() { rewards } else { Rewards::NOTHING })
     }
 
-    /// The model was told to cheat: what it says is no example of anything.
+    /// The model was told to cheat: its messages must not be used as examples.
     pub fn is_adversarial(&self) -> bool {
         matches!(&self.actor, Actor::Model(ModelActor { adversary: Some(_), .. }))
     }
@@ -239,16 +239,16 @@ pub struct ToolDefinition {
     pub parameters: serde_json::Value,
 }
 
-/// A verdict in the midst of a rollout.
+/// A verdict within a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Round {
-    /// Turns that had been said.
+    /// Number of turns before it.
     pub turns: usize,
     pub verdict: Verdict,
 }
 
-/// Where a rollout begins that shares its first turns with another.
+/// The start of a rollout that shares its first turns with another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForkPoint {
@@ -269,7 +269,7 @@ pub struct Exploit {
     pub message: String,
 }
 
-/// One message of the agent, and what was done for it.
+/// One message of the agent, and its actions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
@@ -281,13 +281,13 @@ pub struct Turn {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tool_calls: Vec<ToolCall>,
     pub kind: TurnKind,
-    /// What was done, in order.
+    /// Actions in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub acts: Vec<Act>,
-    /// The model call that brought the message; token ids and log-probabilities stand in its committed response.
+    /// The model call that returned the message; token ids and log-probabilities are in its committed response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call: Option<Key>,
-    /// The model call that brought a mentor's answer to it.
+    /// The model call that returned a mentor's answer to it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub guide: Option<Key>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -302,7 +302,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What a scaffold made of a message.
+/// How a scaffold interpreted a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
@@ -329,18 +329,18 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// One thing that was done in the sandbox.
+/// One action in the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Act {
-    /// A command of the long-lived shell. `outcome` is `None` if the sandbox was lost under it.
+    /// A command of the long-lived shell. `outcome` is `None` if the sandbox was lost during it.
     Command { command: String, outcome: Option<ShellOutcome> },
     /// Keys were typed into a terminal, which knows no exit status.
     Keys { keys: String },
 }
 
 impl Act {
-    /// What was run or typed.
+    /// The command or the keys.
     pub fn text(&self) -> &str {
         match self {
             Self::Command { command, .. } => command,
@@ -376,17 +376,17 @@ pub enum End {
     StepLimit,
     TimedOut,
     SandboxLost,
-    /// The terminal's shell has ended, so that nothing more can be typed.
+    /// The terminal's shell has ended, so no more keys can be typed.
     ShellEnded,
-    /// The tokens of one rollout were used up.
+    /// The token limit of one rollout was reached.
     TokenLimit,
-    /// The dollars of one rollout were used up.
+    /// The dollar limit of one rollout was reached.
     DollarLimit,
-    /// The conversation is longer than the model's context, and was not to be summarised, or a summary did not help.
+    /// The conversation exceeds the model's context, and summaries are disabled or did not help.
     ContextFull,
     /// The server withheld a reply, or refused the conversation.
     ContentFiltered,
-    /// The recorded beginning, done again after an interruption, ended otherwise.
+    /// The recorded beginning, repeated after an interruption, had another result.
     ResumeDiverged,
     /// Imported; the source does not say how it ended.
     Imported,

@@ -1,4 +1,4 @@
-//! Legal variants of a correct state: what no test may reject.
+//! Legal variants of a correct state, which no test may reject.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a verifier said.
+//! Verdicts of a verifier.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,13 @@ pub struct CheckResult {
     pub passed: bool,
 }
 
-/// Whether a check tells new work from old behaviour (LongCLI-Bench §3.1).
+/// Whether a check distinguishes new work from existing behaviour (LongCLI-Bench §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum CheckClass {
     /// Fails on the untouched environment, passes on a solution.
     F2P,
-    /// Passes on both: it guards what existed before.
+    /// Passes on both: it guards existing behaviour.
     P2P,
 }
 
@@ -39,7 +39,7 @@ pub struct Check {
 pub enum Outcome {
     /// Every check passed.
     Pass,
-    /// Some check failed, or the sandbox died under the solver.
+    /// A check failed, or the sandbox was lost through the solver's fault.
     Fail,
     /// The solver ran out of time.
     Timeout,
@@ -76,7 +76,7 @@ pub struct Rewards {
 }
 
 impl Rewards {
-    /// What an exploit earns.
+    /// The rewards of an exploit.
     pub const NOTHING: Self = Self { binary: 0.0, pass_ratio: 0.0, f2p: 0.0, p2p: 0.0 };
 }
 

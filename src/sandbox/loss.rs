@@ -70,12 +70,12 @@ impl Evidence {
             Self::KilledFromOutside => "killed from outside the container",
             Self::Removed => "the container was removed from outside",
             Self::HostDiskFull => "the disk of the host is full",
-            Self::HostStarved => "the host has no processor time to give",
+            Self::HostStarved => "the host has no free processor time",
             Self::Paused => "the container was paused from outside",
             Self::StreamBroken => "the stream to the guest broke while the container runs",
             Self::Protocol => "the guest broke the protocol",
             Self::Silent => "the guest does not answer",
-            Self::Unexplained => "the container ended for a reason that is not known",
+            Self::Unexplained => "the container ended for an unknown reason",
         }
     }
 }

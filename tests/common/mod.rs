@@ -1,4 +1,4 @@
-//! A tiny harness: the real binary, in a folder of its own.
+//! Test harness: runs the real binary in a folder of its own.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 #![allow(missing_debug_implementations, reason = "tests print what they compare")]

@@ -85,7 +85,7 @@ async fn ask(texts_of_server: [&str; 2], record: &TrajectoryRecord, shown: &[Vec
     Asked { judgement, requests: server.seen().into_iter().map(|seen| seen.body).collect() }
 }
 
-/// What comes of these replies: labels with their turns, or a part of the error; and how many requests it took.
+/// The result for these replies: labels with their turns, or a part of the error; and the number of requests.
 async fn check(replies: [&str; 2], expected: Result<&[(Label, &[usize])], &str>, requests: usize) {
     let (record, shown) = trajectory(LOOP);
     let asked = ask(replies, &record, &shown).await;
@@ -113,7 +113,7 @@ async fn replies() {
     let nothing = r#"{"labels": []}"#;
     check([GOOD, ""], Ok(both), 1).await;
     check([nothing, ""], Ok(&[]), 1).await;
-    // In whatever form the JSON comes.
+    // JSON in any form of wrapping.
     let fenced = format!("Here is what I found:\n```json\n{GOOD}\n```\nThat is all.");
     check([&fenced, ""], Ok(both), 1).await;
     check([&format!("{GOOD} I hope this helps."), ""], Ok(both), 1).await;
@@ -195,7 +195,7 @@ async fn what_is_long_is_cut_and_the_end_stays() {
     assert_eq!(asked.requests.len(), 2);
     assert_eq!(asked.judgement.unwrap().labels[&Label::ContextDrift].turns, [199]);
     let text = asked.requests[0]["messages"][1]["content"].as_str().unwrap();
-    // Marks of quotation and of what is left out come on top.
+    // Quotation marks and omission notes are extra.
     assert!(text.len() < TASK_BYTES + WHOLE_BYTES + 1_000, "{}", text.len());
     assert!(text.contains("The agent made 200 steps."));
     assert!(
@@ -252,7 +252,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     assert_eq!(server.requests(), 1);
     assert_eq!(read_judgement(&store, &rollout).unwrap().as_ref(), Some(&first));
 
-    // Another judge has a record of its own.
+    // Another judge has its own record.
     let huge = models(settings(&server, "huge", ""), &store);
     let second = judge_once(&huge, &texts, &store, &rollout, unit, subject).await.unwrap();
     assert_eq!(server.requests(), 2);
@@ -264,7 +264,7 @@ async fn a_judgement_is_asked_for_once_and_never_overwritten() {
     };
     assert_eq!(files(), 2);
 
-    // The same judge, of another opinion: the first one stays.
+    // The same judge with another result: the first one is kept.
     let changed = Judgement { judge: first.judge.clone(), labels: std::collections::BTreeMap::new() };
     commit_judgement(&store, &rollout, &changed).unwrap();
     assert_eq!(by(&tiny), Some(first));

@@ -1,8 +1,8 @@
 //! Detectors against the trajectories of `*.toml`, whose labels were written from the definitions.
 //!
-//! A step says what the agent said (`say`) and one of: `run` (with `status`, `timeout`, `died` or `lost`), `calls` (several of them in
-//! one message, or `arguments` that cannot be read), `keys` typed into a terminal, `malformed`, `asked`, `submit`. `shows` is what came
-//! of it, to which is added what the scaffold puts around it; `screen` is a terminal's text as it stands. `claim` says, in a terminal,
+//! A step has the agent's message (`say`) and one of: `run` (with `status`, `timeout`, `died` or `lost`), `calls` (several of them in
+//! one message, or `arguments` that cannot be read), `keys` typed into a terminal, `malformed`, `asked`, `submit`. `shows` is the
+//! output, to which the scaffold's own lines are added; `screen` is a terminal's text as it is. `claim` says, in a terminal,
 //! that the work is done. `times` repeats the step.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 8] = [
     ("unseen.toml", include_str!("unseen.toml")),
 ];
 
-/// What every deterministic label has to reach, in precision and in recall.
+/// Required precision and recall of every deterministic label.
 const LEAST: f64 = 0.95;
 
 #[derive(Deserialize)]
@@ -239,14 +239,14 @@ impl Counts {
     }
 }
 
-/// What labels come to, held against those that were given by hand.
+/// Scores of labels against those assigned by hand.
 pub(crate) struct Tally {
     /// For people.
     pub(crate) table: String,
     counts: BTreeMap<Label, Counts>,
 }
 
-/// Compares the deterministic labels; nobody has said by hand where the others fit.
+/// Compares the deterministic labels only; the others have no labels assigned by hand.
 pub(crate) fn tally<'a>(found: impl Iterator<Item = (&'a Case, BTreeSet<Label>)>) -> Tally {
     let mut counts: BTreeMap<Label, Counts> = Label::ALL
         .into_iter()
@@ -336,7 +336,7 @@ fn evidence_exists() {
 
 #[test]
 fn nothing_is_labelled_when_nothing_was_shown() {
-    // A record whose observations are lost: only what was said can be judged.
+    // A record whose observations are lost: only the messages can be judged.
     for case in cases() {
         let (record, _) = case.played();
         let found = labels(&record, &[]);

@@ -51,7 +51,7 @@ fn store(dir: &Path) -> Store {
     Store::new(RunDir::open(dir).unwrap())
 }
 
-/// A folder in memory where the machine has one: thousands of small files are synced here, and no power will fail.
+/// A folder in memory if the machine has one: thousands of small files are synced here, and durability does not matter.
 fn fresh_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What the sandbox tests share: engines to run on, and sandboxes on them.
+//! Shared code of the sandbox tests: engines and sandboxes.
 
 #![allow(dead_code, reason = "every test crate uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is test code, though no test itself")]
@@ -19,7 +19,7 @@ static PROCESS: LazyLock<Engine> = LazyLock::new(Engine::process);
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async {
         let result = test.await;
-        // Temporary folders would outlive the test process. (What is left on a Docker engine, the next sweep finds.)
+        // Temporary folders would outlive the test process. (The next sweep removes leftovers on a Docker engine.)
         PROCESS.close().await;
         result
     })
@@ -59,7 +59,7 @@ pub(crate) fn limits() -> Limits {
 
 pub(crate) const WORKDIR: &str = "/app";
 
-/// What the tests' containers are made of.
+/// Image of the tests' containers.
 pub(crate) fn base() -> Image {
     Image::named("debian:bookworm-slim")
 }
@@ -84,12 +84,12 @@ pub(crate) fn limit(timeout: Duration) -> ExecLimit {
     ExecLimit { timeout, ..ExecLimit::default() }
 }
 
-/// Runs a command that has time enough.
+/// Runs a command with a generous time-out.
 pub(crate) async fn shell(sandbox: &Sandbox, command: &str) -> termsmith::sandbox::ShellResult {
     sandbox.shell(command, &ExecLimit::default()).await.unwrap()
 }
 
-/// Output of a command that has time enough, as text.
+/// Output of a command with a generous time-out, as text.
 pub(crate) async fn output(sandbox: &Sandbox, command: &str) -> String {
     String::from_utf8(shell(sandbox, command).await.output).unwrap()
 }
@@ -107,7 +107,7 @@ pub(crate) fn image_spec<'a>(digest: &'a str, context: &'a FileTree) -> ImageSpe
     ImageSpec { digest, context, timeout: Duration::from_secs(60) }
 }
 
-/// Waits until `condition` holds. The bound is there to end a failing test, not to be met.
+/// Waits until `condition` holds. The bound only ends a failing test.
 pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     for _ in 0..600 {
         if condition().await {

@@ -1,4 +1,4 @@
-//! A small domain and small recipes, and what the loader, the plan and the scaffolds make of them.
+//! A small domain and small recipes, as input of the loader, the plan and the scaffolds.
 
 mod load;
 mod params;
@@ -9,7 +9,7 @@ use super::*;
 use crate::assets::Assets;
 use crate::model::{File, FileTree, RelPath};
 
-/// A domain with fifteen skills, of which the first four have something to say.
+/// A domain with fifteen skills, of which the first four have descriptions.
 pub(super) fn domain_text() -> String {
     let mut text = r#"version = 1
 title = "Gardening"

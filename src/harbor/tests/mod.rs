@@ -1,4 +1,4 @@
-//! Directories written and read back, directories from elsewhere, and Harbor's own numbers.
+//! Round trips, foreign directories, and Harbor's own digests.
 
 mod foreign;
 mod round_trip;
@@ -127,7 +127,7 @@ fn the_digest_is_harbors() {
         assert_eq!(crate::model::task_digest(&files).as_str(), expected, "{name}");
         let dir = tempfile::tempdir().unwrap();
         lay_out(dir.path(), &files);
-        // Left-overs and strangers in the directory change nothing.
+        // Leftover and unknown files in the directory do not change the digest.
         fs::create_dir_all(dir.path().join("tests/__pycache__")).unwrap();
         fs::write(dir.path().join("tests/__pycache__/x.pyc"), "x").unwrap();
         fs::write(dir.path().join("tests/a-b~"), "x").unwrap();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What comes back after `task` was written to a directory and read.
+/// Writes `task` to a directory and reads it back.
 fn there_and_back(task: &Task) -> Task {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path(), &write_task(task, None).unwrap());

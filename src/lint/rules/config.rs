@@ -1,4 +1,4 @@
-//! `task.toml`: what Harbor refuses, ignores, or has renamed.
+//! `task.toml`: keys that Harbor refuses, ignores, or has renamed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::lint::toml_place::line_of_key;
 
 const FILE: &str = "task.toml";
 const NETWORK_MODES: [&str; 3] = ["public", "no-network", "allowlist"];
-/// Harbor fills and reads these itself.
+/// Paths that Harbor fills and reads itself.
 const LOGS: &str = "/logs";
 
 /// A match at the key `path`.
@@ -116,7 +116,7 @@ fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// `organisation/name`, as Harbor has it.
+/// `organisation/name`, as in Harbor.
 fn is_package_name(name: &str) -> bool {
     let part = |part: &str| {
         part.starts_with(|char: char| char.is_ascii_alphanumeric())
@@ -134,7 +134,7 @@ pub(in crate::lint) fn deprecated_field(subject: &Subject<'_>) -> Vec<RuleMatch>
     read(subject, FindingKind::Deprecated)
 }
 
-/// What reading the file has found, with the line of the first key that the message names.
+/// Findings of the manifest reader, with the line of the first key that the message names.
 fn read(subject: &Subject<'_>, kind: FindingKind) -> Vec<RuleMatch> {
     let findings = subject.read.iter().filter(|finding| finding.kind == kind);
     findings

@@ -1,11 +1,11 @@
-//! What only a draft can lack: it has its second and wrong solutions with it.
+//! Rules for drafts, which include their second and wrong solutions.
 
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 
-/// Checks that a verifier needs at least; fewer cannot tell a near miss from a solution.
+/// Minimum number of checks of a verifier; fewer cannot tell an almost correct solution from a correct one.
 const MIN_CHECKS: usize = 8;
-/// Known wrong solutions that a recipe brings at least.
+/// Minimum number of known wrong solutions of a recipe.
 const MIN_WRONG: usize = 3;
 
 pub(in crate::lint) fn few_checks(subject: &Subject<'_>) -> Vec<RuleMatch> {

@@ -10,7 +10,7 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
 const DOCKERFILE: &str = "environment/Dockerfile";
-/// Shorter files are alike by chance.
+/// Shorter files may be equal by chance.
 const TELLING_BYTES: usize = 64;
 
 /// Every Dockerfile of the task, with the folder that is its build context.
@@ -52,7 +52,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// Whether a source is no path in the build context, or none that can be known here.
+/// Whether a source is not a path in the build context, or cannot be resolved here.
 fn stands_for_itself(source: &str) -> bool {
     source.contains("://") || source.contains('$') || source.starts_with("<<") || source.starts_with("git@")
 }
@@ -271,7 +271,7 @@ pub(in crate::lint) fn non_executable_run(subject: &Subject<'_>) -> Vec<RuleMatc
                     .filter(|(path, _)| path.as_str().starts_with(context) && same_name(path.as_str()))
                     .collect();
                 let [(path, source)] = copied[..] else { continue };
-                // A recursive chmod of a folder may have named its folder only.
+                // A recursive chmod of a folder may have named only its folder.
                 if !source.executable && !made_executable.contains("-R") {
                     let message = format!("`{program}` is run, but `{path}` is not executable");
                     matches.push(RuleMatch::at(file, instruction.line, message));

@@ -1,15 +1,15 @@
-//! `task.toml`: what collections of tasks ask of it.
+//! `task.toml`: metadata that collections of tasks require.
 
 use super::config::at_key;
 use crate::harbor::Environment;
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 
-/// Terminal-Bench 3 takes no task that runs longer than five hours.
+/// Terminal-Bench 3 accepts no task that runs longer than five hours.
 const LONGEST_SECONDS: f64 = 18_000.0;
 /// Terminal-Bench 3 wants slugs of at most so many words.
 const SLUG_WORDS: usize = 3;
-/// What Terminal-Bench 3 wants to know of a task.
+/// Metadata that Terminal-Bench 3 requires.
 const FIELDS: [&str; 7] = [
     "author_name",
     "difficulty_explanation",

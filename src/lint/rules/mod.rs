@@ -1,4 +1,4 @@
-//! Rules that no regular expression can state, one file a theme. Severity, hint and explanation of each are in
+//! Rules that no regular expression can state, one file per theme. Severity, hint and explanation of each are in
 //! `templates/lint/<id>.toml`, as for the patterns.
 
 mod compose;

@@ -1,10 +1,10 @@
-//! What is fetched when a task is built or judged.
+//! Downloads when a task is built or judged.
 
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
-/// Programs that fetch, and what must follow for them to do so.
+/// Programs that download, and the arguments with which they do.
 const DOWNLOADS: [(&str, &[&str]); 3] = [("curl", &[]), ("wget", &[]), ("git", &["clone", "fetch", "pull"])];
 const INSTALLERS: [(&str, &[&str]); 12] = [
     ("pip", &["install", "download"]),
@@ -20,9 +20,9 @@ const INSTALLERS: [(&str, &[&str]); 12] = [
     ("gem", &["install"]),
     ("conda", &["install"]),
 ];
-/// Hosts that are no other.
+/// Hosts that are local.
 const LOCAL: [&str; 4] = ["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
-/// Options of pip and uv that take a word with them which is no package.
+/// Options of pip and uv whose argument is not a package.
 const WITH_WORD: [&str; 14] = [
     "-r",
     "--requirement",
@@ -71,7 +71,7 @@ fn commands(text: &str) -> Vec<(u32, Vec<String>)> {
     found
 }
 
-/// Words before a program's name that leave it one.
+/// Words that may precede a program's name.
 fn program(words: &[String]) -> Option<(usize, &str)> {
     let prefix = |word: &str| {
         matches!(word, "RUN" | "sudo" | "exec" | "then" | "do" | "if" | "!" | "while" | "-m" | "env" | "time")
@@ -87,7 +87,7 @@ fn runs_any(words: &[String], table: &[(&str, &[&str])]) -> Option<String> {
     let (at, name) = program(words)?;
     let (_, needed) = table.iter().find(|(program, _)| *program == name)?;
     let rest = &words[at + 1..];
-    // A service that the task is about is asked, nothing is fetched.
+    // A request to a service of the task is not a download.
     if rest.iter().any(|word| LOCAL.iter().any(|host| word.contains(host))) {
         return None;
     }
@@ -168,7 +168,7 @@ fn unpinned(words: &[String]) -> Option<&str> {
     })
 }
 
-/// `uvx -p 3.13 -w pytest==8 pytest`: what `-w` and `--from` name must have a version; the program itself may come of them.
+/// `uvx -p 3.13 -w pytest==8 pytest`: the arguments of `-w` and `--from` need a version; the program itself may be provided by them.
 fn unpinned_uvx(words: &[String]) -> Option<&str> {
     let with: Vec<_> = words
         .windows(2)

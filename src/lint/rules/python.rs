@@ -1,4 +1,4 @@
-//! What checks ask, and whether they can fail.
+//! What checks test, and whether they can fail.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::lint::python::{Assertion, Function, module};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
-/// A task with fewer assertions than this cannot tell a near miss from a solution.
+/// A task with fewer assertions cannot tell an almost correct solution from a correct one.
 const FEW: usize = 3;
 
 fn checks(text: &str) -> Vec<Function<'_>> {
@@ -54,7 +54,7 @@ pub(in crate::lint) fn existence_only(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// Whether a condition is nothing but a question for existence.
+/// Whether a condition only tests for existence.
 fn asks_existence(assertion: &Assertion<'_>) -> bool {
     const QUESTIONS: [&str; 8] = [
         "os.path.exists(",
@@ -92,7 +92,7 @@ pub(in crate::lint) fn same_check_twice(subject: &Subject<'_>) -> Vec<RuleMatch>
             }
         }
     }
-    // A draft's list of checks was made by its author's own reading of the tests.
+    // A draft's list of checks was derived from the tests by its author.
     let mut listed = subject.draft.map(|draft| draft.task.checks.clone()).unwrap_or_default();
     listed.sort();
     if let Some(twice) = listed.windows(2).find(|pair| pair[0] == pair[1]).filter(|_| matches.is_empty()) {

@@ -1,4 +1,4 @@
-//! What a task excuses and asks for, and what a draft of ours is held to.
+//! Lint settings of tasks, and rules for our own drafts.
 
 use super::*;
 
@@ -44,10 +44,10 @@ fn excuses_and_wishes() {
         &["root-agent", "nproc", "task-fields"],
         &[],
     );
-    // What says that it is ours, and cannot be read as such, is told.
+    // A task that declares termsmith as its author but cannot be read as such is reported.
     check("[metadata.termsmith]\nformat = 7\n", &["nproc", "invalid-task-config"], &[]);
     check("[metadata.termsmith]\nprogrammes = true\n", &["nproc", "invalid-task-config", "task-fields"], &[]);
-    // Harbor's `select` speaks of Harbor's rules.
+    // Harbor's `select` applies to Harbor's rules only.
     check(
         "[metadata.harbor.lint]\nselect = [\"unpinned-image\"]\n",
         &["unpinned-image", "nproc", "task-fields"],

@@ -1,4 +1,4 @@
-//! Every rule has rows that it must find, and rows that look alike and that it must leave alone.
+//! Every rule has rows that it must report, and similar rows that it must not.
 
 mod attacks;
 mod choices;
@@ -50,7 +50,7 @@ pub(super) fn rules() -> Rules {
     Rules::load(&Assets::embedded()).unwrap()
 }
 
-/// The sound task with these files replaced; a file without text is taken away.
+/// The sound task with these files replaced; a file without text is removed.
 pub(super) fn task(changes: &[(&str, &str)]) -> FileTree {
     let mut files = FileTree::default();
     for (path, text) in SOUND.iter().chain(changes) {
