@@ -1,5 +1,5 @@
-//! Screening of other makers' tasks, on a few of the corpus in `tests/gauntlet/`: one of each way to be judged, and defects that
-//! only a trial can show. The whole corpus is `make gauntlet`.
+//! Screening of foreign tasks, on a few of the corpus in `tests/gauntlet/`: one for each way of judging, and defects that only a trial can
+//! show. The whole corpus is `make gauntlet`.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 
@@ -8,7 +8,7 @@ mod common;
 use common::Bench;
 use termsmith::model::{Certificate, RowKind, Timings};
 
-/// Tasks of the corpus that take part; the others differ in what is planted, not in the path through the code.
+/// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
 const SAMPLE: [&str; 12] = [
     "build-fails",
     "conftest-loaded",
@@ -44,10 +44,10 @@ fn planted_defects_are_found_and_sound_tasks_are_not_blamed() {
     let timings: Timings = serde_json::from_str(&timings).unwrap();
     let (seconds, peak) = timings.most(RowKind::Reference).unwrap();
     assert!(seconds > 0.0 && seconds < f64::from(timings.agent_timeout_sec), "{timings:?}");
-    // A shell and what it starts hold more than 100 KiB, and less than all.
+    // A shell and its children use more than 100 KiB, and less than the limit.
     let limit = u64::from(timings.memory_mb) << 20;
     assert!(peak.is_none_or(|peak| (100 << 10..limit).contains(&peak)), "{timings:?}");
-    // Done once, it is remembered.
+    // A second screening reads the committed rows.
     let again = bench.run(&args);
     assert_eq!(again.out.lines().last(), Some(last.as_str()));
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use common::{Bench, assert_same, containers_of, files, names};
 
-/// Two domains and three tasks: enough for a bug-fix with programs and a from-scratch one, few enough to be run five times.
-/// How verifiers are attacked is for `tests/gauntlet.rs`.
+/// Two domains and three tasks: enough for a bug-fix with programs and a from-scratch task, few enough for five runs. Attacks on verifiers
+/// are tested in `tests/gauntlet.rs`.
 const SELECTION: [&str; 8] =
     ["--seed", "7", "--count", "3", "--domain", "coding,data_science", "--rigor", "quick"];
 
@@ -22,7 +22,7 @@ fn run(out: &str) -> Vec<&str> {
     args
 }
 
-/// One uninterrupted run, shared by the tests of this file, each of which may be a process of its own.
+/// One uninterrupted run, shared by the tests of this file, which may run in separate processes.
 fn reference() -> &'static Bench {
     static REFERENCE: std::sync::OnceLock<Bench> = std::sync::OnceLock::new();
     REFERENCE.get_or_init(|| {
@@ -99,7 +99,7 @@ fn killed_anywhere_it_continues() {
     let total = names(&whole.path("whole/store")).len();
     let bench = Bench::new();
     let mut killed = Vec::new();
-    // Killed whenever so many records are committed; the places are spread over the whole run.
+    // Killed when the given number of records is committed; the numbers are spread over the whole run.
     for stop in 1..=killings() {
         let mut child = bench.spawn(&run("killed"));
         wait_for_records(&bench.path("killed/store"), total * stop / (killings() + 1), &mut child);

@@ -1,5 +1,5 @@
-//! Solvers that try to escape and to do harm, each in a real trial, with a sibling at work beside it: whatever a saboteur does,
-//! it is labelled as what it is, its sibling passes with every check, and the host is as it was.
+//! Hostile solvers, each in a real trial with a sibling beside it. A saboteur's trial must have the expected label, its sibling must pass
+//! every check, and the host must be unchanged.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,39 +27,39 @@ use termsmith::sandbox::{Engine, Image, ImageSpec};
 use termsmith::verify::{Act, Condition, SANDBOX_LOST, Trial, run_trial};
 use tokio_util::sync::CancellationToken;
 
-/// Saboteurs at once, each with a sibling.
+/// Concurrent saboteurs, each with a sibling.
 const LANES: usize = 2;
-/// Siblings of one saboteur, one after the other: more of them would only take processor time from both.
+/// Maximum number of siblings of one saboteur, one after the other: more would only use processor time.
 const MAX_SIBLINGS: usize = 6;
-/// What this process may take: archives of two subjects at their limit, each in a few copies. A saboteur brings 100 GB.
+/// Maximum memory of this process: archives of two subjects at their limit, in a few copies. A saboteur produces 100 GB.
 const MAX_MEMORY: u64 = 2 << 30;
-/// Shown of the output of one that did not end as it must.
+/// Characters of the output that are shown for an unexpected end.
 const MAX_SHOWN: usize = 1500;
 
 /// One saboteur.
 struct Saboteur {
     name: &'static str,
-    /// What it runs as `bash /solution/solve.sh`.
+    /// The script that runs as `bash /solution/solve.sh`.
     script: String,
     shape: Shape,
     timeout_sec: u32,
     ends: Ends,
-    /// Words of its output: what it met.
+    /// Words that its output must contain.
     says: &'static [&'static str],
 }
 
-/// How its trial must end. No trial of a saboteur ends as anything but the saboteur's failure.
+/// The expected end of a trial. Every end is a failure of the saboteur.
 #[derive(Clone, Copy, Debug)]
 enum Ends {
     /// Every check has a result, and not all of them passed.
     Judged,
-    /// Its state is none that could be judged, for a reason that holds these words.
+    /// Its state cannot be judged, for a reason that contains these words.
     Spoilt(&'static str),
-    /// Its sandbox died, of something that holds these words.
+    /// Its sandbox was lost, for a reason that contains these words.
     Lost(&'static str),
-    /// Its time was up.
+    /// Its time limit was reached.
     OutOfTime,
-    /// As a failure or out of time, by whatever the machine comes upon first.
+    /// A failure or a time-out, depending on which limit the machine reaches first.
     Failed,
 }
 
@@ -72,7 +72,7 @@ fn saboteur(
     Saboteur { name, script: script.into(), shape: Shape::Files, timeout_sec: 120, ends, says }
 }
 
-/// Solves the task, and then spoils what is to be started again for the tests.
+/// Solves the task, then damages the programs that the tests start again.
 fn with_programs(name: &'static str, spoil: &str, ends: Ends) -> Saboteur {
     Saboteur { shape: Shape::Programs, ..saboteur(name, format!("{REFERENCE}{spoil}"), ends, &[]) }
 }
@@ -92,7 +92,7 @@ fn python(script: &str) -> String {
 fn saboteurs() -> Vec<Saboteur> {
     use Ends::{Failed, Judged, Lost, OutOfTime, Spoilt};
     vec![
-        // Longest first, so that they do not keep everybody waiting at the end.
+        // Longest first, so that none of them delays the end.
         saboteur(
             "a million inodes",
             python(
@@ -216,7 +216,7 @@ fn saboteurs() -> Vec<Saboteur> {
             "read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
             Judged,
         ),
-        // Doors to "it was not the solver's fault": a guest that is ended or silenced from within its container.
+        // Attempts to blame the infrastructure: a guest that is ended or silenced from within its container.
         saboteur(
             "a guest behind a thousand busy loops, idle by its scheduler",
             "python3 /solution/starve.py && sleep 100",
@@ -263,12 +263,12 @@ fn saboteurs() -> Vec<Saboteur> {
             &[],
         )
         .within(8),
-        // Subjects that an archive, or whoever unpacks it, could stumble over.
+        // Subjects that could break archiving or extraction.
         saboteur("odd names, links and times", "python3 /solution/odd.py names", Failed, &[]),
         saboteur("paths longer than any path may be", "python3 /solution/odd.py deep", Failed, &[]),
         saboteur("links to what is not carried", "python3 /solution/odd.py links", Failed, &[]),
         saboteur("folders that nobody may enter", "python3 /solution/odd.py closed", Failed, &[]),
-        // Subjects that end whoever reads them.
+        // Subjects that could crash their reader.
         saboteur(
             "a table of more objects than the verifier has memory",
             "python3 -c 'open(\"table.json\", \"w\").write(\"[\" + \"{},\" * 10_000_000 + \"{}]\")'",
@@ -350,7 +350,7 @@ impl Saboteur {
         ])
     }
 
-    /// What is wrong with how it ended.
+    /// The differences from the expected end.
     fn faults(&self, trial: &Trial, host: &Host) -> Vec<String> {
         let mut faults = Vec::new();
         let (verdict, output) = (&trial.verdict, &trial.log.output);
@@ -389,7 +389,7 @@ impl Saboteur {
     }
 }
 
-/// The task with and without programs, and the image that both have.
+/// The tasks with and without programs, and their common image.
 struct Stage {
     engine: Engine,
     image: Image,
@@ -412,7 +412,7 @@ impl Stage {
         Self { engine, image, files, programs, service, host: Host::new() }
     }
 
-    /// One saboteur's trial, and siblings beside it for as long as it lasts. Returns what is wrong.
+    /// Runs one saboteur's trial, with siblings for as long as it lasts. Returns the faults.
     async fn sabotage(&self, saboteur: &Saboteur) -> Vec<String> {
         let mut task = match saboteur.shape {
             Shape::Files => self.files.clone(),
@@ -492,7 +492,7 @@ fn saboteurs_harm_neither_the_host_nor_their_siblings() {
         if docker().await.is_none() {
             return;
         }
-        // One of its own, which can be closed.
+        // A separate connection, which can be closed.
         let stage = Stage::new(Engine::docker().await.unwrap()).await;
         assert_eq!(stage.sibling().await, None);
         let only = std::env::var("TERMSMITH_TEST_SABOTEUR").unwrap_or_default();
@@ -504,7 +504,7 @@ fn saboteurs_harm_neither_the_host_nor_their_siblings() {
             .await;
         assert!(faults.iter().all(Vec::is_empty), "{}", faults.concat().join("\n"));
 
-        // The engine answers, and what was used is given back.
+        // The engine answers, and its resources are released.
         assert_eq!(stage.sibling().await, None);
         let began = Instant::now();
         stage.engine.close().await;

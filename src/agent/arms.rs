@@ -1,5 +1,5 @@
-//! Experimental arms: what an agent is given in addition to the task. A plan, a mentor, feedback after a failure, or an adversarial
-//! aim (LongCLI-Bench §4.4 and §4.5).
+//! Experimental arms: what an agent is given in addition to the task: a plan, a mentor, feedback after a failure, or an adversarial aim
+//! (LongCLI-Bench §4.4 and §4.5).
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -32,7 +32,7 @@ pub struct ArmTexts {
 }
 
 impl ArmTexts {
-    /// Reads them.
+    /// Loads the texts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         let needed = [
             "plan-system.md",
@@ -136,7 +136,8 @@ impl Mentor<'_> {
         (assistant.tool_calls.is_empty() && !text.is_empty()).then_some(text)
     }
 
-    /// The answer as the agent reads it, and the call that returned it. A question for code is refused, and so is one too many.
+    /// The answer as the agent reads it, and the call that returned it. A request for code is refused, and so is every question past the
+    /// maximum.
     pub(super) async fn answer(
         &mut self,
         question: &str,
@@ -207,7 +208,7 @@ fn history(conversation: &Conversation) -> String {
     text.split_off(from)
 }
 
-/// Fenced blocks are what a mentor must not give; a model that gives one all the same is not shown to the agent with it.
+/// Removes fenced blocks: a mentor must not give code, and a model may do so in spite of its instructions.
 fn without_code(text: &str) -> String {
     let mut kept = String::new();
     for (number, part) in text.split("```").enumerate() {
@@ -220,7 +221,7 @@ fn without_code(text: &str) -> String {
     kept.trim().to_owned()
 }
 
-/// Everything that the agent has read or said.
+/// All messages of the conversation: what the agent read and wrote.
 fn known_to(conversation: &Conversation) -> String {
     let shown = conversation.seen.iter().flat_map(|seen| &seen.shown).map(|shown| shown.content.as_str());
     let assistant = conversation.turns.iter().map(|turn| turn.content.as_str());

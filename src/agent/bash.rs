@@ -17,7 +17,7 @@ use crate::assets::Assets;
 use crate::model::{Shown, ToolCall, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// The scaffold's line of the registry.
+/// The scaffold's registry entry.
 pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: NAME,
     description: "Function calling with one tool, bash",
@@ -106,7 +106,7 @@ impl BashTool {
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
         if assistant.tool_calls.is_empty() {
-            // A message that was cut off did not reach its calls, and an empty message is no statement that the task is done.
+            // A truncated message has no complete calls, and an empty message does not state that the task is done.
             if assistant.cut_off || assistant.content.trim().is_empty() {
                 let fault = if assistant.cut_off { "it was cut off" } else { "it is empty" };
                 return Ok(Step::malformed(self.malformed(format!("the message was not used: {fault}"))?));

@@ -14,10 +14,10 @@ use crate::assets::Assets;
 use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// The scaffold's line of the registry.
+/// The scaffold's registry entry.
 pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: NAME,
-    description: "One fenced block of bash a message, as the scripted expert speaks",
+    description: "One fenced block of bash per message; the scripted expert uses it",
     load: |assets, _| Ok(Arc::new(BashBlock::load(assets)?)),
 };
 
@@ -30,14 +30,14 @@ const SUBMIT: &str = "submit";
 #[derive(Clone, Debug)]
 pub struct BashBlock {
     prompts: PromptSet,
-    /// Sentences of a scripted expert that gives up.
+    /// Sentences with which a scripted expert gives up.
     pub(super) gives_up: Vec<String>,
     /// Sentences of a scripted expert that repeats a command that failed.
     pub(super) tries_again: Vec<String>,
 }
 
 impl BashBlock {
-    /// Reads the texts.
+    /// Loads the texts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         let needed = ["system.md.j2", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
         let prompts = PromptSet::load(assets, NAME, &needed)?;
@@ -118,12 +118,12 @@ impl Session for &BashBlock {
     }
 }
 
-/// A message that runs `command` after `thought`, or submits.
-pub fn write_block(thought: &str, command: Option<&str>) -> String {
+/// A message that states `reasoning` and runs `command`, or submits.
+pub fn write_block(reasoning: &str, command: Option<&str>) -> String {
     let command = command.unwrap_or(SUBMIT);
     let fence = fence(command);
     let block = format!("{fence}bash\n{command}\n{fence}");
-    if thought.is_empty() { block } else { format!("{thought}\n\n{block}") }
+    if reasoning.is_empty() { block } else { format!("{reasoning}\n\n{block}") }
 }
 
 /// The fence of a block that holds `text`: longer than every fence in `text`, as CommonMark requires.
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn blocks_are_formatted() {
-        let check = |thought: &str, command: Option<&str>, expect: &str| {
-            assert_eq!(write_block(thought, command), expect);
+        let check = |reasoning: &str, command: Option<&str>, expect: &str| {
+            assert_eq!(write_block(reasoning, command), expect);
         };
         check("Look.", Some("ls"), "Look.\n\n```bash\nls\n```");
         check("Done.", None, "Done.\n\n```bash\nsubmit\n```");

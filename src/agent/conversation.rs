@@ -132,8 +132,8 @@ impl Conversation {
         self.handoffs.last().map_or(0, |last| last.handoff.turns).min(self.turns.len())
     }
 
-    /// Milliseconds that model calls took.
-    pub fn thought_ms(&self) -> f64 {
+    /// Milliseconds spent in model calls.
+    pub fn model_ms(&self) -> f64 {
         let turns: f64 = self.seen.iter().map(|seen| seen.think_ms).sum();
         turns + self.handoffs.iter().map(|handed| handed.seen.think_ms).sum::<f64>()
     }

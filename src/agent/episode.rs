@@ -70,12 +70,12 @@ impl TurnLog for NoTurnLog {
     }
 }
 
-/// Why an episode has no end: an error that is not the agent's fault.
+/// Why an episode could not be completed: an error that the agent did not cause.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A loss that is not the solver's fault, or not known to be.
+    /// The sandbox was lost, and the solver is not known to be at fault.
     #[error(transparent)]
     Sandbox(SandboxError),
     #[error(transparent)]
@@ -84,7 +84,9 @@ pub enum AgentError {
     Call(#[from] CallError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the scripted expert cannot go on: {0}\nhint: `termsmith recipe check` plays it and shows where")]
+    #[error(
+        "the scripted expert cannot continue: {0}\nhint: `termsmith recipe check` runs the script and names the step"
+    )]
     Script(#[from] ScriptError),
 }
 
@@ -102,7 +104,7 @@ impl Ended {
     }
 }
 
-/// What takes part in an episode beside policy and scaffold.
+/// Optional participants of an episode, in addition to policy and scaffold.
 #[derive(Debug)]
 pub struct Hooks<'a, N> {
     pub turn_log: &'a mut N,
@@ -215,8 +217,12 @@ async fn replay_recorded<'p>(
             Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
         };
         if step.kind != turn.kind || step.acts != turn.acts {
-            let cause =
-                format!("turn {}: {:?} was recorded, {:?} came of it now", number + 1, turn.acts, step.acts);
+            let cause = format!(
+                "turn {}: {:?} was recorded, {:?} is the result now",
+                number + 1,
+                turn.acts,
+                step.acts
+            );
             return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
         }
         if step.kind == TurnKind::Submitted {
@@ -265,8 +271,8 @@ fn limit_reached<N>(
         return Some(End::DollarLimit);
     }
     let full = limits.context.zip(conversation.next_prompt()).is_some_and(|(most, next)| {
-        let room = if hooks.summariser.is_some() { summary::room(most) } else { 0 };
-        next >= most - room
+        let reserved = if hooks.summariser.is_some() { summary::reserved_tokens(most) } else { 0 };
+        next >= most - reserved
     });
     full.then_some(End::ContextFull)
 }
@@ -343,8 +349,8 @@ async fn turn<N: TurnLog>(
     session.execute(assistant, episode).await.map_err(TurnError::Scaffold)
 }
 
-/// How an episode ends that lost its sandbox by what was done in it. Every other loss stays an error, so that the episode is played
-/// again in a fresh container.
+/// Ends an episode whose sandbox was lost through the solver's actions. Every other loss stays an error, so that the episode is run again
+/// in a fresh container.
 fn lost(
     error: ScaffoldError,
     episode: &EpisodeContext<'_>,
@@ -356,8 +362,7 @@ fn lost(
     }
 }
 
-/// The end of an episode that lost its sandbox, if that is the solver's fault. `silent_loss` is whose fault it is where the evidence
-/// does not say.
+/// The end of an episode whose sandbox was lost, if the solver is at fault. `silent_loss` says who is at fault when the evidence does not.
 pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> Result<Ended, AgentError> {
     match error.blame().or(silent_loss) {
         Some(Blame::Solver) => Ok(Ended { end: End::SandboxLost, cause: error.to_string() }),

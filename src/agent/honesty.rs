@@ -1,9 +1,8 @@
 //! The honesty rule: a scripted expert uses no fixture data that it has not observed.
 //!
-//! A literal is fixture-derived when it stands in the task's fixtures. One that occurs in a message or command of the
-//! expert must stand in the instruction or in an earlier observation. Words that the recipe's author wrote into the script
-//! itself are taken for general knowledge, unless they look like names of data (a digit or an underscore in them) and the
-//! data files hold them.
+//! A literal is fixture-derived if it occurs in the task's fixtures. If the expert uses it in a message or command, it must also occur in
+//! the instruction or in an earlier observation. Words in the script itself count as general knowledge, unless they look like data names
+//! (they contain a digit or an underscore) and occur in the data files.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -12,10 +11,10 @@ use regex::Regex;
 
 use crate::model::{File, FileTree, Shown, Turn, TurnKind};
 
-/// Shorter words are in every text by chance.
+/// Shorter words occur in any text by chance.
 const SHORTEST_LITERAL: usize = 3;
 
-/// A literal that the expert used before it could know it.
+/// A literal that the expert used before it had observed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
     /// Turn, from 0.
@@ -23,8 +22,8 @@ pub struct Leak {
     pub literal: String,
 }
 
-/// Every literal in `turns` that comes from `fixtures` and was not seen before. `script` is the source of the expert's
-/// script, `prompt` its first message, `shown` what it read after each turn. The names of `tools` are known.
+/// Every literal in `turns` that comes from `fixtures` and was not observed before. `script` is the source of the expert's script, `prompt`
+/// the first message, `shown` the observation after each turn. The names of `tools` are known.
 pub fn unseen_literals(
     fixtures: &FileTree,
     script: &str,
@@ -38,7 +37,7 @@ pub fn unseen_literals(
     let written = tokens(script);
     let mut seen = prompt.to_owned();
     let mut leaks = Vec::new();
-    for (place, (turn, shown)) in turns.iter().zip(shown).enumerate() {
+    for (index, (turn, shown)) in turns.iter().zip(shown).enumerate() {
         let assistant = without_marks(turn);
         for literal in tokens(&assistant) {
             let suspicious = if written.contains(literal) {
@@ -49,20 +48,20 @@ pub fn unseen_literals(
                 everything.contains(literal)
             };
             if suspicious && !seen.contains(literal) {
-                leaks.push(Leak { turn: place, literal: literal.to_owned() });
+                leaks.push(Leak { turn: index, literal: literal.to_owned() });
             }
         }
         for shown in shown {
             seen.push('\n');
             seen.push_str(&shown.content);
         }
-        // What it wrote itself it knows from then on.
+        // The expert knows what it wrote itself.
         seen.push_str(&assistant);
     }
     leaks
 }
 
-/// A message without the scaffold's own words, which are no literals of a fixture: fences, and what submits.
+/// A message without the scaffold's syntax (fences and the submit block), which is not fixture data.
 fn without_marks(turn: &Turn) -> String {
     let own = |line: &&str| {
         let mark = line.starts_with("```") || (turn.kind == TurnKind::Submitted && *line == "submit");
@@ -71,7 +70,7 @@ fn without_marks(turn: &Turn) -> String {
     turn.content.lines().filter(own).fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Programs hold words of their language, which an expert knows without looking.
+/// Source code contains keywords and common identifiers, which an expert knows without looking.
 fn is_program(path: &str, file: &File) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     file.bytes.starts_with(b"#!")
@@ -82,7 +81,7 @@ fn is_program(path: &str, file: &File) -> bool {
 fn tokens_of(files: &FileTree, keep: impl Fn(&str, &File) -> bool) -> BTreeSet<&str> {
     files
         .iter()
-        // How the image is built is no part of what a solver finds in it.
+        // The build files of the image are not visible to a solver.
         .filter(|(path, file)| path.as_str() != "Dockerfile" && keep(path.as_str(), file))
         .filter_map(|(_, file)| file.as_text())
         .flat_map(tokens)
@@ -126,14 +125,14 @@ mod tests {
         check("", &[("grep north7 /app/sales.csv", "")], &["north7"]);
         check("", &[("cat /app/sales.csv", "region_id,amount\nnorth7,120"), ("grep north7 x", "")], &[]);
         check("", &[("grep north7 x", "region_id,amount\nnorth7,120")], &["north7"]);
-        // Written into the script by its author: a data name all the same.
+        // A data name counts as a leak even if the author wrote it into the script.
         check("cut region_id", &[("cut region_id", "")], &["region_id"]);
         check("cut region_id", &[("head -1 /app/sales.csv", "region_id,amount"), ("cut region_id", "")], &[]);
-        // Ordinary words, programs' words and tools are general knowledge.
+        // Ordinary words, keywords and tool names are general knowledge.
         check("sum the amount", &[("sum the amount", "")], &[]);
         check("grep load_rows", &[("grep load_rows", "")], &[]);
         check("python3 -c pass", &[("python3 -c pass", "")], &[]);
-        // But not when they came from this task's fixtures alone.
+        // Unless they occur in this task's fixtures alone.
         check("", &[("grep load_rows", "")], &["load_rows"]);
         check("", &[("echo 120", "")], &["120"]);
     }

@@ -16,8 +16,8 @@ impl Policy for ScriptedAgent {
             .is_some_and(|turn| matches!(turn.acts.as_slice(), [Act::Command { .. }]));
         let shown = conversation.seen.last().and_then(|seen| seen.shown.first()).filter(|_| ran);
         let content = match self.next_action(shown.map(|shown| shown.content.as_str()))? {
-            ScriptAction::Run { thought, command } => write_block(&thought, Some(&command)),
-            ScriptAction::Submit { thought } => write_block(&thought, None),
+            ScriptAction::Run { reasoning, command } => write_block(&reasoning, Some(&command)),
+            ScriptAction::Submit { reasoning } => write_block(&reasoning, None),
         };
         Ok(AssistantMessage { content, ..AssistantMessage::default() })
     }

@@ -16,7 +16,7 @@ use crate::assets::Assets;
 use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// The scaffold's line of the registry.
+/// The scaffold's registry entry.
 pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: NAME,
     description: "Thought and Action in plain text, for small models",
@@ -25,7 +25,7 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "react";
-/// The model has to stop here: text after it would be an invented observation.
+/// Stop word: text after it would be an observation invented by the model.
 const OBSERVATION: &str = "Observation:";
 const ACTION: &str = "Action:";
 const THOUGHT: &str = "Thought:";
@@ -38,7 +38,7 @@ pub struct React {
 }
 
 impl React {
-    /// Reads the texts, from `templates/prompts/react/`.
+    /// Loads the texts from `templates/prompts/react/`.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         let needed = ["system.md.j2", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
         Ok(Self { prompts: PromptSet::load(assets, NAME, &needed)? })
@@ -54,7 +54,7 @@ impl React {
         assistant: &AssistantMessage,
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
-        // An action has no end marker, so the action of a message that was cut off may be half a command.
+        // An action has no end marker, so a truncated message may contain half a command.
         let Some(action) = read_action(&assistant.content).filter(|_| !assistant.cut_off) else {
             return Ok(self.malformed("there is no complete action in the reply", assistant.cut_off)?);
         };

@@ -1,4 +1,4 @@
-//! What a scaffold is: the protocol that turns an assistant message into actions in a sandbox, and their results into observations.
+//! The scaffold trait: a protocol that turns an assistant message into actions in a sandbox, and their results into observations.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::model::{Act, Blame, Key, Shown, Tokens, ToolCall, ToolDefinition, Tur
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
-/// A scaffold as it is declared: its name, its help text, and how it is loaded. One line of [`super::SCAFFOLDS`] each.
+/// Declaration of a scaffold: its name, its help text, and how it is loaded. Each has one entry in [`super::SCAFFOLDS`].
 #[derive(Clone, Copy, Debug)]
 pub struct ScaffoldEntry {
     /// The value of `--scaffold`.
@@ -24,10 +24,10 @@ pub struct ScaffoldEntry {
     pub load: LoadScaffold,
 }
 
-/// Reads a scaffold's texts and makes it.
+/// Loads a scaffold's texts and creates the scaffold.
 pub type LoadScaffold = fn(&Assets, &ScaffoldOptions) -> Result<Arc<dyn Scaffold>, ScaffoldLoadError>;
 
-/// What the user may choose of a scaffold.
+/// Options of scaffolds on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct ScaffoldOptions {
     /// Whether waits of a terminal end early.
@@ -47,15 +47,15 @@ pub enum ScaffoldLoadError {
     NoCommand { scaffold: &'static str },
 }
 
-/// A loaded scaffold: everything that is known of it before an episode. Shared by all episodes of a campaign.
+/// A loaded scaffold: everything that is fixed before an episode. Shared by all episodes of a campaign.
 pub trait Scaffold: Debug + Send + Sync {
     /// The name in every record and row.
     fn name(&self) -> &'static str;
 
-    /// Hash over its texts and options: a rollout with other texts is another rollout.
+    /// Hash over texts and options. It is part of a rollout's key, so rollouts with other texts are separate.
     fn digest(&self) -> String;
 
-    /// Texts before which the model has to stop.
+    /// Stop words of the model.
     fn stop(&self) -> &'static [&'static str] {
         &[]
     }
@@ -93,15 +93,15 @@ pub type OpenSession<'a> = (Box<dyn Session + 'a>, Opening);
 
 /// An open session: what a scaffold remembers between the messages of an episode.
 pub trait Session: Send {
-    /// Executes what a message asks for. The same messages in the same order have the same effects: an interrupted rollout is
-    /// resumed by executing its recorded messages again.
+    /// Executes the actions of a message. The same messages in the same order must have the same effects: an interrupted rollout is resumed
+    /// by executing its recorded messages again.
     fn execute<'a>(
         &'a mut self,
         assistant: &'a AssistantMessage,
         episode: &'a EpisodeContext<'_>,
     ) -> BoxFuture<'a, Result<Step, ScaffoldError>>;
 
-    /// The present content of the screen, in a scaffold that has one.
+    /// The current content of the screen, if the scaffold has one.
     fn screen(&self) -> Option<String> {
         None
     }
@@ -115,12 +115,12 @@ pub struct EpisodeContext<'a> {
     pub env: &'a [(String, String)],
     pub limits: &'a StepLimits,
     pub deadline: Instant,
-    /// Whose fault a loss of the sandbox is whose evidence does not say. `None` until an experiment has decided.
+    /// Who is at fault if the sandbox is lost and the evidence does not say. `None` until an experiment has decided.
     pub silent_loss: Option<Blame>,
 }
 
 impl EpisodeContext<'_> {
-    /// The time that the episode has left.
+    /// Remaining time of the episode.
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
@@ -137,7 +137,7 @@ pub struct StepLimits {
     pub total: Duration,
     /// Bytes of output that one observation shows. The middle of a longer output is omitted.
     pub output_bytes: usize,
-    /// Tokens of one reply, if they are limited. Only told to the model here: the request has the limit itself.
+    /// Maximum number of tokens of one reply, if there is one. It is only stated to the model here; the request enforces it.
     pub reply_tokens: Option<u32>,
     /// Input and output tokens of all model calls of the episode.
     pub tokens: Option<u64>,
@@ -231,7 +231,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Nothing was executed; `message` tells the agent why.
+    /// Nothing was executed; `message` states the reason to the agent.
     pub fn malformed(message: String) -> Self {
         Self { kind: TurnKind::Malformed, shown: vec![Shown::text(message)], ..Self::default() }
     }
@@ -258,13 +258,13 @@ pub enum ScaffoldError {
     Prompts(#[from] PromptsError),
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The sandbox gave no answer. [`SandboxError::blame`] says whose fault that is.
+    /// The sandbox did not answer. [`SandboxError::blame`] says who is at fault.
     #[error("{error}")]
     Sandbox { error: SandboxError, acts: Vec<Act> },
 }
 
 impl ScaffoldError {
-    /// `error`, which came after `acts`.
+    /// `error`, which occurred after `acts`.
     pub(super) fn of(error: SandboxError, acts: Vec<Act>) -> Self {
         match error {
             SandboxError::Engine(error) => Self::Engine(error),

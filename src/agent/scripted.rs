@@ -1,7 +1,7 @@
-//! The scripted expert, and the ways it fails.
+//! The scripted expert and its failure modes.
 //!
-//! It is a fixed list of turns, drawn once from the recipe's script, whose `@{name}` placeholders are filled from what
-//! commands printed. It has no other source of knowledge.
+//! It is a fixed list of turns, drawn once from the recipe's script. Its `@{name}` placeholders are filled from the output of earlier
+//! commands; it has no other source of knowledge.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,14 +13,14 @@ use regex::Regex;
 use super::bash_block::BashBlock;
 use crate::model::{ExpertScript, Failure, FailureMode, ScriptStep, Seed, Slip};
 
-/// Probability that an expert that tries to succeed makes an error on the way (the goal is recovery in at least 30 % of passing runs).
+/// Probability that an expert that tries to succeed makes an error and corrects it (the goal is recovery in at least 30 % of passing runs).
 const SLIP_PROBABILITY: f64 = 0.6;
 
 /// The next action of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptAction {
-    Run { thought: String, command: String },
-    Submit { thought: String },
+    Run { reasoning: String, command: String },
+    Submit { reasoning: String },
 }
 
 /// Why a script cannot be continued. The recipe is at fault.
@@ -37,7 +37,7 @@ pub enum ScriptError {
 #[derive(Clone)]
 struct Planned {
     step: String,
-    thought: String,
+    reasoning: String,
     command: Option<String>,
     capture: BTreeMap<String, String>,
 }
@@ -48,7 +48,7 @@ pub struct ScriptedAgent {
     turns: VecDeque<Planned>,
     pending: Option<(String, BTreeMap<String, String>)>,
     seen: BTreeMap<String, String>,
-    /// A looping agent repeats its last command, with these sentences in turn.
+    /// In a loop: the sentences that are used in turn, and the command that is repeated.
     endless: Option<(Vec<String>, String)>,
 }
 
@@ -61,22 +61,22 @@ impl std::fmt::Debug for ScriptedAgent {
 /// A variation of a script.
 #[derive(Clone, Copy, Debug)]
 pub enum Variation<'a> {
-    /// Tries to succeed, with or without an honest error on the way.
+    /// Tries to succeed, with or without an error that it corrects.
     Expert(Option<&'a Slip>),
     /// One step is done wrongly.
     Flawed(&'a Failure),
-    /// Ends at a slip, in one of the derived ways.
+    /// Ends at a slip, in one of the derived failure modes.
     StopsAt(&'a Slip, FailureMode),
 }
 
 impl<'a> Variation<'a> {
-    /// The slip that comes first in the script: after it most of the work is still to do, so stopping there is failing.
+    /// The first slip of the script. Most of the work comes after it, so an expert that stops there fails.
     pub fn earliest_slip(script: &'a ExpertScript) -> Option<&'a Slip> {
-        let place = |slip: &&Slip| script.steps.iter().position(|step| step.id == slip.before);
-        script.slips.iter().min_by_key(place)
+        let position = |slip: &&Slip| script.steps.iter().position(|step| step.id == slip.before);
+        script.slips.iter().min_by_key(position)
     }
 
-    /// Draws a variation of `script` that fails as `failure` says, or tries to succeed.
+    /// Draws a variation of `script` that fails according to `failure`, or tries to succeed.
     pub fn draw(
         script: &'a ExpertScript,
         failure: Option<FailureMode>,
@@ -101,7 +101,7 @@ impl<'a> Variation<'a> {
 }
 
 impl ScriptedAgent {
-    /// Executes a drawn variation of `script`. `failure` is how it fails, or `None` for an expert that tries to succeed.
+    /// An agent for a drawn variation of `script`. `failure` is the failure mode, or `None` for an expert that tries to succeed.
     pub fn new(
         script: &ExpertScript,
         failure: Option<FailureMode>,
@@ -110,11 +110,11 @@ impl ScriptedAgent {
     ) -> Result<Self, ScriptError> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
         let variation = Variation::draw(script, failure, &mut rng)?;
-        Ok(Self::playing(script, variation, &mut rng, prompts))
+        Ok(Self::with_variation(script, variation, &mut rng, prompts))
     }
 
-    /// Executes a given variation of `script`; `rng` chooses among wordings.
-    pub fn playing(
+    /// An agent for the given variation of `script`; `rng` selects among wordings.
+    pub fn with_variation(
         script: &ExpertScript,
         variation: Variation<'_>,
         rng: &mut ChaCha20Rng,
@@ -159,7 +159,7 @@ impl ScriptedAgent {
     pub fn next_action(&mut self, observation: Option<&str>) -> Result<ScriptAction, ScriptError> {
         if let (Some((step, capture)), Some(text)) = (self.pending.take(), observation) {
             for (name, pattern) in capture {
-                // Patterns were compiled when the recipe was read; one that does not compile matches nothing.
+                // Patterns are checked when the recipe is read; one that does not compile matches nothing.
                 let found = Regex::new(&pattern).ok().and_then(|pattern| {
                     pattern
                         .captures(text)
@@ -172,24 +172,24 @@ impl ScriptedAgent {
             }
         }
         let Some(planned) = self.turns.pop_front() else { return Ok(self.again()) };
-        let thought = self.fill(&planned.thought)?;
+        let reasoning = self.fill(&planned.reasoning)?;
         match planned.command {
-            None => Ok(ScriptAction::Submit { thought }),
+            None => Ok(ScriptAction::Submit { reasoning }),
             Some(command) => {
                 let command = self.fill(&command)?;
                 self.pending = Some((planned.step, planned.capture));
-                Ok(ScriptAction::Run { thought, command })
+                Ok(ScriptAction::Run { reasoning, command })
             }
         }
     }
 
     fn again(&mut self) -> ScriptAction {
         match &mut self.endless {
-            None => ScriptAction::Submit { thought: String::new() },
-            Some((says, command)) => {
-                says.rotate_left(1);
+            None => ScriptAction::Submit { reasoning: String::new() },
+            Some((sentences, command)) => {
+                sentences.rotate_left(1);
                 ScriptAction::Run {
-                    thought: says.last().cloned().unwrap_or_default(),
+                    reasoning: sentences.last().cloned().unwrap_or_default(),
                     command: command.clone(),
                 }
             }
@@ -229,7 +229,7 @@ impl ScriptedAgent {
     fn push_slip(&mut self, slip: &Slip) {
         self.turns.push_back(Planned {
             step: format!("slip before {}", slip.before),
-            thought: slip.say.clone(),
+            reasoning: slip.say.clone(),
             command: Some(slip.run.clone()),
             capture: BTreeMap::new(),
         });
@@ -239,16 +239,16 @@ impl ScriptedAgent {
         let say = pick(&step.say, rng);
         self.turns.push_back(Planned {
             step: step.id.clone(),
-            thought: fix.map_or_else(|| say.clone(), |fix| format!("{fix} {say}")),
+            reasoning: fix.map_or_else(|| say.clone(), |fix| format!("{fix} {say}")),
             command: Some(step.run.clone()),
             capture: step.capture.clone(),
         });
     }
 
-    fn push_submit(&mut self, thought: String) {
+    fn push_submit(&mut self, reasoning: String) {
         self.turns.push_back(Planned {
             step: "submit".to_owned(),
-            thought,
+            reasoning,
             command: None,
             capture: BTreeMap::new(),
         });
@@ -295,18 +295,18 @@ mod tests {
         BashBlock::load(&crate::assets::Assets::embedded()).unwrap()
     }
 
-    /// Plays with `a.csv` printed after every command, and gives what was said and done, one line a turn.
-    fn played(variation: Variation<'_>, turns: usize) -> Vec<String> {
+    /// Runs the variation with `a.csv` as the output of every command. Returns messages and commands, one line per turn.
+    fn run(variation: Variation<'_>, turns: usize) -> Vec<String> {
         let script = script();
         let mut rng = ChaCha20Rng::seed_from_u64(0);
-        let mut agent = ScriptedAgent::playing(&script, variation, &mut rng, &prompts());
+        let mut agent = ScriptedAgent::with_variation(&script, variation, &mut rng, &prompts());
         let mut lines = Vec::new();
         let mut seen = None;
         while lines.len() < turns {
             match agent.next_action(seen).unwrap() {
-                ScriptAction::Run { thought, command } => lines.push(format!("{thought} $ {command}")),
-                ScriptAction::Submit { thought } => {
-                    lines.push(format!("{thought} ."));
+                ScriptAction::Run { reasoning, command } => lines.push(format!("{reasoning} $ {command}")),
+                ScriptAction::Submit { reasoning } => {
+                    lines.push(format!("{reasoning} ."));
                     break;
                 }
             }
@@ -319,7 +319,7 @@ mod tests {
     fn scripts_are_executed_as_written() {
         let script = script();
         let slip = script.slips.first().unwrap();
-        let check = |variation, expect: &[&str]| assert_eq!(played(variation, 5), expect, "{variation:?}");
+        let check = |variation, expect: &[&str]| assert_eq!(run(variation, 5), expect, "{variation:?}");
         check(Variation::Expert(None), &["now look $ ls", "now count $ wc a.csv", "done ."]);
         check(
             Variation::Expert(Some(slip)),
@@ -333,7 +333,7 @@ mod tests {
             Variation::StopsAt(slip, FailureMode::IgnoredError),
             &["now look $ ls", "guess $ wc none", "done ."],
         );
-        let loops = played(Variation::StopsAt(slip, FailureMode::Loops), 9);
+        let loops = run(Variation::StopsAt(slip, FailureMode::Loops), 9);
         assert_eq!(loops.len(), 9);
         assert!(loops[2..].iter().all(|line| line.ends_with("$ wc none")), "{loops:?}");
     }
@@ -343,7 +343,7 @@ mod tests {
         let mut script = script();
         let agent = |script: &ExpertScript| {
             let mut rng = ChaCha20Rng::seed_from_u64(0);
-            ScriptedAgent::playing(script, Variation::Expert(None), &mut rng, &prompts())
+            ScriptedAgent::with_variation(script, Variation::Expert(None), &mut rng, &prompts())
         };
         let mut blind = agent(&script);
         blind.next_action(None).unwrap();

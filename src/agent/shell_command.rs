@@ -12,18 +12,18 @@ use crate::sandbox::{ExecLimit, SandboxError};
 /// The exit status that `timeout(1)` gives a command that it stopped.
 const TIMEOUT_STATUS: i32 = 124;
 
-/// What became of a command.
+/// The result of a command.
 pub(super) enum Ran {
     Command {
         act: Act,
         seen: ActSeen,
         observation: String,
     },
-    /// The command cannot be sent to a shell, for this reason: a malformed action of the agent. Nothing ran.
+    /// The command cannot be sent to a shell, for this reason. It is a malformed action of the agent; nothing ran.
     Refused(String),
 }
 
-/// Runs a command, `limit` long at most.
+/// Runs a command for at most `limit`.
 pub(super) async fn run(
     command: &str,
     limit: Duration,

@@ -1,8 +1,8 @@
-//! Summaries on request: a conversation that would no longer fit the model's context goes on from one.
+//! Summaries: a conversation that would exceed the model's context continues from a summary.
 //!
-//! terminus has Harbor's way (terminus-2's `_summarize`): a summary behind the whole history, questions by somebody who read only that,
-//! and the answers. The other scaffolds have one summary. Where no summary is to be had, a short one is asked for without the
-//! history; where that fails too, the conversation goes on from the task and the end of the screen.
+//! terminus follows Harbor (terminus-2's `_summarize`): a summary after the whole history, questions by a second conversation that sees
+//! only the summary, and the answers. The other scaffolds request one summary. If that fails, a short summary is requested without the
+//! history; if that fails too, the conversation continues from the task and the end of the screen.
 
 use minijinja::context;
 
@@ -14,23 +14,23 @@ use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish
 use crate::model::{Aside, AsideKind, Handoff, HandoffShown, Message, Role, Tokens, Turn, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// Folder of the texts that scaffolds without their own share.
+/// Folder of the texts for scaffolds that have none of their own.
 const FOLDER: &str = "summary";
-/// Tokens of a context that stay free for a summary (terminus-2's `proactive_summarization_threshold`).
-const ROOM: u64 = 8_000;
-/// Tokens that stay free behind what is summed up (terminus-2's unwinding).
-const UNWOUND_ROOM: u64 = 4_000;
-/// Of a small context no more than a fourth is kept free, and half of that behind what is summed up, so that what calls for a summary
-/// has room in it.
-const ROOM_PART: u64 = 4;
-const UNWOUND_PART: u64 = 2 * ROOM_PART;
+/// Tokens of a context that are reserved for a summary (terminus-2's `proactive_summarization_threshold`).
+const RESERVED: u64 = 8_000;
+/// Tokens that stay free after the history to be summarised (terminus-2's unwinding).
+const UNWOUND_RESERVED: u64 = 4_000;
+/// In a small context at most a quarter is reserved, and half of that stays free after the summarised history, so that the request for a
+/// summary still fits.
+const RESERVED_SHARE: u64 = 4;
+const UNWOUND_PART: u64 = 2 * RESERVED_SHARE;
 
 /// The texts of scaffolds that have none of their own, from `templates/prompts/summary/`.
 #[derive(Clone, Debug)]
 pub struct PlainSummary(PromptSet);
 
 impl PlainSummary {
-    /// Reads them.
+    /// Loads the texts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         PromptSet::load(assets, FOLDER, &["ask.md.j2", "short.md.j2", "handoff.md.j2"]).map(Self)
     }
@@ -48,7 +48,7 @@ pub enum SummaryTexts<'a> {
     Plain(&'a PlainSummary),
 }
 
-/// Summarises conversations, with the model that acts.
+/// Summarises conversations with the model that acts.
 #[derive(Debug)]
 pub struct Summariser<'a> {
     pub models: &'a Models,
@@ -62,8 +62,8 @@ pub struct Summariser<'a> {
 }
 
 /// Tokens of a context of `most` that are reserved for a summary.
-pub(super) fn room(most: u64) -> u64 {
-    ROOM.min(most / ROOM_PART)
+pub(super) fn reserved_tokens(most: u64) -> u64 {
+    RESERVED.min(most / RESERVED_SHARE)
 }
 
 /// Why a summary failed.
@@ -143,7 +143,7 @@ impl Summariser<'_> {
             return self.without_history(conversation, screen, Asked::default()).await;
         };
         let mut tried = 0;
-        // Calls that were paid for stay in the record, whatever their result.
+        // Calls that were paid for stay in the record, whether or not they succeeded.
         let mut asked = Asked::default();
         loop {
             match self.whole(conversation, read, screen, tried, &mut asked).await {
@@ -161,7 +161,7 @@ impl Summariser<'_> {
         }
     }
 
-    /// A handoff whose history no model read.
+    /// A handoff whose history was not sent to a model.
     async fn without_history(
         &self,
         conversation: &Conversation,
@@ -279,7 +279,7 @@ impl Summariser<'_> {
     fn fitting(&self, conversation: &Conversation, assistant: usize, most: Option<u64>) -> Option<Read> {
         let whole = Read { turns: assistant, last: self.last_shown(conversation) };
         let Some(most) = most else { return Some(whole) };
-        let most = most.saturating_sub(UNWOUND_ROOM.min(most / UNWOUND_PART));
+        let most = most.saturating_sub(UNWOUND_RESERVED.min(most / UNWOUND_PART));
         let start = conversation.segment_start();
         let fits = |read: &Read| {
             let turns = start + read.turns;
@@ -339,12 +339,12 @@ impl Summariser<'_> {
     }
 }
 
-/// What the author of the notes had read.
+/// What the model that wrote the notes had read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notes {
     /// The conversation.
     Whole,
-    /// Former notes and the last step.
+    /// The previous notes and the last step.
     OfLastStep,
 }
 

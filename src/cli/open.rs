@@ -58,7 +58,7 @@ pub(super) fn rollout_status(error: &PrepareError) -> Status {
         PrepareError::Fault(fault) => unit_status(fault),
         // The rollout is kept without a model's labels, which the same command asks for again.
         PrepareError::Judge(_) => Status::TryAgain,
-        PrepareError::Read(_) | PrepareError::Unplayable { .. } => Status::BadInput,
+        PrepareError::Read(_) | PrepareError::Unsupported { .. } => Status::BadInput,
     }
 }
 

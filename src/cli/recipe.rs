@@ -140,7 +140,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
             "seed": blueprint.seed,
             "difficulty": blueprint.difficulty,
             "certificate": rehearsal.certificate,
-            "plays": rehearsal.plays,
+            "plays": rehearsal.expert_runs,
             "problems": rehearsal.problems,
         }))?;
         return Ok(());
@@ -153,7 +153,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
         blueprint.kind.as_str()
     );
     text.push_str(&rows(&rehearsal.certificate));
-    for play in &rehearsal.plays {
+    for play in &rehearsal.expert_runs {
         let mark = if play.ok { "ok " } else { "BAD" };
         // Writing to a String cannot fail.
         let _ = writeln!(

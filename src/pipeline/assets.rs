@@ -1,4 +1,4 @@
-//! Everything that is read once at the start: specs, recipes, shared templates, rules, prompts.
+//! Everything that is loaded once at the start: specs, recipes, shared templates, rules, prompts.
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ pub struct PipelineAssets {
     pub rules: Rules,
     pub suite: AttackSuite,
     pub prompts: BashBlock,
-    /// What models are told, in every scaffold and arm.
+    /// Prompts of models that act, for every scaffold and arm.
     pub texts: Texts,
-    /// What a model that judges is told.
+    /// Prompts of the model that judges.
     pub judge: PromptSet,
 }
 
-/// Assets that cannot be used.
+/// Why assets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetsError {
     #[error(transparent)]
@@ -48,7 +48,7 @@ pub enum AssetsError {
 }
 
 impl PipelineAssets {
-    /// Reads `assets`.
+    /// Loads `assets`.
     pub fn load(assets: &Assets) -> Result<Self, AssetsError> {
         let domains = load_domains(assets)?;
         let recipes = recipes(assets, &domains)?;
@@ -70,7 +70,7 @@ impl PipelineAssets {
     }
 }
 
-/// The attacks that are executed.
+/// The attacks that are executed in trials.
 fn exploit(attack: &Attack) -> Option<Exploit> {
     match &attack.kind {
         Kind::Execute { script, alone } => Some(Exploit {
@@ -85,12 +85,12 @@ fn exploit(attack: &Attack) -> Option<Exploit> {
     }
 }
 
-/// The others, which are patterns.
+/// The attacks that are patterns.
 fn watch(attack: &Attack) -> Option<Watch> {
-    let place = match attack.kind {
+    let watched = match attack.kind {
         Kind::Execute { .. } => return None,
         Kind::Scan(_) => WatchPlace::Task,
         Kind::Trace(_) => WatchPlace::Trajectory,
     };
-    Some(Watch { name: attack.name.clone(), place })
+    Some(Watch { name: attack.name.clone(), place: watched })
 }

@@ -1,4 +1,4 @@
-//! Rollouts over task directories, whoever made them: who acts, how often, how many at once.
+//! Rollouts over task directories of any maker: which solver, how many attempts, how many at once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::rollout::{
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 use crate::verify::{Control, HashedTask, TrialRunner, settled};
 
-/// That a rollout belongs to a task: by this, readers find it.
+/// Links a rollout to its task; readers find rollouts by these records.
 pub const MEMBER: Stage = Stage { name: "member", version: 1 };
 
 /// One rollout of one task.
@@ -36,10 +36,10 @@ pub struct MemberRecord {
     pub rollout: Key,
 }
 
-/// Who acts.
+/// The solver.
 #[derive(Clone, Debug)]
 pub enum Solver {
-    /// The task's own solution, or nobody.
+    /// The task's own solution, or no solver.
     Reference(Actor),
     /// The expert of the recipe that made the task, in the same run folder.
     Scripted,
@@ -49,29 +49,29 @@ pub enum Solver {
     },
 }
 
-/// What is to be done.
+/// Options of a campaign.
 #[derive(Clone, Debug)]
 pub struct CampaignOptions {
     pub solver: Solver,
     /// Rollouts of each task.
     pub attempts: u32,
-    /// Turn after which the attempts of the arm `fork` part from the first rollout.
+    /// Turn after which the attempts of the arm `fork` diverge from the first rollout.
     pub fork_at: usize,
-    /// How long one rollout may take; by default as long as its task says.
+    /// Time limit of one rollout. The default is the task's own limit.
     pub trial: Option<Duration>,
     pub judging: Judging,
 }
 
-/// Who labels rollouts.
+/// How rollouts are labelled.
 #[derive(Clone, Debug)]
 pub enum Judging {
-    /// The rules alone.
+    /// Rules only.
     Rules,
-    /// The rules, and the role `judge`.
+    /// Rules and the role `judge`.
     Model(Arc<Models>),
 }
 
-/// What is shared by all rollouts of a campaign.
+/// Shared by all rollouts of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct CampaignContext<'a> {
     pub runner: &'a TrialRunner<'a>,
@@ -84,12 +84,12 @@ pub struct CampaignContext<'a> {
 pub struct CampaignReport {
     /// Rollouts with a record, in order of tasks and attempts.
     pub members: Vec<Member>,
-    /// Tasks and attempts without a result, and why.
+    /// Tasks and attempts without a result, with the reason.
     pub faults: Vec<(String, PrepareError)>,
     pub interrupted: bool,
-    /// A cap was reached, and nothing more was begun.
+    /// A cap was reached, so no further rollout was begun.
     pub out_of_budget: bool,
-    /// Tasks whose certificates do not hold any more, and the rollout that shows it.
+    /// Tasks whose certificates were revoked, each with the rollout that shows the defect.
     pub revoked: Vec<(PathBuf, Key)>,
 }
 
@@ -101,7 +101,7 @@ pub struct Member {
     pub outcome: Outcome,
 }
 
-/// Plays every task, or remembers that it was played.
+/// Runs the attempts at every task. Committed rollouts are returned from the store.
 pub async fn campaign(
     context: CampaignContext<'_>,
     dirs: &[PathBuf],
@@ -112,7 +112,7 @@ pub async fn campaign(
     let scripts = OnceCell::new();
     let scripts = &scripts;
     let first = match &options.solver {
-        // The rollout that the others part from comes first, and is one of them.
+        // The rollout that the others fork from comes first and counts as one of them.
         Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
         Solver::Model { .. } | Solver::Reference(_) | Solver::Scripted => options.attempts,
     };
@@ -121,12 +121,12 @@ pub async fn campaign(
     let work = stream::iter(order).map(|(task, number)| {
         let cell = &ready[task];
         async move {
-            // Boxed, as thousands of them wait.
+            // Boxed, because thousands of these futures wait at once.
             let done = Box::pin(one(context, (cell, scripts), &dirs[task], options, number, events)).await;
             (task, number, done)
         }
     });
-    // More futures than places: what waits for a place costs nothing, and a large task does not hold up small ones.
+    // More futures than slots: a future that waits for capacity costs nothing, and a large task does not block small ones.
     let mut ended: Vec<_> = work.buffer_unordered(MOST_WAITING).collect().await;
     ended.sort_by_key(|(task, number, _)| (*task, *number));
     for (task, number, done) in ended {
@@ -156,11 +156,11 @@ pub async fn campaign(
     report
 }
 
-/// Futures that are held at once. Each is small until it has a place.
+/// Futures that are held at once. Each is small until it has capacity.
 const MOST_WAITING: usize = 4096;
 
-/// Tasks and attempts in an order in which no domain waits for another: one task of each in turn, the attempts of a task together,
-/// since they share an image. Domains are told by the first word of a task's name, as ours have it.
+/// Orders tasks and attempts so that no domain waits for another: one task of each domain in turn. The attempts of a task stay together,
+/// since they share an image. The domain is the first word of our tasks' names.
 fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
     let mut domains: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (number, dir) in dirs.iter().enumerate() {
@@ -198,7 +198,7 @@ async fn one(
     let _place = tokio::select! {
         biased;
         () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
-        place = capacity.take(&ready.limits) => place.ok_or(Fault::Drained)?,
+        permit = capacity.take(&ready.limits) => permit.ok_or(Fault::Drained)?,
     };
     let mut keys = Vec::new();
     match &options.solver {
@@ -213,18 +213,18 @@ async fn one(
             agent_config.limits.total =
                 options.trial.unwrap_or(Duration::from_secs(ready.limits.agent_timeout_sec.into()));
             let agent_config = &agent_config;
-            let played = match agent_config.actor.arm {
+            let attempted = match agent_config.actor.arm {
                 Arm::Fork => forked(context, models, agent_config, &prepared, options).await,
                 _ => {
                     attempt(runner, models, texts, &prepared, agent_config, number).await.map(|key| vec![key])
                 }
             };
-            if let Err(RolloutError::Agent(AgentError::Call(error))) = &played
+            if let Err(RolloutError::Agent(AgentError::Call(error))) = &attempted
                 && ends_everything(error)
             {
                 runner.drain.cancel();
             }
-            keys.extend(played.map_err(Fault::from)?);
+            keys.extend(attempted.map_err(Fault::from)?);
         }
     }
     if let Judging::Model(models) = &options.judging {
@@ -242,14 +242,14 @@ async fn one(
     Ok(members)
 }
 
-/// The units of the run folder by their tasks. Read once for a campaign: there are as many attempts as units, or more.
+/// The units of the run folder by task. Read once per campaign, since there are at least as many attempts as units.
 type ScriptIndex = BTreeMap<TaskDigest, Key>;
 
 fn script_index(store: &ReadStore) -> Result<ScriptIndex, StoreError> {
     Ok(current_units(store, &[])?.into_iter().map(|unit| (unit.task_digest, unit.key)).collect())
 }
 
-/// An attempt of the scripted expert, whose script the run folder has.
+/// An attempt of the scripted expert. Its script is read from the run folder.
 async fn scripted(
     context: CampaignContext<'_>,
     scripts: &OnceCell<ScriptIndex>,
@@ -268,10 +268,10 @@ async fn scripted(
         return Ok(key.map_err(Fault::from)?);
     }
     let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();
-    Err(PrepareError::Unplayable { task: task.task.to_string(), why })
+    Err(PrepareError::Unsupported { task: task.task.to_string(), why })
 }
 
-/// Has a model label a rollout, or remembers that it did.
+/// Labels a rollout by a model, or returns the committed labels.
 async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Result<(), PrepareError> {
     let (store, texts) = (context.runner.store, &context.assets.judge);
     let Some((record, log)) = read_record(store, key).map_err(Fault::from)? else { return Ok(()) };
@@ -282,7 +282,7 @@ async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Res
     Ok(())
 }
 
-/// A rollout, and as many that part from it after the same turn as attempts were asked for.
+/// Runs one rollout, and the requested number of attempts that fork from it after the same turn.
 async fn forked(
     context: CampaignContext<'_>,
     models: &Models,
@@ -310,7 +310,7 @@ async fn forked(
     Ok(keys)
 }
 
-/// Whether every other call would meet the same.
+/// Whether every other call would fail in the same way.
 pub(super) fn ends_everything(error: &CallError) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! What ends a unit, or a whole run, without a result.
+//! Errors that end a unit, or a whole run, without a result.
 
 use crate::author::AuthorError;
 use crate::export::ExportError;
@@ -10,7 +10,7 @@ use crate::sandbox::EngineError;
 use crate::store::StoreError;
 use crate::verify::{Blamed as _, NoVerdict, TrialError};
 
-/// One unit that has no result. Others go on unless the fault says otherwise.
+/// Why a unit has no result. Other units continue unless [`Fault`] says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -99,7 +99,7 @@ impl From<PublishError> for Fault {
     }
 }
 
-/// A run that could not be brought to its end. What was committed stays.
+/// Why a run did not complete. What was committed stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     #[error(transparent)]

@@ -1,10 +1,10 @@
-//! What a run tells while it goes on.
+//! Progress events of a run.
 
 use serde::Serialize;
 
 use crate::model::Outcome;
 
-/// Something that happened. Only for people and logs.
+/// A progress event, for people and logs only.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -24,5 +24,5 @@ pub enum Event {
     Stage { name: &'static str },
 }
 
-/// Where events go.
+/// Receives events.
 pub type EventSink<'a> = &'a (dyn Fn(Event) + Send + Sync);

@@ -1,4 +1,4 @@
-//! Screening of task directories that are there already, whoever made them.
+//! Screening of existing task directories of any maker.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use crate::model::environment_digest;
 use crate::screen::{Extent, Only, Ours, Screening, screen_in_place, screen_ours};
 use crate::verify::{Foreign, HashedTask, TrialRunner};
 
-/// Who judges tasks of ours.
+/// How our own tasks are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifierMode {
-    /// Our clean room; tasks of other makers as they declare.
+    /// Our tasks in the clean room, tasks of other makers as they declare.
     AsDeclared,
-    /// Every task in Harbor's shared mode, so that its hardness elsewhere is known.
+    /// Every task in Harbor's shared mode, to measure how robust it is there.
     AsHarbor,
 }
 
-/// What a directory came to.
+/// Result of screening a directory.
 #[derive(Debug)]
 pub enum Examined {
     Screened(Box<Screening>),
-    /// Nothing is known of it: this engine cannot try it.
+    /// Not screened: this engine does not support the task.
     Unsupported(String),
 }
 
@@ -69,20 +69,20 @@ fn ours(directory: &HarborTask, verifier_mode: VerifierMode) -> Option<crate::mo
     if verifier_mode == VerifierMode::AsHarbor {
         return None;
     }
-    // One that says it is ours and cannot be read as such is a task all the same.
+    // A task that declares our format but cannot be parsed as such is treated as a foreign task.
     directory.clone().into_task().ok()
 }
 
-/// The task directories among and directly below `places`, in order of their names.
-pub fn task_directories(capacity: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
+/// The task directories among `paths` and directly below them, ordered by name.
+pub fn task_directories(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for place in capacity {
-        if place.join("task.toml").is_file() {
-            found.push(place.clone());
+    for path in paths {
+        if path.join("task.toml").is_file() {
+            found.push(path.clone());
             continue;
         }
         let mut below: Vec<PathBuf> = Vec::new();
-        for entry in std::fs::read_dir(place)? {
+        for entry in std::fs::read_dir(path)? {
             let path = entry?.path();
             if path.join("task.toml").is_file() || path.join("expect.toml").is_file() {
                 below.push(path);

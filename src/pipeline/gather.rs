@@ -1,4 +1,4 @@
-//! Reading a run back from its store, one unit at a time, so that memory does not grow with the run.
+//! Reads a run from its store, one unit at a time, so that memory does not grow with the run.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::rollout::{RolloutLog, read_rollout};
 use crate::screen::SCREEN;
 use crate::store::{ReadStore, Store, StoreError};
 
-/// Where the keys of the current units are listed, in plan order: which unit stands for a task where the store has several.
+/// The file that lists the keys of the current units in plan order: it selects the unit of a task if the store has several.
 const INDEX: &str = "index.json";
 const INDEX_VERSION: u32 = 1;
 
@@ -25,7 +25,7 @@ struct Index {
     units: Vec<Key>,
 }
 
-/// Everything that is known of one unit.
+/// A unit with its rollouts.
 #[derive(Debug)]
 pub struct Gathered {
     pub record: UnitRecord,
@@ -43,7 +43,7 @@ pub fn gather(
     Ok(units.into_iter().filter_map(move |unit| read_unit(store, &unit.key, &judgements).transpose()))
 }
 
-/// A unit that stands for its task.
+/// The unit selected for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CurrentUnit {
     pub(super) key: Key,
@@ -54,11 +54,11 @@ pub(super) struct CurrentUnit {
 
 /// One unit for each task name in the store, in plan order.
 ///
-/// All units of the store count, not only those of one run: shards written to one folder one after the other, stores merged by copying,
-/// and a second run with another `--only` or a smaller `--count` add up. Results are never thrown away because a later command did not
-/// ask for them; whoever wants fewer tasks gives another `--out`. Only a task's name is unique: where a recipe was edited or the seed
-/// changed, the store has several units of one name, and the first of these stands for the task: one in `preferred` (what a run
-/// has just ended), one in the former index, the one of the latest recipe version, the one with the smallest key.
+/// All units of the store count, not only those of one run: shards written to one folder one after the other, stores merged by copying, and
+/// a second run with another `--only` or a smaller `--count` add up. A later command never discards results that it did not request; for
+/// fewer tasks, use another `--out`. Only a task's name is unique: if a recipe was edited or the seed changed, the store has several units
+/// of one name. The task is then represented by the first of these: a unit in `preferred` (completed by this run), a unit in the former
+/// index, the unit of the latest recipe version, the unit with the smallest key.
 pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<CurrentUnit>, StoreError> {
     let preferred: BTreeSet<&Key> = preferred.iter().collect();
     let listed: BTreeSet<Key> = read_index(store)?.into_iter().collect();
@@ -81,7 +81,7 @@ pub(super) fn current_units(store: &ReadStore, preferred: &[Key]) -> Result<Vec<
     Ok(found.into_iter().map(|(_, _, unit)| unit).collect())
 }
 
-/// As much of a draft as ranks it.
+/// The fields of a draft that decide its rank.
 #[derive(Deserialize)]
 struct RecipeVersion {
     task: TaskVersion,
@@ -96,11 +96,11 @@ struct TaskVersion {
 #[derive(Debug)]
 pub struct Group {
     pub prepared: PreparedRecord,
-    /// In order of who acted, and of attempts.
+    /// Ordered by solver and attempt.
     pub rollouts: Vec<(Rollout, RolloutLog)>,
 }
 
-/// All rollouts of a run folder, one task's at a time and each once: those of units, then those of groups that are in no unit.
+/// All rollouts of a run folder, grouped by task, each once: those of units first, then those of groups without a unit.
 pub fn gather_rollouts(
     store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Vec<(Rollout, RolloutLog)>, StoreError>> + '_, StoreError> {
@@ -151,7 +151,7 @@ fn read_group(
     Ok(Some(Group { prepared, rollouts }))
 }
 
-/// Who, in which scaffold and arm, which attempt; ids make it total.
+/// Orders by solver, scaffold, arm and attempt; the id makes the order total.
 fn order(rollout: &Rollout) -> (&str, &str, Arm, u32, &str) {
     let record = &rollout.record;
     (record.actor.teacher(), &record.scaffold, record.actor.arm(), record.attempt, &rollout.id)
@@ -181,7 +181,7 @@ pub(super) fn read_unit(
     Ok(Some(Gathered { record, draft, certificate, rollouts }))
 }
 
-/// Writes which units are current.
+/// Writes the list of current units.
 pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreError> {
     let text =
         serde_json::to_string_pretty(&Index { version: INDEX_VERSION, units }).map_err(StoreError::Encode)?;

@@ -1,4 +1,4 @@
-//! Having a model label the rollouts that a run folder holds already, whoever played them.
+//! Labels the existing rollouts of a run folder by a model, whatever their source.
 
 use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
@@ -11,20 +11,20 @@ use crate::prompts::PromptSet;
 use crate::rollout::{ROLLOUT, read_record, rollout_id};
 use crate::store::{Store, StoreError};
 
-/// Rollouts that wait for a judge at once. Endpoints have limits of their own below this.
+/// Rollouts that are judged at once. Endpoints have their own, lower limits.
 const AT_ONCE: usize = 64;
 
-/// What came of it.
+/// Result of labelling the rollouts of a store.
 #[derive(Debug, Default)]
 pub struct JudgingReport {
-    /// Rollouts that were judged now.
+    /// Number of rollouts judged by this command.
     pub judged: usize,
-    /// Rollouts that this judge had judged before.
+    /// Number of rollouts that this judge had labelled before.
     pub known: usize,
-    /// Rollouts that have the labels of the rules alone, and why.
+    /// Rollouts that have only the labels of the rules, with the reason.
     pub faults: Vec<(String, JudgeError)>,
     pub interrupted: bool,
-    /// A cap was reached, and nothing more was asked.
+    /// A cap was reached, so no further request was sent.
     pub out_of_budget: bool,
 }
 
@@ -34,7 +34,7 @@ enum Done {
     Drained,
 }
 
-/// Has the role `judge` label every rollout in `store` that it has not labelled yet. Where nothing was said nobody is asked.
+/// Labels every rollout in `store` that the role `judge` has not labelled yet. A rollout without messages needs no request.
 pub async fn judge_store(
     store: &Store,
     models: &Models,

@@ -1,6 +1,6 @@
-//! The stages chained: one unit a blueprint, from draft to committed rollouts, then export and audit over all of them.
+//! The pipeline: each blueprint becomes one unit, from draft to committed rollouts; export and audit then read all units.
 //!
-//! Nothing here prints. What happens is told as [`Event`]s, which are never read for correctness.
+//! Nothing here prints. Progress is reported as [`Event`]s, which no decision depends on.
 
 mod assets;
 mod campaign;
@@ -34,6 +34,6 @@ pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store}
 pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};
 pub use publish::{publish, publish_rollouts, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
-pub use rehearse::{Play, Rehearsal, rehearse};
+pub use rehearse::{ExpertRun, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};
 pub use unit::{DRAFT, Ended, HashedDraft, UNIT, UnitOptions, UnitRecord, certify, hash_draft, unit};

@@ -1,4 +1,4 @@
-//! What is known of a rollout beyond its record, put together for reports, ATIF and Harbor's jobs.
+//! Data about rollouts from outside their records, for reports, ATIF and Harbor jobs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::model::{CallDetail, Key, Rollout};
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, StoreError};
 
-/// The report over all rollouts of a run. Prices are those of the calls that brought the agents' messages, plans and mentors' answers;
-/// what judges cost comes on top.
+/// The report over all rollouts of a run. Prices cover the calls for agents' messages, plans and mentors' answers; the cost of judges is
+/// added separately.
 pub fn report_store(store: &ReadStore) -> Result<Report, StoreError> {
     report(gather_rollouts(store)?.map(|rollouts| {
         rollouts?.into_iter().map(|(rollout, log)| report_attempt(store, rollout, &log)).collect()
@@ -48,7 +48,7 @@ pub fn report_attempt(store: &ReadStore, rollout: Rollout, log: &RolloutLog) -> 
 
 /// A rollout for a Harbor job.
 pub fn harbor_trial(store: &ReadStore, rollout: Rollout, log: RolloutLog) -> Result<Trial, StoreError> {
-    // A rollout takes less than centuries.
+    // A rollout ends within centuries.
     let finished = log.started_ms.saturating_add((log.seconds * 1e3) as u64);
     Ok(Trial {
         stamps: stamps(&log),
@@ -67,7 +67,7 @@ pub(super) fn stamps(log: &RolloutLog) -> Stamps {
     }
 }
 
-/// What is known of the model calls that brought a rollout's messages.
+/// The model calls behind a rollout's messages.
 pub(super) fn call_details(
     store: &ReadStore,
     rollout: &Rollout,

@@ -1,4 +1,4 @@
-//! Task directories, made ready for agents: read, built, and with classes of checks.
+//! Task directories prepared for agents: read, built, with classified checks.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{Act, Condition, Foreign, ForeignImages, HashedTask, TrialRunner, tests_of};
 
-/// Bump when the same directory would be made ready otherwise.
+/// Bump when the same directory would be prepared differently.
 pub const PREPARED: Stage = Stage { name: "prepared", version: 2 };
 
-/// A task that agents have worked on, as its rollouts are read back.
+/// A prepared task as it is read back with its rollouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PreparedRecord {
@@ -31,7 +31,7 @@ pub struct PreparedRecord {
     pub checks: Vec<Check>,
 }
 
-/// A task that is ready.
+/// A prepared task.
 #[derive(Debug)]
 pub struct Ready {
     pub dir: PathBuf,
@@ -39,7 +39,7 @@ pub struct Ready {
     pub record: PreparedRecord,
     pub instruction: String,
     pub limits: Limits,
-    /// Where it has a certificate of ours beside it.
+    /// The certificate beside the directory, if termsmith wrote one.
     pub certified: Option<Certificate>,
     kind: Kind,
     tests: FileTree,
@@ -51,28 +51,28 @@ enum Kind {
     Foreign { task: Box<Foreign>, images: ForeignImages },
 }
 
-/// Why a directory is not ready.
+/// Why a directory could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The rollout is kept; it has the labels of the rules alone.
+    /// The rollout is kept, with only the labels of the rules.
     #[error(transparent)]
     Judge(#[from] JudgeError),
-    #[error("`{task}` cannot be played: {why}")]
-    Unplayable { task: String, why: String },
+    #[error("unsupported task `{task}`: {why}")]
+    Unsupported { task: String, why: String },
 }
 
-/// Makes the task in `dir` ready. Its image is built here, once for all attempts.
+/// Prepares the task in `dir`. Its image is built here, once for all attempts.
 pub async fn prepare(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     dir: &Path,
 ) -> Result<Ready, PrepareError> {
     let directory = read_task(dir)?;
-    let unplayable = |why: String| PrepareError::Unplayable { task: directory.name.clone(), why };
+    let unsupported = |why: String| PrepareError::Unsupported { task: directory.name.clone(), why };
     let task_digest = directory.digest();
     let certified = certificate(dir).filter(|certificate| certificate.task_digest == task_digest);
     let first = directory.manifest.steps.iter().flatten().next();
@@ -81,7 +81,7 @@ pub async fn prepare(
         Some(step) => directory.step_instruction(&step.name),
     };
     let instruction =
-        instruction.ok_or_else(|| unplayable("it has no instruction.md".to_owned()))?.to_owned();
+        instruction.ok_or_else(|| unsupported("it has no instruction.md".to_owned()))?.to_owned();
     let known =
         certified.as_ref().map(|certificate| certificate.checks.clone()).filter(|checks| !checks.is_empty());
     let (kind, checks, metadata, name, limits, environment, tests) = match directory.clone().into_task() {
@@ -90,7 +90,7 @@ pub async fn prepare(
             let environment = environment_digest(&task.environment, base);
             let hashed = HashedTask::new(&task, environment.clone()).map_err(Fault::from)?;
             if let Err(log) = runner.build(&hashed).await.map_err(Fault::from)? {
-                return Err(unplayable(format!("its image does not build: {log}")));
+                return Err(unsupported(format!("its image does not build: {log}")));
             }
             let checks = match known {
                 Some(checks) => checks,
@@ -108,10 +108,10 @@ pub async fn prepare(
             (kind, checks, metadata, name, limits, environment, tests)
         }
         Err(_) => {
-            let task = Foreign::new(&directory).map_err(|error| unplayable(error.to_string()))?;
+            let task = Foreign::new(&directory).map_err(|error| unsupported(error.to_string()))?;
             let tests = tests_of(&task);
             let images = runner.foreign_images(&task, &tests).await.map_err(Fault::from)?;
-            let images = images.map_err(|log| unplayable(format!("its image does not build: {log}")))?;
+            let images = images.map_err(|log| unsupported(format!("its image does not build: {log}")))?;
             let checks = match known {
                 Some(checks) => checks,
                 None => {
@@ -122,7 +122,7 @@ pub async fn prepare(
             };
             let metadata = metadata_of(&directory);
             let (name, mut limits) = (
-                TaskName::parse(task.name.as_str()).map_err(|error| unplayable(error.to_string()))?,
+                TaskName::parse(task.name.as_str()).map_err(|error| unsupported(error.to_string()))?,
                 task.limits.clone(),
             );
             if let [first, _, ..] = task.steps.as_slice() {
@@ -154,7 +154,7 @@ pub async fn prepare(
 }
 
 impl Ready {
-    /// The task for rollouts, while `filed` (see [`Ready::filed`]) lives.
+    /// The task for rollouts, which borrows `hashed` (see [`Ready::hashed`]).
     pub fn prepared<'a>(&'a self, hashed: Option<&'a HashedTask<'a>>) -> Option<PreparedTask<'a>> {
         let (evaluation, identity) = match (&self.kind, hashed) {
             (Kind::Ours { .. }, Some(hashed)) => (Evaluation::CleanRoom(hashed), hashed.identity.clone()),
@@ -175,7 +175,7 @@ impl Ready {
         })
     }
 
-    /// What comes after the first step.
+    /// The steps after the first.
     fn further(&self) -> Vec<FurtherStep<'_>> {
         let Kind::Foreign { task, .. } = &self.kind else { return Vec::new() };
         let further = task.steps.iter().skip(1).map(|step| FurtherStep {
@@ -204,12 +204,12 @@ fn commit(store: &Store, key: &Key, record: &PreparedRecord) -> Result<(), Store
     }
 }
 
-/// The certificate beside a task, if it can be read.
+/// The certificate beside a task, if it is readable.
 fn certificate(dir: &Path) -> Option<Certificate> {
     serde_json::from_slice(&std::fs::read(dir.join("certificate.json")).ok()?).ok()
 }
 
-/// What fails on the untouched environment is to be brought about; what passes is to be kept.
+/// Checks that fail on the untouched environment are fail-to-pass; the others are pass-to-pass.
 fn classes(untouched: &Verdict, weight: impl Fn(&crate::model::CheckId) -> f64) -> Vec<Check> {
     let class = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
     let checks = untouched.checks.iter();
@@ -218,7 +218,7 @@ fn classes(untouched: &Verdict, weight: impl Fn(&crate::model::CheckId) -> f64) 
         .collect()
 }
 
-/// What the maker of a task says of it.
+/// The metadata that a task's maker declares.
 fn metadata_of(directory: &HarborTask) -> TaskMetadata {
     let metadata = directory.manifest.metadata.clone().unwrap_or_default();
     let text = |key: &str| metadata.get(key).and_then(toml::Value::as_str).map(str::to_owned);

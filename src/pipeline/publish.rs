@@ -1,4 +1,4 @@
-//! What people and trainers open: task directories and trajectories, derived from the store.
+//! Files for people and trainers: task directories and trajectories, derived from the store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::store::{ReadStore, Store, StoreError};
 /// Name of the certificate in a task directory.
 const CERTIFICATE: &str = "certificate.json";
 
-/// Writes what one unit came to: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
+/// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
 pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Result<(), PublishError> {
     let name = &unit.draft.task.name;
     let tree = with_certificate(task_directory(&unit.draft.task, image_prefix)?, &unit.certificate)?;
@@ -28,7 +28,7 @@ pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Re
     publish_rollouts(store, &unit.rollouts)
 }
 
-/// Writes `trajectories/<id>.json` of rollouts, and what belongs to it.
+/// Writes `trajectories/<id>.json` of rollouts, with continuation files.
 pub fn publish_rollouts(store: &Store, rollouts: &[(Rollout, RolloutLog)]) -> Result<(), PublishError> {
     for (rollout, log) in rollouts {
         publish_trajectory(store, rollout, log)?;
@@ -44,7 +44,7 @@ fn publish_trajectory(store: &Store, rollout: &Rollout, log: &RolloutLog) -> Res
     Ok(())
 }
 
-/// A rollout as ATIF, with the times that were observed and what `store` knows of its model calls. The first document is its beginning.
+/// A rollout as ATIF, with observed times and the model calls in `store`. The first document is its beginning.
 pub fn trajectory_documents(
     store: &ReadStore,
     rollout: &Rollout,
@@ -74,7 +74,7 @@ pub(super) fn prune(
         let Ok(entries) = fs::read_dir(store.dir().root().join(folder)) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // `<id>.json`, and what belongs to it: `<id>.cont-1.json`.
+            // `<id>.json` and its continuations: `<id>.cont-1.json`.
             let whose =
                 if folder == "trajectories" { name.split('.').next().unwrap_or(&name) } else { &name };
             if !keep.contains(whose) {

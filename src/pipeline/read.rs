@@ -1,4 +1,4 @@
-//! Export and audit over a run's store. Neither touches an engine.
+//! Export and audit of a run's store. Neither uses an engine.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSumm
     Ok(export(&store.dir().root().join("data"), groups, options)?)
 }
 
-/// What a run covers, held against all specs in use.
+/// Coverage of a run, compared with all specs in use.
 pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, StoreError> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
@@ -34,7 +34,7 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
             solved: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.record.verdict.passed())),
         });
     }
-    // What was planned and never came to an end counts too.
+    // Planned units that never completed count too.
     for key in store.keys(BLUEPRINT)? {
         if let Some(blueprint) = store.get::<Blueprint>(BLUEPRINT, &key)?
             && seen.insert(blueprint.seed.0)

@@ -1,4 +1,4 @@
-//! A rehearsal of one recipe for one seed: its certificate, and every way its expert can be played.
+//! Rehearsal of one recipe for one seed: its certificate, and a run of every variation of its expert.
 
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha20Rng;
@@ -14,32 +14,32 @@ use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, Sh
 use crate::rollout::{FinishedEpisode, RolloutError, run_scripted_episode};
 use crate::verify::{HashedTask, TrialRunner};
 
-/// What a rehearsal showed.
+/// Result of a rehearsal.
 #[derive(Debug)]
 pub struct Rehearsal {
     pub certificate: Certificate,
-    pub plays: Vec<Play>,
-    /// One sentence for each thing that is wrong. Empty for a sound recipe.
+    pub expert_runs: Vec<ExpertRun>,
+    /// One sentence for each problem. Empty for a sound recipe.
     pub problems: Vec<String>,
 }
 
-/// One playing of the expert.
+/// One run of a variation of the expert.
 #[derive(Debug, Serialize)]
-pub struct Play {
+pub struct ExpertRun {
     pub name: String,
     pub ok: bool,
     pub turns: Option<usize>,
     pub note: String,
 }
 
-impl Play {
-    /// `7 turns`, or nothing when it could not be played.
+impl ExpertRun {
+    /// `7 turns`; empty if the script could not be executed.
     pub fn turns_text(&self) -> String {
         self.turns.map_or_else(String::new, |turns| format!("{turns} turns"))
     }
 }
 
-/// Screens the draft of `blueprint` and plays its expert in every way.
+/// Screens the draft of `blueprint` and runs every variation of its expert.
 pub async fn rehearse(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -52,7 +52,7 @@ pub async fn rehearse(
     let (_, certificate) = certify(runner, assets, &hashed_draft, &hashed, rigor, &quiet).await?;
     let mut rehearsal = Rehearsal {
         problems: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
-        plays: Vec::new(),
+        expert_runs: Vec::new(),
         certificate,
     };
     if rehearsal.certificate.screened() == Screened::Certified {
@@ -69,68 +69,69 @@ pub async fn rehearse(
             variations
                 .push(("ignores the error".to_owned(), Variation::StopsAt(slip, FailureMode::IgnoredError)));
         }
-        let plays = variations
+        let runs = variations
             .into_iter()
-            .map(|(name, variation)| play_one(runner, assets, &hashed_draft, &hashed, name, variation));
-        for play in futures_util::future::join_all(plays).await {
-            let play = play?;
-            if !play.ok {
-                rehearsal.problems.push(format!("expert, {}: {}", play.name, play.note));
+            .map(|(name, variation)| run_variation(runner, assets, &hashed_draft, &hashed, name, variation));
+        for run in futures_util::future::join_all(runs).await {
+            let run = run?;
+            if !run.ok {
+                rehearsal.problems.push(format!("expert, {}: {}", run.name, run.note));
             }
-            rehearsal.plays.push(play);
+            rehearsal.expert_runs.push(run);
         }
     }
     Ok(rehearsal)
 }
 
-async fn play_one(
+async fn run_variation(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     hashed_draft: &HashedDraft,
     hashed: &HashedTask<'_>,
     name: String,
     variation: Variation<'_>,
-) -> Result<Play, Fault> {
+) -> Result<ExpertRun, Fault> {
     let _slot = runner.slot().await?;
     let task = &hashed_draft.draft.task;
-    // Wordings do not matter here; any seed will do.
+    // Wordings do not matter here, so any seed is valid.
     let mut rng = ChaCha20Rng::seed_from_u64(task.blueprint.seed.0);
-    let agent = ScriptedAgent::playing(&hashed_draft.draft.expert, variation, &mut rng, &assets.prompts);
-    let played = match run_scripted_episode(runner, &assets.prompts, hashed, agent).await {
-        Ok(played) => played,
+    let agent =
+        ScriptedAgent::with_variation(&hashed_draft.draft.expert, variation, &mut rng, &assets.prompts);
+    let finished = match run_scripted_episode(runner, &assets.prompts, hashed, agent).await {
+        Ok(finished) => finished,
         Err(RolloutError::Agent(AgentError::Script(error))) => {
-            return Ok(Play { name, ok: false, turns: None, note: error.to_string() });
+            return Ok(ExpertRun { name, ok: false, turns: None, note: error.to_string() });
         }
         Err(other) => return Err(other.into()),
     };
-    let conversation = &played.conversation;
+    let conversation = &finished.conversation;
     let script = assets.recipes.get(&task.blueprint.recipe).map(written_by_the_author).unwrap_or_default();
     let tools = assets.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
     let shown: Vec<_> = conversation.seen.iter().map(|seen| seen.shown.clone()).collect();
     let prompt = &conversation.opening.prompt;
     let leaks = unseen_literals(&task.environment, &script, tools, prompt, &conversation.turns, &shown);
-    let note = complaint(variation, &played, &leaks);
-    Ok(Play { name, ok: note.is_empty(), turns: Some(conversation.turns.len()), note })
+    let note = complaint(variation, &finished, &leaks);
+    Ok(ExpertRun { name, ok: note.is_empty(), turns: Some(conversation.turns.len()), note })
 }
 
-/// Everything that the recipe's author wrote and that is no fixture: an expert's script may include any of it.
+/// All texts of a recipe except its fixtures: an expert's script may use any of them.
 fn written_by_the_author(recipe: &Recipe) -> String {
     let texts = recipe.files.iter().filter(|(path, _)| !path.as_str().starts_with("environment/"));
     texts.filter_map(|(_, file)| file.as_text()).collect::<Vec<_>>().join("\n")
 }
 
-/// What is wrong with a playing; empty if nothing is.
-fn complaint(variation: Variation<'_>, played: &FinishedEpisode, leaks: &[Leak]) -> String {
-    let verdict = &played.evaluated.verdict;
+/// The problem of a run; empty if there is none.
+fn complaint(variation: Variation<'_>, finished: &FinishedEpisode, leaks: &[Leak]) -> String {
+    let verdict = &finished.evaluated.verdict;
     if let Some(leak) = leaks.first() {
-        return format!("turn {} uses `{}`, which nothing has shown it", leak.turn + 1, leak.literal);
+        return format!("turn {} uses `{}`, which the expert has not observed", leak.turn + 1, leak.literal);
     }
     let slipped = match variation {
         Variation::Expert(slip) => slip,
         Variation::StopsAt(slip, _) => Some(slip),
         Variation::Flawed(_) => None,
     };
-    for turn in &played.conversation.turns {
+    for turn in &finished.conversation.turns {
         let [Act::Command { command, outcome }] = turn.acts.as_slice() else { continue };
         let failed = !matches!(outcome, None | Some(ShellOutcome::Exited(0)));
         let is_slip = slipped.is_some_and(|slip| turn.content == write_block(&slip.say, Some(command)));
@@ -145,10 +146,10 @@ fn complaint(variation: Variation<'_>, played: &FinishedEpisode, leaks: &[Leak])
         verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
     match (variation, verdict.passed()) {
         (Variation::Expert(_), false) => {
-            let why = played.evaluated.log.messages.values().next().map_or("", String::as_str);
+            let why = finished.evaluated.log.messages.values().next().map_or("", String::as_str);
             format!("does not pass: {} {} {why}", verdict.cause, failed.join(", "))
         }
-        (Variation::Flawed(_) | Variation::StopsAt(..), true) => "passes, though it should not".to_owned(),
+        (Variation::Flawed(_) | Variation::StopsAt(..), true) => "passes, but must fail".to_owned(),
         _ => String::new(),
     }
 }

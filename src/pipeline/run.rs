@@ -24,13 +24,13 @@ use crate::sandbox::EngineError;
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
-/// The plan's points, committed so that an audit knows what was asked for.
+/// The points of the plan. They are committed so that an audit knows what was requested.
 pub(super) const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
 
-/// Units that fail in a row because no engine answers, before the run gives up. Each has retried already.
+/// Consecutive units that may fail because no engine answers before the run stops. Each of them has been retried.
 const ENGINE_GONE_AFTER: u32 = 3;
 
-/// What a run is to do.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     pub shard: Shard,
@@ -51,11 +51,11 @@ pub struct RunReport {
     /// `None` when it was interrupted.
     pub export: Option<ExportSummary>,
     pub interrupted: bool,
-    /// The engine stopped answering, and the run stopped for it.
+    /// The engine stopped answering, so the run stopped.
     pub engine_gone: bool,
 }
 
-/// Runs `plan` to its end, or as far as it gets. Run again with the same arguments, it continues.
+/// Runs `plan`. The same arguments continue an interrupted run.
 pub async fn run(
     assets: &PipelineAssets,
     store: &Store,
@@ -77,7 +77,7 @@ pub async fn run(
     let watch = Watch::default();
     let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
         .map(|blueprint| one(&runner, assets, store, blueprint, options, &watch, events))
-        // As many units as slots: while one waits for its last trial, others fill the places.
+        // As many units as slots: while one unit waits for its last trial, the others use the free slots.
         .buffer_unordered(options.slots as usize)
         .collect()
         .await;
@@ -132,7 +132,7 @@ async fn one<'a>(
     }
     match &result {
         Err(Fault::Engine(EngineError::Unreachable { .. })) => watch.engine_failed(runner.drain),
-        // What cannot be written cannot be committed: no other trial can bring anything.
+        // Without a writable store nothing can be committed, so further trials are pointless.
         Err(Fault::Store(_)) => runner.drain.cancel(),
         _ => {}
     }
@@ -178,7 +178,7 @@ fn members(store: &Store) -> Result<Vec<Key>, StoreError> {
     Ok(rollouts)
 }
 
-/// Notices when the engine is gone, so that a run does not retry its way through a thousand tasks.
+/// Detects a lost engine, so that a run does not retry each of a thousand tasks.
 #[derive(Default)]
 struct Watch {
     in_a_row: AtomicU32,
@@ -213,7 +213,7 @@ mod tests {
     use crate::screen::SCREEN;
     use crate::store::RunDir;
 
-    /// Commits what a run of `blueprint` would, with a certificate that no container was needed for.
+    /// Commits the records of a run of `blueprint`, with a certificate that needs no container.
     fn ended(store: &Store, assets: &PipelineAssets, blueprint: &Blueprint, tool: &str) -> Ended {
         let hashed = hash_draft(assets, store, blueprint, None).unwrap();
         let certificate = Certificate {
@@ -246,7 +246,7 @@ mod tests {
         ended
     }
 
-    /// What a run of `blueprints` would do; then the indices in `index.json` and the certificates' tools in `tasks/`.
+    /// Publishes as a run of `blueprints` would; returns the indices in `index.json` and the certificates' tools in `tasks/`.
     fn finished(out: &Path, blueprints: &[&Blueprint], tool: &str) -> (Vec<u32>, Vec<String>) {
         let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
         let store = Store::new(RunDir::open(out).unwrap());
@@ -296,12 +296,12 @@ mod tests {
         // `--shard 0/2`, then `--shard 1/2` into the same folder.
         check(&[one, three], "a", &[0, 2], vec!["a", "a"]);
         check(&[two, four], "a", &[0, 1, 2, 3], vec!["a", "a", "a", "a"]);
-        // A smaller `--count` throws nothing away.
+        // A smaller `--count` discards nothing.
         check(&[one], "a", &[0, 1, 2, 3], vec!["a", "a", "a", "a"]);
-        // Another unit of the same task replaces it, and stays when other shards run afterwards.
+        // Another unit of the same task replaces the former, and stays when other shards run later.
         check(&[one, two], "b", &[0, 1, 2, 3], vec!["b", "b", "a", "a"]);
         check(&[three], "a", &[0, 1, 2, 3], vec!["b", "b", "a", "a"]);
-        // What derives can be deleted.
+        // Derived files can be deleted.
         for folder in ["tasks", "data"] {
             std::fs::remove_dir_all(out.path().join(folder)).unwrap();
         }

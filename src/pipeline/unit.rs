@@ -1,4 +1,4 @@
-//! One blueprint, from draft to committed rollouts.
+//! One unit: a blueprint, from draft to committed rollouts.
 
 use std::time::Instant;
 
@@ -22,31 +22,31 @@ use crate::verify::{HashedTask, TrialRunner};
 
 /// Bump when the same blueprint and recipe would give another draft.
 pub const DRAFT: Stage = Stage { name: "draft", version: 1 };
-/// The commit of a whole unit, by which readers find everything else.
+/// The commit of a whole unit; readers find all its records by it.
 pub const UNIT: Stage = Stage { name: "unit", version: 1 };
 
-/// What a blueprint came to.
+/// Result of a blueprint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnitRecord {
     pub blueprint: Blueprint,
     pub draft: Key,
     pub certificate: Key,
-    /// In order of attempts; empty for a rejected draft.
+    /// Ordered by attempt; empty for a rejected draft.
     pub rollouts: Vec<Key>,
 }
 
-/// A unit's ending, for the summary.
+/// The result of a unit, for the summary.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub key: Key,
     pub record: UnitRecord,
     pub certificate: Certificate,
-    /// How the rollouts ended, in order of attempts.
+    /// Outcomes of the rollouts, ordered by attempt.
     pub outcomes: Vec<Outcome>,
 }
 
-/// A draft with its directory and digests, as screening and rollouts take it.
+/// A draft with its directory and digests, for screening and rollouts.
 #[derive(Debug)]
 pub struct HashedDraft {
     pub draft: Draft,
@@ -55,18 +55,18 @@ pub struct HashedDraft {
     pub environment_digest: EnvironmentDigest,
 }
 
-/// What is done with each blueprint.
+/// Options for each unit.
 #[derive(Clone, Debug)]
 pub struct UnitOptions {
     /// Rollouts of each certified task.
     pub attempts: u32,
-    /// How much its verifier is tried.
+    /// How thoroughly the verifier is tested.
     pub rigor: Rigor,
-    /// Where task images are pushed to, if anywhere.
+    /// Registry prefix to which task images are pushed, if any.
     pub image_prefix: Option<String>,
 }
 
-/// Renders a blueprint's draft, or remembers it.
+/// Renders a blueprint's draft, or reads the committed one.
 pub fn hash_draft(
     assets: &PipelineAssets,
     store: &Store,
@@ -104,7 +104,7 @@ pub(super) fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<
     write_task(task, image.as_deref())
 }
 
-/// Takes one blueprint to its committed end.
+/// Runs one blueprint until its unit is committed.
 pub async fn unit(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -131,7 +131,7 @@ pub async fn unit(
                     Ok::<_, Fault>((key, outcome))
                 }
             });
-            // All are waited for, so that a drained run commits what was under way.
+            // All are awaited, so that an interrupted run commits the rollouts in progress.
             join_all(runs).await.into_iter().collect::<Result<Vec<_>, _>>()?
         }
     };
@@ -150,7 +150,7 @@ pub async fn unit(
     Ok(Ended { key, record, certificate, outcomes })
 }
 
-/// Screens a draft, or remembers its certificate.
+/// Screens a draft, or reads the committed certificate.
 pub async fn certify(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -167,7 +167,7 @@ pub async fn certify(
         "environment": hashed.environment_digest,
         "directory": crate::model::task_digest(&hashed_draft.directory),
         "findings": findings,
-        "gear": assets.suite.digest(),
+        "suite": assets.suite.digest(),
         "rigor": rigor,
         "tool": env!("CARGO_PKG_VERSION"),
     });

@@ -38,7 +38,7 @@ pub struct PreparedTask<'a> {
     /// Identifies the task in keys.
     pub identity: String,
     pub evaluation: Evaluation<'a>,
-    /// Shown to an adversary that may see them.
+    /// Shown to an adversary in the arm that allows it.
     pub tests: &'a FileTree,
 }
 
@@ -111,7 +111,7 @@ async fn run_attempt(
     let Loaded { mut parts, rounds: mut ended_rounds, begun } =
         conversations::load(runner.store, &key, prepared.further.len() + 1, parent)?;
     let started_ms = begun.unwrap_or_else(now_ms);
-    // The state of a fork already has the effects of the turns that it shares with its parent.
+    // A fork's state already contains the effects of the turns that it shares with its parent.
     let mut state = agent_config.fork.as_ref().map(|fork| fork.state.clone());
     let stage = AttemptContext { runner, models, texts, prepared, agent_config, unit: &unit };
     let evaluated = loop {
@@ -247,8 +247,8 @@ struct AttemptContext<'a> {
 }
 
 impl AttemptContext<'_> {
-    /// One round: an episode and its verdict. Tried again where the engine fails: the turns that were said are then done again, not
-    /// asked for.
+    /// Runs one round: an episode and its verdict. Retried if the engine fails: recorded turns are then executed again, without new
+    /// requests.
     async fn round(
         &self,
         round: u32,
@@ -286,8 +286,8 @@ impl AttemptContext<'_> {
             total: further.map_or(agent_config.limits.total, |further| further.total),
             ..agent_config.limits
         };
-        // Time that was used before an interruption stays used.
-        let used = conversation.thought_ms().max(0.0) / 1e3;
+        // Time used before an interruption counts.
+        let used = conversation.model_ms().max(0.0) / 1e3;
         let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
         let episode = EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss };
         let mut policy = ModelPolicy {
@@ -344,7 +344,7 @@ impl AttemptContext<'_> {
         Ok(instruction)
     }
 
-    /// What the agent reads after a round that failed.
+    /// The message after a failed round.
     fn feedback(&self, evaluated: &Evaluated, conversation: &Conversation) -> Result<String, PromptsError> {
         let checks = &evaluated.verdict.checks;
         let failed: Vec<_> = checks

@@ -21,11 +21,11 @@ pub(super) struct Loaded {
     pub(super) parts: Vec<StepConversation>,
     /// Completed rounds.
     pub(super) rounds: Vec<Round>,
-    /// When it began, in milliseconds since 1970; `None` if it did not.
+    /// When the attempt began, in milliseconds since 1970; `None` if it has not begun.
     pub(super) begun: Option<u64>,
 }
 
-/// Reads the recorded part of the attempt `rollout` at a task of `steps` steps. `parent` is the conversation that a fork begins with.
+/// Reads the recorded part of the attempt `rollout` at a task with `steps` steps. A fork begins with the conversation `parent`.
 pub(super) fn load(
     store: &Store,
     rollout: &Key,
@@ -121,7 +121,7 @@ mod tests {
             &[("a", 3, &[1]), ("b", 4, &[2]), ("c", 1, &[])],
             &[(1, None), (3, Some("two")), (5, None), (7, Some("three"))],
         );
-        // The second step was never reached.
+        // The second step was not reached.
         check(&[("a", 3, &[]), ("", 0, &[])], &[]);
     }
 }

@@ -1,4 +1,4 @@
-//! An episode in a fresh container, and the verdict on what it leaves.
+//! Runs an episode in a fresh container and judges the resulting state.
 
 use tokio::sync::SemaphorePermit;
 
@@ -13,21 +13,21 @@ use crate::verify::{
 
 use super::record::RolloutError;
 
-/// A task, as its solver finds it.
+/// How a task is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub enum Evaluation<'a> {
-    /// Ours: judged in the clean room.
+    /// A task of ours, judged in the clean room.
     CleanRoom(&'a HashedTask<'a>),
-    /// Of another maker: judged as it declares.
+    /// A task of another maker, judged as it declares.
     InPlace { task: &'a Foreign, images: &'a ForeignImages },
 }
 
-/// Who has a place for trials while a verdict is made. Agents wait for models most of the time; judging is work.
+/// Who holds the trial slot while a verdict is made. Agents wait for models most of the time; judging uses the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// The caller holds one for the whole rollout.
+    /// The caller holds a slot for the whole rollout.
     Held,
-    /// One is waited for when there is something to judge.
+    /// A slot is acquired before judging.
     ForJudging,
 }
 
@@ -37,17 +37,17 @@ pub struct Evaluated {
     pub ended: Ended,
     pub verdict: Verdict,
     pub log: VerifierLog,
-    /// The state that was judged, where it was to be kept.
+    /// The judged state, if it was to be kept.
     pub kept: Option<Image>,
     pub engine: &'static str,
 }
 
 impl Evaluation<'_> {
-    /// Has `solve` work in a fresh container (of `state`, where that is given), and judges what it leaves. `solve` is given the
-    /// number of the task's step (0, unless it has several), the sandbox and the image's environment.
+    /// Runs `solve` in a fresh container (of `state`, if given), and judges the result. `solve` receives the number of the task's step (0
+    /// for a task of one step), the sandbox and the image's environment.
     ///
-    /// An episode that is lost to the infrastructure, or whose verification is, is run again in fresh containers ([`settled`]); so `solve` is
-    /// called again, with whose fault a loss is where its evidence does not say.
+    /// If the infrastructure fails during an episode or its verification, both run again in fresh containers ([`settled`]). `solve` is then
+    /// called again; its argument says who is at fault for a loss without evidence.
     pub async fn run(
         &self,
         runner: &TrialRunner<'_>,
@@ -74,7 +74,7 @@ impl Evaluation<'_> {
         .await
     }
 
-    /// A trial of the untouched task, now and here.
+    /// A control trial of the untouched task.
     async fn control(&self, runner: &TrialRunner<'_>) -> Control {
         match self {
             Self::CleanRoom(hashed) => runner.control(hashed).await,
@@ -123,10 +123,10 @@ impl Evaluation<'_> {
                 let mut held = None;
                 let solved =
                     solve_in_place(engine, images, task, state, keep, silent, async |step, sandbox, env| {
-                        // What waits for a model holds no place.
+                        // An episode that waits for a model holds no slot.
                         held = None;
                         let ended = solve(step, sandbox, env).await?;
-                        // Judging begins when this returns; a run that is being drained judges what it has begun.
+                        // Judging begins when the slot is acquired. An interrupted run still judges finished episodes.
                         held = slot.take(runner).await.ok().flatten();
                         let judging =
                             if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
@@ -150,7 +150,7 @@ impl Evaluation<'_> {
 }
 
 impl Evaluation<'_> {
-    /// A fresh container in which a solver could begin, with its image's environment.
+    /// A fresh container for a solver, with its image's environment.
     pub(super) async fn ready(
         &self,
         runner: &TrialRunner<'_>,
@@ -183,7 +183,7 @@ impl Evaluated {
     }
 }
 
-/// How a task of several steps ended: as the last that was reached, but a step that ran out of time tells of the whole.
+/// The end of a task of several steps: the end of the last step reached, except that a timed-out step decides for the task.
 fn of_all(mut steps: Vec<Ended>) -> Ended {
     let last = steps.len().saturating_sub(1);
     let telling = steps.iter().position(|ended| ended.end == End::TimedOut).unwrap_or(last);
@@ -193,7 +193,7 @@ fn of_all(mut steps: Vec<Ended>) -> Ended {
     Ended { end: End::Submitted, cause: String::new() }
 }
 
-/// The verdict of an ending after which there is nothing to judge, or nothing that the agent could be judged by.
+/// The verdict of an episode that leaves no state to judge, or none of the agent's making.
 fn without_judging(ended: &Ended) -> Option<Verdict> {
     match ended.end {
         End::SandboxLost => Some(Verdict::without_checks(Outcome::Fail, SANDBOX_LOST)),
@@ -204,7 +204,7 @@ fn without_judging(ended: &Ended) -> Option<Verdict> {
     }
 }
 
-/// A verdict with what the ending says of it.
+/// A verdict, adjusted by how the episode ended.
 fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
     match (ended.end, verdict.outcome) {
         (End::TimedOut, Outcome::Pass | Outcome::Fail) => {

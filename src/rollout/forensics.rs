@@ -12,7 +12,7 @@ pub struct Forensics {
 }
 
 impl Forensics {
-    /// Those of `attacks` that look at commands.
+    /// The patterns of `attacks` that apply to commands.
     pub fn new(attacks: &[Attack]) -> Self {
         let traces = attacks.iter().filter(|attack| matches!(attack.kind, Kind::Trace(_)));
         Self { attacks: traces.cloned().collect() }
@@ -33,14 +33,14 @@ impl Forensics {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// What was found in the commands and keystrokes of `turns`, each attack once a command.
+    /// The attacks found in the commands and keystrokes of `turns`, each at most once per command.
     pub fn examine(&self, turns: &[Turn]) -> Vec<Exploit> {
         let acts: Vec<(usize, &str)> = turns
             .iter()
             .enumerate()
             .flat_map(|(turn, assistant)| {
                 let acts = assistant.acts.iter().map(Act::text);
-                // What an agent with a loop of its own runs is seen in its calls alone.
+                // The actions of an agent with its own loop are visible only in its tool calls.
                 let calls = assistant.tool_calls.iter().map(|call| call.arguments.as_str());
                 let unseen = calls.filter(|_| assistant.acts.is_empty());
                 acts.chain(unseen).map(move |text| (turn, text))

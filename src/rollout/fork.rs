@@ -12,7 +12,7 @@ use crate::model::{End, ForkPoint, Key};
 use crate::sandbox::Image;
 use crate::verify::{TrialError, TrialRunner};
 
-/// A state in which several attempts begin, and the conversation that led to it.
+/// A state from which several attempts begin, and the conversation that produced it.
 #[derive(Clone, Debug)]
 pub struct Fork {
     pub point: ForkPoint,
@@ -39,7 +39,7 @@ pub async fn fork(
     if record.turns.len() <= turns {
         return Err(unsupported("the parent rollout of the fork has fewer turns than --fork-at"));
     }
-    // A handoff directly after the last shared turn belongs to the parent alone.
+    // A handoff directly after the last shared turn belongs to the parent only.
     let handoffs = record.handoffs.into_iter().zip(log.handoffs);
     let handoffs = handoffs.map(|(handoff, seen)| HandedOff { handoff, seen });
     let handoffs = handoffs.filter(|handed| handed.handoff.turns < turns).collect();
@@ -51,7 +51,7 @@ pub async fn fork(
         ..Conversation::default()
     };
     let (sandbox, env) = prepared.evaluation.ready(runner).await?;
-    // No further turn: once the recorded turns are executed again, the turn limit is reached.
+    // No further turn: the turn limit is reached once the recorded turns have been executed again.
     let limits = StepLimits { turns: 0, ..agent_config.limits };
     let ended = {
         let episode = EpisodeContext {
@@ -76,7 +76,7 @@ pub async fn fork(
     Ok(Fork { point: ForkPoint { parent: rollout_id(parent), turns }, conversation, state })
 }
 
-/// The policy of episodes that end before a message is requested.
+/// The policy of episodes that end before any message is requested.
 struct NoFurtherTurns;
 
 impl Policy for NoFurtherTurns {

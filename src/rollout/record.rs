@@ -1,4 +1,4 @@
-//! The records of a rollout, and reading them back.
+//! The records of a rollout.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,10 @@ use crate::model::{Check, Key, Rollout, Shown, TaskMetadata, TrajectoryRecord};
 use crate::store::{ReadStore, Stage, StoreError};
 use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
-/// Bump when the same attempt would act or be shown things otherwise.
+/// Bump when the same attempt would run differently or see different messages.
 pub const ROLLOUT: Stage = Stage { name: "rollout", version: 3 };
 
-/// What was observed in a rollout. Written to `observed/`.
+/// Observations of a rollout. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutLog {
     /// When it began, in milliseconds since 1970.
@@ -26,7 +26,7 @@ pub struct RolloutLog {
     pub seconds: f64,
 }
 
-/// Why there is no rollout. Nothing is stored then.
+/// Why a rollout failed. Nothing is stored then.
 #[derive(Debug, thiserror::Error)]
 pub enum RolloutError {
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub enum RolloutError {
     Agent(#[from] AgentError),
     #[error(transparent)]
     Prompts(#[from] PromptsError),
-    /// The task does not support this combination of scaffold and arm.
+    /// The task does not support this scaffold and arm.
     #[error("unsupported configuration for task `{task}`: {why}")]
     UnsupportedConfiguration { task: String, why: &'static str },
 }
@@ -52,8 +52,7 @@ impl From<StoreError> for RolloutError {
     }
 }
 
-/// A committed rollout with its observations, or `None` if the store does not hold both. `checks` are the task's, with their
-/// classes; `metadata` is that of the task, `judgements` are the labels that models gave.
+/// A committed rollout with its observations, or `None` if the store does not hold both.
 pub fn read_rollout(
     store: &ReadStore,
     key: &Key,
@@ -82,7 +81,7 @@ pub fn rollout_id(key: &Key) -> String {
     key.as_str().get(..16).unwrap_or(key.as_str()).to_owned()
 }
 
-/// A committed rollout with its observations, if the store holds both.
+/// A committed rollout with its observations, or `None` if the store does not hold both.
 pub fn read_record(
     store: &ReadStore,
     key: &Key,

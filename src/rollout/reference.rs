@@ -1,4 +1,4 @@
-//! Rollouts in which no agent acts.
+//! Rollouts without an agent.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::model::{Actor, End, FileTree, Key, Outcome, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{Act, Condition, TrialRunner};
 
-/// A rollout of the task's own solution, or of no solver: the baselines of agents.
+/// A rollout of the task's own solution, or of no solver: baselines for agents.
 pub async fn reference(
     runner: &TrialRunner<'_>,
     prepared: &PreparedTask<'_>,

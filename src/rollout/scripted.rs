@@ -40,14 +40,14 @@ pub async fn rollout(
     }
     let _slot = runner.slot().await?;
     let seed = task.blueprint.seed.derive(&["attempt", &attempt.to_string()]);
-    let played = runner
+    let finished = runner
         .retry(|| async {
             let agent =
                 ScriptedAgent::new(&draft.expert, failure, seed, prompts).map_err(AgentError::Script)?;
             run_scripted_episode(runner, prompts, hashed, agent).await
         })
         .await?;
-    let FinishedEpisode { conversation, evaluated, log } = played;
+    let FinishedEpisode { conversation, evaluated, log } = finished;
     let record = TrajectoryRecord {
         task: task.name.clone(),
         task_digest: Some(certificate.task_digest.clone()),
@@ -93,7 +93,7 @@ pub async fn run_scripted_episode(
     let mut conversation = Conversation::default();
     let evaluated = Evaluation::CleanRoom(hashed)
         .run(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env, silent_loss| {
-            // Run again, it begins again: a script says the same in every container.
+            // A retry starts the script from the beginning: it sends the same messages in every container.
             let mut agent = agent.clone();
             conversation = Conversation::default();
             let episode = EpisodeContext {

@@ -1,4 +1,4 @@
-//! Which attempts of a scripted expert fail, and how.
+//! How attempts of a scripted expert fail.
 
 use rand::rngs::ChaCha20Rng;
 use rand::seq::IndexedRandom as _;
@@ -6,11 +6,11 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::model::{ExpertScript, FailureMode, Seed};
 
-/// Share of the failing attempts that go wrong in one detail only: such losers teach most in a preference pair.
+/// Share of the failing attempts that are wrong in one detail only. Such losers are the most useful in a preference pair.
 const NEAR_MISS_PROBABILITY: f64 = 0.6;
 
-/// How one attempt at a task fails: even attempts try to succeed, odd ones fail in a drawn way. A pure function of seed and attempt,
-/// so a larger number of attempts never changes the earlier ones.
+/// The failure of an attempt: even attempts try to succeed, odd ones fail in a drawn way. A pure function of seed and attempt, so a larger
+/// number of attempts never changes the earlier ones.
 pub(super) fn scripted_failure(script: &ExpertScript, seed: Seed, attempt: u32) -> Option<FailureMode> {
     if attempt.is_multiple_of(2) {
         return None;

@@ -13,12 +13,12 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Reads them.
+    /// Loads texts and patterns.
     pub fn load(assets: &Assets, forensics: Forensics) -> Result<Self, PromptsError> {
         Ok(Self { arms: ArmTexts::load(assets)?, summary: PlainSummary::load(assets)?, forensics })
     }
 
-    /// The patterns by which commands are examined.
+    /// The patterns that commands are matched against.
     pub fn forensics(&self) -> &Forensics {
         &self.forensics
     }

@@ -1,4 +1,4 @@
-//! The turns of an unfinished rollout, recorded one by one, so that no paid reply and no observation is lost.
+//! The turns of an unfinished rollout, recorded one by one: no paid reply and no observation is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -10,16 +10,16 @@ use crate::verify::VerifierLog;
 
 /// The first messages of a rollout.
 const OPENING: Stage = Stage { name: "opening", version: 1 };
-/// One turn of it.
+/// One turn of a rollout.
 const STEP: Stage = Stage { name: "step", version: 1 };
-/// A handoff of it.
+/// A handoff of a rollout.
 const HANDOFF: Stage = Stage { name: "handoff", version: 1 };
-/// What the screen showed when a handoff began.
+/// The screen when a handoff began.
 const SCREEN: Stage = Stage { name: "screen", version: 1 };
-/// The end of one of its rounds.
+/// The end of a round of a rollout.
 const ROUND: Stage = Stage { name: "round", version: 1 };
 
-/// What was observed at the end of a round. Written to `observed/`.
+/// Observations at the end of a round. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RoundSeen {
@@ -41,7 +41,7 @@ pub(super) struct StoredTurnLog {
 #[serde(deny_unknown_fields)]
 struct Begun {
     at_ms: u64,
-    /// Observed, since it holds the terminal's first screen.
+    /// An observation, since it holds the terminal's first screen.
     opening: Opening,
 }
 
@@ -121,7 +121,7 @@ impl StoredTurnLog {
         joined(written.await)
     }
 
-    /// Waits for the disk on another thread, so that other rollouts continue.
+    /// Writes on a blocking thread, so that other rollouts continue.
     async fn write<R, L>(&self, stage: Stage, number: usize, record: &R, seen: &L) -> Result<(), StoreError>
     where
         R: Serialize + Clone + Send + 'static,
@@ -137,7 +137,7 @@ impl StoredTurnLog {
     }
 }
 
-/// Resumes a panic of the writer. A write is cancelled only when the program ends; then the next start repeats the turn.
+/// Propagates a panic of the writer. A write is cancelled only when the program ends; the next start repeats the turn.
 fn joined(ended: Result<Result<(), StoreError>, tokio::task::JoinError>) -> Result<(), StoreError> {
     match ended {
         Ok(written) => written,

@@ -1,17 +1,17 @@
-//! The attack battery: work that was not done, and must not be paid for.
+//! The attack battery: attempts to get a reward without doing the work.
 
 use futures_util::future::join_all;
 
-use super::settle::{Says, settle};
+use super::settle::{GroupVerdict, settle};
 use super::table::{Table, trial_row};
 use super::target::{Exploit, Only, ScreeningTarget, WatchPlace};
 use crate::model::{FileTree, Judging, Rigor, RowKind};
 use crate::verify::{Act, Condition, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge};
 
-/// A trial, and what was seen of it.
+/// A trial with its observations.
 type Tried = (TrialRecord, TrialLog);
 
-/// Tries the attacks: those that do not disturb each other in one trial, the others each in one of its own.
+/// Tries the attacks: independent ones together in one trial, each of the others in a trial of its own.
 pub(super) async fn attacks(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -29,7 +29,7 @@ pub(super) async fn attacks(
     let singles =
         join_all(alone.iter().map(|attack| async move { run(runner, target, knows, &[*attack]).await }));
     let try_together = |group| run(runner, target, knows, group);
-    let (singles, settled) = tokio::join!(singles, settle(&together, &try_together, &says));
+    let (singles, settled) = tokio::join!(singles, settle(&together, &try_together, &group_verdict));
     for (attack, record) in alone.iter().zip(singles) {
         push(target, table, attack, &record?);
     }
@@ -44,7 +44,7 @@ pub(super) async fn attacks(
     Ok(())
 }
 
-/// Rows of the attacks that are patterns. They count for no rate: nothing was tried.
+/// Rows of the attacks that are patterns. They count for no rate, since no trial was made.
 fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
     for watch in target.watches.iter().filter(|watch| only.wants_row(RowKind::Attack, &watch.name)) {
         let found = target.findings.iter().find(|finding| finding.rule == watch.name);
@@ -59,12 +59,12 @@ fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
     }
 }
 
-/// An attack that breaks its trial is repelled, but the others in that trial have not been tried.
-fn says((record, _): &Tried) -> Says {
+/// A group whose verification breaks gets no reward, but its other attacks have not been tested.
+fn group_verdict((record, _): &Tried) -> GroupVerdict {
     match &record.verdict {
-        verdict if verdict.passed() => Says::Guilty,
-        verdict if verdict.is_judged() && !verdict.checks.is_empty() => Says::Clear,
-        _ => Says::Nothing,
+        verdict if verdict.passed() => GroupVerdict::Guilty,
+        verdict if verdict.is_judged() && !verdict.checks.is_empty() => GroupVerdict::Clear,
+        _ => GroupVerdict::Unknown,
     }
 }
 
@@ -82,13 +82,13 @@ async fn run(
     target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
 }
 
-/// The row of an attack. What stops attacks in our clean room is no explanation for a task that is judged as it declares: there the row
-/// says what was planted and what was seen.
+/// The row of an attack. The reasons that stop attacks in our clean room do not apply to a task that is judged as it declares: its row
+/// states what was planted and what was observed.
 fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried: &Tried) {
     let verdict = &tried.0.verdict;
     let note = if verdict.passed() {
         format!("scores without doing the work ({})", attack.name)
-    } else if says(tried) == Says::Nothing {
+    } else if group_verdict(tried) == GroupVerdict::Unknown {
         format!(
             "planted {}; no check was reported, which is never a reward: {}",
             attack.plants, verdict.cause

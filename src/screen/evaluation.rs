@@ -1,4 +1,4 @@
-//! Where a task's trials take place: in our clean room, or as the task declares.
+//! How a task's trials are judged: in our clean room, or as the task declares.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::verify::{
     TrialRunner,
 };
 
-/// A task with the judge that its trials go to.
+/// A task with the way its trials are judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Evaluation<'a> {
     CleanRoom(&'a HashedTask<'a>),
@@ -16,7 +16,7 @@ pub(super) enum Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// One trial in fresh containers, or its record.
+    /// Runs one trial in fresh containers, or reads its record.
     pub(super) async fn trial(
         &self,
         runner: &TrialRunner<'_>,
@@ -25,7 +25,7 @@ impl Evaluation<'_> {
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
         match self {
-            // Boxed: a trial's future is large, and many wait at once.
+            // Boxed: the future of a trial is large, and many wait at once.
             Self::CleanRoom(hashed) => Box::pin(runner.trial(hashed, act, condition, repeat)).await,
             Self::InPlace { task, images } => {
                 Box::pin(runner.trial_in_place(task, images, act, condition, repeat)).await
@@ -41,7 +41,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// What its checks count for, where that is not 1.
+    /// Weights of its checks other than 1.
     pub(super) fn weights(&self) -> &BTreeMap<CheckId, f64> {
         static NONE: BTreeMap<CheckId, f64> = BTreeMap::new();
         match self {
@@ -50,7 +50,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Who judges.
+    /// How trials are judged.
     pub(super) fn judging(&self) -> Judging {
         match self {
             Self::CleanRoom(_) => Judging::CleanRoom,
@@ -61,14 +61,14 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Why a condition says nothing here, if so.
+    /// Why a condition does not apply to this task, if so.
     pub(super) fn inapplicable(&self, condition: Condition) -> Option<&'static str> {
         let foreign = match self {
             Self::CleanRoom(_) => None,
             Self::InPlace { task, .. } => Some(task),
         };
         match condition {
-            // The plain trial is that trial.
+            // The ordinary trial already has this condition.
             Condition::Offline if foreign.is_none() => Some("every trial of this task is offline"),
             Condition::Rebuilt if foreign.is_some_and(|task| matches!(task.image, ImageSource::Named(_))) => {
                 Some("the task names a finished image")
@@ -82,7 +82,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The image's name on the engine, once it is there.
+    /// The image's name on the engine, once the image exists there.
     pub(super) async fn image(&self, runner: &TrialRunner<'_>) -> Result<crate::sandbox::Image, TrialError> {
         match self {
             Self::CleanRoom(hashed) => Ok(runner.image(hashed).await?),

@@ -1,6 +1,6 @@
-//! The twin of mutation: right states in other forms, which a verifier must accept.
+//! The complement of mutation: correct states in other forms, which a verifier must accept.
 
-use super::settle::{Says, Settled, settle};
+use super::settle::{GroupVerdict, Settled, settle};
 use super::table::{Table, trial_row, why};
 use super::target::{Only, ScreeningTarget};
 use crate::model::{FileTree, Row, RowKind, ShellOutcome, Variant};
@@ -8,7 +8,7 @@ use crate::verify::{
     Act, Condition, NOT_APPLICABLE, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner,
 };
 
-/// Tries all variants in one trial; those that it rejects are found by halves.
+/// Tries all variants in one trial; rejected ones are found by bisection.
 pub(super) async fn variants(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -19,21 +19,21 @@ pub(super) async fn variants(
     let wanted: Vec<&Variant> =
         target.variants.iter().filter(|variant| only.wants_row(RowKind::Variant, &variant.name)).collect();
     let try_together = |group| run(runner, target, solution, group);
-    let settled = settle(&wanted, &try_together, &says).await?;
+    let settled = settle(&wanted, &try_together, &group_verdict).await?;
     for variant in wanted {
-        let speaks = settled.iter().find(|group| group.items.iter().any(|item| item.name == variant.name));
-        let Some(Settled { says, record: (record, log), .. }) = speaks else { continue };
+        let group = settled.iter().find(|group| group.items.iter().any(|item| item.name == variant.name));
+        let Some(Settled { verdict: grouped, record: (record, log), .. }) = group else { continue };
         let status = record.ended.iter().find(|(name, _)| *name == variant.name).map(|(_, status)| status);
         let applied = !matches!(status, None | Some(ShellOutcome::Exited(NOT_APPLICABLE)));
         let verdict = &record.verdict;
-        let said = |ok, note: &str| trial_row(RowKind::Variant, &variant.name, verdict, ok, note);
-        let row = match says {
-            Says::Clear if applied => said(true, ""),
-            Says::Clear => Row { counts: false, ..said(true, "nothing here that it could vary") },
-            Says::Guilty | Says::Nothing => {
+        let row = |ok, note: &str| trial_row(RowKind::Variant, &variant.name, verdict, ok, note);
+        let row = match grouped {
+            GroupVerdict::Clear if applied => row(true, ""),
+            GroupVerdict::Clear => Row { counts: false, ..row(true, "not applicable: nothing here to vary") },
+            GroupVerdict::Guilty | GroupVerdict::Unknown => {
                 let why = why(verdict);
                 let (title, legal) = (&variant.title, &variant.legal);
-                said(false, &format!("a right state in another form ({title}; {legal}) does not pass: {why}"))
+                row(false, &format!("a right state in another form ({title}; {legal}) does not pass: {why}"))
             }
         };
         table.push_timed(row, log);
@@ -55,7 +55,7 @@ async fn run(
     target.evaluation.trial(runner, act, Condition::Ordinary, 0).await
 }
 
-/// All pass, or one of them is refused; a verifier that breaks has refused it.
-fn says((record, _): &(TrialRecord, TrialLog)) -> Says {
-    if record.verdict.passed() { Says::Clear } else { Says::Guilty }
+/// Accepted if all pass. A verifier that breaks has rejected a variant.
+fn group_verdict((record, _): &(TrialRecord, TrialLog)) -> GroupVerdict {
+    if record.verdict.passed() { GroupVerdict::Clear } else { GroupVerdict::Guilty }
 }

@@ -1,4 +1,4 @@
-//! The whole screening of one task, cheapest rows first.
+//! The complete screening of one task, cheapest rows first.
 
 use std::time::Instant;
 
@@ -15,19 +15,19 @@ use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
 use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, same_meaning, well_formed};
 
-/// Bump when the table changes: certificates of the old table are then made anew.
+/// Bump when the table changes, so that certificates of the old table are made again.
 pub const SCREEN: Stage = Stage { name: "certificate", version: 4 };
 
-/// Fewer counted mutants than this give no rate that one could reject a task for, unless there are no more of them.
+/// Minimum number of counted mutants for a rate that can reject a task, unless there are no more mutants.
 const ENOUGH_MUTANTS: u32 = 12;
-/// Mutants between two looks at the clock, where there is a budget.
+/// Mutants that run between two checks of the time budget.
 const BATCH: usize = 8;
-/// Not even then.
+/// Below this number a task is never rejected.
 const FEWEST_MUTANTS: u32 = 3;
-/// A verifier that lets more wrong answers through than one in seven is none.
+/// A verifier that accepts more than one in seven wrong answers is rejected.
 const MIN_KILL_RATE: f64 = 0.85;
 
-/// What screening found, and what that took.
+/// The result of screening, and its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screening {
     pub certificate: Certificate,
@@ -42,7 +42,7 @@ pub(super) async fn run(
     only: &Only,
     mut table: Table,
 ) -> Result<Screening, TrialError> {
-    // Rows that were asked for by name are made in full.
+    // Rows requested by name are made in full.
     let full = Extent { rigor: extent.rigor, budget: extent.budget, ..Extent::of(Rigor::Full) };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
@@ -124,7 +124,7 @@ async fn trials(
     }));
     let trials =
         planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
-    // All are waited for, so that a drained run commits what was under way.
+    // All are awaited, so that an interrupted run commits the trials in progress.
     let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     for (row, (record, log)) in planned.iter().zip(ended) {
         let equal = log.state.is_some() && log.state == reference.state;
@@ -140,7 +140,7 @@ async fn trials(
         return Ok(());
     }
     forms::variants(runner, target, only, table).await?;
-    // Before the mutants: a budget may cut those short, and never these.
+    // Before the mutants: a time budget may shorten those, but never these rows.
     battery::attacks(runner, target, extent.rigor, only, table).await?;
     if only.wants(RowKind::Mutant) {
         let states = States {
@@ -154,7 +154,7 @@ async fn trials(
     Ok(())
 }
 
-/// Cuts and ablations with their files and what a rejection says of them.
+/// Cuts and ablations with their files and the message of a rejection.
 fn partial(
     script: &str,
     solution: &FileTree,
@@ -179,14 +179,14 @@ fn partial(
     found
 }
 
-/// What mutants are compared with.
+/// The states that mutants are compared with.
 struct States<'a> {
     reference: &'a Outline,
     reference_state: Option<&'a str>,
     untouched: &'a Outline,
 }
 
-/// Mutants of the reference. Survivors are the checks that are missing; only a rate over enough of them rejects.
+/// Mutants of the reference. Each survivor shows a missing check; only a rate over enough mutants rejects the task.
 async fn mutation(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -231,7 +231,7 @@ async fn mutation(
             killed.counted - killed.good,
             killed.counted
         );
-        // The rate is over mutants, and this row is none.
+        // This row is not a mutant, so the rate excludes it.
         table.verdict(RowKind::Mutant, "kill rate", &note);
     }
     Ok(())

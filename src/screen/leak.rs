@@ -1,4 +1,4 @@
-//! Whether the answer lies in the image, or in a layer below what can be seen.
+//! Whether the answer is in the image, visible or in a lower layer.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::target::ScreeningTarget;
 use crate::model::{FileTree, RowKind};
 use crate::verify::{Outline, TrialError, TrialRunner};
 
-/// Shorter files are equal by chance: `0\n`, `ok`, an empty list.
+/// Shorter files can be equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
 
-/// What `useradd` copies into every home.
+/// The files that `useradd` copies into every home.
 const SKELETON: &str = "etc/skel/";
 
 /// Looks for the reference's results, its script and the tests in every layer of the image.
@@ -29,7 +29,7 @@ pub(super) async fn leak(
             secrets.entry(hash).or_insert(what);
         }
     };
-    // Names of commits stand in many places of a repository; the work is in its objects.
+    // The names of commits occur in many files of a repository; the content is in its objects.
     let is_pointer = |path: &str| path.contains("/.git/") && !path.contains("/.git/objects/");
     let made =
         reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace) && !is_pointer(path));

@@ -1,9 +1,8 @@
-//! Screening: the table of trials that a task must survive, cheapest rows first.
+//! Screening: the table of trials that a task must pass, cheapest rows first.
 //!
-//! Admission is computed from trial records alone. A task that does not build, is passed by doing nothing, or fails its
-//! own reference is rejected at once; all other rows run even when one of them fails, so that a rejection names
-//! everything that is wrong. Static findings explain and rank; only those that make a trial impossible reject a task of
-//! another maker.
+//! Admission is computed from trial records alone. A task is rejected at once if it does not build, passes without any work, or fails its
+//! own reference. All other rows run even after a failure, so that a rejection names every problem. Static findings explain and rank; for a
+//! task of another maker they reject only if they make a trial impossible.
 
 mod battery;
 mod evaluation;
@@ -29,7 +28,7 @@ use evaluation::Evaluation;
 use table::Table;
 use target::ScreeningTarget;
 
-/// What the templates bring against every task.
+/// The attacks and mutations of the templates, used on every task.
 #[derive(Clone, Debug, Default)]
 pub struct AttackSuite {
     pub attacks: Vec<Exploit>,
@@ -38,7 +37,7 @@ pub struct AttackSuite {
 }
 
 impl AttackSuite {
-    /// Hash over everything in it, for keys.
+    /// Hash over its contents, for keys.
     pub fn digest(&self) -> String {
         let text = format!("{self:?}");
         blake3::hash(text.as_bytes()).to_hex().to_string()
@@ -59,7 +58,7 @@ pub async fn screen(
     screen_ours(runner, suite, &ours, findings, Extent::of(rigor), &Only::All).await
 }
 
-/// A task that termsmith wrote, with what its author knows beyond the directory, if the author is at hand.
+/// A task that termsmith wrote, with its draft if that is available.
 #[derive(Clone, Debug)]
 pub struct Ours<'a> {
     pub draft: Option<&'a Draft>,
@@ -102,7 +101,7 @@ pub async fn screen_ours(
         instruction: &task.instruction,
         tests: &task.tests,
     };
-    // One allocation a task: the future of all its rows is tens of kilobytes.
+    // One allocation per task: the future of all its rows is tens of kilobytes.
     Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 
@@ -121,7 +120,7 @@ pub async fn screen_in_place(
     let tests = crate::verify::tests_of(task);
     let images =
         if table.rejected() { None } else { build_in_place(runner, task, &tests, &mut table).await? };
-    // Without an image no row asks for one.
+    // Without an image no row uses it.
     let images =
         images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
     let target = ScreeningTarget {
@@ -139,7 +138,7 @@ pub async fn screen_in_place(
         instruction: directory.instruction().unwrap_or_default(),
         tests: &tests,
     };
-    // One allocation a task: the future of all its rows is tens of kilobytes.
+    // One allocation per task: the future of all its rows is tens of kilobytes.
     Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 

@@ -1,4 +1,4 @@
-//! What the rows come to.
+//! Rates computed from the rows.
 
 use crate::model::{Outcome, Rates, Row, RowKind, Tally};
 
@@ -38,7 +38,7 @@ fn upper(hits: u32, trials: u32) -> f64 {
     }
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let (mut low, mut high) = (0.0, 1.0);
-    // Each round halves an interval of length 1, and four digits are kept.
+    // Each iteration halves an interval of length 1, and four digits are kept.
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
         if at_most(hits, trials, middle) > tail { low = middle } else { high = middle }
@@ -66,7 +66,7 @@ mod tests {
         let check = |hits, trials, expect: f64| {
             assert!((upper(hits, trials) - expect).abs() < 6e-4, "{hits}/{trials}: {}", upper(hits, trials));
         };
-        // Values of R's binom.test.
+        // Reference values from R's binom.test.
         check(0, 3, 0.7076);
         check(0, 10, 0.3085);
         check(0, 20, 0.1684);

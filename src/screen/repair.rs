@@ -1,11 +1,11 @@
-//! For each way to fail: where its cause most likely lies, and what to ask of an author.
+//! For each kind of failure: its most likely location, and the request to an author.
 
 use crate::model::{Part, RowKind};
 
 /// The part to look at first, and the request.
 pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
     match (kind, name) {
-        (RowKind::Lint, _) => (Part::Environment, "mend the place that the message names"),
+        (RowKind::Lint, _) => (Part::Environment, "fix the file and line that the message names"),
         (RowKind::Build, _) => {
             (Part::Environment, "make the Dockerfile build from an empty cache; the log's end names the step")
         }
@@ -14,13 +14,14 @@ pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
             "make the tests write a reward of 0 for the environment as it is given: at least one check must fail there",
         ),
         (RowKind::Reference, "shuffled") => {
-            (Part::Tests, "let no check rely on what an earlier one did; each prepares what it needs")
+            (Part::Tests, "make every check independent of earlier ones: each prepares its own state")
         }
-        (RowKind::Reference, "offline") => {
-            (Part::Environment, "put what is fetched at run time into the image, or declare the network")
-        }
+        (RowKind::Reference, "offline") => (
+            Part::Environment,
+            "put files that are fetched at run time into the image, or declare the network",
+        ),
         (RowKind::Reference, "half-cpu") => {
-            (Part::Tests, "judge by results, not by time; or raise the limits to what a slow machine needs")
+            (Part::Tests, "judge by results, not by time; or raise the limits for slow machines")
         }
         (RowKind::Reference, "clock") => {
             (Part::Tests, "compute with the dates of the inputs, never with today's")
@@ -47,7 +48,7 @@ pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
         }
         (RowKind::Attack, _) => (
             Part::Tests,
-            "take nothing from where the solver could write: absolute tools, `env -i`, `python3 -I`, recomputed truth, fresh reward files",
+            "trust nothing that the solver can write: absolute tools, `env -i`, `python3 -I`, recomputed truth, fresh reward files",
         ),
         (RowKind::Inputs, _) => (Part::Solution, "work on a copy of the inputs"),
         (RowKind::Leak, _) => (

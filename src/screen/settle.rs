@@ -1,34 +1,34 @@
-//! Many small things in one trial, and halves of them where that trial does not tell them apart.
+//! Group testing: many items in one trial, and halves of the group if that trial does not tell them apart.
 
 use std::future::Future;
 
 use futures_util::future::LocalBoxFuture;
 
-/// What a trial of several things says of them.
+/// The result of a trial for a group of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
-    /// There is nothing wrong with any of them.
+pub(super) enum GroupVerdict {
+    /// No item is at fault.
     Clear,
-    /// Something is wrong with one of them, or with some together.
+    /// At least one item is at fault, or some are in combination.
     Guilty,
-    /// Nothing: one of them broke the trial, and what the others would have done is not known.
-    Nothing,
+    /// Unknown: one item broke the trial, so the other items were not tested.
+    Unknown,
 }
 
-/// Things that were tried together, and the trial that speaks for each of them.
+/// Items that were tried together, and the trial that holds for each of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settled<T, R> {
     pub(super) items: Vec<T>,
-    pub(super) says: Says,
+    pub(super) verdict: GroupVerdict,
     pub(super) record: R,
 }
 
-/// Tries `items` in one trial, and halves of them as long as the trial of a group is not clear. Each item comes back exactly once,
-/// in the smallest group whose trial speaks for it: things that are wrong only together come back together.
+/// Tries `items` in one trial, and halves of them while the trial of a group is not clear. Each item is returned exactly once, in the
+/// smallest group whose trial holds for it: items that fail only in combination are returned together.
 pub(super) fn settle<'a, T, R, E, F>(
     items: &'a [T],
     run: &'a impl Fn(&'a [T]) -> F,
-    says: &'a impl Fn(&R) -> Says,
+    judge: &'a impl Fn(&R) -> GroupVerdict,
 ) -> LocalBoxFuture<'a, Result<Vec<Settled<T, R>>, E>>
 where
     T: Copy,
@@ -41,16 +41,16 @@ where
             return Ok(Vec::new());
         }
         let record = run(items).await?;
-        let whole = Settled { items: items.to_vec(), says: says(&record), record };
-        if whole.says == Says::Clear || items.len() == 1 {
+        let whole = Settled { items: items.to_vec(), verdict: judge(&record), record };
+        if whole.verdict == GroupVerdict::Clear || items.len() == 1 {
             return Ok(vec![whole]);
         }
         let (left, right) = items.split_at(items.len() / 2);
-        let mut halves = settle(left, run, says).await?;
-        halves.extend(settle(right, run, says).await?);
-        let found = halves.iter().any(|half| half.says == Says::Guilty);
-        // Only together are they wrong, so only the trial of all of them says so.
-        Ok(if whole.says == Says::Guilty && !found { vec![whole] } else { halves })
+        let mut halves = settle(left, run, judge).await?;
+        halves.extend(settle(right, run, judge).await?);
+        let found = halves.iter().any(|half| half.verdict == GroupVerdict::Guilty);
+        // They fail only in combination, so only the trial of all of them shows it.
+        Ok(if whole.verdict == GroupVerdict::Guilty && !found { vec![whole] } else { halves })
     })
 }
 
@@ -61,27 +61,32 @@ mod tests {
 
     use super::*;
 
-    fn check(items: &[u32], says: impl Fn(&[u32]) -> Says + Sync, expect: &[(&[u32], Says)], trials: usize) {
+    fn check(
+        items: &[u32],
+        judge: impl Fn(&[u32]) -> GroupVerdict + Sync,
+        expect: &[(&[u32], GroupVerdict)],
+        trials: usize,
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let asked = AtomicUsize::new(0);
+        let trials_run = AtomicUsize::new(0);
         let run = |group: &[u32]| {
-            asked.fetch_add(1, Ordering::Relaxed);
-            let said = says(group);
-            async move { Ok::<_, Infallible>(said) }
+            trials_run.fetch_add(1, Ordering::Relaxed);
+            let verdict = judge(group);
+            async move { Ok::<_, Infallible>(verdict) }
         };
-        let found = runtime.block_on(settle(items, &run, &|said: &Says| *said)).unwrap();
-        let found: Vec<_> = found.iter().map(|settled| (settled.items.as_slice(), settled.says)).collect();
+        let found = runtime.block_on(settle(items, &run, &|verdict: &GroupVerdict| *verdict)).unwrap();
+        let found: Vec<_> = found.iter().map(|settled| (settled.items.as_slice(), settled.verdict)).collect();
         assert_eq!(found, expect);
-        assert_eq!(asked.into_inner(), trials);
+        assert_eq!(trials_run.into_inner(), trials);
     }
 
-    fn guilty(guilty: bool) -> Says {
-        if guilty { Says::Guilty } else { Says::Clear }
+    fn guilty(guilty: bool) -> GroupVerdict {
+        if guilty { GroupVerdict::Guilty } else { GroupVerdict::Clear }
     }
 
     #[test]
-    fn offenders_are_found_by_halves() {
-        use Says::{Clear, Guilty};
+    fn faulty_items_are_found_by_bisection() {
+        use GroupVerdict::{Clear, Guilty};
         check(&[], |_| Guilty, &[], 0);
         check(&[1, 2, 3, 4], |_| Clear, &[(&[1, 2, 3, 4], Clear)], 1);
         check(&[1], |_| Guilty, &[(&[1], Guilty)], 1);
@@ -100,18 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn who_breaks_the_trial_speaks_for_nobody_else() {
-        use Says::{Clear, Guilty, Nothing};
-        // 2 breaks every trial it is in, and 4 would score.
-        let says = |group: &[u32]| match group {
-            group if group.contains(&2) => Nothing,
+    fn a_broken_trial_tells_nothing_about_the_other_items() {
+        use GroupVerdict::{Clear, Guilty, Unknown};
+        // 2 breaks every trial that contains it; 4 would get a reward.
+        let judge = |group: &[u32]| match group {
+            group if group.contains(&2) => Unknown,
             group => guilty(group.contains(&4)),
         };
-        check(&[1, 2, 3, 4], says, &[(&[1], Clear), (&[2], Nothing), (&[3], Clear), (&[4], Guilty)], 7);
-        // Together they break it, apart they do not.
+        check(&[1, 2, 3, 4], judge, &[(&[1], Clear), (&[2], Unknown), (&[3], Clear), (&[4], Guilty)], 7);
+        // They break the trial only in combination.
         check(
             &[1, 2],
-            |group| if group.len() == 2 { Nothing } else { Clear },
+            |group| if group.len() == 2 { Unknown } else { Clear },
             &[(&[1], Clear), (&[2], Clear)],
             3,
         );

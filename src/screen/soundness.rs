@@ -1,11 +1,11 @@
-//! Rows by which a sound task shows that its verdict depends on the work alone.
+//! Rows that show that a task's verdict depends on the work alone.
 
 use super::table::{Expect, Planned, Table};
 use super::target::{Extent, Only, ScreeningTarget};
 use crate::model::{FileTree, Rigor, RowKind};
 use crate::verify::{Act, Condition, Outline, TrialError, clock_can_move};
 
-/// References that a row named `flake` is made of: enough to see a verdict that flips one time in five with 99 %.
+/// Reference trials of the row `flake`: enough to detect a verdict that flips one time in five with 99 % probability.
 pub(super) const FLAKE_REFERENCES: u32 = 20;
 
 /// The reference under ordinary and special conditions, and the second solution.
@@ -63,7 +63,7 @@ pub(super) fn reference(solution: &FileTree, number: u32) -> Planned<'_> {
     }
 }
 
-/// Refuses to begin where a row that is wanted could not be made on this host: a row that was passed over would read as if it held.
+/// Fails early if this host cannot make a requested row: a row that is passed over would read as if it held.
 pub(super) fn require_tools(rigor: Rigor, only: &Only) -> Result<(), TrialError> {
     let wanted = conditions(rigor, only).into_iter().any(|condition| {
         condition == Condition::Clock && only.wants_row(RowKind::Reference, condition.name())
@@ -93,7 +93,7 @@ fn about(condition: Condition) -> &'static str {
     }
 }
 
-/// Whether the reference leaves the inputs alone that it was given.
+/// Whether the reference leaves its given inputs unchanged.
 pub(super) fn inputs(
     target: &ScreeningTarget<'_>,
     reference: &Outline,
@@ -117,8 +117,8 @@ pub(super) fn inputs(
     }
 }
 
-/// The files that count as inputs: what the tests keep a pristine copy of and the instruction does not ask to change, and what is
-/// called an input.
+/// The files that count as inputs: those of which the tests keep a pristine copy and which the instruction does not ask to change, and
+/// those named as inputs.
 fn given(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
     let pristine = target.tests.iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =
@@ -130,7 +130,7 @@ fn given(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline)
     given
 }
 
-/// Data, as opposed to programs, which repairs change for good reason.
+/// Data files. Programs are excluded, since repairs change them legitimately.
 fn is_data(path: &str) -> bool {
     const DATA: [&str; 9] = [".csv", ".tsv", ".json", ".jsonl", ".log", ".txt", ".xml", ".db", ".sqlite"];
     DATA.iter().any(|end| path.ends_with(end))

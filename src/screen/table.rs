@@ -1,4 +1,4 @@
-//! The rows of a certificate, and what each says when it is not as it must be.
+//! The rows of a certificate, and the message of each row that fails.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::verify::{Act, Condition, TrialLog};
 
 use super::repair::repair;
 
-/// What a trial must end with.
+/// The expected result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expect {
     Pass,
     Fail,
-    /// Fail, unless it left the very state that the reference leaves.
+    /// Fail, unless the final state equals the reference's.
     FailUnlessEqual,
 }
 
@@ -25,18 +25,18 @@ pub(super) struct Planned<'a> {
     pub(super) condition: Condition,
     pub(super) repeat: u32,
     pub(super) expect: Expect,
-    /// What a rejection says of it.
+    /// The subject of its rejection message.
     pub(super) about: String,
 }
 
-/// Rows so far, and why they reject.
+/// The rows so far, and the reasons for rejection.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     pub(super) checks: Vec<Check>,
     pub(super) reasons: Vec<RejectReason>,
     pub(super) timings: Vec<RowTiming>,
-    /// Trials that were not made for want of time.
+    /// Trials that were not made for lack of time.
     pub(super) left_out: usize,
 }
 
@@ -50,12 +50,12 @@ impl Table {
         self.push(plain(kind, name, ok, note));
     }
 
-    /// Adds a row that rejects for what others show together.
+    /// Adds a row that rejects for what other rows show together.
     pub(super) fn verdict(&mut self, kind: RowKind, name: &str, note: &str) {
         self.push(Row { counts: false, ..plain(kind, name, false, note) });
     }
 
-    /// Adds a row that says nothing, and why.
+    /// Adds a row without a result, with the reason.
     pub(super) fn skipped(&mut self, kind: RowKind, name: &str, why: &str) {
         self.push(Row { counts: false, ..plain(kind, name, true, why) });
     }
@@ -69,7 +69,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Adds what a trial says, and what it took.
+    /// Adds the row of a trial, with its cost.
     pub(super) fn push_timed(&mut self, row: Row, log: &TrialLog) {
         self.timings.push(RowTiming {
             kind: row.kind,
@@ -81,7 +81,7 @@ impl Table {
         self.push(row);
     }
 
-    /// The trial in which nothing was done; it classes the checks.
+    /// The untouched trial; it classifies the checks.
     pub(super) fn untouched(&mut self, verdict: &Verdict, log: &TrialLog, weights: &BTreeMap<CheckId, f64>) {
         let classed = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
         let checks = verdict.checks.iter();
@@ -100,7 +100,7 @@ impl Table {
         self.push_timed(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note), log);
     }
 
-    /// A planned trial that has ended. `equal` says that it left the reference's final state.
+    /// Adds a planned trial that has ended. `equal` means that it left the reference's final state.
     pub(super) fn trial(&mut self, planned: &Planned<'_>, verdict: &Verdict, log: &TrialLog, equal: bool) {
         let unless_equal = planned.expect == Expect::FailUnlessEqual;
         if unless_equal && equal {
@@ -124,12 +124,12 @@ impl Table {
     }
 }
 
-/// Whether a verdict gives no reward, and is one.
+/// Whether a verdict is valid and gives no reward.
 pub(super) fn fails(verdict: &Verdict) -> bool {
     matches!(verdict.outcome, Outcome::Fail | Outcome::Timeout)
 }
 
-/// A row of a trial.
+/// The row of a trial.
 pub(super) fn trial_row(kind: RowKind, name: &str, verdict: &Verdict, ok: bool, note: &str) -> Row {
     let passed = verdict.checks.iter().filter(|check| check.passed).count();
     let passed_of = (!verdict.checks.is_empty()).then(|| {
@@ -150,7 +150,7 @@ fn plain(kind: RowKind, name: &str, ok: bool, note: &str) -> Row {
     }
 }
 
-/// The failed checks, or the cause where there are none.
+/// The failed checks, or the cause if there are none.
 pub(super) fn why(verdict: &Verdict) -> String {
     let failed: Vec<_> =
         verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();

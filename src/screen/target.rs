@@ -1,4 +1,4 @@
-//! What is screened, with what, and how far.
+//! The target of a screening: a task, the attacks on it, and the extent.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::mutate::Mutant;
 
 use super::evaluation::Evaluation;
 
-/// One task, with all that its author and the templates bring against it.
+/// One task, with the material of its author and of the templates.
 #[derive(Debug)]
 pub(super) struct ScreeningTarget<'a> {
     pub name: String,
@@ -16,15 +16,15 @@ pub(super) struct ScreeningTarget<'a> {
     pub digest: TaskDigest,
     pub environment_digest: EnvironmentDigest,
     pub evaluation: Evaluation<'a>,
-    /// The reference; `None` if the task brings none, and then there is little to say about it.
+    /// The reference; `None` if the task has none, so that most rows cannot be made.
     pub solution: Option<&'a FileTree>,
     pub second: Option<&'a FileTree>,
     pub wrong: &'a [WrongSolution],
-    /// Other forms of a right state that must be accepted.
+    /// Other forms of a correct state, which must be accepted.
     pub variants: Vec<Variant>,
     pub attacks: &'a [Exploit],
     pub watches: &'a [Watch],
-    /// What static rules found, the patterns of attacks among it.
+    /// Findings of the static rules, including attack patterns.
     pub findings: &'a [Finding],
     pub instruction: &'a str,
     pub tests: &'a FileTree,
@@ -38,52 +38,52 @@ pub struct Exploit {
     /// Unique; begins with the id.
     pub name: String,
     pub script: String,
-    /// It would disturb others in its trial.
+    /// It would disturb other attacks in the same trial.
     pub alone: bool,
-    /// What it puts where.
+    /// What it plants, and where.
     pub plants: String,
     /// Which property of the clean room stops it.
     pub stopped_by: String,
 }
 
-/// An attack that is no trial: patterns are looked for instead.
+/// An attack without a trial: its patterns are searched for instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// The rule that finds it, if it shows in a task's files.
+    /// The rule that finds it, if it is visible in a task's files.
     pub name: String,
     pub place: WatchPlace,
 }
 
-/// Where an attack's patterns show.
+/// Where an attack's patterns are searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchPlace {
-    /// In the files of a task that invites it.
+    /// In the files of a task, which may invite the attack.
     Task,
-    /// In the commands of who tries it.
+    /// In the commands of a solver.
     Trajectory,
 }
 
-/// How far a screening goes.
+/// The extent of a screening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub rigor: Rigor,
     /// Ordinary repetitions of the reference.
     pub references: u32,
-    /// Prefixes of the reference, at most.
+    /// Maximum number of prefixes of the reference.
     pub cuts: usize,
     pub ablations: usize,
     pub mutants: usize,
-    /// No mutant is begun once a task has taken this long. `None`: all are made, so that the same task gets the same rows everywhere.
+    /// No further mutant is started after this time. `None`: all are run, so that the same task has the same rows on every machine.
     pub budget: Option<Duration>,
 }
 
 impl Extent {
-    /// What a level means. At the two lower ones, each trial is one that is likely to tell something new.
+    /// The extent of a level. At the two lower levels, each trial is one that is likely to find something new.
     pub fn of(rigor: Rigor) -> Self {
         match rigor {
             Rigor::Quick => Self { rigor, references: 2, cuts: 4, ablations: 0, mutants: 0, budget: None },
             Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 1, mutants: 3, budget: None },
-            // 20 well-formed mutants are wanted, and about every second one leaves no answer or the right one.
+            // The goal is 20 well-formed mutants; about every second mutant leaves no answer or the correct one.
             Rigor::Full => Self { rigor, references: 3, cuts: 4, ablations: 12, mutants: 48, budget: None },
         }
     }
@@ -94,12 +94,12 @@ impl Extent {
 pub enum Only {
     #[default]
     All,
-    /// These kinds or single rows, beside build, untouched and the first reference.
+    /// Only these kinds or single rows, besides build, untouched and the first reference.
     Rows(Vec<(RowKind, Option<String>)>),
 }
 
 impl Only {
-    /// Whether rows of this kind are wanted at all.
+    /// Whether any rows of this kind are requested.
     pub(super) fn wants(&self, kind: RowKind) -> bool {
         match self {
             Self::All => true,
@@ -107,7 +107,7 @@ impl Only {
         }
     }
 
-    /// Whether this row is wanted.
+    /// Whether this row is requested.
     pub(super) fn wants_row(&self, kind: RowKind, name: &str) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! From a killed solver to a verdict.
+//! The clean-room verification: from a killed solver to a verdict.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,35 +10,35 @@ use super::no_verdict::{NoVerdict, Phase};
 use super::outline::Outline;
 use super::relay;
 use super::results::parse_results;
-use super::subject::{Carried, SubjectLimits, carry};
+use super::subject::{CheckedSubject, SubjectLimits, check_archives};
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
     ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
     ProcessOutcome, Sandbox, SandboxError, Stopped,
 };
 
-/// Where the subject lies in the verifier's container.
+/// Path of the subject in the verifier's container.
 const SUBJECT_ROOT: &str = "subject";
 const RESULTS: &str = "/logs/verifier/checks.json";
-/// Results are a few kilobytes: an id, a flag and a bounded message a check.
+/// Maximum size of the results: an id, a flag and a bounded message per check.
 const MAX_RESULTS: u64 = 1 << 20;
-/// What pytest prints, for people; the verdict never depends on it.
+/// Bytes of pytest's output that are kept, for people; the verdict does not depend on it.
 const MAX_LOG: usize = 64 << 10;
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
-/// The declared limit is for a machine with nothing else to do. A verdict must not depend on how busy this one is, so only
-/// what takes several times as long is the subject's doing.
+/// The declared limit assumes an idle machine. A verdict must not depend on the load of this one, so only a run that takes several times as
+/// long is the subject's fault.
 const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
-/// Any fixed order but the declared one shows whether checks lean on each other; a fixed one can be repeated.
+/// A fixed order other than the declared one: it shows whether checks depend on each other, and can be repeated.
 const SHUFFLE_SEED: &str = "1";
-/// Disk that the largest subject takes in the verifier's container.
+/// Disk space of the largest subject in the verifier's container.
 const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
 /// Larger archives are uploaded by the engine, which has no limit.
 const MAX_UNPACKED: usize = 8 << 20;
-/// Time that a service gets to come up.
+/// Time limit for the start of a service.
 const BRING_UP: Duration = Duration::from_secs(30);
 
-/// A verdict with what was seen on the way to it.
+/// A verdict with the observations of its verification.
 #[derive(Debug)]
 pub struct Judged {
     pub verdict: Verdict,
@@ -48,19 +48,19 @@ pub struct Judged {
     pub log: VerifierLog,
 }
 
-/// What the verification observed. Goes to `observed/`.
+/// Observations of the verification. Written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VerifierLog {
     /// Why checks failed.
     pub messages: BTreeMap<CheckId, String>,
-    /// What the test runner printed.
+    /// Output of the test runner.
     pub output: String,
-    /// What of the subject was left behind, and why.
+    /// Entries of the subject that were dropped, with the reason.
     pub dropped: Vec<String>,
     pub seconds: f64,
 }
 
-/// Kills the solver in `sandbox` and judges what it left.
+/// Kills the solver in `sandbox` and judges the state that it left.
 pub async fn judge(
     engine: &Engine,
     image: &Image,
@@ -71,7 +71,7 @@ pub async fn judge(
     judge_under(engine, image, task, sandbox, Condition::Ordinary, silent).await
 }
 
-/// [`judge`], and an image of what was judged, from which the solver can go on.
+/// [`judge`], which also keeps an image of the judged state, from which the solver can continue.
 pub async fn judge_and_keep(
     engine: &Engine,
     image: &Image,
@@ -129,7 +129,7 @@ async fn judge_stopped(
         None
     };
     let network = match &programs {
-        // Services are reached as clients reach them; programs alone need no network at all.
+        // Services need a network between the containers; programs alone need none.
         Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
         _ => Network::None,
     };
@@ -141,13 +141,13 @@ async fn judge_stopped(
         tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
     );
     let limits = condition.limits(&task.limits);
-    // A subject can be larger here than it was on the solver's disk: its sparse files are written out.
+    // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
     let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
     let verifier = match furnish(engine, &spec, tar, condition).await {
         Ok(verifier) => verifier,
         Err(error) => {
-            // What is unpacked there is the subject, so a verifier that cannot be furnished is a silent loss of the verification.
+            // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
             let lost = NoVerdict::Sandbox { phase: Phase::Verify, error };
             return judged_without(lost, silent, subject, VerifierLog::default());
         }
@@ -171,7 +171,7 @@ async fn judge_stopped(
     verifier.destroy().await;
     let ran = match (ran, programs) {
         (Ok(verdict), Some(programs)) if !verdict.passed() => {
-            // Clients of its services see a lost subject as a refused connection, which is no failure of the solver's.
+            // Clients of the services see a lost subject as a refused connection, which must not count as the solver's failure.
             let lives = alive(&programs, silent).await;
             lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
         }
@@ -186,9 +186,9 @@ async fn judge_stopped(
     }
 }
 
-/// An error if `programs` was lost in a way that is not its own fault.
+/// An error if `programs` was lost and the solver is not known to be at fault.
 async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
-    /// Any question that a living guest answers.
+    /// Any request that a running guest answers.
     const QUESTION: &str = "/proc/self/does-not-exist";
     match programs.get(QUESTION, 1).await {
         Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
@@ -201,11 +201,11 @@ async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxE
     }
 }
 
-/// The verdict on `subject` where the verification was lost by the solver's or the task's fault.
+/// The verdict on `subject` if the verification was lost through the fault of the solver or the task.
 fn judged_without(
     lost: NoVerdict,
     silent: Option<Blame>,
-    subject: Carried,
+    subject: CheckedSubject,
     mut log: VerifierLog,
 ) -> Result<Judged, NoVerdict> {
     log.output.push_str(&lost.to_string());
@@ -247,7 +247,7 @@ async fn run_checks(
     log.output =
         format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     if done.outcome == ProcessOutcome::TimedOut {
-        // The tests wait for nothing but the subject's files and programs, so it is the subject that took too long.
+        // The tests wait only for the subject's files and programs, so the subject caused the timeout.
         return Ok(Verdict::without_checks(Outcome::Fail, "verification timed out"));
     }
     match verifier.get(RESULTS, MAX_RESULTS).await {
@@ -265,18 +265,18 @@ async fn run_checks(
     }
 }
 
-/// The subject's files, or why they are a failure of the solver.
+/// The subject's files, or the reason why they count as a failure of the solver.
 async fn read_subject(
     task: &Task,
     stopped: &Stopped,
     mounted: Vec<(String, Vec<u8>)>,
-) -> Result<Result<Carried, String>, NoVerdict> {
+) -> Result<Result<CheckedSubject, String>, NoVerdict> {
     let limits = SubjectLimits::default();
     let mut archives = Vec::new();
     for root in &task.subject.roots {
         match stopped.archive(root, limits.bytes).await {
             Ok(archive) => archives.push((root.clone(), archive.tar)),
-            // A root that the solver deleted is an empty one: every check that needs it fails.
+            // A deleted root counts as an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
             Err(ArchiveError::Engine(error)) => return Err(error.into()),
             Err(spoilt @ (ArchiveError::TooLarge { .. } | ArchiveError::Unreadable { .. })) => {
@@ -285,7 +285,7 @@ async fn read_subject(
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
-        let mut carried = carry(SUBJECT_ROOT, &archives, &limits)?;
+        let mut carried = check_archives(SUBJECT_ROOT, &archives, &limits)?;
         let files = mounted.iter();
         append_files(
             &mut carried.tar,
@@ -294,7 +294,7 @@ async fn read_subject(
         Ok(carried)
     })
     .await;
-    let checked: Result<Carried, super::SubjectError> = match checked {
+    let checked: Result<CheckedSubject, super::SubjectError> = match checked {
         Ok(checked) => checked,
         Err(error) => {
             let cause = format!("the subject's archive could not be read: {error}");
@@ -313,7 +313,7 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
     for path in ENGINE_FILES {
         match sandbox.get(path, MAX_RESULTS).await {
             Ok(bytes) => found.push((path.to_owned(), bytes)),
-            // Deleted or replaced by a link, a folder or a flood: then the subject has none.
+            // The file was deleted, or replaced by a link, a folder or a huge file: the subject has none.
             Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {}
             Err(GetError::Sandbox(error)) => return Err(NoVerdict::Sandbox { phase: Phase::Solve, error }),
         }
@@ -339,7 +339,7 @@ fn append_files<'a>(tar: &mut Vec<u8>, files: impl Iterator<Item = (String, u32,
     }
 }
 
-/// What a verifier is launched from: the task's image, in which nobody has worked.
+/// The launch specification of a verifier: the task's unmodified image.
 fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpec<'a> {
     LaunchSpec {
         image,
@@ -371,7 +371,7 @@ async fn furnish(
     Ok(verifier)
 }
 
-/// The solver's container once more, with nothing running in it but the task's bring-up command.
+/// A container of the solver's committed state, running only the task's bring-up command.
 async fn bring_up(
     engine: &Engine,
     image: &Image,
@@ -382,8 +382,8 @@ async fn bring_up(
     let subject = match stopped.restart("/").await {
         Ok(subject) => subject,
         Err(error @ (EngineError::Refused { .. } | EngineError::Guest { .. })) => {
-            // A file in the place of a folder that the engine needs is enough for this. An engine that is itself in trouble
-            // cannot start a pristine container either. What is left is silent evidence, since the trouble may have passed meanwhile.
+            // A file in place of a folder that the engine needs can cause this. An engine in trouble could not start a pristine container
+            // either. The remaining case is a loss without evidence, since the trouble may have passed.
             engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
             let message = format!("the subject cannot be started again: {error}");
             return Err(lost(SandboxError::Failed { message }));

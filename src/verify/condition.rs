@@ -1,11 +1,11 @@
-//! Conditions under which a sound task's reference passes as well as ever.
+//! Conditions under which the reference of a sound task must pass.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Limits;
 use crate::sandbox::{Sandbox, SandboxError};
 
-/// How a trial differs from an ordinary one. What makes a verdict depend on it is a defect of the task.
+/// How a trial differs from an ordinary one. A verdict that depends on it is a defect of the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
@@ -13,21 +13,21 @@ pub enum Condition {
     Ordinary,
     /// The checks run in another order.
     Shuffled,
-    /// Nothing but loopback, whatever the task declares.
+    /// Loopback only, whatever the task declares.
     Offline,
-    /// Half of the processor time that the task declares.
+    /// Half of the declared processor time.
     HalfCpu,
-    /// The clock stands a year ahead for every dynamically linked program.
+    /// The clock is a year ahead for every dynamically linked program.
     Clock,
-    /// The image is built once more, with nothing taken from the layer cache.
+    /// The image is built again, without the layer cache.
     Rebuilt,
 }
 
 impl Condition {
-    /// All but the ordinary one, cheapest first.
+    /// All conditions except the ordinary one, cheapest first.
     pub const SPECIAL: [Self; 5] = [Self::Shuffled, Self::Offline, Self::HalfCpu, Self::Clock, Self::Rebuilt];
 
-    /// Its name in certificates.
+    /// Name in certificates.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ordinary => "ordinary",
@@ -47,7 +47,7 @@ impl Condition {
         }
     }
 
-    /// Changes a fresh container so that the condition holds in it.
+    /// Prepares a fresh container for the condition.
     pub(super) async fn prepare(self, sandbox: &Sandbox) -> Result<(), SandboxError> {
         if self != Self::Clock {
             return Ok(());
@@ -55,16 +55,16 @@ impl Condition {
         let Some(library) = fake_clock() else { return Ok(()) };
         sandbox.put(CLOCK_LIBRARY, &library, 0o755).await?;
         sandbox.put("/etc/faketimerc", CLOCK_OFFSET.as_bytes(), 0o644).await?;
-        // Last: from here on every dynamic program that starts reads the other two.
+        // Written last: every dynamic program that starts from now on reads the other two files.
         sandbox.put("/etc/ld.so.preload", format!("{CLOCK_LIBRARY}\n").as_bytes(), 0o644).await
     }
 }
 
-/// Where the library lies in a container.
+/// Path of the library in a container.
 const CLOCK_LIBRARY: &str = "/usr/lib/termsmith-clock.so";
 /// libfaketime's notation for a start a year from now.
 const CLOCK_OFFSET: &str = "+365d\n";
-/// Where distributions install libfaketime.
+/// Paths where distributions install libfaketime.
 pub const CLOCK_LIBRARIES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
@@ -76,7 +76,7 @@ fn fake_clock() -> Option<Vec<u8>> {
     CLOCK_LIBRARIES.iter().find_map(|place| std::fs::read(place).ok())
 }
 
-/// Whether this host can move clocks.
+/// Whether this host can change the clock of a container.
 pub fn clock_can_move() -> bool {
     CLOCK_LIBRARIES.iter().any(|place| std::fs::metadata(place).is_ok())
 }

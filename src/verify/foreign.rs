@@ -1,4 +1,4 @@
-//! Any Harbor task, as trials need it.
+//! A Harbor task of any maker, in the form that trials need.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use crate::harbor::{Agent, Environment, HarborTask, StepEntry, Verifier};
 use crate::model::{EnvironmentDigest, FileTree, Limits, Profile, RelPath, TaskDigest, environment_digest};
 use crate::sandbox::Network;
 
-/// What Harbor gives a build that declares nothing.
+/// Harbor's default time limit of a build.
 const BUILD_TIMEOUT: f64 = 600.0;
-/// What Harbor gives a verifier that declares nothing.
+/// Harbor's default time limit of a verifier.
 const VERIFIER_TIMEOUT: f64 = 600.0;
-/// Without a declaration Harbor waits for ever. A reference solution that takes an hour is no task for a screening.
+/// Time limit of an undeclared agent. Harbor has none, but a reference solution that takes an hour cannot be screened.
 const AGENT_TIMEOUT: f64 = 3600.0;
-/// Without a declaration Harbor sets no limits. These protect the host, and a small task never meets them.
+/// Limits of a task that declares none. Harbor sets none; these protect the host, and a small task does not reach them.
 const UNDECLARED: Limits = Limits {
     cpus: 2.0,
     memory_mb: 4096,
@@ -32,15 +32,15 @@ pub struct Foreign {
     pub digest: TaskDigest,
     pub image: ImageSource,
     pub environment_digest: EnvironmentDigest,
-    /// One for an ordinary task, named "".
+    /// An ordinary task has one step, named "".
     pub steps: Vec<ForeignStep>,
-    /// How the rewards of several steps become one.
+    /// How the rewards of several steps are combined.
     pub strategy: Strategy,
     pub mode: Mode,
     pub limits: Limits,
     pub profile: Profile,
     pub network: Network,
-    /// Folder that solver and tests start in; `None`: the image's.
+    /// Work directory of solver and tests; `None`: the image's.
     pub workdir: Option<String>,
     pub solution_env: Vec<(String, String)>,
     pub environment_env: Vec<(String, String)>,
@@ -58,9 +58,9 @@ pub enum ImageSource {
 pub enum Mode {
     /// In the solver's container, where its processes still live.
     Shared,
-    /// In a container of their own, with the declared artifacts only.
+    /// In a separate container, with the declared artifacts only.
     Separate {
-        /// Absolute paths that are carried over.
+        /// Absolute paths that are copied.
         artifacts: Vec<String>,
         /// The tests' own image, if `tests/` has a Dockerfile.
         own_image: bool,
@@ -78,13 +78,13 @@ pub enum Strategy {
 #[derive(Clone, Debug)]
 pub struct ForeignStep {
     pub name: String,
-    /// What a solver reads; empty if the task brings none.
+    /// The instruction; empty if the task has none.
     pub instruction: String,
     pub solution: FileTree,
     pub tests: FileTree,
     /// Files put into the work directory before the step.
     pub workdir: FileTree,
-    /// Rewards below which no further step is begun, by name.
+    /// Minimum rewards for the next step, by name.
     pub min_reward: BTreeMap<String, f64>,
     pub verifier_env: Vec<(String, String)>,
     pub agent_timeout: Duration,
@@ -93,13 +93,13 @@ pub struct ForeignStep {
     pub agent_user: Option<String>,
 }
 
-/// Why a task cannot be tried here. Not a defect of the task.
+/// Why a task is not supported here. Not a defect of the task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this engine cannot try it: {0}")]
+#[error("not supported by this engine: {0}")]
 pub struct Unsupported(pub String);
 
 impl Foreign {
-    /// Reads what trials need from a task directory.
+    /// Reads a task directory.
     pub fn new(task: &HarborTask) -> Result<Self, Unsupported> {
         let unsupported = |what: &str| Err(Unsupported(what.to_owned()));
         let manifest = &task.manifest;
@@ -108,11 +108,11 @@ impl Foreign {
             return unsupported("it is for another operating system");
         }
         if environment.gpus.is_some_and(|gpus| gpus > 0) || environment.tpu.is_some() {
-            return unsupported("it wants a GPU or a TPU");
+            return unsupported("it requires a GPU or a TPU");
         }
         for file in ["environment/docker-compose.yaml", "tests/docker-compose.yaml"] {
             if task.files.get(file).is_some() {
-                return unsupported(&format!("`{file}` wants several containers, and a trial has one"));
+                return unsupported(&format!("`{file}` declares several containers, and a trial has one"));
             }
         }
         if environment.env.iter().flatten().any(|(_, value)| value.contains("${")) {
@@ -154,7 +154,7 @@ impl Foreign {
         })
     }
 
-    /// The first step's reference, by which variants and mutants are made; empty if the task brings none.
+    /// The first step's reference, the basis of variants and mutants; empty if the task has none.
     pub fn solution(&self) -> Option<&FileTree> {
         self.steps.first().map(|step| &step.solution).filter(|files| files.get("solve.sh").is_some())
     }
@@ -177,7 +177,7 @@ impl ForeignStep {
 
     fn of(task: &HarborTask, entry: &StepEntry, shared: &FileTree) -> Self {
         let folder = format!("steps/{}", entry.name);
-        // The step's own tests lie over those of the whole task.
+        // The step's own tests replace those of the whole task.
         let mut tests = shared.clone();
         for (path, file) in task.folder(&format!("{folder}/tests")).iter() {
             tests.insert(path.clone(), file.clone());
@@ -212,7 +212,7 @@ impl ForeignStep {
         }
     }
 
-    /// What these tables declare, over what was declared before.
+    /// The values of these tables replace earlier ones.
     fn with(mut self, agent: Option<&Agent>, verifier: Option<&Verifier>) -> Self {
         if let Some(agent) = agent {
             self.agent_timeout =
@@ -275,7 +275,7 @@ fn limits(environment: &Environment, agent: Option<&Agent>, verifier: Option<&Ve
     }
 }
 
-/// A number is the least of `reward`; a table has one for each name.
+/// A number is the minimum of `reward`; a table has a minimum for each name.
 fn thresholds(declared: &toml::Value) -> BTreeMap<String, f64> {
     let number =
         |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
@@ -300,7 +300,7 @@ fn pairs(env: Option<&BTreeMap<String, String>>) -> Vec<(String, String)> {
     env.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The files of a tests folder that an attacker is given: all but pristine copies of inputs.
+/// The test files that an attacker receives: all except pristine copies of inputs.
 fn public_tests(tests: &FileTree) -> FileTree {
     let mut public = FileTree::default();
     for (path, file) in tests.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/")) {
@@ -309,7 +309,7 @@ fn public_tests(tests: &FileTree) -> FileTree {
     public
 }
 
-/// What an attacker finds: the instruction, the absolute paths in it, and the public part of the tests.
+/// The information available to an attacker: the instruction, the absolute paths in it, and the public part of the tests.
 pub fn knowledge(instruction: &str, tests: &FileTree) -> FileTree {
     let mut knows = FileTree::default();
     let mut add = |name: &str, text: String| {
@@ -325,7 +325,7 @@ pub fn knowledge(instruction: &str, tests: &FileTree) -> FileTree {
     knows
 }
 
-/// Absolute paths that a text names, in order, each once. URLs and bare slashes are none.
+/// The absolute paths in a text, in order and without duplicates. URLs and single slashes are excluded.
 pub fn absolute_paths(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     let part_of_path = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);

@@ -1,12 +1,12 @@
-//! Trials of tasks that are not ours, judged as they declare: by Harbor's order of events (`trial/trial.py`,
-//! `verifier/verifier.py` of harbor 0.25), in the solver's container or in one with its artifacts.
+//! Trials of foreign tasks, judged as they declare: by Harbor's order of events (`trial/trial.py`, `verifier/verifier.py` of harbor 0.25),
+//! in the solver's container or in a container with its artifacts.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::act::{Act, Acted, Stage, perform, quoted};
+use super::act::{Act, ActContext, Acted, perform, quoted};
 use super::clean_room::VerifierLog;
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
@@ -21,15 +21,15 @@ use crate::sandbox::{
     ProcessOutcome, Sandbox, SandboxError,
 };
 
-/// Reward files hold a number or a few.
+/// Maximum size of a reward file: it holds a few numbers.
 const MAX_REWARD: u64 = 64 << 10;
-/// What the tests print, for people.
+/// Bytes of the tests' output that are kept, for people.
 const MAX_LOG: usize = 64 << 10;
-/// A small command of the harness itself.
+/// Time limit of a command of the harness itself.
 const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
-/// As in the clean room: a verdict must not depend on how busy this machine is.
+/// As in the clean room, a verdict must not depend on the load of this machine.
 const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
-/// Artifacts of one task, in bytes.
+/// Maximum size of one task's artifacts, in bytes.
 const MAX_ARTIFACTS: u64 = 256 << 20;
 const TESTS_DIR: &str = "/tests";
 
@@ -37,12 +37,12 @@ const TESTS_DIR: &str = "/tests";
 #[derive(Clone, Debug)]
 pub struct ForeignImages {
     pub solver: Image,
-    /// The tests' own, where they have one.
+    /// The tests' own image, if they have one.
     pub verifier: Option<Image>,
 }
 
-/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. The control of a trial is the untouched
-/// task; that of the untouched task is its solution, where it brings one.
+/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. Its control is a trial of the untouched task;
+/// the control of the untouched task is its solution, if there is one.
 pub async fn run_in_place(
     engine: &Engine,
     images: &ForeignImages,
@@ -74,7 +74,7 @@ pub async fn control_in_place(
     Control::of(&trial.map(|trial| trial.verdict))
 }
 
-/// Runs a trial once. `silent` is whose fault a loss is where the evidence does not say.
+/// Runs a trial once. `silent` says who is at fault for a loss without evidence.
 async fn try_in_place(
     engine: &Engine,
     images: &ForeignImages,
@@ -91,12 +91,12 @@ async fn try_in_place(
     let spec = LaunchSpec { limits: &limits, network, ..solver(images, task, &workdir) };
     let mut sandbox = engine.launch(&spec).await?;
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
-    let place = Place { engine, images, task, config: &config, spec: &spec, condition };
+    let trial_context = TrialContext { engine, images, task, config: &config, spec: &spec, condition };
     let mut verdicts = Vec::new();
     let mut exit = None;
     let mut ended = Vec::new();
     for (number, step) in task.steps.iter().enumerate() {
-        let acted = match place.act(step, number, act, &sandbox).await {
+        let acted = match trial_context.act(step, number, act, &sandbox).await {
             Ok(acted) => acted,
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
@@ -106,7 +106,7 @@ async fn try_in_place(
         log.output.push_str(&acted.output);
         log.outline = changed(&sandbox).await?;
         log.state = Some(state_of(&log.outline));
-        let (reported, same) = match place.judge(step, sandbox).await {
+        let (reported, same) = match trial_context.judge(step, sandbox).await {
             Ok(judged) => judged,
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
@@ -135,37 +135,37 @@ async fn try_in_place(
     Ok(Trial { verdict, exit, ended, log })
 }
 
-/// A solver that has worked on a task as it declares, and what was judged of it.
+/// Result of a solver at a task, with its verdict.
 #[derive(Debug)]
 pub struct SolvedInPlace<R> {
-    /// What the solver says of its own work, one for each step that was reached.
+    /// The solver's own results, one per step that was reached.
     pub solvers: Vec<R>,
     /// `None` if the sandbox was lost, or was not to be judged.
     pub verdict: Option<Verdict>,
     pub log: VerifierLog,
-    /// The state that was judged, where it was to be kept: its files, as they were before the tests came.
+    /// The judged state, if it was to be kept: the solver's files before the tests were uploaded.
     pub kept: Option<Image>,
 }
 
-/// What becomes of the state that is judged.
+/// Whether the judged state is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Nothing,
-    /// An image of it, to go on from.
+    /// Kept as an image, from which a later round continues.
     State,
 }
 
-/// Whether what a solver left is judged.
+/// Whether a solver's result is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judging {
     Judge,
-    /// There is nothing left of it to judge.
+    /// There is no state left to judge.
     Skip,
 }
 
-/// Lets `solve` work on each step of a task in turn, and judges each as the task declares. `solve` is given the step's number, the
-/// sandbox and the image's environment. Where `state` is given the first step begins in that instead of the task's image: what comes
-/// before a solver was done there. The state that is kept is the last step's.
+/// Runs `solve` on each step of a task in turn, and judges each as the task declares. `solve` receives the step's number, the sandbox and
+/// the image's environment. If `state` is given, the first step begins in that image instead of the task's: the preparation was done there.
+/// The state that is kept is the last step's.
 pub async fn solve_in_place<R, E: From<NoVerdict>>(
     engine: &Engine,
     images: &ForeignImages,
@@ -179,7 +179,8 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let spec = LaunchSpec { image: state.unwrap_or(&images.solver), ..spec };
-    let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    let trial_context =
+        TrialContext { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
     let mut sandbox = engine.launch(&spec).await.map_err(NoVerdict::from)?;
     let mut solved =
         SolvedInPlace { solvers: Vec::new(), verdict: None, log: VerifierLog::default(), kept: None };
@@ -187,9 +188,9 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
     for (number, step) in task.steps.iter().enumerate() {
         let is_prepared = number == 0 && state.is_some();
         if !is_prepared {
-            place.prepare(step, number, &sandbox).await?;
+            trial_context.prepare(step, number, &sandbox).await?;
         }
-        place.begin_as(step, number, &sandbox).await?;
+        trial_context.begin_as(step, number, &sandbox).await?;
         let (solver, judging) = solve(number, &sandbox, &config.env).await?;
         solved.solvers.push(solver);
         if judging == Judging::Skip {
@@ -198,7 +199,7 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
         if keep == Keep::State {
             solved.kept = Some(sandbox.snapshot().await.map_err(NoVerdict::from)?);
         }
-        let reported = match place.judge(step, sandbox).await {
+        let reported = match trial_context.judge(step, sandbox).await {
             Ok((reported, same)) => {
                 sandbox = same;
                 reported
@@ -226,7 +227,7 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
 }
 
 impl<R> SolvedInPlace<R> {
-    /// What was solved, with the verdict on a verification that was lost by the solver's or the task's fault.
+    /// The solver's results, with the verdict on a verification that was lost through the fault of the solver or the task.
     fn lost(mut self, lost: NoVerdict, silent: Option<Blame>) -> Result<Self, NoVerdict> {
         self.log.output.push_str(&lost.to_string());
         self.verdict = Some(lost.verdict(silent)?);
@@ -234,7 +235,7 @@ impl<R> SolvedInPlace<R> {
     }
 }
 
-/// A fresh container in which a solver of the first step of `task` could begin, with its image's environment.
+/// A fresh container prepared for the first step of `task`, with its image's environment.
 pub async fn ready_in_place(
     engine: &Engine,
     images: &ForeignImages,
@@ -244,15 +245,16 @@ pub async fn ready_in_place(
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let spec = solver(images, task, &workdir);
     let sandbox = engine.launch(&spec).await?;
-    let place = Place { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
+    let trial_context =
+        TrialContext { engine, images, task, config: &config, spec: &spec, condition: Condition::Ordinary };
     if let Some(step) = task.steps.first() {
-        place.prepare(step, 0, &sandbox).await?;
-        place.begin_as(step, 0, &sandbox).await?;
+        trial_context.prepare(step, 0, &sandbox).await?;
+        trial_context.begin_as(step, 0, &sandbox).await?;
     }
     Ok((sandbox, config.env))
 }
 
-/// The container that a solver of `task` works in.
+/// The launch specification of a solver's container.
 fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) -> LaunchSpec<'a> {
     LaunchSpec {
         image: &images.solver,
@@ -265,15 +267,15 @@ fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) ->
     }
 }
 
-/// What one run of the tests left.
+/// Results of one run of the tests.
 struct Reported {
     rewards: Result<BTreeMap<String, f64>, RewardError>,
-    /// From a report, where the tests write one that is understood.
+    /// Checks from a report, if the tests write a known format.
     checks: Vec<CheckResult>,
     output: String,
 }
 
-/// Where tests leave reports, by the habits of Harbor's tasks.
+/// Report files commonly written by Harbor tasks.
 const REPORTS: [(&str, ReportKind); 4] = [
     ("/logs/verifier/ctrf.json", ReportKind::Ctrf),
     ("/logs/verifier/junit.xml", ReportKind::Junit),
@@ -281,8 +283,8 @@ const REPORTS: [(&str, ReportKind); 4] = [
     ("/logs/verifier/results.tap", ReportKind::Tap),
 ];
 
-/// Where a trial takes place.
-struct Place<'a> {
+/// What all steps of a trial share.
+struct TrialContext<'a> {
     engine: &'a Engine,
     images: &'a ForeignImages,
     task: &'a Foreign,
@@ -291,8 +293,8 @@ struct Place<'a> {
     condition: Condition,
 }
 
-impl Place<'_> {
-    /// What comes before an actor.
+impl TrialContext<'_> {
+    /// Prepares the container for a step.
     async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
         let prepared = self.prepare_files(step, number, sandbox).await;
         prepared.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })
@@ -319,10 +321,10 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Makes shells the user's that the task declares for its solver. A step is a new beginning: what its predecessor's shell was does not
-    /// go on. A container that does not know the user is the task's fault, and nobody's work is judged as another user's.
+    /// Runs shells as the user that the task declares for its solver. Each step begins in a new shell. If the container does not know the
+    /// user, the task is at fault; a solver is never run as another user.
     async fn begin_as(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
-        // After its first step the solver has had its hands on the container.
+        // After the first step the container contains the solver's changes.
         let phase = if number > 0 { Phase::Solve } else { Phase::Prepare };
         let lost = |error| NoVerdict::Sandbox { phase, error };
         if number > 0 {
@@ -335,7 +337,7 @@ impl Place<'_> {
         Err(EngineError::NoSuchUser { user: user.clone() }.into())
     }
 
-    /// What comes before an actor, and the actor.
+    /// Prepares a step and performs its action.
     async fn act(
         &self,
         step: &ForeignStep,
@@ -348,24 +350,24 @@ impl Place<'_> {
         let mut env = self.task.environment_env.clone();
         env.push(("DEBIAN_FRONTEND".to_owned(), "noninteractive".to_owned()));
         env.extend(self.task.solution_env.iter().cloned());
-        let stage = Stage {
+        let context = ActContext {
             workdir: self.spec.workdir,
             timeout: step.agent_timeout,
             env: &env,
             log: Some("/logs/agent/oracle.txt"),
             user: step.agent_user.as_deref(),
         };
-        // Each step has a reference of its own; whatever else is done, is done once.
+        // Each step has its own reference; other actions are performed once.
         let act = match act {
             Act::Solve(_) if number > 0 => Act::Solve(&step.solution),
             Act::Attack { .. } | Act::Vary { .. } if number > 0 => Act::Nothing,
             act => act,
         };
-        let acted = perform(act, sandbox, &stage).await;
+        let acted = perform(act, sandbox, &context).await;
         acted.map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error })
     }
 
-    /// As the task declares.
+    /// Judges a step as the task declares.
     async fn judge(
         &self,
         step: &ForeignStep,
@@ -376,7 +378,7 @@ impl Place<'_> {
             Mode::Separate { artifacts, own_image } => {
                 let stopped = sandbox.stop().await?;
                 let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
-                // A task of several steps goes on in the same container.
+                // A task of several steps continues in the same container.
                 sandbox = stopped.restart(self.spec.workdir).await?;
                 judged
             }
@@ -385,14 +387,14 @@ impl Place<'_> {
         Ok((reported, sandbox))
     }
 
-    /// In the solver's container, with whatever still runs there.
+    /// Judges in the solver's container, with its processes still running.
     async fn judge_here(&self, step: &ForeignStep, sandbox: &Sandbox) -> Result<Reported, SandboxError> {
         self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
         sandbox.put_tree(TESTS_DIR, &step.tests).await?;
         self.run_tests(step, self.spec.workdir, sandbox).await
     }
 
-    /// In a new container that gets nothing of the solver but the declared artifacts, where they were.
+    /// Judges in a new container with only the declared artifacts, at their original paths.
     async fn judge_apart(
         &self,
         step: &ForeignStep,
@@ -408,7 +410,7 @@ impl Place<'_> {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
                 Ok(archive) => archive,
                 Err(ArchiveError::Engine(error)) => return Err(error.into()),
-                // The tests do not find it, and say what they think of that.
+                // A missing artifact is left to the tests to report.
                 Err(
                     ArchiveError::Missing { .. }
                     | ArchiveError::TooLarge { .. }
@@ -417,7 +419,7 @@ impl Place<'_> {
             };
             let limits = super::SubjectLimits::default();
             let root = [(artifact.clone(), archive.tar)];
-            if let Ok(carried) = super::carry("", &root, &limits) {
+            if let Ok(carried) = super::check_archives("", &root, &limits) {
                 verifier.unpack(carried.tar).await?;
             }
         }
@@ -501,12 +503,12 @@ impl Place<'_> {
             timeout: HARNESS_TIMEOUT,
             keep: MAX_LOG,
         };
-        // Harbor goes on whatever its small commands say: a solver can make every one of them fail.
+        // Harbor ignores failures of these commands: a solver can make each of them fail.
         sandbox.spawn(&process).await.map(drop)
     }
 }
 
-/// Has pytest run its tests in another order, by a plugin of ours on its path.
+/// Makes pytest run its tests in another order, by a plugin on its path.
 async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxError> {
     const FOLDER: &str = "/run/order";
     const PLUGIN: &str =
@@ -516,13 +518,13 @@ async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxErr
     Ok(vec![pair("PYTHONPATH", FOLDER), pair("PYTEST_ADDOPTS", "-p termsmith_order")])
 }
 
-/// The verdict of a whole trial: a pass only with a full score. Checks are those of the reports, or the rewards themselves.
+/// The verdict of a whole trial: a pass requires a full score. Checks are those of the reports, or the rewards themselves.
 fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Result<Verdict, RewardError> {
     let from = match task.strategy {
         Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
         Strategy::Final | Strategy::Mean => 0,
     };
-    // Steps that were never reached have not passed.
+    // Steps that were not reached have not passed.
     let mut full = steps.len() == task.steps.len();
     let mut checks = Vec::new();
     for (step, reported) in task.steps.iter().zip(steps).skip(from) {
@@ -548,13 +550,13 @@ fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Result<
     Ok(Verdict { outcome, cause: String::new(), checks })
 }
 
-/// Whether a step's rewards let the next one begin. A reward that is missing is below every bound (Harbor's `_min_reward_failure`).
+/// Whether a step's rewards allow the next step. A missing reward is below every threshold (Harbor's `_min_reward_failure`).
 fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
     let reward = |name: &str| reported.rewards.as_ref().ok().and_then(|rewards| rewards.get(name).copied());
     step.min_reward.iter().all(|(name, least)| reward(name).is_some_and(|reward| reward >= *least))
 }
 
-/// The files of a task's tests that the whole task shares.
+/// The test files shared by all steps.
 pub fn tests_of(task: &Foreign) -> FileTree {
     task.steps.first().map(|step| step.tests.clone()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The clean room: how a solver's state becomes a verdict.
+//! The clean room: turns a solver's state into a verdict.
 //!
 //! 1. The solver's container is killed; nothing of it runs any more.
 //! 2. The declared roots are read as archives, checked entry by entry ([`subject`]), and laid under `$SUBJECT_ROOT` of a
@@ -38,5 +38,5 @@ pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
-pub use subject::{Carried, SubjectError, SubjectLimits, carry};
+pub use subject::{CheckedSubject, SubjectError, SubjectLimits, check_archives};
 pub use trial::{Trial, TrialLog, run_trial, solver_container};

@@ -1,4 +1,4 @@
-//! Trials that come to no verdict: whose fault that is, and the experiment that decides where the evidence does not say.
+//! Trials without a verdict: who is at fault, and the control experiment for losses without evidence.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::model::{Blame, Outcome, Verdict};
 use crate::retry::{Again, Backoff, retry};
 use crate::sandbox::{Engine, EngineError, SandboxError};
 
-/// The cause of a verdict on a sandbox that its solver brought down. What exactly happened is observed, not committed.
+/// The cause of a verdict on a sandbox that its solver destroyed. The details are observed, not committed.
 pub const SANDBOX_LOST: &str = "sandbox_lost";
 
-/// Work is tried again in fresh containers when the infrastructure fails under it, three times. After that it is left open.
+/// Attempts in fresh containers when the infrastructure fails. After that the work is left open.
 const BACKOFF: Backoff = Backoff { attempts: 4, base: Duration::from_secs(1), cap: Duration::from_secs(4) };
-/// How long an engine that answered before is waited for: restarting one with many containers takes tens of seconds.
+/// How long to wait for an engine that answered before: restarting one with many containers takes tens of seconds.
 const ENGINE_RETURNS: Duration = Duration::from_secs(60);
-/// Between two pings of it.
+/// Time between two pings of the engine.
 const PING_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a trial has no verdict.
@@ -25,15 +25,15 @@ pub enum NoVerdict {
     Engine(#[from] EngineError),
     #[error("{}: {error}", phase.describe())]
     Sandbox { phase: Phase, error: SandboxError },
-    /// The containers lived, and the tests ended without results that can be read.
+    /// The containers kept running, but the tests ended without readable results.
     #[error("the verifier gave no results: {cause}")]
     NoResults { cause: String },
 }
 
-/// What a sandbox was used for when it gave no answer.
+/// The phase of a trial in which its sandbox was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Files and settings were put in place, before anybody acted.
+    /// Files and settings were being prepared, before the solver started.
     Prepare,
     /// The solver worked in it.
     Solve,
@@ -53,7 +53,7 @@ impl Phase {
         }
     }
 
-    /// The cause of a verdict on it.
+    /// The cause of a verdict.
     fn cause(self) -> &'static str {
         match self {
             Self::Prepare => "not_prepared",
@@ -65,12 +65,12 @@ impl Phase {
 }
 
 impl NoVerdict {
-    /// Whose fault it is, or `None` where the evidence does not say.
+    /// Who is at fault, or `None` if the evidence does not say.
     pub fn blame(&self) -> Option<Blame> {
         match self {
             Self::Engine(error) => Some(error.blame()),
             Self::Sandbox { phase: Phase::Solve | Phase::Programs, error } => error.blame(),
-            // A limit was met in a container in which the solver did not act. Its work may have caused it, or the task's tests.
+            // A limit was reached in a container in which the solver did not act. Either its work or the task's tests may be the cause.
             Self::Sandbox { phase: Phase::Prepare | Phase::Verify, error } => match error.blame() {
                 Some(Blame::Infra) => Some(Blame::Infra),
                 Some(Blame::Caller) => Some(Blame::Caller),
@@ -81,7 +81,7 @@ impl NoVerdict {
         }
     }
 
-    /// The verdict, if it is the solver's or the task's fault. `silent` is whose fault it is where the evidence does not say.
+    /// The verdict, if the solver or the task is at fault. `silent` says who is at fault for a loss without evidence.
     pub(super) fn verdict(self, silent: Option<Blame>) -> Result<Verdict, Self> {
         let outcome = match self.blame().or(silent) {
             Some(Blame::Solver) => Outcome::Fail,
@@ -97,9 +97,9 @@ impl NoVerdict {
     }
 }
 
-/// An error that says whose fault it is.
+/// An error that names who is at fault.
 pub trait Blamed {
-    /// `None` where the evidence does not say.
+    /// `None` if the evidence does not say.
     fn blame(&self) -> Option<Blame>;
 }
 
@@ -115,19 +115,19 @@ impl Blamed for EngineError {
     }
 }
 
-/// What a control trial came to: the untouched task, or its reference, judged now and here.
+/// Result of a control trial: the untouched task, or its reference, judged at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// It was judged. So what is lost beside it is lost by its solver.
+    /// It was judged, so a loss beside it is the solver's fault.
     Judged,
-    /// Its containers lived, and its tests gave no results either: the task is at fault.
+    /// Its containers kept running, and its tests also gave no results: the task is at fault.
     NoResults,
     /// It was lost too: the infrastructure is at fault.
     Lost,
 }
 
 impl Control {
-    /// What the verdict of a control says.
+    /// The meaning of a control's verdict.
     pub(super) fn of(verdict: &Result<Verdict, NoVerdict>) -> Self {
         match verdict {
             Ok(verdict) if verdict.is_judged() => Self::Judged,
@@ -137,12 +137,12 @@ impl Control {
     }
 }
 
-/// What retries need.
+/// Context of retries.
 #[derive(Clone, Copy, Debug)]
 pub struct Retries<'a> {
-    /// Waited for before a retry, if it has answered before.
+    /// The engine, awaited before a retry if it has answered before.
     pub engine: Option<&'a Engine>,
-    /// Once cancelled, nothing is tried again.
+    /// After cancellation nothing is retried.
     pub drain: &'a CancellationToken,
     backoff: Backoff,
 }
@@ -156,9 +156,9 @@ impl<'a> Retries<'a> {
 
 /// Runs `attempt` until it has a result, or leaves it open.
 ///
-/// What infrastructure caused is tried again in fresh containers. Where the evidence does not say whose fault a loss is, a control is
-/// judged and `attempt` runs again: lost again although the control was judged, it is the solver's failure. `attempt` is told so by its
-/// argument, and then has to turn such a loss into a verdict.
+/// Failures of the infrastructure are retried in fresh containers. For a loss without evidence, a control is judged and `attempt` runs
+/// again: if it is lost again although the control was judged, the solver is at fault. The argument of `attempt` then says so, and
+/// `attempt` must turn such a loss into a verdict.
 pub async fn settled<T, E: Blamed>(
     retries: Retries<'_>,
     mut attempt: impl AsyncFnMut(Option<Blame>) -> Result<T, E>,
@@ -181,7 +181,7 @@ pub async fn settled<T, E: Blamed>(
                 Control::NoResults => Some(Blame::Task),
                 Control::Lost => return Err(error),
             };
-            tracing::debug!(?silent, "a loss whose evidence is silent is tried again beside a control");
+            tracing::debug!(?silent, "retrying a loss without evidence beside a control");
             attempt(silent).await
         },
         |error| match error.blame() {
@@ -202,7 +202,7 @@ pub async fn settled<T, E: Blamed>(
     .await
 }
 
-/// Waits until the engine answers, as long as [`ENGINE_RETURNS`].
+/// Waits until the engine answers, for at most [`ENGINE_RETURNS`].
 async fn engine_returns(engine: Option<&Engine>) {
     let Some(engine) = engine else { return };
     let answers = async {
@@ -212,7 +212,7 @@ async fn engine_returns(engine: Option<&Engine>) {
         }
     };
     if tokio::time::timeout(ENGINE_RETURNS, answers).await.is_err() {
-        tracing::warn!(seconds = ENGINE_RETURNS.as_secs(), "the engine has not come back");
+        tracing::warn!(seconds = ENGINE_RETURNS.as_secs(), "the engine did not answer again in time");
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
         EngineError::Transport { action: "do it", message: "reset".to_owned() }.into()
     }
 
-    /// `attempts` come one after the other; the last stays. `expect` is the outcome, or `None` for what is left open.
+    /// `attempts` are the results in order; the last one repeats. `expect` is the outcome, or `None` for an attempt left open.
     fn check(
         attempts: &[fn() -> Option<NoVerdict>],
         control: Control,
@@ -279,19 +279,19 @@ mod tests {
         let fine: fn() -> _ = || None;
         check(&[fine], Lost, Some(Outcome::Pass), 1, 0);
         check(&[oom], Lost, Some(Outcome::Fail), 1, 0);
-        // From outside: tried again, and left open when it does not end.
+        // External failures are retried, and left open if they persist.
         check(&[killed, fine], Lost, Some(Outcome::Pass), 2, 0);
         check(&[killed], Judged, None, 4, 0);
         check(&[subject_killed, verifier_killed, engine, fine], Judged, Some(Outcome::Pass), 4, 0);
         check(&[engine], Judged, None, 4, 0);
-        // Silent evidence: an experiment decides.
+        // Without evidence a control experiment decides.
         check(&[silent], Judged, Some(Outcome::Fail), 2, 1);
         check(&[silent, fine], Judged, Some(Outcome::Pass), 2, 1);
         check(&[silent], Lost, None, 4, 4);
         check(&[silent, killed, silent], Judged, Some(Outcome::Fail), 3, 1);
         check(&[nothing], Judged, Some(Outcome::Fail), 2, 1);
         check(&[nothing], NoResults, Some(Outcome::VerifierError), 2, 1);
-        // The verifier is not where the solver acts, so its limits alone say nothing of the solver.
+        // The solver does not act in the verifier, so the verifier's limits alone do not blame the solver.
         check(&[verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
         check(&[verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);
     }

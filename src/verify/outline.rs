@@ -1,4 +1,4 @@
-//! What a final state looks like from afar: enough to tell a wrong answer from no answer at all.
+//! Outlines of final states: enough to tell a wrong answer from no answer.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::no_verdict::{NoVerdict, Phase};
 use crate::model::canonical_json;
 use crate::sandbox::{ChangeKind, GetError, Sandbox, SandboxError};
 
-/// Files by absolute path, each with its hash and what it parses as.
+/// Files by absolute path, each with its hash and its parsed kind.
 pub type Outline = BTreeMap<String, Trace>;
 
 /// One regular file of a final state.
@@ -16,27 +16,27 @@ pub type Outline = BTreeMap<String, Trace>;
 pub struct Trace {
     /// BLAKE3 of the content.
     pub hash: String,
-    /// BLAKE3 of what it says, where that is known to be less than its bytes: JSON without blanks, its keys sorted.
+    /// BLAKE3 of the normalised content, for formats whose bytes can differ: JSON without blanks, its keys sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<String>,
-    /// What it parses as.
+    /// The kind that it parses as.
     pub shape: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// It was in the image, and is different now.
+    /// It exists in the image with other content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }
 
-/// Larger files are only hashed: no result that a person would read is as long.
+/// Larger files are only hashed: results that a person would read are shorter.
 const MAX_PARSED: usize = 4 << 20;
-/// Folders whose files are nobody's answer.
+/// Folders whose files are never part of an answer.
 const APART: [&str; 7] = ["/solution", "/logs", "/tmp", "/run", "/root/.cache", "/var/log", "/tests"];
-/// Files of a changed state that are looked at.
+/// Maximum number of changed files that are examined.
 const MAX_FILES: usize = 400;
 
 impl Trace {
-    /// Looks at one file.
+    /// The outline of one file.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
         let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
         Self {
@@ -57,7 +57,7 @@ fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
     canonical_json(&value).ok()
 }
 
-/// Whether two states say the same in all their files.
+/// Whether two states have the same meaning in all their files.
 pub fn same_meaning(state: &Outline, other: &Outline) -> bool {
     let says = |trace: &Trace| trace.meaning.clone().unwrap_or_else(|| trace.hash.clone());
     state.len() == other.len()
@@ -67,8 +67,7 @@ pub fn same_meaning(state: &Outline, other: &Outline) -> bool {
             .all(|((path, trace), (also, with))| path == also && says(trace) == says(with))
 }
 
-/// What a file parses as: its kind and, for tables, the header. Files that do not parse as what their name says have a
-/// shape of their own.
+/// The parsed kind of a file and, for tables, the header. A file whose content does not match its name has a kind of its own.
 fn shape(path: &str, bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "empty".to_owned();
@@ -108,7 +107,7 @@ fn shape(path: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// Parts of a repository that no work is asked for in.
+/// Parts of a repository that tasks do not ask to change.
 const GIT_OWN: [&str; 7] = [
     "/.git/objects/",
     "/.git/logs/",
@@ -119,8 +118,8 @@ const GIT_OWN: [&str; 7] = [
     "/.git/AUTO_MERGE",
 ];
 
-/// Whether `state` has everything that `reference` made of `untouched`, each file of the same shape and none as it was given: a
-/// state that can be wrong, but is an answer. What git names by its content or keeps for itself has other names in any other state.
+/// Whether `state` has every file that the reference made of `untouched`, each of the same kind and none unchanged: it may be wrong, but it
+/// is an answer. Files that git names by content are ignored, since their names differ in every state.
 pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) -> bool {
     let is_gits = |path: &str| GIT_OWN.iter().any(|own| path.contains(own));
     let made = reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace));
@@ -141,7 +140,7 @@ pub fn state_of(outline: &Outline) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// The files of a running container that differ from its image, logs and temporary ones left out.
+/// The files of a running container that differ from its image, without logs and temporary files.
 pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, NoVerdict> {
     let mut outline = Outline::new();
     let changes = sandbox.changes().await?;
@@ -156,7 +155,7 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, NoVerdict> {
                 let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };
                 outline.insert(change.path, trace);
             }
-            // Folders, links, and whatever goes away meanwhile.
+            // Folders, links, and files that disappear meanwhile.
             Err(
                 GetError::Missing { .. }
                 | GetError::NotRegular { .. }
@@ -231,12 +230,12 @@ mod tests {
         check(&[("/app/out.json", "[2]")], false);
         check(&[("/app/in.csv", "a\n1\n")], false);
         check(&[], false);
-        // Other commits have other objects.
+        // Different commits have different objects.
         let committed = outline(&[("/r/.git/refs/heads/main", "11\n"), ("/r/.git/objects/ab/cd", "x")]);
         let other = outline(&[("/r/.git/refs/heads/main", "22\n"), ("/r/.git/objects/ef/01", "y")]);
         assert!(well_formed(&other, &committed, &Outline::new()));
         assert!(!well_formed(&Outline::new(), &committed, &Outline::new()));
-        // A file that the reference edits, and that is as it was given.
+        // A file that the reference edits, unchanged.
         let given = outline(&[("/app/table.csv", "a\n1\n")]);
         let edited = outline(&[("/app/table.csv", "a\n2\n")]);
         assert!(!well_formed(&given, &edited, &given));

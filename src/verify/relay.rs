@@ -1,5 +1,5 @@
-//! The tests' only way to the subject's programs: a request to the host, which runs it by the guest of the subject's
-//! container. What comes back is data.
+//! The tests' only access to the subject's programs: a request to the host, which runs the program through the guest of the subject's
+//! container. The result is data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::model::Blame;
 use crate::sandbox::{Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
 
-/// Where the relay listens in the verifier's container.
+/// Address of the relay in the verifier's container.
 pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
-/// Output that one program may return, each of the two streams.
+/// Maximum output of one program, for each of the two streams.
 const MAX_OUTPUT: usize = 4 << 20;
-/// A test asks for seconds; nothing it runs needs more than this.
+/// Maximum time of one program. Tests request seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
@@ -36,8 +36,8 @@ enum Reply {
     Broken { error: String },
 }
 
-/// Answers calls, and returns only when the subject is lost in a way that is not known to be its own fault: no check may fail for that.
-/// Once the verifier is gone there is nothing to answer, and the verifier's own end says why.
+/// Answers calls, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
+/// gone there is nothing to answer; the verifier's own error names the cause.
 pub(super) async fn serve(
     mut calls: tokio::sync::mpsc::Receiver<RelayCall>,
     subject: &Sandbox,
@@ -59,9 +59,9 @@ pub(super) async fn serve(
     std::future::pending().await
 }
 
-/// Why a call has no answer.
+/// Why a call failed.
 enum Unanswered {
-    /// The tests asked for something that is no request.
+    /// The tests sent an invalid request.
     Malformed(String),
     Sandbox(SandboxError),
 }
@@ -85,7 +85,7 @@ async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, Unanswered> 
     };
     match subject.spawn(&process).await {
         Ok(done) => {
-            // The shell's conventions: 124 of timeout(1), 127 for what cannot be started, 128 + signal.
+            // Shell conventions: 124 from timeout(1), 127 for a program that cannot be started, 128 + signal.
             let (code, stderr) = match done.outcome {
                 ProcessOutcome::Exited(code) => (code, done.stderr),
                 ProcessOutcome::Signaled(signal) => (128 + signal, done.stderr),
@@ -98,8 +98,8 @@ async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, Unanswered> 
     }
 }
 
-/// A request that the subject's container cannot carry out while it lives is answered as a program that failed: its files are the
-/// solver's. A request that must not be sent is the tests' mistake.
+/// A request that a running subject's container cannot carry out is answered as a failed program, since its files are the solver's. A
+/// request that must not be sent is an error of the tests.
 fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     match error {
         SandboxError::Failed { .. } => Ok(ended_by_itself(&error)),
@@ -110,7 +110,7 @@ fn refused_or_lost(error: SandboxError) -> Result<Reply, Unanswered> {
     }
 }
 
-/// A subject that took its own container down has failed, and says so by a status.
+/// A subject that destroyed its own container has failed; the status says so.
 fn ended_by_itself(error: &SandboxError) -> Reply {
     Reply::Ran { code: 137, stdout: String::new(), stderr: BASE64.encode(error.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! `checks.json`, parsed strictly: anything but one result for every check is no result.
+//! `checks.json`, parsed strictly: a report without exactly one result for every check is invalid.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ struct Reported {
     message: String,
 }
 
-/// Why a report is not a verdict.
+/// Why a report is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResultsError {
     #[error("the results are not what run_checks.py writes: {0}")]

@@ -1,8 +1,8 @@
-//! The reward files of Harbor's verifiers, read as `models/verifier` of harbor 0.25 does.
+//! The reward files of Harbor's verifiers, parsed as in `models/verifier` of harbor 0.25.
 
 use std::collections::BTreeMap;
 
-/// Where a verifier leaves them.
+/// Paths of the reward files.
 pub(super) const REWARD_JSON: &str = "/logs/verifier/reward.json";
 pub(super) const REWARD_TEXT: &str = "/logs/verifier/reward.txt";
 
@@ -17,7 +17,7 @@ pub enum RewardError {
     Malformed { file: &'static str, text: String },
 }
 
-/// Rewards by name; `reward.json` wins. A number alone is `reward`.
+/// Rewards by name; `reward.json` takes precedence. A number alone is `reward`.
 pub fn parse_reward(json: Option<&[u8]>, text: Option<&[u8]>) -> Result<BTreeMap<String, f64>, RewardError> {
     if let Some(bytes) = json {
         let malformed = || RewardError::Malformed { file: "reward.json", text: excerpt(bytes) };

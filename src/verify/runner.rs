@@ -1,4 +1,4 @@
-//! Where trials are run: an engine, a store that remembers them, and a bound on how many run at once.
+//! The trial runner: an engine, a store of committed trials, and a limit on concurrent trials.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::model::{Blame, EnvironmentDigest, Key, ShellOutcome, Task, Verdict, c
 use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
-/// Bump when a trial of the same task and actor could end otherwise.
+/// Bump when a trial of the same task and action could have another result.
 const TRIAL: Stage = Stage { name: "trial", version: 2 };
 const BUILD: Stage = Stage { name: "build", version: 1 };
-/// The end of a build log names the fault; its beginning names packages.
+/// Bytes of a build log that are kept: its end names the fault, its beginning names packages.
 const LOG_TAIL: usize = 2_000;
 
-/// What trials need. Shared by all work of a run.
+/// The context of trials. Shared by all work of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialRunner<'a> {
     pub engine: &'a EngineOnDemand,
     pub store: &'a Store,
-    /// One permit a trial.
+    /// One permit per trial.
     pub slots: &'a Semaphore,
-    /// Once cancelled, no new trial begins; those that run are finished and committed.
+    /// After cancellation no new trial begins; running ones are finished and committed.
     pub drain: &'a CancellationToken,
 }
 
-/// The engine, connected when a trial first needs it: a run whose results are all committed needs none.
+/// The engine, connected when a trial first needs it: a run whose results are all committed does not need one.
 #[derive(Debug, Default)]
 pub struct EngineOnDemand {
     engine: OnceCell<Engine>,
@@ -44,28 +44,28 @@ impl EngineOnDemand {
         self.engine.get_or_try_init(Engine::of_host).await
     }
 
-    /// The engine, if it was ever needed.
+    /// The engine, if it has been needed.
     pub fn connected(&self) -> Option<&Engine> {
         self.engine.get()
     }
 }
 
 impl From<Engine> for EngineOnDemand {
-    /// An engine that is connected already.
+    /// A connected engine.
     fn from(engine: Engine) -> Self {
         Self { engine: OnceCell::new_with(Some(engine)) }
     }
 }
 
-/// Why there is no result. Nothing of this is ever stored.
+/// Why a trial has no result. None of these errors is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// It is left open: the same command tries it again.
+    /// The trial is left open; the same command tries it again.
     #[error(transparent)]
     NoVerdict(NoVerdict),
-    /// A certificate must not pass over a trial that could not be made.
+    /// A certificate must not omit a trial that could not be made.
     #[error(
         "the trial under the condition `{condition}` cannot be made here: {missing} is missing\nhint: `termsmith doctor --fix` installs it"
     )]
@@ -100,9 +100,9 @@ impl Blamed for TrialError {
 #[serde(deny_unknown_fields)]
 pub struct TrialRecord {
     pub verdict: Verdict,
-    /// How the script ended; `None` when nothing was done.
+    /// Result of the script; `None` if nothing was done.
     pub exit: Option<ShellOutcome>,
-    /// How each of several scripts ended, by name.
+    /// Results of several scripts, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<(String, ShellOutcome)>,
 }
@@ -119,12 +119,12 @@ struct BuildLog {
     log: String,
 }
 
-/// A task with the digests that its trials are filed under.
+/// A task with the digests that its trial records are keyed by.
 #[derive(Clone, Debug)]
 pub struct HashedTask<'a> {
     pub task: &'a Task,
     pub environment_digest: EnvironmentDigest,
-    /// Hash over everything in the task, also what no file of its directory shows.
+    /// Hash over the whole task, including data that is in no file of its directory.
     pub identity: String,
 }
 
@@ -137,7 +137,7 @@ impl<'a> HashedTask<'a> {
 }
 
 impl TrialRunner<'_> {
-    /// Builds the task's image, or remembers how that went. `Err(log)` inside means that the Dockerfile is at fault.
+    /// Builds the task's image, or reads the committed result. `Err(log)` inside means that the Dockerfile is at fault.
     pub async fn build(&self, hashed: &HashedTask<'_>) -> Result<Result<(), String>, TrialError> {
         let key = key(BUILD, &serde_json::json!({ "environment": hashed.environment_digest }))?;
         if let Some(BuildRecord { built }) = self.store.get(BUILD, &key)? {
@@ -158,7 +158,7 @@ impl TrialRunner<'_> {
         Ok(if built { Ok(()) } else { Err(tail(&log)) })
     }
 
-    /// Runs a scripted trial, or remembers it. `repeat` tells apart trials of the same act.
+    /// Runs a scripted trial, or reads the committed one. `repeat` distinguishes trials of the same action.
     pub async fn trial(
         &self,
         hashed: &HashedTask<'_>,
@@ -174,7 +174,7 @@ impl TrialRunner<'_> {
             "repeat": repeat,
         });
         self.committed(&input, || async {
-            // An engine that never answered is reported at once; one that stops answering is waited for.
+            // An engine that never answered is reported at once; one that stops answering is awaited.
             let engine = self.engine.get().await?;
             let image = match condition {
                 Condition::Rebuilt => self.retry(|| self.rebuilt(hashed)).await?,
@@ -189,7 +189,7 @@ impl TrialRunner<'_> {
         .await
     }
 
-    /// Runs a trial and commits it under `input`, or remembers it.
+    /// Runs a trial and commits it under `input`, or reads the committed one.
     pub(super) async fn committed<F>(
         &self,
         input: &serde_json::Value,
@@ -209,16 +209,16 @@ impl TrialRunner<'_> {
         Ok((record, trial.log))
     }
 
-    /// The task's image, for an actor that runs its own loop.
+    /// The task's image, for an agent that runs its own loop.
     pub async fn image(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
         match self.ensure_image(hashed).await? {
             Ok(image) => Ok(image),
-            // It built when the task was certified; that it does not now is the engine's or the mirror's doing.
+            // It was built when the task was certified, so a failure now is due to the engine or the mirror.
             Err(log) => Err(build_failure(tail(&log))),
         }
     }
 
-    /// A committed record with its observation, if both are there.
+    /// A committed record with its observation, if both exist.
     pub fn recall<R, L>(&self, stage: Stage, key: &Key) -> Result<Option<(R, L)>, StoreError>
     where
         R: serde::de::DeserializeOwned,
@@ -240,7 +240,7 @@ impl TrialRunner<'_> {
         self.store.put(stage, key, record)
     }
 
-    /// Waits for a place to run a trial in.
+    /// Waits for a slot to run a trial in.
     pub async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, TrialError> {
         tokio::select! {
             biased;
@@ -249,7 +249,7 @@ impl TrialRunner<'_> {
         }
     }
 
-    /// Tries again what the infrastructure failed under, a few times.
+    /// Retries failures of the infrastructure a few times.
     pub async fn retry<T, E, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, E>
     where
         F: Future<Output = Result<T, E>>,
@@ -258,12 +258,12 @@ impl TrialRunner<'_> {
         settled(self.retries(), async |_| attempt().await, async || Control::Lost).await
     }
 
-    /// What [`settled`] needs of this runner.
+    /// The retry context of this runner.
     pub fn retries(&self) -> Retries<'_> {
         Retries::new(self.engine.connected(), self.drain)
     }
 
-    /// A trial of the untouched task, now and here, beside one that gave no verdict.
+    /// A control trial of the untouched task, for a trial without a verdict.
     pub async fn control(&self, hashed: &HashedTask<'_>) -> Control {
         let judged = async {
             let image = self.image(hashed).await?;
@@ -273,12 +273,12 @@ impl TrialRunner<'_> {
         Control::of(&judged.await.map(|trial| trial.verdict))
     }
 
-    /// The task's image once more, from nothing.
+    /// Builds the task's image again, without the cache.
     async fn rebuilt(&self, hashed: &HashedTask<'_>) -> Result<Image, EngineError> {
         match self.engine.get().await?.rebuild_image(&image_spec(hashed)).await {
             Ok(image) => Ok(image),
             Err(ImageError::Engine(error)) => Err(error),
-            // It was built before from the same text, so that it cannot be now is the mirror's doing.
+            // It was built before from the same files, so a failure now is due to the mirror.
             Err(failed) => Err(build_failure(failed.to_string())),
         }
     }
@@ -288,7 +288,7 @@ impl TrialRunner<'_> {
             Ok(image) => Ok(Ok(image)),
             Err(ImageError::Build { log }) => Ok(Err(log)),
             Err(ImageError::Engine(error)) => Err(error),
-            // How long a build takes is a fact about this machine, so it must never become a result of the task.
+            // The duration of a build depends on this machine, so it must not become a result of the task.
             Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
         }
     }

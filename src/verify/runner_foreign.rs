@@ -1,4 +1,4 @@
-//! Trials of other makers' tasks in the lab: their images, and their records under keys of their own.
+//! Trials of other makers' tasks: their images, and their records under separate keys.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl TrialRunner<'_> {
         });
         let users: Vec<_> = task.steps.iter().map(|step| &step.agent_user).collect();
         if users.iter().any(|user| user.is_some()) {
-            // What was tried before users were heeded was tried as root.
+            // Records made before `user` was supported ran as root.
             input["users"] = serde_json::json!(users);
         }
         self.committed(&input, || async {
@@ -94,7 +94,7 @@ impl TrialRunner<'_> {
     }
 }
 
-/// It was built before from the same text, so that it cannot be now is the mirror's or the engine's doing.
+/// It was built before from the same files, so a failure now is due to the mirror or the engine.
 fn again(error: ImageError) -> EngineError {
     match error {
         ImageError::Engine(error) => error,

@@ -1,7 +1,7 @@
-//! What may leave a solver's container: its archives are hostile input.
+//! The archives of a solver's container: hostile input.
 //!
-//! Headers are checked before any content is used: names, depth, counts and sizes. Links are carried, never followed;
-//! devices, FIFOs and sockets are left behind and recorded; set-id bits are cleared.
+//! Headers are checked before any content is used: names, depth, counts and sizes. Links are kept, never followed; devices, FIFOs and
+//! sockets are dropped and recorded; set-id bits are cleared.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,20 +13,20 @@ use std::path::{Component, Path, PathBuf};
 use super::outline::{Outline, Trace};
 use tar::{Archive, Builder, EntryType, Header};
 
-/// Bounds of what is carried to the verifier.
+/// Limits of the subject in the verifier.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectLimits {
-    /// All content together, in bytes.
+    /// Total content in bytes.
     pub bytes: u64,
-    /// Entries of all kinds.
+    /// Number of entries of all kinds.
     pub entries: u32,
-    /// Components of one path.
+    /// Number of components of one path.
     pub depth: u32,
 }
 
 impl SubjectLimits {
-    /// Results of terminal tasks are a few megabytes; what is far beyond that is an accident or an attack, and a verifier that
-    /// fails on it is cheaper than a host that suffers it.
+    /// Results of terminal tasks are a few megabytes; a much larger subject is an accident or an attack, and failing in a verifier is
+    /// cheaper than exhausting the host.
     pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64 };
 }
 
@@ -36,7 +36,7 @@ impl Default for SubjectLimits {
     }
 }
 
-/// Why a subject is not carried. The solver is at fault: the trial fails.
+/// Why a subject is rejected. The solver is at fault: the trial fails.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
     #[error("`{root}` holds more than {limit} bytes")]
@@ -51,24 +51,24 @@ pub enum SubjectError {
 
 /// A checked subject.
 #[derive(Debug)]
-pub struct Carried {
-    /// A tar archive whose paths begin with the prefix that was asked for.
+pub struct CheckedSubject {
+    /// A tar archive whose paths begin with the requested prefix.
     pub tar: Vec<u8>,
-    /// Hash over paths, types, modes, sizes, contents and link targets; equal for equal final states. Times are left out,
-    /// and so are interpreter caches.
+    /// Hash over paths, types, modes, sizes, contents and link targets; equal for equal final states. Times and interpreter caches are
+    /// excluded.
     pub state: String,
     /// Regular files by their absolute path in the solver's container.
     pub outline: Outline,
-    /// Paths that were left behind, with the reason.
+    /// Paths that were dropped, with the reason.
     pub dropped: Vec<String>,
 }
 
-/// Checks the archives of `roots` (absolute path and tar bytes) and lays them out below `prefix`.
-pub fn carry(
+/// Checks the archives of `roots` (absolute path and tar bytes) and writes them below `prefix`.
+pub fn check_archives(
     prefix: &str,
     roots: &[(String, Vec<u8>)],
     limits: &SubjectLimits,
-) -> Result<Carried, SubjectError> {
+) -> Result<CheckedSubject, SubjectError> {
     let mut out = Layout {
         builder: Builder::new(Vec::new()),
         state: BTreeMap::new(),
@@ -77,7 +77,7 @@ pub fn carry(
     };
     let mut left = Left { bytes: limits.bytes, entries: limits.entries };
     for (root, tar) in roots {
-        // The engine names entries from the root's last component on.
+        // The engine names entries relative to the parent of the root.
         let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
         let parent = parent.strip_prefix("/").unwrap_or(parent);
         let base = Path::new(prefix).join(parent);
@@ -94,7 +94,7 @@ pub fn carry(
         hasher.update(b"\n");
     }
     let state = hasher.finalize().to_hex().to_string();
-    Ok(Carried { tar, state, outline: out.outline, dropped: out.dropped })
+    Ok(CheckedSubject { tar, state, outline: out.outline, dropped: out.dropped })
 }
 
 struct Layout {
@@ -135,7 +135,7 @@ fn add_root(
             return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth });
         }
         let place = base.join(&path);
-        // A real folder's archive never has an entry below a link or a file: unpacked, it would land where that link points.
+        // The archive of a real folder never has an entry below a link or a file: unpacked, it would follow that link.
         if place
             .ancestors()
             .skip(1)
@@ -181,7 +181,7 @@ fn add_root(
                 format!("link {}", String::from_utf8_lossy(&target))
             }
             EntryType::Link => {
-                // Another name of a file that came earlier in this archive, or nothing at all.
+                // A hard link to an earlier file of this archive; otherwise it is dropped.
                 let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
                 let target = plain(Path::new(OsStr::from_bytes(&target))).map(|target| base.join(target));
                 match target
@@ -208,7 +208,7 @@ fn add_root(
     Ok(())
 }
 
-/// The path without leading `./`, or `None` if it is absolute or climbs.
+/// The path without leading `./`, or `None` if it is absolute or contains `..`.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -221,7 +221,7 @@ fn plain(path: &Path) -> Option<PathBuf> {
     (!out.as_os_str().is_empty()).then_some(out)
 }
 
-/// Owner, mode without set-id bits, and time; nothing else of the solver's header is kept.
+/// Owner, mode without set-id bits, and time; all other fields of the solver's header are dropped.
 fn clean_header(from: &Header) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(from.entry_type());
@@ -232,7 +232,7 @@ fn clean_header(from: &Header) -> Header {
     header
 }
 
-/// Interpreter caches hold times, so two equal states would look different.
+/// Interpreter caches contain times, so two equal states would differ.
 fn is_cache(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "__pycache__")
 }

@@ -38,9 +38,9 @@ fn archive(entries: &[Entry]) -> Vec<(String, Vec<u8>)> {
     vec![(ROOT.to_owned(), builder.into_inner().unwrap())]
 }
 
-/// What came through, as `path kind mode link-or-content`.
-fn listed(carried: &Carried) -> Vec<String> {
-    let mut archive = Archive::new(carried.tar.as_slice());
+/// The accepted entries, as `path kind mode link-or-content`.
+fn listed(subject: &CheckedSubject) -> Vec<String> {
+    let mut archive = Archive::new(subject.tar.as_slice());
     let mut lines = Vec::new();
     for entry in archive.entries().unwrap() {
         let mut entry = entry.unwrap();
@@ -57,10 +57,10 @@ fn listed(carried: &Carried) -> Vec<String> {
 #[test]
 fn hostile_entries_stay_behind() {
     let check = |entries: &[Entry], through: &[&str], dropped: &[&str]| {
-        let carried = carry("subject", &archive(entries), &SubjectLimits::default()).unwrap();
-        assert_eq!(listed(&carried), through);
-        assert_eq!(carried.dropped.len(), dropped.len(), "{:?}", carried.dropped);
-        for (have, want) in carried.dropped.iter().zip(dropped) {
+        let subject = check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap();
+        assert_eq!(listed(&subject), through);
+        assert_eq!(subject.dropped.len(), dropped.len(), "{:?}", subject.dropped);
+        for (have, want) in subject.dropped.iter().zip(dropped) {
             assert!(have.contains(want), "{have:?} lacks {want:?}");
         }
     };
@@ -104,22 +104,29 @@ fn hostile_entries_stay_behind() {
 fn bounds_end_the_reading() {
     let many: Vec<_> = (0..5).map(|_| file("app/a", "12345678")).collect();
     let check = |limits: SubjectLimits, expect: &str| {
-        let error = carry("subject", &archive(&many), &limits).unwrap_err().to_string();
+        let error = check_archives("subject", &archive(&many), &limits).unwrap_err().to_string();
         assert!(error.contains(expect), "{error:?} lacks {expect:?}");
     };
     check(SubjectLimits { bytes: 39, ..SubjectLimits::default() }, "more than 39 bytes");
     check(SubjectLimits { entries: 4, ..SubjectLimits::default() }, "more than 4 entries");
     check(SubjectLimits { depth: 1, ..SubjectLimits::default() }, "more than 1 parts");
-    assert!(carry("subject", &archive(&many), &SubjectLimits { bytes: 40, entries: 5, depth: 2 }).is_ok());
+    assert!(
+        check_archives("subject", &archive(&many), &SubjectLimits { bytes: 40, entries: 5, depth: 2 })
+            .is_ok()
+    );
     let mut cut = archive(&many);
     cut[0].1.truncate(700);
-    assert!(matches!(carry("s", &cut, &SubjectLimits::default()), Err(SubjectError::Damaged { .. })));
+    assert!(matches!(
+        check_archives("s", &cut, &SubjectLimits::default()),
+        Err(SubjectError::Damaged { .. })
+    ));
 }
 
 #[test]
 fn equal_states_have_equal_hashes() {
-    let state =
-        |entries: &[Entry]| carry("subject", &archive(entries), &SubjectLimits::default()).unwrap().state;
+    let state = |entries: &[Entry]| {
+        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state
+    };
     let base = state(&[file("app/a", "x"), file("app/b", "y")]);
     assert_eq!(base, state(&[file("app/b", "y"), file("app/a", "x")]), "order");
     assert_eq!(

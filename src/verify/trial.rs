@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::act::{Act, Stage, Used, perform};
+use super::act::{Act, ActContext, Used, perform};
 use super::clean_room::{VerifierLog, judge_under};
 use super::condition::Condition;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
@@ -17,17 +17,17 @@ use crate::sandbox::{Engine, Image, LaunchSpec, Network};
 #[derive(Debug)]
 pub struct Trial {
     pub verdict: Verdict,
-    /// How the script ended; `None` when nothing was done or the sandbox was lost.
+    /// Result of the script; `None` if nothing was done or the sandbox was lost.
     pub exit: Option<ShellOutcome>,
-    /// How each of several scripts ended, by name.
+    /// Results of several scripts, by name.
     pub ended: Vec<(String, ShellOutcome)>,
     pub log: TrialLog,
 }
 
-/// What a trial observed. Goes to `observed/`.
+/// Observations of a trial. Written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialLog {
-    /// What the script printed.
+    /// Output of the script.
     pub output: String,
     /// Hash of the final state; equal states have equal hashes.
     pub state: Option<String>,
@@ -35,14 +35,14 @@ pub struct TrialLog {
     #[serde(default, skip_serializing_if = "Outline::is_empty")]
     pub outline: Outline,
     pub verifier: VerifierLog,
-    /// What the act alone took.
+    /// Resources used by the action alone.
     #[serde(default)]
     pub used: Used,
     pub seconds: f64,
     pub engine: String,
 }
 
-/// The container that a solver of `task` works in.
+/// The launch specification of a solver's container.
 pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> {
     LaunchSpec {
         image,
@@ -55,8 +55,8 @@ pub fn solver_container<'a>(image: &'a Image, task: &'a Task) -> LaunchSpec<'a> 
     }
 }
 
-/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. The control of a trial is the untouched
-/// task; that of the untouched task is the reference.
+/// Runs a trial in fresh containers until it has a verdict ([`settled`]), or leaves it open. Its control is a trial of the untouched task;
+/// the control of the untouched task is the reference.
 pub async fn run_trial(
     engine: &Engine,
     image: &Image,
@@ -77,7 +77,7 @@ pub async fn run_trial(
     .await
 }
 
-/// Runs a trial once. `silent` is whose fault a loss is where the evidence does not say.
+/// Runs a trial once. `silent` says who is at fault for a loss without evidence.
 pub(super) async fn try_trial(
     engine: &Engine,
     image: &Image,
@@ -90,9 +90,9 @@ pub(super) async fn try_trial(
     let limits = condition.limits(&task.limits);
     let sandbox = engine.launch(&LaunchSpec { limits: &limits, ..solver_container(image, task) }).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
-    let stage = Stage { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
+    let context = ActContext { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
     let acted = match condition.prepare(&sandbox).await {
-        Ok(()) => perform(act, &sandbox, &stage)
+        Ok(()) => perform(act, &sandbox, &context)
             .await
             .map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error }),
         Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Prepare, error }),
@@ -124,7 +124,7 @@ pub(super) async fn try_trial(
 }
 
 impl Trial {
-    /// A trial that was lost by its solver's or its task's fault. What else was lost has no verdict.
+    /// A trial that was lost through the fault of its solver or its task. Any other loss has no verdict.
     pub(super) fn lost(
         lost: NoVerdict,
         silent: Option<Blame>,

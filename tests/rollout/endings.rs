@@ -1,4 +1,4 @@
-//! How rollouts end: limits, refusals, nonsense, attempts to cheat; each with its cause, and what is told apart for trainers.
+//! How rollouts end: limits, refusals, invalid replies, attempts to cheat; each with its cause and its failure kind.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use super::common::Bench;
 use super::endpoint::{Answer, Server};
 use super::solver::task_dir;
 
-/// What a model says, given how often it has spoken and the request.
+/// The next message of a model, given the number of its earlier messages.
 type Says = fn(usize) -> String;
 
 fn block(command: &str) -> String {
     format!("So.\n\n```bash\n{command}\n```")
 }
 
-/// A reply that is not cut off, as one of twelve of the server's own is.
+/// A complete reply; one in twelve of the server's ordinary replies is truncated.
 fn whole(text: &str) -> Answer {
     let message = json!({ "role": "assistant", "content": text });
     let body = json!({
@@ -116,7 +116,7 @@ async fn every_ending_has_its_cause() {
     }
 }
 
-/// Plays `sound-modes`; returns what the rollout's row is expected to say, and the document.
+/// Runs a rollout of `sound-modes`; returns the expected fields of its row, and the document.
 fn play(server: &Server, args: &[&str]) -> (Value, Value) {
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
@@ -144,7 +144,8 @@ fn play(server: &Server, args: &[&str]) -> (Value, Value) {
     (Value::Array(names.iter().map(|name| extra[name].clone()).collect()), document)
 }
 
-/// Tasks of others are judged in the solver's container. Another round, and a fork, begin in its files as they were before the tests came.
+/// Foreign tasks are judged in the solver's container. Another round, and a fork, begin with its files as they were before the tests were
+/// uploaded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rounds_and_forks_of_tasks_judged_in_place() {
     let server = Server::start(|body, _| {
@@ -174,10 +175,10 @@ async fn rounds_and_forks_of_tasks_judged_in_place() {
     assert_eq!(document["extra"]["fork"]["turns"], 1);
 }
 
-/// Each step is a conversation of its own, in the same container, and judged before the next begins.
+/// Each step is a separate conversation in the same container, judged before the next begins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_of_two_steps() {
-    /// The second step is solved or not.
+    /// Whether the second step is solved.
     async fn server(solves: bool) -> Server {
         Server::start(move |body, _| {
             let messages = body["messages"].as_array().unwrap();
@@ -228,7 +229,7 @@ async fn a_task_of_two_steps() {
         let names: Vec<_> = checks.iter().map(|check| check["id"].as_str().unwrap()).collect();
         assert!(names.iter().any(|name| name.starts_with("sort/")), "{names:?}");
         assert!(names.iter().any(|name| name.starts_with("pick/")), "{names:?}");
-        // Nothing is asked again.
+        // No request is sent again.
         assert_eq!(server.requests(), 4);
         tokio::task::block_in_place(|| bench.run(&args).ok());
         assert_eq!(server.requests(), 4);
@@ -250,7 +251,7 @@ async fn a_task_of_two_steps() {
     refused.ends(65).says("this task has several");
 }
 
-/// A task says whose shells its agent gets: by name, with the groups and the home that the image knows.
+/// A task declares the user of its agent's shells: by name, with the groups and the home of the image.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_without_root() {
     const LOOK: &str = "cd; pwd; cat /srv/safe/seal";
@@ -352,7 +353,7 @@ async fn existing_rollouts_are_labelled() {
     let args = ["--json", "judge", "--base-url", &judge, "--model", "j", "--sft", "all", "--out", "out"];
     tokio::task::block_in_place(|| {
         bench.run(&rollout).ok();
-        // Where nobody spoke nobody is asked.
+        // A rollout without messages needs no request.
         bench.run(&["rollout", &task, "--scaffold", "nop", "--out", "out"]).ok();
         let first: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
         assert_eq!((&first["judged"], &first["known"]), (&json!(2), &json!(0)));
@@ -374,7 +375,7 @@ async fn an_adversary_that_passes_revokes_the_certificate() {
         let told = messages[1]["content"].as_str().unwrap();
         assert!(told.contains("the task was NOT done"), "{told}");
         let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
-        // A task whose test asks only whether the output exists.
+        // A task whose test checks only that the output exists.
         Answer::Text(block(if assistant == 0 { "touch /app/errors.txt" } else { "submit" }))
     })
     .await;
@@ -406,7 +407,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     }
 }
 
-/// A client in a few lines, as agents have it: looks, runs what it is told, ends.
+/// A minimal agent: requests a message, runs its command, exits.
 const AGENT: &str = r#"python3 - <<'PY'
 import json, os, subprocess, urllib.request
 url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
@@ -465,7 +466,7 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
     let sources: Vec<_> = steps.iter().map(|step| step["source"].as_str().unwrap()).collect();
     assert_eq!(sources, ["system", "user", "agent", "agent", "agent"]);
     let observed = steps[3]["observation"]["results"][0]["content"].as_str().unwrap();
-    // Nothing but the loopback device, and the task's own files.
+    // Only the loopback device and the task's own files.
     assert!(observed.starts_with("lo\n") && observed.contains("north.csv"), "{observed}");
     assert_eq!(steps[4]["message"], "That is all.");
     assert_eq!(server.requests(), 3, "{}", repeated.err);

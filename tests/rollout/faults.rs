@@ -1,4 +1,4 @@
-//! Faults on the way to replies change no verdict, and no cap is passed.
+//! Faults between request and reply change no verdict, and no cap is exceeded.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const AT_ONCE: u32 = 32;
 
 fn settings(server: &Server) -> Settings {
     let base = server.base_url();
-    // A stalled socket is given up after a second; everything else is answered sooner even on a busy machine.
+    // A stalled socket times out after a second; everything else is answered sooner even on a busy machine.
     let text = format!(
         "version = 1\n[endpoints.test]\nbase_url = \"{base}\"\ntimeout_sec = 1.0\nconcurrency = {AT_ONCE}\n\
          [roles.expert]\nendpoint = \"test\"\nmodel = \"made-up\"\nmax_tokens = 64\nseed = {SEED}\n"
@@ -35,7 +35,7 @@ fn settings(server: &Server) -> Settings {
     Settings::parse("termsmith.toml", &text).unwrap()
 }
 
-/// Plays all tasks in the folder `store`.
+/// Runs all tasks into the folder `store`.
 async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
     let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
     let drain = CancellationToken::new();
@@ -79,7 +79,7 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
     (report, models.tally().spent.tokens)
 }
 
-/// What must not depend on faults: all but when things happened.
+/// The results that must not depend on faults: everything except times.
 fn essence(store: &Store) -> Vec<(String, u32, Outcome, Vec<String>)> {
     let rollouts = gather_groups(store).unwrap().flat_map(|group| group.unwrap().rollouts);
     let essence = |rollout: Rollout| {
@@ -120,7 +120,7 @@ async fn faults_change_no_verdict_and_no_cap_is_passed() {
     assert!(passed > 0 && passed < expect.len(), "{passed} of {} pass", expect.len());
 
     let (_dir, faulty) = store();
-    // What the faultless run costs. Requests whose replies were lost are charged too, so this run ends early, and cleanly.
+    // The cost of the faultless run. Requests whose replies were lost are charged too, so this run ends early, without an error.
     let cap = calm.billed();
     let budget = Budget { max_tokens: Some(cap), ..Budget::default() };
     let (report, spent) = play(&faulty, &rough, budget).await;

@@ -1,4 +1,4 @@
-//! Models at work: recorded ones played again, and made-up ones behind endpoints that fail, in real containers.
+//! Rollouts of models: replayed recordings, and simulated models behind faulty endpoints, in real containers.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Conversations that were once held with somebody who saw nothing but the requests, played again in new containers.
+//! Recorded conversations, whose messages were written from the requests alone, replayed in new containers.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::common::Bench;
 use super::solver::task_dir;
 
-/// Where the endpoints of recordings were. Nobody listens there.
+/// The endpoint of recordings. No server listens there.
 const SETTINGS: &str = r#"
 version = 1
 [endpoints.hand]
@@ -26,7 +26,7 @@ model = "hand-written"
 max_tokens = 2048
 "#;
 
-/// As [`SETTINGS`], with a context as small as it was for the recordings in which conversations were summed up.
+/// As [`SETTINGS`], with the small context of the recordings that were summarised.
 fn small(context: u32) -> String {
     format!(
         "version = 1\n[endpoints.hand]\nbase_url = \"http://127.0.0.1:9/v1\"\nmax_context = {context}\n\
@@ -34,7 +34,7 @@ fn small(context: u32) -> String {
     )
 }
 
-/// A recording, its task, how it is played, and the outcomes that its rollouts had.
+/// A recording, its task, the options of its rollouts, and their outcomes.
 type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const ROWS: [Row; 11] = [
@@ -103,7 +103,7 @@ fn play(row: &Row) -> Value {
 #[test]
 fn recorded_conversations_end_as_recorded() {
     let documents: Vec<Value> = std::thread::scope(|scope| {
-        // Two at once: most of the time is the terminal's.
+        // Two at once: most of the time is spent waiting for the terminal.
         let halves: Vec<_> = ROWS
             .chunks(ROWS.len() / 2)
             .map(|rows| scope.spawn(move || rows.iter().map(play).collect::<Vec<_>>()))
@@ -114,16 +114,16 @@ fn recorded_conversations_end_as_recorded() {
         let at = ROWS.iter().position(|(row, ..)| *row == name).unwrap();
         &documents[at]
     };
-    // A round failed, the feedback named the check and no value that was not seen, and the next round mended it.
+    // After a failed round the feedback named the check but no value that the agent had not seen, and the next round passed.
     let corrected = document("terminus-self-correction");
     assert_eq!(corrected["extra"]["rounds"].as_array().unwrap().len(), 1);
     let text = corrected.to_string();
     assert!(text.contains("checks failed") && text.contains("test_usage"), "{text}");
-    // The plan came before the first message, and a question was answered.
+    // The plan preceded the first message, and a question was answered.
     let guided = document("bash-plan-interactive").to_string();
     assert!(guided.contains("suggests this plan") && guided.contains("The mentor says"));
     assert!(document("react-plan").to_string().contains("suggests this plan"));
-    // Each part after a summary begins with what stands for all before, and each step of a task with its own instruction.
+    // Each part after a summary begins with the summary, and each step of a task with its own instruction.
     let parts = |name: &str| {
         let documents = document(name).as_array().unwrap().iter();
         let texts = documents.filter(|document| document["extra"]["segments"].is_u64());
@@ -146,7 +146,7 @@ fn references_are_played_reported_and_handed_on() {
         let args =
             ["rollout", &task, "--scaffold", scaffold, "-k", "2", "--out", "out", "--harbor-jobs", "jobs"];
         bench.run(&args).ok().says(passed);
-        // The same again: nothing is played, and nothing is there twice.
+        // The same command again runs nothing, and duplicates nothing.
         bench.run(&args).ok().says(passed);
     }
     let report: Value =
@@ -162,6 +162,6 @@ fn references_are_played_reported_and_handed_on() {
             .count(),
         4
     );
-    // What somebody said can be taken over; what nobody said cannot, and is named.
+    // Rollouts with messages can be imported; those without are refused by name.
     bench.run(&["import", "jobs/out", "--out", "taken"]).ends(1).says("the agent says nothing in it");
 }

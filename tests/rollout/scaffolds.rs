@@ -1,4 +1,4 @@
-//! Scaffolds on the process engine: what their texts state, what they refuse, and one that only this test knows.
+//! Scaffolds on the process engine: the limits in their texts, the actions that they refuse, and a scaffold defined by this test.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use termsmith::sandbox::{ExecLimit, Sandbox};
 
 use super::support::{launch, process, run};
 
-/// Longer than anything here takes.
+/// Longer than any command of this file.
 const LONG: Duration = Duration::from_secs(60);
-/// More than one command may have.
+/// Larger than the maximum size of one command.
 const TOO_LONG: usize = 2 << 20;
 
 /// A policy that sends these messages, one per turn.
@@ -45,7 +45,7 @@ fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'
     EpisodeContext { sandbox, env: &[], limits, deadline: Instant::now() + LONG, silent_loss: None }
 }
 
-/// Plays `messages` in a fresh sandbox, after the recorded turns of `conversation`.
+/// Runs `messages` in a fresh sandbox, after the recorded turns of `conversation`.
 async fn play(
     scaffold: &dyn Scaffold,
     messages: Vec<AssistantMessage>,
@@ -149,7 +149,7 @@ fn a_command_that_cannot_be_sent_is_a_malformed_action() {
     });
 }
 
-/// NUL is a key (C-@ and C-Space send it), and keys are sent in pieces of any number: a pane takes all of them.
+/// NUL is a key (C-@ and C-Space send it), and keys are sent in any number of pieces: a pane accepts all of them.
 #[test]
 fn a_pane_takes_every_key() {
     run(async {
@@ -180,7 +180,7 @@ fn a_scaffold_of_a_program_needs_its_command() {
     assert!(error.to_string().contains("--agent-command"), "{error}");
 }
 
-/// The whole of a new scaffold: a message is a command, and `bye` ends.
+/// A complete new scaffold: a message is a command, and `bye` ends.
 #[derive(Clone, Copy, Debug)]
 struct Toy;
 
@@ -253,7 +253,7 @@ fn a_new_scaffold_is_one_file_and_one_line() {
         assert_eq!((ended.end, ended.cause.as_str()), (End::Submitted, ""));
         assert_eq!(conversation.opening.prompt, "Do it.");
         assert_eq!(shown(&conversation, 1), "21\n");
-        // Resumed in another sandbox, it comes to the same state.
+        // Resumed in another sandbox, it reaches the same state.
         conversation.turns.truncate(1);
         conversation.seen.truncate(1);
         play(&*scaffold, vec![say("echo $((x + 2))"), say("bye")], &mut conversation).await;

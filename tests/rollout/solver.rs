@@ -1,4 +1,4 @@
-//! A model that knows the solutions of a few small tasks, and uses them or not.
+//! A simulated model that knows the solutions of a few small tasks, and applies them in some attempts.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Small tasks of the corpus, with an image in common.
 pub(crate) const TASKS: [&str; 4] = ["sound-merge", "sound-modes", "sound-report", "sound-roman"];
 
-/// Seed of the expert's sampling: it tells attempts apart, since each has requests of its own then.
+/// Seed of the expert's sampling: it distinguishes attempts, since each then sends requests of its own.
 pub(crate) const SEED: u64 = 5;
 
 pub(crate) fn task_dir(name: &str) -> PathBuf {
@@ -32,8 +32,8 @@ impl Solver {
         Self { solutions: solutions.collect(), serial: AtomicU64::new(0) }
     }
 
-    /// The next message: look, solve (two attempts of three, as their seeds have it), submit. Each has a number of its own if
-    /// `numbered`, by which it can be told whether a reply was kept.
+    /// The next message: look, solve (in two of three attempts, by their seeds), submit. With `numbered`, each has its own number, which
+    /// shows whether a reply was kept.
     pub(crate) fn reply(&self, body: &Value, numbered: Numbered) -> String {
         let messages = body["messages"].as_array().unwrap();
         let task = messages[1]["content"].as_str().unwrap();

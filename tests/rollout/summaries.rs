@@ -1,4 +1,4 @@
-//! Conversations that would not fit: they end, or go on from a summary, each part as a branch of its own.
+//! Conversations that would exceed the context: they end, or continue from a summary, each part as a separate segment.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +13,14 @@ use super::common::Bench;
 use super::endpoint::{Answer, Server};
 use super::solver::task_dir;
 
-/// Turns in which something is done, before the work is said to be done.
+/// Turns with a command, before the model submits.
 const STEPS: usize = 20;
 /// Tokens of the messages of one request.
 const CONTEXT: u64 = 4_000;
 /// Tokens of a reply.
 const REPLY: u64 = 100;
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Step,
@@ -43,7 +43,7 @@ fn wanted(body: &Value) -> Wanted {
     asks.iter().find(|(text, _)| last.contains(text)).map_or(Wanted::Step, |(_, wanted)| *wanted)
 }
 
-/// Tokens of the messages, as this server counts them.
+/// Tokens of the messages, as counted by this server.
 fn length(body: &Value) -> u64 {
     const BYTES_PER_TOKEN: usize = 4;
     (body["messages"].to_string().len() / BYTES_PER_TOKEN) as u64
@@ -56,7 +56,7 @@ enum Speaks {
     Calls,
 }
 
-/// The next step: goes somewhere, shows where it is, and fills the conversation.
+/// The next step: changes the folder, prints it, and fills the conversation.
 fn step(speaks: Speaks, number: usize, read: u64) -> Answer {
     let go = if number == 0 { "cd /srv; " } else { "" };
     let command = format!("{go}printf 'x%.0s' {{1..1800}}; date +%N; echo step {number} in $PWD");
@@ -107,7 +107,7 @@ fn too_long() -> Answer {
     }
 }
 
-/// A server of this context. What it refuses as too long it never counts as a step.
+/// A server with this context. A request refused as too long does not count as a step.
 async fn server(speaks: Speaks, refuses: fn(&Value) -> bool) -> Server {
     let steps = AtomicUsize::new(0);
     Server::start(move |body, _| {
@@ -198,7 +198,7 @@ fn play(bench: &Bench, args: &[&str]) -> Played {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conversation_continues_from_a_summary() {
-    // Known in advance, or told by a refusal.
+    // The context is known in advance, or learned from a refusal.
     let rows = [
         ("bash-block", Speaks::Block, Some(CONTEXT), 2),
         ("bash-block", Speaks::Block, None, 2),
@@ -235,7 +235,7 @@ async fn a_conversation_continues_from_a_summary() {
                 assert!(text.contains("I SUM UP") || text.contains("WHICH STEP"), "{name}: {text}");
             }
         }
-        // The machine stayed as it was, and every step was said once.
+        // The container kept its state, and every step was executed once.
         let all: Vec<&Value> = parts
             .iter()
             .flat_map(|part| part["steps"].as_array().unwrap())
@@ -255,7 +255,7 @@ async fn a_conversation_continues_from_a_summary() {
             assert_eq!(with_tools, scaffold == "bash", "{name}");
             assert_eq!(asked.body["tool_choice"] == "none", with_tools, "{name}");
         }
-        // Where the context is known there is room for everything that was said.
+        // With a known context, everything fits into the summary.
         let assistant = |messages: &Value| {
             messages.as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
         };
@@ -280,7 +280,7 @@ async fn a_conversation_continues_from_a_summary() {
             assert!(messages[0]["content"].as_str().unwrap().contains(" in /srv"), "and sees the screen");
         }
 
-        // All of it is remembered.
+        // A repeated command reads all of it from the store.
         let before = server.requests();
         tokio::task::block_in_place(|| bench.run(&args).ok());
         assert_eq!(server.requests(), before, "{name}");
@@ -308,12 +308,12 @@ async fn handoffs_without_a_full_summary() {
     check("a short one is", no_summary, &["--summarise"], "submitted", "IN SHORT").await;
     let none_at_all = |body: &Value| wanted(body) != Wanted::Step;
     check("not even that", none_at_all, &["--summarise"], "submitted", "Last, this was said and run").await;
-    // What stands after a summary does not fit either: another would not help.
+    // The conversation after a summary does not fit either: another summary would not help.
     let never_again = |body: &Value| body["messages"].to_string().contains("I SUM UP");
     check("it does not help", never_again, &["--summarise"], "context_full", "I SUM UP").await;
 }
 
-/// Requests of a kind after whose arrival the command is killed.
+/// Kinds of requests at whose arrival the command is killed.
 const KILLS: [Wanted; 3] = [Wanted::Summary, Wanted::Questions, Wanted::Answers];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -344,12 +344,12 @@ async fn a_summary_that_is_killed_is_resumed() {
     let sent = bodies.len();
     bodies.dedup();
     assert!(sent - bodies.len() <= KILLS.len(), "{} repeated", sent - bodies.len());
-    // The clock stands on the screen, and the recorded turns were done again at another time: still the same was asked.
+    // The screen shows the clock, and the recorded turns were executed again at another time; the requests are the same nevertheless.
     let handoffs = played.parts().len() - 1;
     let questions = bodies.iter().filter(|body| body.contains("Please begin by asking several questions"));
     let answered = bodies.iter().filter(|body| body.contains("The next agent has a few questions for you"));
     assert_eq!(answered.count(), handoffs);
-    // Each stands in the request itself and in what follows it.
+    // Each occurs in the request itself and in the requests after it.
     let alone = questions.filter(|body| !body.contains("WHICH STEP"));
     assert_eq!(alone.count(), handoffs);
 }

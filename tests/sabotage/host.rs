@@ -1,4 +1,4 @@
-//! What must be the same on the host before and after.
+//! The state of the host that must not change.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,14 +11,14 @@ use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptions,
 };
 
-/// Disk that may be missing afterwards: other programs of the host write too. A saboteur writes hundreds of megabytes.
+/// Tolerated loss of free disk space: other programs of the host write too. A saboteur writes hundreds of megabytes.
 const DISK_TOLERANCE: u64 = 1 << 30;
 
 /// A host with a marked folder that no container may reach.
 pub(crate) struct Host {
     /// Holds `secret` and `box/secret`.
     pub(crate) folder: tempfile::TempDir,
-    /// A name that saboteurs give to whatever they make outside.
+    /// The name that saboteurs give to anything they create outside.
     pub(crate) mark: String,
     before: Facts,
     free: u64,
@@ -46,7 +46,7 @@ impl Host {
         Self { folder, mark, before, free: free() }
     }
 
-    /// Files whose content no verdict, log or outline may know.
+    /// Files whose content must not appear in a verdict, log or outline.
     pub(crate) fn secrets(&self) -> Vec<Vec<u8>> {
         let own = SECRETS.iter().map(|file| self.folder.path().join(file));
         own.chain(["/etc/shadow".into(), "/etc/machine-id".into()])
@@ -69,7 +69,7 @@ impl Host {
             .map_err(|error| format!("the host's disk: {error}"))
     }
 
-    /// Everything that is not as it was.
+    /// All differences from the former state.
     pub(crate) fn harm(&self) -> Vec<String> {
         let mut harm = Vec::new();
         let after = Facts::of(self.folder.path());
@@ -91,7 +91,7 @@ impl Host {
     }
 }
 
-/// What no container has read if nothing that is known of it says this.
+/// The secret: no container has read it unless a record contains this text.
 pub(crate) const SECRET: &str = "kept-by-the-host-alone";
 const SECRETS: [&str; 2] = ["secret", "box/secret"];
 
@@ -130,7 +130,7 @@ fn free() -> u64 {
     stat.f_bavail * stat.f_frsize
 }
 
-/// What of this process is left on the engine, by name.
+/// Containers and images of this process that are left on the engine, by name.
 pub(crate) async fn left_on_engine(api: &Docker) -> Vec<String> {
     let label = "termsmith.owner".to_owned();
     let pid = std::process::id().to_string();
@@ -167,7 +167,7 @@ pub(crate) async fn strays(api: &Docker) -> Vec<String> {
     strays
 }
 
-/// The most memory that this process ever had, in bytes.
+/// Peak memory of this process, in bytes.
 pub(crate) fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A small task of ours: a sum to be written down, and a program to be made.
+//! A small task: write a sum, and build a program.
 
 use termsmith::assets::Assets;
 use termsmith::author::{AuthorAssets, draft, recipes};
@@ -30,7 +30,7 @@ done
 START
 "#;
 
-/// The service is asked over the loopback that the verifier shares with it, and by nothing else: nobody calls the subject's guest.
+/// The service is reached only over the loopback that the verifier shares with it; the subject's guest is not called.
 const SERVICE_CHECKS: &str = "
 import time
 import urllib.request
@@ -79,7 +79,7 @@ def test_tables_can_be_read():
         assert subject.read_csv('/app/table.csv') == []
 ";
 
-/// What is judged beside files.
+/// What is judged in addition to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Files,

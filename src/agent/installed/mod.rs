@@ -20,7 +20,7 @@ use crate::sandbox::{ExecLimit, SandboxError};
 
 use proxy::Proxy;
 
-/// The scaffold's line of the registry.
+/// The scaffold's registry entry.
 pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: NAME,
     description: "A program in the sandbox, --agent-command, that reaches the model at its own loopback address",
@@ -36,10 +36,10 @@ const NAME: &str = "command";
 pub const PORT: u16 = 8421;
 /// Path of the task's instruction.
 const INSTRUCTION: &str = "/run/agent/instruction.md";
-/// Bytes of the agent's output that are kept: it is a log, not an observation.
+/// Bytes of the agent's output that are kept. The output is a log, not an observation.
 const LOG_BYTES: usize = 64 << 10;
 
-/// The scaffold of agents that run their own loop. It has no texts: the agent writes its own prompts.
+/// The scaffold of agents that run their own loop. It has no texts, since the agent writes its own prompts.
 #[derive(Clone, Debug)]
 struct InstalledAgent {
     command: String,
@@ -69,7 +69,7 @@ pub struct Installed<'a> {
     pub unit: &'a str,
 }
 
-/// Runs the agent to its end. `conversation` becomes its last one: earlier conversations of the same agent are in the journal alone.
+/// Runs the agent until it exits. `conversation` becomes the agent's last conversation; earlier ones are in the journal only.
 pub async fn run_installed(
     installed: &Installed<'_>,
     instruction: &str,
@@ -104,12 +104,13 @@ pub async fn run_installed(
         tokio::pin!(serving);
         let ran = tokio::select! {
             biased;
-            // Before the agent ends, it returns only with an error that is not the agent's.
+            // Before the agent exits, `serve` returns only with an error that the agent did not cause.
             Err(error) = &mut serving => return Err(error),
             ran = sandbox.shell(&command, &limit) => ran,
         };
         agent_ended.cancel();
-        // A client gives up before an endpoint's retries do: whether the agent failed depends on the outcome of its last call.
+        // The agent's client gives up before the retries of the endpoint end, so the result of the last call decides whether the agent
+        // failed.
         match tokio::time::timeout(episode.left(), serving).await {
             Ok(served) => served?,
             Err(_) => {
@@ -127,7 +128,7 @@ pub async fn run_installed(
     Ok(match ran.outcome {
         ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: output },
         ShellOutcome::Exited(0) => Ended { end: End::Submitted, cause: String::new() },
-        // An agent that exits with an error has ended too: its work counts, and its output is kept.
+        // An agent that exits with an error is judged too, and its output is kept.
         ShellOutcome::Exited(status) | ShellOutcome::ShellDied(status) => Ended {
             end: End::Submitted,
             cause: format!(

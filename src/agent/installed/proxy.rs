@@ -30,8 +30,8 @@ impl<'a, 't> Proxy<'a, 't> {
         Self { installed, conversation, messages: Vec::new(), calls: 0 }
     }
 
-    /// Answers requests until `agent_ended`, or until a call fails for a reason that is not the agent's fault. A call in flight is
-    /// completed first: an agent that exits because the endpoint fails has not failed.
+    /// Answers requests until `agent_ended`, or until a call fails for a reason other than the agent. A call in flight is completed first:
+    /// if the agent exits because the endpoint fails, the agent has not failed.
     pub(super) async fn serve(
         &mut self,
         mut calls: mpsc::Receiver<RelayCall>,
@@ -44,7 +44,7 @@ impl<'a, 't> Proxy<'a, 't> {
                 call = calls.recv() => call,
             };
             let Some(call) = call else {
-                // The sandbox is gone; its shell says why.
+                // The sandbox is lost; the error of its shell names the cause.
                 agent_ended.cancelled().await;
                 return Ok(());
             };
@@ -140,12 +140,12 @@ impl<'a, 't> Proxy<'a, 't> {
     }
 }
 
-/// Whether the content of the agent's request caused the refusal, so that the agent is told and can correct it. Any other error would be
-/// met by every further call: it ends the run and nothing is committed.
+/// Whether the content of the agent's request caused the refusal, so that the agent is told and can correct it. Any other error would recur
+/// in every further call: it ends the run, and nothing is committed.
 fn is_agents_fault(error: &CallError) -> bool {
     match error {
         CallError::ContextLength { .. } | CallError::ContentFilter { .. } => true,
-        // Other refusals are the endpoint's: no such model, a redirect, no credit left.
+        // The endpoint caused other refusals: unknown model, redirect, no credit left.
         CallError::Refused { status, .. } => matches!(status, 400 | 413 | 422),
         CallError::Budget(_)
         | CallError::Auth { .. }
@@ -162,7 +162,7 @@ fn is_agents_fault(error: &CallError) -> bool {
     }
 }
 
-/// Clients send earlier messages back, but not always with every field.
+/// Clients send earlier messages back, but may omit some fields.
 fn same_message(one: &ChatMessage, other: &ChatMessage) -> bool {
     one.role == other.role && one.content == other.content && one.tool_calls == other.tool_calls
 }

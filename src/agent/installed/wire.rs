@@ -16,7 +16,7 @@ pub(super) struct Request<'a> {
 /// Most header lines of a request. OpenAI's clients send about twenty.
 const MAX_HEADERS: usize = 100;
 
-/// Reads a complete HTTP/1.1 request.
+/// Parses a complete HTTP/1.1 request.
 pub(super) fn request(bytes: &[u8]) -> Option<Request<'_>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -260,7 +260,7 @@ mod tests {
             "POST /c HTTP/1.1\r\ntransfer-encoding: gzip, Chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
             Some(("POST", "/c", "a")),
         );
-        // A header's value that mentions chunked, and a body that looks like the end of a chunk.
+        // A header value that contains `chunked`, and a body that looks like the end of a chunk.
         check(
             "POST /c HTTP/1.1\r\nX-Note: transfer-encoding: chunked\r\n\r\n0\r\n\r\n",
             Some(("POST", "/c", "0\r\n\r\n")),

@@ -4,7 +4,7 @@ use super::grid::{Background, Cell, Kind};
 use super::parser::{Act, Parameter};
 use super::screen::{Pen, State};
 
-/// Which tmux this is, to programs that ask.
+/// Version of tmux that is reported to programs.
 const VERSION: &str = "3.3a";
 
 /// Parameters with tmux's rules for missing and too small ones.
@@ -25,7 +25,7 @@ impl Arguments<'_> {
         self.get(0, 1, 1)
     }
 
-    /// All that are numbers.
+    /// All numeric parameters.
     fn numbers(&self) -> impl Iterator<Item = u32> {
         self.0.iter().filter_map(|parameter| match parameter {
             Parameter::Number(number) => Some(*number),
@@ -85,7 +85,7 @@ impl Act for State {
             (b"", b'M') => self.reverse_index(),
             (b"", b'c') => self.reset(),
             (b"", b'\\') => {}
-            // Unknown ones do not even end a repetition.
+            // Unknown controls do not end a repetition.
             _ => return,
         }
         self.last = None;
@@ -111,7 +111,7 @@ impl Act for State {
 }
 
 impl State {
-    /// A sequence without intermediates: whether it is one. `None` if its parameters are not.
+    /// A sequence without intermediates. Returns whether it is known; `None` if its parameters are invalid.
     fn plain_sequence(&mut self, arguments: &Arguments<'_>, last: u8) -> Option<bool> {
         let (cols, rows) = (self.grid.cols, self.grid.rows);
         let background = self.pen.background;
@@ -269,7 +269,7 @@ impl State {
         if self.x < self.grid.cols {
             self.x += count.min(self.grid.cols - 1 - self.x);
         } else {
-            // tmux computes with unsigned numbers: past the margin there is no edge, and the result is clamped.
+            // tmux uses unsigned arithmetic: past the margin there is no limit, and the result is clamped.
             self.x = self.grid.cols - 1;
         }
     }
@@ -323,7 +323,7 @@ impl State {
     }
 
     fn clear_line(&mut self) {
-        // An empty line is left alone, and so the line above goes on counting as wrapped.
+        // An empty line is not changed, so the line above stays marked as wrapped.
         if self.grid.allocated(self.y) > 0 || self.pen.background == Background::Coloured {
             self.grid.clear_lines(self.y, self.y + 1, self.pen.background);
         }
@@ -345,7 +345,7 @@ impl State {
         }
     }
 
-    /// Makes room for `count` cells. Where fewer are left to move than are inserted, those between keep their old text.
+    /// Inserts `count` cells. If fewer cells are moved than inserted, the cells between keep their old text.
     pub(super) fn insert_cells(&mut self, count: usize) {
         let (x, y, cols) = (self.x, self.y, self.grid.cols);
         if count == 0 || x >= cols {
@@ -393,7 +393,7 @@ impl State {
         (self.upper..=self.lower).contains(&self.y)
     }
 
-    /// SGR, of which only the background matters here.
+    /// SGR; only the background colour affects the grid.
     fn colours(&mut self, arguments: &Arguments<'_>) {
         if arguments.0.is_empty() {
             self.reset_colours();
@@ -416,7 +416,7 @@ impl State {
         self.pen = Pen { background: Background::Default, ..self.pen };
     }
 
-    /// `5;n` or `2;r;g;b`. Returns what follows; of a wrong colour only what introduces it is skipped.
+    /// `5;n` or `2;r;g;b`. Returns the remaining parameters; of an invalid colour only the introducer is skipped.
     fn colour<'a>(&mut self, background: bool, after: &'a [Parameter]) -> &'a [Parameter] {
         let good = |parameter: Option<&Parameter>| matches!(parameter, Some(Parameter::Number(0..=255)));
         let (set, used) = match after.first() {
@@ -452,7 +452,7 @@ impl State {
         }
     }
 
-    /// XTWINOPS, of which only the question for the size is answered (as tmux 3.3a does it: columns first).
+    /// XTWINOPS; only the query of the size is answered (columns first, as in tmux 3.3a).
     fn window(&mut self, arguments: &Arguments<'_>) {
         let number = |at: usize| match arguments.0.get(at) {
             Some(Parameter::Number(number)) => Some(*number),

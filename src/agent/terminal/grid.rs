@@ -1,8 +1,8 @@
-//! Lines of cells with a history above them, moved about exactly as tmux moves them.
+//! Lines of cells with a history above them; they move as in tmux.
 
 use std::collections::VecDeque;
 
-/// One place on the screen.
+/// One cell of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) text: char,
@@ -32,7 +32,7 @@ impl Cell {
     }
 }
 
-/// What an emptied place is filled with. A colour is never shown, but a line that has one has cells.
+/// What a cleared cell is filled with. A colour is never shown, but a line with a background colour has allocated cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Background {
     #[default]
@@ -42,11 +42,11 @@ pub(super) enum Background {
 
 #[derive(Clone, Debug, Default)]
 struct Line {
-    /// Allocated in steps, as in tmux: what was never allocated is treated differently from what was cleared.
+    /// Allocated in steps, as in tmux: unallocated cells behave differently from cleared ones.
     cells: Vec<Cell>,
-    /// One past the last cell that was ever written since the line was emptied. Further ones are not captured.
+    /// One past the last cell written since the line was cleared. Cells after it are not captured.
     used: usize,
-    /// Its text goes on in the next line.
+    /// Its text continues in the next line.
     wrapped: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Grid {
     lines: Vec<Line>,
     history: VecDeque<String>,
     limit: usize,
-    /// Off while a program has the alternate screen.
+    /// Off while a program uses the alternate screen.
     keeps_history: bool,
 }
 
@@ -72,7 +72,7 @@ impl Grid {
         Self { cols, rows, lines, history: VecDeque::new(), limit, keeps_history: true }
     }
 
-    /// The cell at a place, blank where none was allocated.
+    /// The cell at a position; blank if it is not allocated.
     pub(super) fn cell(&self, x: usize, y: usize) -> &Cell {
         self.lines[y].cells.get(x).unwrap_or(&Cell::BLANK)
     }
@@ -84,7 +84,7 @@ impl Grid {
         line.cells[x] = cell;
     }
 
-    /// How many cells of a line are allocated.
+    /// Number of allocated cells of a line.
     pub(super) fn allocated(&self, y: usize) -> usize {
         self.lines[y].cells.len()
     }
@@ -105,7 +105,7 @@ impl Grid {
         self.history.clear();
     }
 
-    /// Makes room for `need` cells: a quarter of the line, half of it, or all.
+    /// Allocates at least `need` cells: a quarter of the line, half of it, or all.
     fn expand(&mut self, y: usize, need: usize) {
         let cols = self.cols;
         let line = &mut self.lines[y];
@@ -160,7 +160,7 @@ impl Grid {
         }
     }
 
-    /// Moves `count` lines from `from` to `to`; what they leave is emptied.
+    /// Moves `count` lines from `from` to `to`, and clears the lines that they leave.
     pub(super) fn move_lines(&mut self, to: usize, from: usize, count: usize, background: Background) {
         if count == 0 || from == to {
             return;
@@ -178,7 +178,7 @@ impl Grid {
         }
     }
 
-    /// Moves `count` cells from `from` to `to`; those that they leave are blanked, and no others.
+    /// Moves `count` cells from `from` to `to`, and blanks only the cells that they leave.
     pub(super) fn move_cells(&mut self, y: usize, to: usize, from: usize, count: usize) {
         if count == 0 || from == to {
             return;
@@ -193,7 +193,7 @@ impl Grid {
         }
     }
 
-    /// Scrolls a region by one line. The line that leaves it goes into the history, wherever the region begins.
+    /// Scrolls a region by one line. The line that leaves it goes into the history, even if the region does not begin at the top.
     pub(super) fn scroll_up(&mut self, upper: usize, lower: usize, background: Background) {
         if self.keeps_history {
             let top = self.text(upper);

@@ -1,15 +1,14 @@
-//! A terminal as a model sees it: what tmux 3.3a would print of its pane, without tmux in the sandbox.
+//! An emulated terminal: it shows what tmux 3.3a would print of its pane, without tmux in the sandbox.
 //!
-//! No crate does that. Others emulate other terminals: what is cleared does not go into their history, nor does what scrolls out
-//! of a region; history is trimmed line by line and not by tenths; wide characters, margins and broken sequences end in other
-//! cells. Of the 110 written and 150 random inputs of `tests/golden/tmux_screens.json`, `alacritty_terminal` 0.26 shows tmux's
-//! screen for 84 and 104, and its full pane for 77 and 61; `vt100` 0.18 for 79 and 54, and 71 and 37. So the grid here follows
-//! tmux's own sources (ISC licence, see `NOTICE`) and shows all of them, and over a thousand other random ones, without a
-//! dependency.
+//! No crate does this. Other emulators differ from tmux: cleared text and text that scrolls out of a region do not go into their history;
+//! history is trimmed by lines, not by tenths; wide characters, margins and broken sequences end in other cells. Of the 110 written and 150
+//! random inputs of `tests/golden/tmux_screens.json`, `alacritty_terminal` 0.26 shows tmux's screen for 84 and 104, and its full pane for
+//! 77 and 61; `vt100` 0.18 for 79 and 54, and 71 and 37. The grid here follows tmux's sources (ISC licence, see `NOTICE`) and matches all
+//! of these inputs, and over a thousand other random ones, without a dependency.
 //!
-//! [`Screen`] is bytes in, text out. [`Terminal`] is a shell in a sandbox on one, which also knows when the shell is done: the
-//! guest looks at the terminal's foreground and settings and at the shell's state. A marker in the prompt would be simpler and
-//! surer, but it would stand in the model's environment, in its `set` and in the output of programs that print prompts.
+//! [`Screen`] turns bytes into text. [`Terminal`] runs a shell of a sandbox on a [`Screen`], and detects when the shell is idle: the guest
+//! reads the terminal's foreground process group, its settings and the shell's state. A marker in the prompt would be simpler, but the
+//! model could see it, in `set` and in the output of programs that print prompts.
 
 mod edit;
 mod grid;

@@ -1,7 +1,7 @@
 //! Bytes → characters, controls and sequences: the state machine of tmux's `input.c`.
 //!
-//! It differs from the usual one (Williams'): C1 controls do not exist, bytes that are no UTF-8 vanish, `ESC k … ESC \` is a
-//! window title, and `ESC` ends every string but a device control string.
+//! It differs from the usual parser (Williams'): there are no C1 controls, invalid UTF-8 is dropped, `ESC k … ESC \` is a window title, and
+//! `ESC` ends every string except a device control string.
 
 /// Bytes of one sequence's parameters; a longer sequence is ignored.
 const MAX_PARAMETER_BYTES: usize = 63;
@@ -12,7 +12,7 @@ const MAX_PARAMETERS: usize = 23;
 /// Largest number in a sequence; one with a larger number is ignored.
 const MAX_NUMBER: u64 = i32::MAX as u64;
 
-/// What the bytes mean.
+/// An event of the parser.
 pub(super) trait Act {
     /// A printable ASCII character.
     fn print(&mut self, byte: u8);
@@ -21,7 +21,7 @@ pub(super) trait Act {
     fn control(&mut self, byte: u8);
     fn escape(&mut self, intermediates: &[u8], last: u8);
     fn sequence(&mut self, intermediates: &[u8], parameters: &[Parameter], last: u8);
-    /// A byte that is part of a character beyond ASCII has come, whatever it turns out to be.
+    /// A byte of a character beyond ASCII has arrived, whether or not the character turns out valid.
     fn top_bit(&mut self);
 }
 
@@ -30,7 +30,7 @@ pub(super) trait Act {
 pub(super) enum Parameter {
     Missing,
     Number(u32),
-    /// With `:` inside: its numbers.
+    /// A parameter with `:`, as its numbers.
     Group(Vec<Option<u32>>),
 }
 
@@ -50,7 +50,7 @@ enum State {
     DcsBody,
     DcsEscape,
     DcsIgnore,
-    /// Ends with BEL too.
+    /// Also ended by BEL.
     Osc,
     /// A title, an APC, a PM or an SOS.
     Text,
@@ -61,17 +61,17 @@ pub(super) struct Parser {
     state: State,
     intermediates: Vec<u8>,
     parameters: Vec<u8>,
-    /// Too long: to be ignored.
+    /// Too long, so it is ignored.
     discard: bool,
     /// An unfinished character, and how many bytes it will have.
     partial: Vec<u8>,
     expected: usize,
-    /// How many strings have begun so far.
+    /// Number of strings that have begun so far.
     strings: u64,
 }
 
 impl Parser {
-    /// `Some` inside a string without end so far, and then which one it is.
+    /// The number of the unfinished string, if the parser is inside one.
     pub(super) fn open_string(&self) -> Option<u64> {
         let inside = !matches!(
             self.state,
@@ -86,7 +86,7 @@ impl Parser {
         inside.then_some(self.strings)
     }
 
-    /// Gives a string up.
+    /// Aborts a string.
     pub(super) fn abandon_string(&mut self) {
         self.clear();
         self.state = State::CampaignContext;
@@ -135,7 +135,7 @@ impl Parser {
         to.control(byte);
     }
 
-    /// A byte that is no control, outside the body of a device control string.
+    /// A byte other than a control character, outside the body of a device control string.
     fn graphic(&mut self, byte: u8, to: &mut impl Act) {
         match (self.state, byte) {
             (State::CampaignContext, 0x20..=0x7e) => {
@@ -184,7 +184,7 @@ impl Parser {
             (State::Dcs | State::DcsParameter | State::DcsIntermediate, 0x40..=0x7e) => {
                 self.state = State::DcsBody;
             }
-            // DEL, bytes beyond ASCII inside sequences, and what strings say.
+            // DEL, bytes beyond ASCII inside sequences, and the contents of strings.
             _ => {}
         }
     }
@@ -223,7 +223,7 @@ impl Parser {
         self.state = next;
     }
 
-    /// A byte beyond ASCII. A sequence takes as many bytes as its first one says, even when one of them does not fit.
+    /// A byte beyond ASCII. The first byte determines the length of the UTF-8 sequence, even if a later byte is invalid.
     fn character(&mut self, byte: u8, to: &mut impl Act) {
         to.top_bit();
         if self.partial.is_empty() {

@@ -1,10 +1,10 @@
-//! The emulated terminal: what bytes do to the screen, as tmux's `screen-write.c` has it, oddities included.
+//! The emulated terminal: bytes change the screen as in tmux's `screen-write.c`, including its irregularities.
 
 use super::grid::{Background, Cell, Grid, Kind, Saved};
 use super::parser::Parser;
 use super::width::{Width, width};
 
-/// Lines that tmux keeps above the screen. Harbor asks for ten million, but after the session exists, which changes nothing.
+/// Lines that tmux keeps above the screen. Harbor requests ten million, but only after the session exists, which has no effect.
 pub const HISTORY_LINES: usize = 2000;
 /// Distance of tab stops.
 const TAB: usize = 8;
@@ -19,14 +19,14 @@ pub struct Screen {
     pub(super) state: State,
 }
 
-/// Which bytes a key becomes depends on what programs have asked for.
+/// Modes requested by programs that decide which bytes a key sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyModes {
     /// Arrow keys send `ESC O` (DECCKM).
     pub application_cursor: bool,
     /// The numeric keypad sends `ESC O` (DECKPAM).
     pub application_keypad: bool,
-    /// Keys that have no code of their own send `CSI … u`.
+    /// Keys without a standard code send `CSI … u`.
     pub extended: bool,
 }
 
@@ -41,12 +41,12 @@ impl Screen {
         Self { parser: Parser::default(), state }
     }
 
-    /// Shows what a program has written.
+    /// Processes the output of a program.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.parser.feed(bytes, &mut self.state);
     }
 
-    /// What the terminal answers to queries since the last call: to be typed into the program.
+    /// The terminal's answers to queries since the last call. They must be sent to the program.
     pub fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.state.answers)
     }
@@ -68,19 +68,19 @@ impl Screen {
         self.state.keys
     }
 
-    /// A string (a title, a device control) that began and has not ended, by number.
+    /// The number of a string (a title, a device control) that has begun and not ended.
     pub(super) fn open_string(&self) -> Option<u64> {
         self.parser.open_string()
     }
 
-    /// What tmux does when a string does not end within its time.
+    /// Ends a string as tmux does when it times out.
     pub(super) fn abandon_string(&mut self) {
         self.parser.abandon_string();
         self.state.reset_pen();
     }
 }
 
-/// What a character is written with.
+/// The attributes of a written character.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pen {
     pub(super) background: Background,
@@ -116,9 +116,9 @@ pub(super) struct State {
     /// The last printed ASCII character, for REP.
     pub(super) last: Option<u8>,
     joined: bool,
-    /// By DECSC.
+    /// Saved by DECSC.
     kept: Cursor,
-    /// By the switch to the alternate screen; outlives the switch back.
+    /// Saved by the switch to the alternate screen; kept after the switch back.
     kept_main: Option<(usize, usize)>,
     kept_pen: Pen,
     main: Option<Saved>,
@@ -155,7 +155,7 @@ impl State {
         self.tabs = (0..self.grid.cols).map(|x| x > 0 && x.is_multiple_of(TAB)).collect();
     }
 
-    /// Forgets colours, character sets and the kept cursor, but not the kept origin mode.
+    /// Resets colours, character sets and the saved cursor, but not the saved origin mode.
     pub(super) fn reset_pen(&mut self) {
         self.pen = Pen::default();
         self.kept = Cursor { origin: self.kept.origin, ..Cursor::default() };
@@ -183,7 +183,7 @@ impl State {
         self.move_to(Some(kept.x), Some(kept.y));
     }
 
-    /// Moves the cursor, not beyond the edges.
+    /// Moves the cursor within the edges.
     pub(super) fn move_to(&mut self, x: Option<usize>, y: Option<usize>) {
         self.x = x.map_or(self.x, |x| x.min(self.grid.cols - 1));
         self.y = y.map_or(self.y, |y| y.min(self.grid.rows - 1));
@@ -233,7 +233,7 @@ impl State {
         }
     }
 
-    /// The whole screen, which goes into the history if there is one now.
+    /// Clears the whole screen. Its text goes into the history if there is one.
     pub(super) fn clear_screen(&mut self, background: Background) {
         if self.grid.keeps_history() {
             self.grid.clear_into_history(background);
@@ -272,13 +272,13 @@ impl State {
         self.x = 0;
     }
 
-    /// The way of nearly every character: plain ASCII in the usual modes.
+    /// Fast path for nearly every character: ASCII in the usual modes.
     fn write_plain(&mut self, byte: u8) {
         if self.x >= self.grid.cols {
             self.wrap_line();
         }
         let (x, y) = (self.x, self.y);
-        // What is left of a wide character that is overwritten in its middle. (In column 1 tmux forgets the left half.)
+        // The remaining half of a wide character that is overwritten in its middle. (In column 1 tmux does not clear the left half.)
         let mut start = x;
         while start > 0 && self.grid.cell(start, y).is_padding() {
             self.grid.set(start, y, Cell::BLANK);
@@ -300,7 +300,7 @@ impl State {
         }
     }
 
-    /// Everything else.
+    /// All other characters.
     fn write_cell(&mut self, character: char, wide: usize) {
         let cols = self.grid.cols;
         if character == ZERO_WIDTH_JOINER {
@@ -332,18 +332,18 @@ impl State {
             self.grid.set(x, self.y, Cell::PADDING);
             unchanged = false;
         }
-        // A blank where no cell is yet is not written, and so does not count as used.
+        // A blank in an unallocated cell is not written, so the cell does not count as used.
         let nothing = character == ' ' && self.pen.background == Background::Default;
         if !(unchanged && nothing && self.x >= self.grid.allocated(self.y)) {
             let kind = if wide > 1 { Kind::Wide } else { Kind::Narrow };
             self.grid.set(self.x, self.y, Cell::new(character, kind));
         }
-        // Without wrapping it stays on the last column.
+        // Without wrapping the cursor stays on the last column.
         let last = usize::from(!self.wrap);
         self.x = if self.x + last + wide <= cols { self.x + wide } else { cols - last };
     }
 
-    /// Blanks what is left of wide characters that the next one covers in part. True if there was any.
+    /// Blanks the rest of wide characters that the next character covers in part. Returns whether there were any.
     fn overwrite(&mut self, wide: usize) -> bool {
         let (mut done, here) = (false, self.grid.cell(self.x, self.y).kind);
         if here == Kind::Padding {
@@ -363,7 +363,7 @@ impl State {
         done
     }
 
-    /// Puts a zero-width character onto the one to the left.
+    /// Combines a zero-width character with the character to its left.
     fn combine(&mut self, character: char) {
         let y = self.y;
         let Some(x) = (0..self.x).rev().find(|x| !self.grid.cell(*x, y).is_padding()) else { return };
@@ -387,7 +387,7 @@ impl State {
         }
     }
 
-    /// Any other character; one that cannot be printed vanishes.
+    /// Any other character; an unprintable one is dropped.
     pub(super) fn put_wide(&mut self, character: char) {
         match width(character) {
             Width::Unprintable => {}

@@ -14,28 +14,28 @@ use crate::sandbox::{
 
 /// Size of Harbor's pane.
 pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
-/// How long tmux waits for the end of a title or another string before it takes what follows for text again.
+/// How long tmux waits for the end of a title or another string before it treats the following bytes as text again.
 const STRING_TIMEOUT: Duration = Duration::from_secs(5);
-/// First interval between polls of the shell: most commands are done within it, and three polls are still a fraction of the shortest
-/// wait that models ask for, 0.1 s.
+/// First interval between polls of the shell. Most commands finish within it, and three polls take a fraction of the shortest wait that
+/// models request, 0.1 s.
 const LOOK: Duration = Duration::from_millis(2);
 /// Number of polls at that interval. Longer commands are polled less often, since every poll reads the process table.
 const QUICK_LOOKS: u32 = 20;
 /// Interval between later polls.
 const LATER_LOOK: Duration = Duration::from_millis(20);
-/// The shell must be at its prompt in so many consecutive polls, without output between them: at the first poll, bytes can still be in
-/// the kernel's buffers.
+/// Number of consecutive polls at which the shell must be at its prompt, without output between them: at the first poll, bytes can still be
+/// in the kernel's buffers.
 const LOOKS: u32 = 3;
 
 /// Whether a wait may end before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wake {
-    /// As in Harbor: every wait takes its full time.
+    /// As in Harbor: every wait lasts its full time.
     #[default]
     Never,
-    /// When the shell is back at its prompt and no process is left that has come since [`Terminal::press`]. Then more waiting
-    /// would not change the screen. Where the shell stood at its prompt already and nothing was typed, the model waits for
-    /// something else, and the wait takes its full time.
+    /// The wait ends when the shell is back at its prompt and no process started since [`Terminal::press`] is left. More waiting would not
+    /// change the screen. If the shell was already at its prompt and nothing was typed, the model waits for something else, and the wait
+    /// lasts its full time.
     WhenDone,
 }
 
@@ -43,7 +43,7 @@ pub enum Wake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
     Elapsed,
-    /// Before its time, by [`Wake::WhenDone`].
+    /// Early, by [`Wake::WhenDone`].
     Early,
     /// The shell has ended.
     Ended(ProcessOutcome),
@@ -51,13 +51,13 @@ pub enum WaitOutcome {
     Lost(String),
 }
 
-/// A shell on a terminal. It runs between waits too; dropping this kills it.
+/// A shell on a terminal. It also runs between waits; dropping this value kills it.
 #[derive(Debug)]
 pub struct Terminal {
     shared: Arc<Mutex<Screen>>,
     input: PtyInput,
     progress: watch::Receiver<Progress>,
-    /// Polls that were requested. Each is answered in its turn, even after its wait has ended.
+    /// Number of requested polls. They are answered in order, even after their wait has ended.
     asked: u64,
     /// The state just before the last keys were pressed.
     before: Before,
@@ -82,8 +82,8 @@ struct Progress {
 }
 
 impl Terminal {
-    /// Starts `bash --login` in the sandbox's work directory, with `environment` (the image's:
-    /// [`crate::sandbox::ImageConfig::env`]) and what tmux adds to it.
+    /// Starts `bash --login` in the sandbox's work directory, with the image's `environment` ([`crate::sandbox::ImageConfig::env`]) and the
+    /// variables that tmux adds to it.
     pub async fn open(
         sandbox: &Sandbox,
         environment: &[(String, String)],
@@ -95,7 +95,7 @@ impl Terminal {
         for (name, value, replaces) in VARIABLES {
             let known = process.env.iter().position(|(known, _)| *known == **name);
             match known {
-                Some(place) if *replaces => process.env[place].1 = (*value).into(),
+                Some(index) if *replaces => process.env[index].1 = (*value).into(),
                 Some(_) => {}
                 None => process.env.push(((*name).into(), (*value).into())),
             }
@@ -114,33 +114,33 @@ impl Terminal {
         Ok(Self { shared, input, progress, asked: 0, before, _pump: AbortOnDropHandle::new(pump) })
     }
 
-    /// What is visible: `tmux capture-pane -p`.
+    /// The visible screen: `tmux capture-pane -p`.
     pub fn screen(&self) -> String {
         lock(&self.shared).screen()
     }
 
-    /// That with the history before it: `tmux capture-pane -p -S -`.
+    /// The history and the visible screen: `tmux capture-pane -p -S -`.
     pub fn full_pane(&self) -> String {
         lock(&self.shared).full_pane()
     }
 
-    /// Both at one moment: the full pane, then the screen.
+    /// Full pane and visible screen of the same moment.
     pub fn panes(&self) -> (String, String) {
         let screen = lock(&self.shared);
         (screen.full_pane(), screen.screen())
     }
 
-    /// What programs have asked keys to be.
+    /// The key modes that programs have requested.
     pub fn key_modes(&self) -> KeyModes {
         lock(&self.shared).key_modes()
     }
 
-    /// The shell has not ended.
+    /// Whether the shell is still running.
     pub fn is_alive(&self) -> bool {
         self.progress.borrow().end.is_none()
     }
 
-    /// Types bytes. [`crate::agent::terminus::to_bytes`] makes them of keystrokes.
+    /// Sends bytes to the terminal. [`crate::agent::terminus::to_bytes`] makes them from keystrokes.
     pub async fn press(&mut self, keys: &[u8]) {
         self.before = Before { peek: self.look().await, typed: !keys.is_empty() };
         if !keys.is_empty() {
@@ -148,7 +148,7 @@ impl Terminal {
         }
     }
 
-    /// Waits while the terminal works.
+    /// Waits while the terminal processes input and output.
     pub async fn wait_quiet(&mut self, duration: Duration, wake: Wake) -> WaitOutcome {
         let deadline = Instant::now() + duration;
         let done = tokio::time::timeout_at(deadline, async {
@@ -183,11 +183,11 @@ impl Terminal {
             outputs = progress.outputs;
             tokio::time::sleep(if number < QUICK_LOOKS { LOOK } else { LATER_LOOK }).await;
         }
-        // Reached only after four thousand million polls.
+        // Reached only after 4 billion polls.
         WaitOutcome::Elapsed
     }
 
-    /// The present state of the shell; the default, if it has ended.
+    /// The current state of the shell; the default if it has ended.
     async fn look(&mut self) -> Peek {
         self.input.peek().await;
         self.asked += 1;
@@ -208,8 +208,7 @@ const VARIABLES: &[(&str, &str, bool)] = &[
     ("LANG", "C.UTF-8", false),
 ];
 
-/// Feeds output to the screen, and answers the terminal's queries, also between waits: output that is not read would block the whole
-/// sandbox.
+/// Feeds output to the screen and answers the terminal's queries, also between waits: unread output would block the whole sandbox.
 async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<Progress>) {
     let input = pty.input();
     let mut open_string: Option<(u64, Instant)> = None;

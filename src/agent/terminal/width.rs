@@ -1,9 +1,9 @@
-//! How many columns a character takes.
+//! The width of characters in columns.
 
 use std::sync::LazyLock;
 
-/// `first last width` of every character beyond ASCII that does not take one column: what `wcwidth` of Debian 12's glibc says,
-/// which is what tmux asks there. `-` is unprintable or unassigned. Made by `tests/readers/tmux_golden.py widths`.
+/// `first last width` of every character beyond ASCII that does not occupy one column, by `wcwidth` of Debian 12's glibc, which tmux uses
+/// there. `-` is unprintable or unassigned. Made by `tests/readers/tmux_golden.py widths`.
 const TABLE: &str = include_str!("widths.txt");
 
 static RANGES: LazyLock<Vec<(u32, u32, Width)>> = LazyLock::new(|| TABLE.lines().filter_map(range).collect());
@@ -26,7 +26,7 @@ pub(in crate::agent) fn is_printable(character: char) -> bool {
 pub(super) fn width(character: char) -> Width {
     let code = u32::from(character);
     let after = RANGES.partition_point(|(first, ..)| *first <= code);
-    match after.checked_sub(1).map(|place| RANGES[place]) {
+    match after.checked_sub(1).map(|index| RANGES[index]) {
         Some((_, last, width)) if code <= last => width,
         _ => Width::One,
     }

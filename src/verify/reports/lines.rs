@@ -1,4 +1,4 @@
-//! Reports that are lines for people, read as their runners print them.
+//! Reports in line formats for people, parsed as their runners print them.
 
 /// `ok 1 - name`, `not ok 2 - name # TODO …`. A skipped test has not passed; one that is still to do does not count.
 pub(super) fn tap(text: &str) -> Vec<(String, bool)> {
@@ -72,7 +72,7 @@ pub(super) fn checksums(text: &str) -> Vec<(String, bool)> {
 
 /// The last `Score: x/y`.
 pub(super) fn score(text: &str) -> Vec<(String, bool)> {
-    /// More points than any task has; a larger number is no score.
+    /// More points than any task has; a larger number is not a score.
     const MAX_POINTS: u32 = 1000;
     let points = |line: &str| {
         let at = line.to_ascii_lowercase().find("score:")?;

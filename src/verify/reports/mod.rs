@@ -6,10 +6,10 @@ mod structured;
 
 use crate::model::{CheckId, CheckResult};
 
-/// A format that is understood.
+/// A supported report format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReportKind {
-    /// pytest's `--junitxml`, and what most other runners can write.
+    /// pytest's `--junitxml`; most other runners can write it too.
     Junit,
     /// Common Test Report Format, the JSON that Harbor's tasks leave as `ctrf.json`.
     Ctrf,
@@ -28,7 +28,7 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// All of them, the more telling ones first.
+    /// All formats, the more detailed ones first.
     pub const ALL: [Self; 8] = [
         Self::Junit,
         Self::Ctrf,

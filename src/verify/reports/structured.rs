@@ -1,4 +1,4 @@
-//! Reports that have a grammar of their own.
+//! Reports in structured formats.
 
 use serde::Deserialize;
 
