@@ -104,13 +104,13 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "folders in each other, more than an engine may have files open",
             nest(25_000) + "sleep 100",
-            Lost("folders nested deeper than can be looked after"),
+            Lost("folders are nested deeper than they can be removed"),
             &[],
         ),
         saboteur(
             "a full disk below paths that are too long",
             nest(1000) + "sleep 100",
-            Lost("folders nested deeper than can be looked after"),
+            Lost("folders are nested deeper than they can be removed"),
             &[],
         ),
         saboteur(

@@ -1,8 +1,11 @@
 //! A container's state and its differences from the image, as the engine reports them.
 
 use bollard::models::{ChangeType, ContainerState};
-use bollard::query_parameters::{KillContainerOptionsBuilder, WaitContainerOptionsBuilder};
+use bollard::query_parameters::{
+    KillContainerOptionsBuilder, TopOptionsBuilder, WaitContainerOptionsBuilder,
+};
 use futures_util::StreamExt as _;
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 use crate::sandbox::{Change, ChangeKind, ContainerId, EngineError, StoppedState};
@@ -22,8 +25,48 @@ impl Shared {
         match asked_again(|| self.docker.kill_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
             Err(error) if api::status(&error) == Some(409) => Ok(()),
-            Err(error) => Err(self.error("kill a container", error)),
+            Err(error) => {
+                if self.kill_from_host(name).await == 0 {
+                    return Err(self.error("kill a container", error));
+                }
+                let killed = asked_again(|| self.docker.kill_container(name, Some(options.clone()))).await;
+                match killed {
+                    Ok(()) => Ok(()),
+                    Err(error) if api::status(&error) == Some(409) => Ok(()),
+                    Err(error) => Err(self.error("kill a container", error)),
+                }
+            }
         }
+    }
+
+    /// Kills every process of a container one by one, and returns how many. The engine kills process 1 alone and waits for its end, which does
+    /// not come where a solver has given it the idle scheduling class behind busy loops of its own. Only for an engine of this host, whose
+    /// numbers of processes are ours: a process counts only if its control group names the container.
+    async fn kill_from_host(&self, name: &str) -> usize {
+        let options = TopOptionsBuilder::new().ps_args("-eo pid").build();
+        let (Ok(inspected), Ok(top)) = (
+            self.docker.inspect_container(name, None).await,
+            self.docker.top_processes(name, Some(options)).await,
+        ) else {
+            return 0;
+        };
+        let Some(id) = inspected.id.filter(|id| !id.is_empty()) else { return 0 };
+        let numbers = top.processes.into_iter().flatten();
+        let mut killed = 0;
+        for number in numbers.filter_map(|columns| columns.first()?.parse::<i32>().ok()) {
+            let groups = std::fs::read_to_string(format!("/proc/{number}/cgroup")).unwrap_or_default();
+            let Some(process) = Pid::from_raw(number).filter(|_| groups.contains(&id)) else { continue };
+            match kill_process(process, Signal::KILL) {
+                Ok(()) => killed += 1,
+                Err(error) => tracing::debug!(container = name, number, %error, "cannot kill a process"),
+            }
+        }
+        tracing::warn!(
+            container = name,
+            killed,
+            "the engine cannot kill a container, so its processes were killed"
+        );
+        killed
     }
 }
 
