@@ -106,7 +106,7 @@ fn a_recipe_leaves_out_includes_and_adds_variants() {
             name: "spare".to_owned(),
             title: "A spare file".to_owned(),
             applies: Applies::Any,
-            legal: "Nobody looks there.".to_owned(),
+            legal: "It is not checked.".to_owned(),
         };
         recipe.decl.variants = VariantsDecl {
             include: vec!["csv-row-order".to_owned()],

@@ -51,7 +51,7 @@ impl Limiter {
         }
     }
 
-    /// Waits for a slot. `None` is unreachable as long as nobody closes the semaphore.
+    /// Waits for a slot. `None` is unreachable because the semaphore is never closed.
     pub(super) async fn slot(&self) -> Option<Slot<'_>> {
         let permit = self.slots.acquire().await.ok()?;
         Some(Slot { limiter: self, _permit: permit })

@@ -29,7 +29,7 @@ const GOOD: &str = r#"{"labels": [
 ]}"#;
 
 fn trajectory(name: &str) -> (TrajectoryRecord, Vec<Vec<Shown>>) {
-    cases().iter().find(|case| case.name == name).unwrap().played()
+    cases().iter().find(|case| case.name == name).unwrap().recorded()
 }
 
 /// A server that gives these texts: the first to a question, the next to the corrected one.
@@ -213,7 +213,7 @@ async fn what_is_long_is_cut_and_the_end_stays() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_nothing() {
+async fn a_trajectory_without_messages_is_not_judged() {
     let (record, shown) = trajectory("nothing said at all");
     let asked = ask([GOOD, GOOD], &record, &shown).await;
     assert!(asked.judgement.unwrap().labels.is_empty());

@@ -29,7 +29,7 @@ async fn what_a_real_model_sees() {
     let (models, texts) = (&models, &texts);
     let judged: Vec<_> = stream::iter(&cases)
         .map(|case| async move {
-            let (record, shown) = case.played();
+            let (record, shown) = case.recorded();
             let subject = Subject { record: &record, shown: &shown, handoffs: &[] };
             (case, judge(models, texts, &case.name, subject).await)
         })
@@ -46,6 +46,6 @@ async fn what_a_real_model_sees() {
         found.push((*case, labels));
     }
     println!("{}", tally(found.into_iter()).table);
-    println!("labels that nobody gave or denied by hand:\n{}", others.join("\n"));
+    println!("labels without a judgement by hand:\n{}", others.join("\n"));
     assert_eq!(judged.len(), cases.len());
 }

@@ -106,7 +106,7 @@ impl Step {
     }
 
     /// The turn and what is shown after it, as the scaffold has them.
-    fn played(&self, scaffold: &str, number: usize) -> (Turn, Vec<Shown>) {
+    fn recorded(&self, scaffold: &str, number: usize) -> (Turn, Vec<Shown>) {
         let mut turn = Turn { content: self.say.clone(), kind: self.kind(), ..Turn::default() };
         if self.malformed && self.calls.is_empty() || self.asked {
             return (turn, vec![Shown::text(&self.shows)]);
@@ -184,10 +184,10 @@ impl Step {
 }
 
 impl Case {
-    pub(crate) fn played(&self) -> (TrajectoryRecord, Vec<Vec<Shown>>) {
+    pub(crate) fn recorded(&self) -> (TrajectoryRecord, Vec<Vec<Shown>>) {
         let steps = self.steps.iter().flat_map(|step| std::iter::repeat_n(step, step.times.unwrap_or(1)));
         let (turns, shown) =
-            steps.enumerate().map(|(number, step)| step.played(&self.scaffold, number)).unzip();
+            steps.enumerate().map(|(number, step)| step.recorded(&self.scaffold, number)).unzip();
         let record = TrajectoryRecord {
             task: TaskName::parse("a-task").unwrap(),
             task_digest: TaskDigest::parse("sha256:0").ok(),
@@ -291,7 +291,7 @@ pub(crate) fn tally<'a>(found: impl Iterator<Item = (&'a Case, BTreeSet<Label>)>
 fn precision_and_recall() {
     let cases = cases();
     let labelled = |case: &Case| {
-        let (record, shown) = case.played();
+        let (record, shown) = case.recorded();
         labels(&record, &shown).into_iter().collect()
     };
     let Tally { table, counts } = tally(cases.iter().map(|case| (case, labelled(case))));
@@ -318,7 +318,7 @@ fn the_table_is_large_and_names_are_unique() {
 #[test]
 fn evidence_exists() {
     for case in cases() {
-        let (record, shown) = case.played();
+        let (record, shown) = case.recorded();
         let found = findings(&record, &shown);
         assert!(found.is_sorted_by_key(|finding| finding.label), "{}", case.name);
         for finding in found {
@@ -338,7 +338,7 @@ fn evidence_exists() {
 fn nothing_is_labelled_when_nothing_was_shown() {
     // A record whose observations are lost: only the messages can be judged.
     for case in cases() {
-        let (record, _) = case.played();
+        let (record, _) = case.recorded();
         let found = labels(&record, &[]);
         let said_only = |label: &Label| {
             *label == Label::ExplicitRefusal

@@ -39,13 +39,13 @@ async fn a_recording_is_played_without_server_or_key() {
 
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();
-    let play = || Options { cassette: Some(Cassette::open(&file).unwrap()), ..options(&clock) };
-    let models = Models::new(settings.clone(), |_| None, &store, play()).unwrap();
+    let replay = || Options { cassette: Some(Cassette::open(&file).unwrap()), ..options(&clock) };
+    let models = Models::new(settings.clone(), |_| None, &store, replay()).unwrap();
     models.ready(site(0).role).unwrap();
     for round in 0..2 {
         let replies: Vec<_> = call_all(&models, 5, 5).await.into_iter().map(Result::unwrap).collect();
-        let played: Vec<_> = replies.iter().map(|reply| reply.message.content.clone()).collect();
-        assert_eq!(played, contents);
+        let replayed: Vec<_> = replies.iter().map(|reply| reply.message.content.clone()).collect();
+        assert_eq!(replayed, contents);
         assert!(replies.iter().all(|reply| reply.drift.is_none() && reply.committed == (round == 1)));
     }
     assert_eq!((models.tally().sent, models.tally().spent.tokens), (0, 0));

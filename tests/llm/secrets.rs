@@ -108,9 +108,9 @@ async fn a_models_message_is_never_redacted() {
         assert_eq!((committed.committed, committed.message.content.as_str()), (true, text), "{key}");
 
         let (_dir, store) = fresh_store();
-        let playing = Options { cassette: Some(Cassette::open(&file).unwrap()), ..options(&clock) };
-        let models = Models::new(settings(&server, "", ""), env, &store, playing).unwrap();
-        let played = models.call(&site(0), &request(0)).await.unwrap();
-        assert_eq!(played.message.content, text, "{key}");
+        let replaying = Options { cassette: Some(Cassette::open(&file).unwrap()), ..options(&clock) };
+        let models = Models::new(settings(&server, "", ""), env, &store, replaying).unwrap();
+        let replayed = models.call(&site(0), &request(0)).await.unwrap();
+        assert_eq!(replayed.message.content, text, "{key}");
     }
 }

@@ -220,7 +220,8 @@ pub(in crate::lint) fn host_variable(subject: &Subject<'_>) -> Vec<RuleMatch> {
         for (name, value) in env.into_iter().flatten() {
             let variable = value.split_once("${").and_then(|(_, rest)| rest.split_once('}'));
             if let Some((variable, _)) = variable.filter(|(variable, _)| !variable.contains(":-")) {
-                let message = format!("`{section}.{name}` needs `{variable}` of whoever runs the task");
+                let message =
+                    format!("`{section}.{name}` requires `{variable}` in the environment of the host");
                 matches.push(at_key(subject, &format!("{section}.{name}"), message));
             }
         }

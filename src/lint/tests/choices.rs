@@ -17,7 +17,7 @@ fn ended(toml: &str, also: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
 const HEAD: &str = "schema_version = \"1.4\"\ntask.name = \"org/a-task\"\nagent.timeout_sec = 1\nverifier.environment_mode = \"separate\"\n";
 
 #[test]
-fn excuses_and_wishes() {
+fn suppressed_and_selected_rules() {
     let check = |toml: &str, counted: &[&str], suppressed: &[&str]| {
         let got = ended(&format!("{HEAD}{toml}"), &[]);
         assert_eq!((got.0, got.1), (owned(counted), owned(suppressed)), "{toml}");

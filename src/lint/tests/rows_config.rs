@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "host-variable",
         &[(TOML, "[verifier.env]\nA = \"x${KEY}\"\n")],
-        &["task.toml:2 `verifier.env.A` needs `KEY` of whoever runs the task"],
+        &["task.toml:2 `verifier.env.A` requires `KEY` in the environment of the host"],
     ),
     row("no-agent-timeout", &[], &[]),
     row(
