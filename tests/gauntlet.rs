@@ -100,12 +100,12 @@ fn a_task_of_ours_withstands_what_a_standard_screening_brings() {
 #[test]
 fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
     let root = env!("CARGO_MANIFEST_DIR");
-    let rooms =
+    let dirs =
         std::fs::read_dir(format!("{root}/tests/gauntlet")).unwrap().map(|entry| entry.unwrap().path());
-    let rooms: Vec<_> =
-        rooms.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
-    assert!(!rooms.is_empty());
-    for (dir, file) in rooms.iter().flat_map(|dir| ["subject.py", "run_checks.py"].map(|file| (dir, file))) {
+    let dirs: Vec<_> =
+        dirs.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
+    assert!(!dirs.is_empty());
+    for (dir, file) in dirs.iter().flat_map(|dir| ["subject.py", "run_checks.py"].map(|file| (dir, file))) {
         let copy = std::fs::read(dir.join("tests").join(file)).unwrap();
         let shipped = std::fs::read(format!("{root}/templates/verifier/{file}")).unwrap();
         assert!(copy == shipped, "`{}/tests/{file}` is not `templates/verifier/{file}`", dir.display());

@@ -86,9 +86,9 @@ fn shards_merge_into_the_whole() {
     }
     let (left, right) = (names(&bench.path("left/store")), names(&bench.path("right/store")));
     assert!(!left.is_empty() && !right.is_empty());
-    for room in ["store", "observed"] {
-        copy(&bench.path("left").join(room), &bench.path("merged").join(room));
-        copy(&bench.path("right").join(room), &bench.path("merged").join(room));
+    for folder in ["store", "observed"] {
+        copy(&bench.path("left").join(folder), &bench.path("merged").join(folder));
+        copy(&bench.path("right").join(folder), &bench.path("merged").join(folder));
     }
     assert_same(&bench.path("merged/store"), &whole.path("whole/store"));
 }

@@ -267,7 +267,7 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur("odd names, links and times", "python3 /solution/odd.py names", Failed, &[]),
         saboteur("paths longer than any path may be", "python3 /solution/odd.py deep", Failed, &[]),
         saboteur("links to what is not carried", "python3 /solution/odd.py links", Failed, &[]),
-        saboteur("folders that nobody may enter", "python3 /solution/odd.py closed", Failed, &[]),
+        saboteur("folders without any permission", "python3 /solution/odd.py closed", Failed, &[]),
         // Subjects that could crash their reader.
         saboteur(
             "a table of more objects than the verifier has memory",
@@ -312,7 +312,7 @@ fn saboteurs() -> Vec<Saboteur> {
             Judged,
         ),
         with_programs(
-            "programs that turn on whoever runs them",
+            "programs that attack their caller",
             "printf '#!/bin/bash\\nbomb() { bomb | bomb & }; bomb; setsid bash -c \"while :; do kill -9 -1; done\" & head -c 1G /dev/zero\\n' >bin/total",
             Judged,
         ),
@@ -390,7 +390,7 @@ impl Saboteur {
 }
 
 /// The tasks with and without programs, and their common image.
-struct Stage {
+struct SabotageContext {
     engine: Engine,
     image: Image,
     files: Task,
@@ -399,7 +399,7 @@ struct Stage {
     host: Host,
 }
 
-impl Stage {
+impl SabotageContext {
     async fn new(engine: Engine) -> Self {
         let [files, programs, service] = [Shape::Files, Shape::Programs, Shape::Service].map(task);
         let digest = environment_digest(&files.environment, "core");
@@ -493,27 +493,27 @@ fn saboteurs_harm_neither_the_host_nor_their_siblings() {
             return;
         }
         // A separate connection, which can be closed.
-        let stage = Stage::new(Engine::docker().await.unwrap()).await;
-        assert_eq!(stage.sibling().await, None);
+        let context = SabotageContext::new(Engine::docker().await.unwrap()).await;
+        assert_eq!(context.sibling().await, None);
         let only = std::env::var("TERMSMITH_TEST_SABOTEUR").unwrap_or_default();
         let saboteurs: Vec<_> = saboteurs().into_iter().filter(|row| row.name.contains(&only)).collect();
         let faults: Vec<Vec<String>> = futures_util::stream::iter(&saboteurs)
-            .map(|saboteur| stage.sabotage(saboteur))
+            .map(|saboteur| context.sabotage(saboteur))
             .buffer_unordered(LANES)
             .collect()
             .await;
         assert!(faults.iter().all(Vec::is_empty), "{}", faults.concat().join("\n"));
 
         // The engine answers, and its resources are released.
-        assert_eq!(stage.sibling().await, None);
+        assert_eq!(context.sibling().await, None);
         let began = Instant::now();
-        stage.engine.close().await;
+        context.engine.close().await;
         println!("{:>5.1} s  cleared away", began.elapsed().as_secs_f64());
         let api = Docker::connect_with_defaults().unwrap();
         assert_eq!(host::left_on_engine(&api).await, Vec::<String>::new());
         eventually("no process outlives its container", async || host::strays(&api).await.is_empty()).await;
-        eventually("the disk is given back", async || stage.host.has_its_disk()).await;
-        assert_eq!(stage.host.harm(), Vec::<String>::new());
+        eventually("the disk is given back", async || context.host.has_its_disk()).await;
+        assert_eq!(context.host.harm(), Vec::<String>::new());
         let peak = host::peak_memory();
         println!("{:>5} MiB of memory at most", peak >> 20);
         assert!(peak < MAX_MEMORY, "{peak} bytes of memory");

@@ -59,12 +59,12 @@ fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
 
 /// Whether two states have the same meaning in all their files.
 pub fn same_meaning(state: &Outline, other: &Outline) -> bool {
-    let says = |trace: &Trace| trace.meaning.clone().unwrap_or_else(|| trace.hash.clone());
+    let meaning = |trace: &Trace| trace.meaning.clone().unwrap_or_else(|| trace.hash.clone());
     state.len() == other.len()
         && state
             .iter()
             .zip(other)
-            .all(|((path, trace), (also, with))| path == also && says(trace) == says(with))
+            .all(|((path, trace), (also, with))| path == also && meaning(trace) == meaning(with))
 }
 
 /// The parsed kind of a file and, for tables, the header. A file whose content does not match its name has a kind of its own.

@@ -7,7 +7,7 @@ use super::endpoint::{Answer, Server};
 use super::solver::task_dir;
 
 /// The next message of a model, given the number of its earlier messages.
-type Says = fn(usize) -> String;
+type NextMessage = fn(usize) -> String;
 
 fn block(command: &str) -> String {
     format!("So.\n\n```bash\n{command}\n```")
@@ -29,7 +29,7 @@ const SOLVED: &str =
 
 struct Row {
     name: &'static str,
-    says: Says,
+    says: NextMessage,
     args: &'static [&'static str],
     /// `end`, `outcome`, `failure_kind`, `mask_sample`, `reward`.
     expect: Value,
@@ -111,13 +111,13 @@ async fn every_ending_has_its_cause() {
             Answer::Text(says(messages.iter().filter(|message| message["role"] == "assistant").count()))
         })
         .await;
-        let (found, _) = tokio::task::block_in_place(|| play(&server, row.args));
+        let (found, _) = tokio::task::block_in_place(|| run_rollout(&server, row.args));
         assert_eq!(found, row.expect, "{}", row.name);
     }
 }
 
 /// Runs a rollout of `sound-modes`; returns the expected fields of its row, and the document.
-fn play(server: &Server, args: &[&str]) -> (Value, Value) {
+fn run_rollout(server: &Server, args: &[&str]) -> (Value, Value) {
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
     let base_url = server.base_url();
@@ -159,7 +159,7 @@ async fn rounds_and_forks_of_tasks_judged_in_place() {
     })
     .await;
     let (found, document) =
-        tokio::task::block_in_place(|| play(&server, &["--arm", "self-correction", "--rounds", "1"]));
+        tokio::task::block_in_place(|| run_rollout(&server, &["--arm", "self-correction", "--rounds", "1"]));
     assert_eq!(found, json!(["submitted", "pass", "none", false, 1.0]));
     assert_eq!(document["extra"]["rounds"].as_array().unwrap().len(), 1);
     let told = document["steps"].to_string();
@@ -170,7 +170,7 @@ async fn rounds_and_forks_of_tasks_judged_in_place() {
     assert!(shown.contains("kept") && shown.contains("/te*ts"), "{shown}");
 
     let (found, document) =
-        tokio::task::block_in_place(|| play(&server, &["--arm", "fork", "--fork-at", "1", "-k", "1"]));
+        tokio::task::block_in_place(|| run_rollout(&server, &["--arm", "fork", "--fork-at", "1", "-k", "1"]));
     assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]));
     assert_eq!(document["extra"]["fork"]["turns"], 1);
 }
@@ -310,7 +310,7 @@ async fn a_withheld_reply_is_no_failure_of_the_policy() {
         .to_string(),
     })
     .await;
-    let (found, document) = tokio::task::block_in_place(|| play(&server, &[]));
+    let (found, document) = tokio::task::block_in_place(|| run_rollout(&server, &[]));
     assert_eq!(found, json!(["content_filtered", "infra", "model_api", true, null]));
     assert_eq!(document["extra"]["cause"], "content_filtered");
 }
@@ -328,7 +328,7 @@ async fn a_judge_model_adds_labels() {
         Answer::Text(block("submit"))
     })
     .await;
-    let (found, document) = tokio::task::block_in_place(|| play(&server, &["--judge", "model"]));
+    let (found, document) = tokio::task::block_in_place(|| run_rollout(&server, &["--judge", "model"]));
     assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]));
     assert_eq!(document["extra"]["judge_labels"], json!(["hallucinated_success"]));
     let judge = document["extra"]["judge"].as_str().unwrap();

@@ -9,8 +9,8 @@ use termsmith::assets::Assets;
 use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
 use termsmith::pipeline::{
-    CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets, Solver as Plays,
-    campaign, gather_groups,
+    CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets,
+    Solver as CampaignSolver, campaign, gather_groups,
 };
 use termsmith::rollout::{AgentConfig, Overflow};
 use termsmith::store::{RunDir, Store};
@@ -36,7 +36,7 @@ fn settings(server: &Server) -> Settings {
 }
 
 /// Runs all tasks into the folder `store`.
-async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
+async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignReport, u64) {
     let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
     let drain = CancellationToken::new();
     let engine = EngineOnDemand::default();
@@ -65,7 +65,7 @@ async fn play(store: &Store, server: &Server, budget: Budget) -> (CampaignReport
         fork: None,
     };
     let options = CampaignOptions {
-        solver: Plays::Model { models: models.clone(), agent: Box::new(agent_config) },
+        solver: CampaignSolver::Model { models: models.clone(), agent: Box::new(agent_config) },
         attempts: ATTEMPTS,
         fork_at: 0,
         trial: Some(Duration::from_secs(600)),
@@ -113,7 +113,7 @@ async fn faults_change_no_verdict_and_no_cap_is_passed() {
     .await;
 
     let (_dir, faultless) = store();
-    let (report, _) = play(&faultless, &calm, Budget::default()).await;
+    let (report, _) = run_tasks(&faultless, &calm, Budget::default()).await;
     assert_eq!(report.members.len(), TASKS.len() * ATTEMPTS as usize, "{:?}", report.faults);
     let expect = essence(&faultless);
     let passed = expect.iter().filter(|(_, _, outcome, _)| *outcome == Outcome::Pass).count();
@@ -123,11 +123,11 @@ async fn faults_change_no_verdict_and_no_cap_is_passed() {
     // The cost of the faultless run. Requests whose replies were lost are charged too, so this run ends early, without an error.
     let cap = calm.billed();
     let budget = Budget { max_tokens: Some(cap), ..Budget::default() };
-    let (report, spent) = play(&faulty, &rough, budget).await;
+    let (report, spent) = run_tasks(&faulty, &rough, budget).await;
     assert!(report.out_of_budget && report.members.len() < expect.len(), "{report:?}");
     assert!(rough.billed() <= spent && spent <= cap, "{} ≤ {spent} ≤ {cap}", rough.billed());
 
-    let (report, _) = play(&faulty, &rough, Budget::default()).await;
+    let (report, _) = run_tasks(&faulty, &rough, Budget::default()).await;
     assert_eq!(report.members.len(), expect.len(), "{:?}", report.faults);
     assert_eq!(essence(&faulty), expect);
     let kinds: std::collections::BTreeSet<_> = rough.seen().iter().map(|seen| seen.kind).collect();

@@ -76,7 +76,7 @@ const ROWS: [Row; 11] = [
     ),
 ];
 
-fn play(row: &Row) -> Value {
+fn run_recording(row: &Row) -> Value {
     let (name, task, how, outcomes) = row;
     let cassette =
         Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/cassettes/{name}.jsonl"));
@@ -106,7 +106,7 @@ fn recorded_conversations_end_as_recorded() {
         // Two at once: most of the time is spent waiting for the terminal.
         let halves: Vec<_> = ROWS
             .chunks(ROWS.len() / 2)
-            .map(|rows| scope.spawn(move || rows.iter().map(play).collect::<Vec<_>>()))
+            .map(|rows| scope.spawn(move || rows.iter().map(run_recording).collect::<Vec<_>>()))
             .collect();
         halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
     });
@@ -139,7 +139,7 @@ fn recorded_conversations_end_as_recorded() {
 }
 
 #[test]
-fn references_are_played_reported_and_handed_on() {
+fn references_are_run_reported_and_exported() {
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
     for (scaffold, passed) in [("oracle", "2 passed"), ("nop", "0 passed")] {

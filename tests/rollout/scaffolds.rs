@@ -46,7 +46,7 @@ fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'
 }
 
 /// Runs `messages` in a fresh sandbox, after the recorded turns of `conversation`.
-async fn play(
+async fn run_messages(
     scaffold: &dyn Scaffold,
     messages: Vec<AssistantMessage>,
     conversation: &mut Conversation,
@@ -125,7 +125,7 @@ fn a_command_that_cannot_be_sent_is_a_malformed_action() {
                 let scaffold = scaffold(option);
                 let mut conversation = Conversation::default();
                 let messages = || vec![message(option, command), message(option, "echo still $((40 + 2))")];
-                let ended = play(&*scaffold, messages(), &mut conversation).await;
+                let ended = run_messages(&*scaffold, messages(), &mut conversation).await;
                 assert_eq!((ended.end, ended.cause.as_str()), (End::StepLimit, ""), "{option}");
                 let kinds: Vec<_> = conversation.turns.iter().map(|turn| turn.kind).take(2).collect();
                 assert_eq!(kinds, [TurnKind::Malformed, TurnKind::Acted], "{option}");
@@ -139,7 +139,8 @@ fn a_command_that_cannot_be_sent_is_a_malformed_action() {
                 // The recorded turns have the same effects in another sandbox.
                 conversation.turns.truncate(2);
                 conversation.seen.truncate(2);
-                let again = play(&*scaffold, vec![message(option, "echo again")], &mut conversation).await;
+                let again =
+                    run_messages(&*scaffold, vec![message(option, "echo again")], &mut conversation).await;
                 assert_ne!(again.end, End::ResumeDiverged, "{option}: {}", again.cause);
                 assert!(shown(&conversation, 2).contains("again"), "{option}");
             };
@@ -165,7 +166,8 @@ fn a_pane_takes_every_key() {
             let mut conversation = Conversation::default();
             let scaffold = scaffold(option);
             let follow = serde_json::json!([{ "keystrokes": "C-c", "duration": 0.1 }]);
-            let ended = play(&*scaffold, vec![content(keys), content(follow)], &mut conversation).await;
+            let ended =
+                run_messages(&*scaffold, vec![content(keys), content(follow)], &mut conversation).await;
             assert_eq!((ended.end, ended.cause.as_str()), (End::StepLimit, ""));
             let kinds: Vec<_> = conversation.turns.iter().map(|turn| turn.kind).take(2).collect();
             assert_eq!(kinds, [TurnKind::Acted, TurnKind::Acted]);
@@ -249,14 +251,14 @@ fn a_new_scaffold_is_one_file_and_one_line() {
         let scaffold = (TOY.load)(&Assets::embedded(), &ScaffoldOptions::default()).unwrap();
         let mut conversation = Conversation::default();
         let messages = vec![say("x=20"), say("echo $((x + 1))"), say("bye")];
-        let ended = play(&*scaffold, messages, &mut conversation).await;
+        let ended = run_messages(&*scaffold, messages, &mut conversation).await;
         assert_eq!((ended.end, ended.cause.as_str()), (End::Submitted, ""));
         assert_eq!(conversation.opening.prompt, "Do it.");
         assert_eq!(shown(&conversation, 1), "21\n");
         // Resumed in another sandbox, it reaches the same state.
         conversation.turns.truncate(1);
         conversation.seen.truncate(1);
-        play(&*scaffold, vec![say("echo $((x + 2))"), say("bye")], &mut conversation).await;
+        run_messages(&*scaffold, vec![say("echo $((x + 2))"), say("bye")], &mut conversation).await;
         assert_eq!(shown(&conversation, 1), "22\n");
     });
 }

@@ -126,14 +126,14 @@ async fn server(speaks: Speaks, refuses: fn(&Value) -> bool) -> Server {
     .await
 }
 
-struct Played {
+struct RolloutResult {
     documents: Vec<Value>,
     /// `segment`, `n_segments` and `n_context` of each row of `sft`.
     rows: Vec<(i32, i32, i32)>,
     pairs: bool,
 }
 
-impl Played {
+impl RolloutResult {
     /// Documents of the conversation itself, in order.
     fn parts(&self) -> Vec<&Value> {
         let aside =
@@ -175,7 +175,7 @@ fn arguments<'a>(task: &'a str, scaffold: &'a str, more: &[&'a str]) -> Vec<&'a 
     args
 }
 
-fn play(bench: &Bench, args: &[&str]) -> Played {
+fn run_rollout(bench: &Bench, args: &[&str]) -> RolloutResult {
     let report: Value = serde_json::from_str(&bench.run(args).ok().out).unwrap();
     let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
     let shown: Value =
@@ -193,7 +193,7 @@ fn play(bench: &Bench, args: &[&str]) -> Played {
         rows.extend((0..segment.len()).map(|at| (segment.value(at), of.value(at), context.value(at))));
     }
     let pairs = report["export"]["configs"][1]["rows"] != 0;
-    Played { documents, rows, pairs }
+    RolloutResult { documents, rows, pairs }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -212,16 +212,16 @@ async fn a_conversation_continues_from_a_summary() {
         let bench = Bench::new();
         settings(&bench, &server, context);
         let args = arguments(&task, scaffold, &["--summarise"]);
-        let played = tokio::task::block_in_place(|| play(&bench, &args));
+        let result = tokio::task::block_in_place(|| run_rollout(&bench, &args));
         let name = format!("{scaffold}, context {context:?}");
-        assert_eq!(played.end(), "submitted", "{name}");
-        let parts = played.parts();
+        assert_eq!(result.end(), "submitted", "{name}");
+        let parts = result.parts();
         assert!(parts.len() >= 3, "{name}: {} parts", parts.len());
         let of = i32::try_from(parts.len()).unwrap();
         let first = if scaffold == "terminus" { 1 } else { 2 };
         let expect: Vec<_> = (0..of).map(|at| (at, of, if at == 0 { first } else { n_context })).collect();
-        assert_eq!(played.rows, expect, "{name}");
-        assert!(!played.pairs);
+        assert_eq!(result.rows, expect, "{name}");
+        assert!(!result.pairs);
 
         for (number, part) in parts.iter().enumerate() {
             let steps = part["steps"].as_array().unwrap();
@@ -276,7 +276,7 @@ async fn a_conversation_continues_from_a_summary() {
         if scaffold == "terminus" {
             let asked: Vec<_> = seen.iter().filter(|seen| wanted(&seen.body) == Wanted::Questions).collect();
             let messages = asked[0].body["messages"].as_array().unwrap();
-            assert_eq!(messages.len(), 1, "questions are asked by somebody who read nothing else");
+            assert_eq!(messages.len(), 1, "the questions are asked in a conversation of their own");
             assert!(messages[0]["content"].as_str().unwrap().contains(" in /srv"), "and sees the screen");
         }
 
@@ -294,9 +294,10 @@ async fn handoffs_without_a_full_summary() {
         let server = server(Speaks::Block, refuses).await;
         let bench = Bench::new();
         settings(&bench, &server, None);
-        let played = tokio::task::block_in_place(|| play(&bench, &arguments(&task, "bash-block", args)));
-        assert_eq!(played.end(), end, "{name}");
-        let parts = played.parts();
+        let result =
+            tokio::task::block_in_place(|| run_rollout(&bench, &arguments(&task, "bash-block", args)));
+        assert_eq!(result.end(), end, "{name}");
+        let parts = result.parts();
         assert_eq!(parts.len() > 1, !says.is_empty(), "{name}");
         if let Some(part) = parts.get(1) {
             let context = part["steps"][1]["message"].as_str().unwrap();
@@ -337,15 +338,15 @@ async fn a_summary_that_is_killed_is_resumed() {
         let _ = running.kill();
         running.wait().unwrap();
     }
-    let played = tokio::task::block_in_place(|| play(&bench, &args));
-    assert_eq!(played.end(), "submitted");
+    let result = tokio::task::block_in_place(|| run_rollout(&bench, &args));
+    assert_eq!(result.end(), "submitted");
     let mut bodies: Vec<String> = server.seen().iter().map(|seen| seen.body.to_string()).collect();
     bodies.sort();
     let sent = bodies.len();
     bodies.dedup();
     assert!(sent - bodies.len() <= KILLS.len(), "{} repeated", sent - bodies.len());
     // The screen shows the clock, and the recorded turns were executed again at another time; the requests are the same nevertheless.
-    let handoffs = played.parts().len() - 1;
+    let handoffs = result.parts().len() - 1;
     let questions = bodies.iter().filter(|body| body.contains("Please begin by asking several questions"));
     let answered = bodies.iter().filter(|body| body.contains("The next agent has a few questions for you"));
     assert_eq!(answered.count(), handoffs);

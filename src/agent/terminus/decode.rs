@@ -1,4 +1,4 @@
-//! JSON as CPython 3.13 reads it: the same texts are refused, with the same words.
+//! A JSON decoder with the behaviour of CPython 3.13: it refuses the same texts with the same messages.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 500;
 pub(super) enum Value {
     Null,
     Bool(bool),
-    /// Whole numbers have no bounds.
+    /// Integers are unbounded.
     Int(String),
     Float(f64),
     Str(String),

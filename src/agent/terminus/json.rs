@@ -10,7 +10,7 @@ const REQUIRED: [&str; 3] = ["analysis", "plan", "commands"];
 const QUOTED_WHOLE: usize = 200;
 const QUOTED_START: usize = 100;
 
-/// Reads a reply, mended if need be and possible.
+/// Parses a reply, with Harbor's automatic corrections if necessary.
 pub(super) fn parse(response: &str) -> Parsed {
     let parsed = parse_as_is(response);
     let Some(error) = &parsed.error else { return parsed };
@@ -165,7 +165,7 @@ fn read_commands(data: &[Value], draft: &mut Draft) -> Result<Vec<Command>, Stri
     Ok(commands)
 }
 
-/// The reply with the closing braces that it lacks, if it failed for that and lacks any.
+/// The reply with its missing closing braces, if it failed for that reason.
 fn close_braces(response: &str, error: &str) -> Option<String> {
     let reasons = ["Invalid JSON", "Expecting", "Unterminated", "No valid JSON found"];
     let missing = response.matches('{').count().saturating_sub(response.matches('}').count());

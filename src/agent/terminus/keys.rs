@@ -44,7 +44,7 @@ fn quoted_length(text: &str) -> usize {
     text.len() + 2 + 4 * text.matches('\'').count()
 }
 
-/// What becomes of a key.
+/// The encoding of a key.
 enum Pressed {
     Bytes(Vec<u8>),
     /// Known, but it types nothing.

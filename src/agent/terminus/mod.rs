@@ -1,8 +1,8 @@
 //! The terminus-2 protocol: prompts, replies, keys and observations as in Harbor 0.24 and 0.25, byte for byte.
 //!
-//! Everything here is pure: texts and a little state in, texts out. The tests compare it with what Harbor's own code makes of
-//! the same replies. Where that code ends with an exception that nobody catches (half a surrogate pair or NUL in keystrokes, a
-//! duration beyond all floats, a tag of blanks alone), this goes on.
+//! Everything here is pure: texts and a little state in, texts out. The tests compare it with the results of Harbor's code for the same
+//! replies. If that code ends with an uncaught exception (half a surrogate pair or NUL in keystrokes, a duration beyond all floats, a tag
+//! of blanks alone), this code continues.
 
 mod decode;
 mod json;
@@ -25,7 +25,7 @@ pub use parsed::{Command, Parsed};
 pub use texts::{Texts, TextsError};
 pub use turn::{Next, Reading, Turns};
 
-/// Which of the two formats the model answers in.
+/// The reply format of the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
@@ -34,7 +34,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Reads a reply.
+    /// Parses a reply.
     pub fn parse(self, response: &str) -> Parsed {
         match self {
             Self::Json => json::parse(response),
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// What of a reply that was cut off by its length can still be used. Only XML says where a reply ends.
+    /// The usable part of a truncated reply. Only XML marks the end of a reply.
     ///
     /// (Harbor means to use it too, but fails on the string that it then has instead of a response.)
     pub fn salvage(self, truncated: &str) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! What the model is shown of the terminal.
+//! The terminal text that the model is shown.
 
 use super::python::strip;
 
@@ -20,7 +20,7 @@ pub fn limit(output: &str) -> String {
     )
 }
 
-/// Remembers the pane, to tell what is new in it.
+/// Stores the pane, to find new output.
 #[derive(Clone, Debug, Default)]
 pub struct Pane {
     previous: Option<String>,

@@ -1,13 +1,13 @@
-//! What a reply says, whichever format it is in.
+//! A parsed reply, in either format.
 
 use std::time::Duration;
 
-/// Keys to be typed, and how long to wait then.
+/// Keystrokes, and the time to wait after them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Typed as they are, or a key's name as tmux knows it ([`super::to_bytes`]). Nothing means to wait.
+    /// Typed literally, or the name of a key in tmux ([`super::to_bytes`]). Empty keystrokes only wait.
     pub keystrokes: String,
-    /// Seconds, as the model wrote it: it may be negative, infinite or no number.
+    /// Seconds, as the model wrote them; may be negative, infinite or NaN.
     pub duration: f64,
 }
 
@@ -16,7 +16,7 @@ impl Command {
     /// Longest wait for one command, in seconds.
     pub const MAX_DURATION: f64 = 60.0;
 
-    /// How long is really waited: 60 s at most, and not at all for what is no length of time.
+    /// The actual wait: at most 60 s, and zero for an invalid duration.
     pub fn wait(&self) -> Duration {
         let seconds = self.duration.min(Self::MAX_DURATION);
         if self.duration.is_nan() {
@@ -26,12 +26,12 @@ impl Command {
     }
 }
 
-/// A reply that was read.
+/// The result of parsing a reply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     pub commands: Vec<Command>,
     pub task_complete: bool,
-    /// Why nothing of it is done.
+    /// Why the reply is rejected.
     pub error: Option<String>,
     /// One line each, beginning with `- `.
     pub warning: Option<String>,
@@ -50,7 +50,7 @@ impl Parsed {
     }
 }
 
-/// A reply that is being read.
+/// The state of the parser of a reply.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) task_complete: bool,
@@ -95,13 +95,13 @@ impl Draft {
         }
     }
 
-    /// A reply that does not count as complete, whatever it says.
+    /// A reply that is treated as incomplete, whatever its content.
     pub(super) fn fail(mut self, error: String) -> Parsed {
         self.task_complete = false;
         Parsed { error: Some(error), ..self.succeed(Vec::new()) }
     }
 
-    /// Whoever has finished need not be right about commands.
+    /// Once the task is complete, errors in the commands do not matter.
     pub(super) fn fail_unless_complete(mut self, error: String) -> Parsed {
         if self.task_complete {
             self.warn(error);

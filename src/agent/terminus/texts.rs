@@ -135,7 +135,7 @@ impl Texts {
         format(&self.answers, &[("questions", questions)])
     }
 
-    /// What the new history goes on with.
+    /// The first message of the new history.
     pub fn handoff(&self, answers: &str) -> String {
         format(&self.handoff, &[("answers", answers)])
     }
@@ -150,7 +150,7 @@ impl Texts {
         format(&self.short_handoff, &[("instruction", instruction), ("summary", summary)])
     }
 
-    /// What it goes on with if that fails too.
+    /// The first message of the new history if that fails too.
     pub fn last_resort(&self, instruction: &str, screen: &str) -> String {
         format(&self.last_resort, &[("instruction", instruction), ("screen", last_characters(screen))])
     }

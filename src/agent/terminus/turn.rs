@@ -1,23 +1,23 @@
-//! From reply to next message, and when it is over.
+//! From a reply to the next message, and the end of the episode.
 
 use super::python::format;
 use super::{Parsed, Texts, limit};
 
-/// What a reply asks for.
+/// The result of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
-    /// Nothing is typed; this is the next user message.
+    /// No keystrokes are sent; this is the next user message.
     Rejected { parsed: Parsed, message: String },
     /// Its commands are to be typed, each with its wait, and [`Turns::observe`] told what the terminal then shows.
     Accepted(Parsed),
 }
 
-/// What comes after the commands of a reply.
+/// The result after the commands of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next user message.
     Message(String),
-    /// The model has said twice that it has finished. The last output, for the record.
+    /// The model has declared completion twice. The last output, for the record.
     Done(String),
 }
 
@@ -34,7 +34,7 @@ impl Turns {
         Self { texts, pending: false }
     }
 
-    /// Reads a reply.
+    /// Parses a reply.
     pub fn read(&self, reply: &str) -> Reading {
         let parsed = self.texts.format().parse(reply);
         let feedback = feedback(&parsed);
