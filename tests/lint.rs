@@ -67,7 +67,7 @@ fn rules_are_explained() {
     bench.run(&["lint"]).ends(2);
     bench.run(&["lint", "none"]).ends(65).says("`none` does not exist");
     bench.write("empty/x", "");
-    bench.run(&["lint", "empty"]).ends(65).says("no task in `empty`");
+    bench.run(&["lint", "empty"]).ends(65).says("`empty` has no task directory");
     bench.write("templates/lint/x.toml", "severity = 1");
     bench
         .run(&["--templates", "templates", "lint", "--rules"])

@@ -154,7 +154,7 @@ fn references_are_run_reported_and_exported() {
     insta::assert_snapshot!(
         bench.run(&["report", "--out", "out"]).ok().out.lines().take(4).collect::<Vec<_>>().join("\n")
     );
-    assert_eq!(report["version"], 1);
+    assert_eq!(report["version"], 2);
     assert_eq!(
         std::fs::read_dir(bench.path("jobs/out"))
             .unwrap()
