@@ -221,10 +221,10 @@ fn containers_killed_from_outside_change_no_verdict() {
 /// One trial whose container ends once: the next attempt of the same call must come to the verdict. Whether the killer came in time.
 async fn struck(faulty: &Faulty<'_>, engine: &Engine, killer: &mut Killer, victim: Victim, how: How) -> bool {
     /// The killer may come when the container is about to end by itself.
-    const TRIES: u32 = 10;
+    const TRIES: u32 = 40;
     for tried in 0..TRIES {
-        // Verifications of small tasks are over in a fraction of a second on an idle machine, so it comes sooner every time.
-        let longest = Duration::from_millis(400) / 2_u32.pow(tried);
+        // Small trials are over in a fraction of a second on an idle machine, so it comes sooner with most tries.
+        let longest = Duration::from_millis(400) / 2_u32.pow(tried % 8);
         let run = Run::new();
         let mut hit = false;
         let strike = async {

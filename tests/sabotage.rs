@@ -174,7 +174,8 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "the guest's pipes",
             "python3 /solution/pipes.py; exec >&- 2>&-; sleep 1",
-            Judged,
+            // On a busy machine its floods take longer than it may.
+            Failed,
             &["none of process 1's", "flooded a pipe of the shell's"],
         ),
         saboteur("no standard output, and no end", "exec >&- 2>&-; sleep 1000", OutOfTime, &[]).within(8),

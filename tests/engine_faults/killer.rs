@@ -12,8 +12,8 @@ use bollard::query_parameters::{
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// How often the engine is asked for the victim. A container of a trial lives for half a second and longer.
-const LOOK_EVERY: Duration = Duration::from_millis(30);
+/// How often the engine is asked for the victim. On an idle machine a container of a small trial lives for a tenth of a second.
+const LOOK_EVERY: Duration = Duration::from_millis(3);
 const OWNER_LABEL: &str = "termsmith.owner";
 const PURPOSE_LABEL: &str = "termsmith.purpose";
 

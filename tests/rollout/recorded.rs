@@ -163,5 +163,5 @@ fn references_are_run_reported_and_exported() {
         4
     );
     // Rollouts with messages can be imported; those without are refused by name.
-    bench.run(&["import", "jobs/out", "--out", "taken"]).ends(1).says("the agent says nothing in it");
+    bench.run(&["import", "jobs/out", "--out", "taken"]).ends(1).says("the agent wrote no message");
 }
