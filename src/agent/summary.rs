@@ -405,7 +405,7 @@ fn say(messages: &mut Vec<ChatMessage>, text: &str) {
             last.content.push_str("\n\n");
             last.content.push_str(text);
         }
-        _ => messages.push(ChatMessage::user(text)),
+        Some(_) | None => messages.push(ChatMessage::user(text)),
     }
 }
 

@@ -350,7 +350,7 @@ impl Expected {
             Wanted::Rejected if certificate.certified => {
                 return Some(format!("certified, although {}", self.about));
             }
-            _ => {}
+            Wanted::Certified | Wanted::Rejected => {}
         }
         if let Some(row) = self.row.as_deref().filter(|row| !says(row, self.verdict == Wanted::Certified)) {
             let reasons: Vec<_> = certificate

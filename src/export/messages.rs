@@ -192,7 +192,7 @@ fn add(messages: &mut Vec<Message>, said: &Message) {
             last.content.push_str("\n\n");
             last.content.push_str(&said.content);
         }
-        _ => messages.push(said.clone()),
+        Some(_) | None => messages.push(said.clone()),
     }
 }
 

@@ -87,7 +87,7 @@ fn correction(message: &str, schema: &Value) -> String {
 fn read<T: DeserializeOwned>(reply: &Reply, check: impl Fn(&T) -> Result<(), String>) -> Result<T, String> {
     let cut = match reply.finish {
         Finish::Length => " (it was cut off: be shorter)",
-        _ => "",
+        Finish::Stop | Finish::ToolCalls | Finish::ContentFilter | Finish::Other(_) => "",
     };
     let value = json_in(&reply.message.content).map_err(|error| format!("{error}{cut}"))?;
     let value = serde_json::from_value(value).map_err(|error| error.to_string())?;

@@ -115,7 +115,7 @@ impl Actor {
     pub fn arm(&self) -> Arm {
         match self {
             Self::Model(actor) => actor.arm,
-            _ => Arm::Base,
+            Self::Scripted { .. } | Self::Oracle | Self::Nop | Self::Imported(_) => Arm::Base,
         }
     }
 }
@@ -206,7 +206,9 @@ impl TrajectoryRecord {
             Outcome::Infra if self.end == End::ContentFiltered => FailureKind::ModelApi,
             Outcome::Infra => FailureKind::Sandbox,
             Outcome::VerifierError => FailureKind::Verifier,
-            _ if !self.exploits.is_empty() => FailureKind::Exploit,
+            Outcome::Pass | Outcome::Fail | Outcome::Timeout if !self.exploits.is_empty() => {
+                FailureKind::Exploit
+            }
             Outcome::Pass => FailureKind::None,
             Outcome::Fail | Outcome::Timeout => FailureKind::Policy,
         }

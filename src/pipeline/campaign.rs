@@ -189,7 +189,7 @@ async fn one(
     }
     let ready = cell.get_or_try_init(|| Box::pin(prepare(runner, assets, dir))).await?;
     let hashed = ready.hashed().map_err(Fault::from)?;
-    let Some(mut prepared) = ready.prepared(hashed.as_ref()) else { return Err(Fault::Drained.into()) };
+    let mut prepared = hashed.prepared();
     if let Some(trial) = options.trial {
         prepared.further.iter_mut().for_each(|step| step.total = trial);
     }
@@ -215,7 +215,7 @@ async fn one(
             let agent_config = &agent_config;
             let attempted = match agent_config.actor.arm {
                 Arm::Fork => forked(context, models, agent_config, &prepared, options).await,
-                _ => {
+                Arm::Base | Arm::SelfCorrection | Arm::Plan | Arm::Interactive | Arm::PlanInteractive => {
                     attempt(runner, models, texts, &prepared, agent_config, number).await.map(|key| vec![key])
                 }
             };

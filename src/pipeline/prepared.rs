@@ -154,25 +154,15 @@ pub async fn prepare(
 }
 
 impl Ready {
-    /// The task for rollouts, which borrows `hashed` (see [`Ready::hashed`]).
-    pub fn prepared<'a>(&'a self, hashed: Option<&'a HashedTask<'a>>) -> Option<PreparedTask<'a>> {
-        let (evaluation, identity) = match (&self.kind, hashed) {
-            (Kind::Ours { .. }, Some(hashed)) => (Evaluation::CleanRoom(hashed), hashed.identity.clone()),
-            (Kind::Foreign { task, images }, _) => {
-                (Evaluation::InPlace { task, images }, task.digest.to_string())
+    /// Adds the digests that the task's records are keyed by.
+    pub fn hashed(&self) -> Result<HashedReady<'_>, StoreError> {
+        let kind = match &self.kind {
+            Kind::Ours { task, environment_digest } => {
+                HashedKind::Ours(HashedTask::new(task, environment_digest.clone())?)
             }
-            (Kind::Ours { .. }, None) => return None,
+            Kind::Foreign { task, images } => HashedKind::Foreign { task, images },
         };
-        Some(PreparedTask {
-            name: self.record.task.clone(),
-            instruction: &self.instruction,
-            further: self.further(),
-            task_digest: self.record.task_digest.clone(),
-            environment_digest: self.record.environment_digest.clone(),
-            identity,
-            evaluation,
-            tests: &self.tests,
-        })
+        Ok(HashedReady { ready: self, kind })
     }
 
     /// The steps after the first.
@@ -185,14 +175,40 @@ impl Ready {
         });
         further.collect()
     }
+}
 
-    /// The task with its digests, if it is ours.
-    pub fn hashed(&self) -> Result<Option<HashedTask<'_>>, StoreError> {
-        match &self.kind {
-            Kind::Ours { task, environment_digest } => {
-                HashedTask::new(task, environment_digest.clone()).map(Some)
+/// A prepared task with its digests.
+#[derive(Debug)]
+pub struct HashedReady<'a> {
+    ready: &'a Ready,
+    kind: HashedKind<'a>,
+}
+
+#[derive(Debug)]
+enum HashedKind<'a> {
+    Ours(HashedTask<'a>),
+    Foreign { task: &'a Foreign, images: &'a ForeignImages },
+}
+
+impl HashedReady<'_> {
+    /// The task for rollouts.
+    pub fn prepared(&self) -> PreparedTask<'_> {
+        let (evaluation, identity) = match &self.kind {
+            HashedKind::Ours(hashed) => (Evaluation::CleanRoom(hashed), hashed.identity.clone()),
+            HashedKind::Foreign { task, images } => {
+                (Evaluation::InPlace { task, images }, task.digest.to_string())
             }
-            Kind::Foreign { .. } => Ok(None),
+        };
+        let Ready { record, instruction, tests, .. } = self.ready;
+        PreparedTask {
+            name: record.task.clone(),
+            instruction,
+            further: self.ready.further(),
+            task_digest: record.task_digest.clone(),
+            environment_digest: record.environment_digest.clone(),
+            identity,
+            evaluation,
+            tests,
         }
     }
 }

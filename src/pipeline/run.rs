@@ -134,7 +134,17 @@ async fn one<'a>(
         Err(Fault::Engine(EngineError::Unreachable { .. })) => watch.engine_failed(runner.drain),
         // Without a writable store nothing can be committed, so further trials are pointless.
         Err(Fault::Store(_)) => runner.drain.cancel(),
-        _ => {}
+        Ok(_)
+        | Err(
+            Fault::Author(_)
+            | Fault::Engine(_)
+            | Fault::NoVerdict(_)
+            | Fault::Trial(_)
+            | Fault::Rollout(_)
+            | Fault::Trajectory(_)
+            | Fault::Directory(_)
+            | Fault::Drained,
+        ) => {}
     }
     (blueprint, result)
 }

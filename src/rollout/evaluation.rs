@@ -200,24 +200,34 @@ fn without_judging(ended: &Ended) -> Option<Verdict> {
         End::ContentFiltered | End::ResumeDiverged => {
             Some(Verdict::without_checks(Outcome::Infra, ended.end.as_str()))
         }
-        _ => None,
+        End::Submitted
+        | End::StepLimit
+        | End::TimedOut
+        | End::ShellEnded
+        | End::TokenLimit
+        | End::DollarLimit
+        | End::ContextFull
+        | End::Imported => None,
     }
 }
 
 /// A verdict, adjusted by how the episode ended.
 fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
-    match (ended.end, verdict.outcome) {
-        (End::TimedOut, Outcome::Pass | Outcome::Fail) => {
-            verdict.outcome = Outcome::Timeout;
-            "the solver ran out of time".clone_into(&mut verdict.cause);
+    match ended.end {
+        End::TimedOut => match verdict.outcome {
+            Outcome::Pass | Outcome::Fail => {
+                verdict.outcome = Outcome::Timeout;
+                "the solver ran out of time".clone_into(&mut verdict.cause);
+            }
+            Outcome::Timeout | Outcome::Infra | Outcome::VerifierError => {}
+        },
+        End::StepLimit | End::TokenLimit | End::DollarLimit | End::ContextFull | End::ShellEnded => {
+            if verdict.outcome == Outcome::Fail && verdict.cause.is_empty() {
+                ended.end.as_str().clone_into(&mut verdict.cause);
+            }
         }
-        (
-            End::StepLimit | End::TokenLimit | End::DollarLimit | End::ContextFull | End::ShellEnded,
-            Outcome::Fail,
-        ) if verdict.cause.is_empty() => {
-            ended.end.as_str().clone_into(&mut verdict.cause);
-        }
-        _ => {}
+        // `without_judging` decides three of them; the others say nothing about a verdict.
+        End::Submitted | End::SandboxLost | End::ContentFiltered | End::ResumeDiverged | End::Imported => {}
     }
     verdict
 }

@@ -152,7 +152,9 @@ impl Sandbox {
             ProcessOutcome::NotStarted(why) => {
                 Err(SandboxError::Failed { message: format!("tar cannot be started: {why}") })
             }
-            _ => Err(failed(&done.stderr)),
+            ProcessOutcome::Exited(_) | ProcessOutcome::Signaled(_) | ProcessOutcome::TimedOut => {
+                Err(failed(&done.stderr))
+            }
         }
     }
 

@@ -24,7 +24,16 @@ pub(super) fn rates(rows: &[Row]) -> Rates {
             RowKind::Attack => good(&mut rates.repelled, !passed),
             // Numbered rows are ordinary repetitions.
             RowKind::Reference if row.name.parse::<u32>().is_ok() => good(&mut rates.steady, passed),
-            _ => {}
+            RowKind::Lint
+            | RowKind::Build
+            | RowKind::Untouched
+            | RowKind::Reference
+            | RowKind::SecondSolution
+            | RowKind::WrongSolution
+            | RowKind::TruncatedSolution
+            | RowKind::AblatedSolution
+            | RowKind::Inputs
+            | RowKind::Leak => {}
         }
     }
     rates.flake_upper = upper(rates.steady.counted - rates.steady.good, rates.steady.counted);

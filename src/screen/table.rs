@@ -95,7 +95,9 @@ impl Table {
         let note = match verdict.outcome {
             Outcome::Fail if !verdict.checks.is_empty() => String::new(),
             Outcome::Pass => "every check passes although nothing was done".to_owned(),
-            _ => format!("no verdict on the untouched environment: {}", verdict.cause),
+            Outcome::Fail | Outcome::Timeout | Outcome::Infra | Outcome::VerifierError => {
+                format!("no verdict on the untouched environment: {}", verdict.cause)
+            }
         };
         self.push_timed(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note), log);
     }

@@ -43,7 +43,7 @@ impl Condition {
     pub(super) fn limits(self, limits: &Limits) -> Limits {
         match self {
             Self::HalfCpu => Limits { cpus: limits.cpus / 2.0, ..limits.clone() },
-            _ => limits.clone(),
+            Self::Ordinary | Self::Shuffled | Self::Offline | Self::Clock | Self::Rebuilt => limits.clone(),
         }
     }
 

@@ -36,7 +36,7 @@ impl TrialRunner<'_> {
                     Err(log) => return Ok(Err(log)),
                 }
             }
-            _ => None,
+            Mode::Shared | Mode::Separate { own_image: false, .. } => None,
         };
         Ok(Ok(ForeignImages { solver, verifier }))
     }
@@ -73,7 +73,17 @@ impl TrialRunner<'_> {
                     let images = ForeignImages { solver, verifier: images.verifier.clone() };
                     run_in_place(engine, &images, task, act, condition, self.drain).await
                 }
-                _ => run_in_place(engine, images, task, act, condition, self.drain).await,
+                (
+                    ImageSource::Build(_),
+                    Condition::Ordinary
+                    | Condition::Shuffled
+                    | Condition::Offline
+                    | Condition::HalfCpu
+                    | Condition::Clock,
+                )
+                | (ImageSource::Named(_), _) => {
+                    run_in_place(engine, images, task, act, condition, self.drain).await
+                }
             }
         })
         .await

@@ -163,7 +163,7 @@ fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
     let (record, metadata) = (&rollout.record, &rollout.metadata);
     let failure = match &record.actor {
         Actor::Scripted { failure } => *failure,
-        _ => None,
+        Actor::Oracle | Actor::Nop | Actor::Model(_) | Actor::Imported(_) => None,
     };
     object(json!({
         "task": record.task,

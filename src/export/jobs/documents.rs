@@ -48,7 +48,7 @@ impl Written {
         let (agent, version) = agent_name(rollout);
         let provider = match &rollout.record.actor {
             Actor::Model(actor) => Some(&actor.endpoint),
-            _ => None,
+            Actor::Scripted { .. } | Actor::Oracle | Actor::Nop | Actor::Imported(_) => None,
         };
         let phase =
             json!({ "started_at": iso8601(trial.stamps.started), "finished_at": iso8601(trial.finished) });
@@ -95,7 +95,7 @@ pub(super) fn task(rollout: &Rollout) -> Value {
 pub(super) fn agent(rollout: &Rollout) -> Value {
     let name = match &rollout.record.actor {
         Actor::Imported(origin) => &origin.agent,
-        _ => STAND_IN,
+        Actor::Scripted { .. } | Actor::Oracle | Actor::Nop | Actor::Model(_) => STAND_IN,
     };
     json!({ "name": name, "model_name": model_name(rollout) })
 }
@@ -165,7 +165,19 @@ fn exception(rollout: &Rollout) -> Option<Exception> {
         (FailureKind::Verifier, _) => "VerifierOutputParseError",
         (FailureKind::Policy, End::TimedOut) => "AgentTimeoutError",
         (FailureKind::Policy, End::ContextFull) => "ContextLengthExceededError",
-        _ => return None,
+        (
+            FailureKind::Policy,
+            End::Submitted
+            | End::StepLimit
+            | End::SandboxLost
+            | End::ShellEnded
+            | End::TokenLimit
+            | End::DollarLimit
+            | End::ContentFiltered
+            | End::ResumeDiverged
+            | End::Imported,
+        )
+        | (FailureKind::None | FailureKind::Exploit, _) => return None,
     };
     let message = match record.verdict.cause.as_str() {
         "" => record.end.as_str().to_owned(),

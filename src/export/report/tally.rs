@@ -97,7 +97,11 @@ fn solver(rollout: &Rollout) -> Solver {
     let adversary = match actor {
         Actor::Model(ModelActor { adversary: Some(AdversaryView::Blind), .. }) => Some("blind".to_owned()),
         Actor::Model(ModelActor { adversary: Some(AdversaryView::Tests), .. }) => Some("tests".to_owned()),
-        _ => None,
+        Actor::Model(ModelActor { adversary: None, .. })
+        | Actor::Scripted { .. }
+        | Actor::Oracle
+        | Actor::Nop
+        | Actor::Imported(_) => None,
     };
     Solver {
         teacher: actor.teacher().to_owned(),
