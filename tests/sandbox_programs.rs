@@ -202,7 +202,7 @@ fn a_terminal_is_a_terminal() {
                     PtyEvent::Output(bytes) => text.push_str(&String::from_utf8(bytes).unwrap()),
                     PtyEvent::Ended(outcome) => break outcome,
                     PtyEvent::Lost(why) => panic!("{name}: {why}"),
-                    PtyEvent::Peeked(_) => panic!("{name}: a state without a request"),
+                    PtyEvent::Status(_) => panic!("{name}: a state without a request"),
                 }
                 if text.contains("ready") && !resized {
                     resized = true;

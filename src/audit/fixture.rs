@@ -1,9 +1,9 @@
-//! A small run for the tests of this room.
+//! A small run for the tests of this module.
 
 use super::{Audit, AuditEntry, DomainAxes, SkillAxes, audit};
 use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Seed};
 
-/// Two domains are asked for; one of them has no task, and a third one has a task that nobody asked for.
+/// Two domains, one of them without tasks in [`audited`], which has a task of a third, undeclared domain.
 pub(super) fn specs() -> Vec<DomainAxes> {
     let skill = |id: &str, operations: &[&str]| SkillAxes {
         id: id.to_owned(),

@@ -1,4 +1,4 @@
-//! Empty cells, by name.
+//! Empty and undeclared cells, by name.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Audit, DomainAudit, DomainAxes, Tally};
 use crate::model::{Difficulty, DomainId, EngineeringKind};
 
-/// A cell of one domain that lacks something.
+/// A cell of one domain without tasks, certified tasks, solved tasks or a declaration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gap {
@@ -19,21 +19,21 @@ pub struct Gap {
     pub value: String,
 }
 
-/// What is lacking.
+/// The kind of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapState {
-    /// Tasks have it, but no spec knows it: a misspelt or outdated name.
+    /// Tasks have the value, but no spec declares it: a misspelt or outdated name.
     Undeclared,
-    /// The spec asks for it, and no task was planned.
+    /// The spec declares the value, and no task was planned.
     NeverPlanned,
-    /// Tasks were planned, and screening turned down every one that it saw.
+    /// Tasks were planned, and screening rejected every task that it finished.
     NeverCertified,
     /// Certified tasks were attempted, and no rollout passed.
     NeverSolved,
 }
 
-/// What the value of a gap lies on.
+/// The axis of a gap's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
@@ -46,11 +46,11 @@ pub enum Axis {
 }
 
 impl GapState {
-    /// All four, the most basic lack first.
+    /// All states, the most basic first.
     pub const ALL: [Self; 4] =
         [Self::Undeclared, Self::NeverPlanned, Self::NeverCertified, Self::NeverSolved];
 
-    /// `None` for a cell that lacks nothing, or whose tasks are still on their way.
+    /// `None` for a cell without a gap, or whose tasks are not finished yet.
     fn of(tally: &Tally) -> Option<Self> {
         if tally.planned == 0 {
             Some(Self::NeverPlanned)
@@ -70,7 +70,7 @@ pub(super) fn find(audit: &Audit, specs: &[DomainAxes]) -> Vec<Gap> {
     for (id, domain) in &audit.domains {
         match specs.iter().find(|spec| spec.id == *id) {
             None => gaps.push(gap(GapState::Undeclared, id, Axis::Domain, id.as_str())),
-            // One line says what dozens about its skills would say.
+            // One gap for the domain instead of one for each of its skills.
             Some(_) if domain.total.planned == 0 => {
                 gaps.push(gap(GapState::NeverPlanned, id, Axis::Domain, id.as_str()));
             }
@@ -103,7 +103,7 @@ fn in_domain(id: &DomainId, domain: &DomainAudit, spec: &DomainAxes, gaps: &mut 
         check(Axis::Difficulty, Difficulty::as_str(*level), spec.difficulties.contains(level), tally);
     }
     for (skill, row) in &domain.skills_by_operation {
-        // A skill or an operation without any task is named above already.
+        // Skills and operations without any task were reported above.
         let planned = |tallies: &BTreeMap<String, Tally>, key: &str| {
             tallies.get(key).is_some_and(|tally| tally.planned > 0)
         };
@@ -168,7 +168,7 @@ mod tests {
         expect.sort();
         check(vec![keys()], &expect);
 
-        // Attempted in vain; turned down; not screened yet, which is no gap.
+        // Attempted without success; rejected; not screened yet, which is no gap.
         let cell = [(Skill, "keys"), (Operation, "security"), (Kind, "bug-fix"), (Level, "easy")];
         for (certified, attempts, state) in
             [(Some(true), 2, Some(NeverSolved)), (Some(false), 0, Some(NeverCertified)), (None, 0, None)]
@@ -181,7 +181,7 @@ mod tests {
             check(vec![AuditEntry { certified, attempts, solved: 0, ..keys() }], &expect);
         }
 
-        // A name that no spec knows.
+        // A domain that no spec declares.
         let odd = AuditEntry {
             blueprint: crate::model::Blueprint {
                 domain: crate::model::DomainId::parse("secureity").unwrap(),
@@ -194,7 +194,7 @@ mod tests {
         expect.sort();
         check(vec![keys(), odd], &expect);
 
-        // `scores` and `database` are both covered, never together.
+        // `database` has no task; then `replays` and `text-editing` have tasks, but none in common.
         let maps =
             fixture::entry("games", &["maps"], &["text-editing"], EngineeringKind::BugFix, Difficulty::Easy);
         let scores = fixture::entry(

@@ -1,7 +1,7 @@
-//! What a run covers: tasks planned, certified and solved along every axis, with the empty cells named.
+//! Coverage of a run: tasks planned, certified and solved along every axis, and the names of the empty cells.
 //!
-//! A pure function of blueprints and what became of them, held against what the domain specs ask for. Cells are counted
-//! where something is; the full product of the axes is never laid out, since nearly all of it would be zeroes.
+//! A pure function of blueprints, their results and the domain specs. Only the axes and two cross tables are counted,
+//! since nearly every cell of the full product would be zero.
 
 mod gaps;
 mod render;
@@ -16,7 +16,7 @@ pub use render::table;
 
 use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind};
 
-/// What a domain spec asks for.
+/// The values that a domain spec declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainAxes {
     pub id: DomainId,
@@ -34,15 +34,15 @@ pub struct SkillAxes {
     pub operations: Vec<String>,
 }
 
-/// A blueprint and what became of it.
+/// A blueprint and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditEntry {
     pub blueprint: Blueprint,
-    /// `None` while it has not been screened to the end.
+    /// `None` until screening is complete.
     pub certified: Option<bool>,
     /// Rollouts with a reward.
     pub attempts: u32,
-    /// Those of them that passed.
+    /// Rollouts that passed.
     pub solved: u32,
 }
 
@@ -59,11 +59,11 @@ pub struct Audit {
     pub operations: BTreeMap<String, Tally>,
     pub kinds: BTreeMap<EngineeringKind, Tally>,
     pub difficulties: BTreeMap<Difficulty, Tally>,
-    /// Cells that the specs ask for and that are empty, or that no spec knows; by domain and axis.
+    /// Declared cells that are empty, and cells that no spec declares; by domain and axis.
     pub gaps: Vec<Gap>,
 }
 
-/// One domain along each axis, and two cross tables. Cells that the spec asks for are there even when they are empty.
+/// One domain along each axis, and two cross tables. Declared cells are present even when they are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DomainAudit {
@@ -83,9 +83,9 @@ pub struct DomainAudit {
 pub struct Tally {
     /// Tasks planned.
     pub planned: u32,
-    /// Tasks admitted by screening.
+    /// Tasks that screening certified.
     pub certified: u32,
-    /// Tasks that screening turned down.
+    /// Tasks that screening rejected.
     pub rejected: u32,
     /// Tasks with at least one rollout that has a reward.
     pub attempted: u32,
@@ -113,7 +113,7 @@ impl Audit {
     /// The version that this build writes.
     pub const VERSION: u32 = 1;
 
-    /// Every cell that `specs` ask for, empty.
+    /// Every cell that `specs` declare, empty.
     fn empty(specs: &[DomainAxes]) -> Self {
         let domains: BTreeMap<_, _> =
             specs.iter().map(|spec| (spec.id.clone(), DomainAudit::empty(spec))).collect();
@@ -147,7 +147,7 @@ pub fn audit(entries: impl IntoIterator<Item = AuditEntry>, specs: &[DomainAxes]
 }
 
 impl DomainAudit {
-    /// Every cell that `spec` asks for, empty.
+    /// Every cell that `spec` declares, empty.
     fn empty(spec: &DomainAxes) -> Self {
         let empty_row =
             |operations: &[String]| operations.iter().map(|id| (id.clone(), Tally::default())).collect();
@@ -176,7 +176,7 @@ impl DomainAudit {
         for skill in &blueprint.skills {
             self.skills.entry(skill.clone()).or_default().count(entry);
             for operation in &blueprint.operations {
-                // Only what the skill declares: the task's other operations come from its other skills.
+                // Only declared operations: the task's other operations belong to its other skills.
                 if let Some(cell) =
                     self.skills_by_operation.get_mut(skill).and_then(|row| row.get_mut(operation))
                 {

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use super::{Audit, Axis, Gap, GapState, Tally};
 use crate::model::{Difficulty, DomainId, EngineeringKind};
 
-/// What stands above the counts of a [`Tally`].
+/// Column headings of the counts of a [`Tally`].
 const COUNTS: [&str; 7] = ["planned", "certified", "rejected", "solved", "rollouts", "passing", "rate"];
 
-/// The audit for a person: a table for each axis, then the gaps by name.
+/// The audit as text: a table for each axis, then the gaps by name.
 pub fn table(audit: &Audit) -> String {
     let mut out = String::new();
 
@@ -68,7 +68,7 @@ fn row<const N: usize>(value: &str, tally: &Tally, more: [String; N]) -> Vec<Str
     [value.to_owned()].into_iter().chain(counts).chain([rate]).chain(more).collect()
 }
 
-/// `3/15`: how many of the values that the spec asks for have a planned task. Nothing for a domain without spec.
+/// `3/15`: the number of declared values that have a planned task, and of all declared values. Empty for a domain without spec.
 fn reach(audit: &Audit, domain: &DomainId, axis: Axis, tallies: &BTreeMap<String, Tally>) -> String {
     let undeclared = |axis: Axis, value: &str| {
         let mut unknown =
@@ -78,8 +78,8 @@ fn reach(audit: &Audit, domain: &DomainId, axis: Axis, tallies: &BTreeMap<String
     if undeclared(Axis::Domain, domain.as_str()) {
         return String::new();
     }
-    let asked_for = || tallies.iter().filter(|(value, _)| !undeclared(axis, value));
-    format!("{}/{}", asked_for().filter(|(_, tally)| tally.planned > 0).count(), asked_for().count())
+    let declared = || tallies.iter().filter(|(value, _)| !undeclared(axis, value));
+    format!("{}/{}", declared().filter(|(_, tally)| tally.planned > 0).count(), declared().count())
 }
 
 fn write_gaps(out: &mut String, state: GapState, audit: &Audit) {
@@ -109,7 +109,7 @@ fn write_gaps(out: &mut String, state: GapState, audit: &Audit) {
     }
 }
 
-/// What the values of an axis are called; a domain as such has no values.
+/// The plural name of an axis's values; a domain itself has none.
 fn plural(axis: Axis) -> Option<&'static str> {
     match axis {
         Axis::Domain => None,
@@ -121,7 +121,7 @@ fn plural(axis: Axis) -> Option<&'static str> {
     }
 }
 
-/// The first column to the left, the others to the right.
+/// Aligns the first column to the left, the others to the right.
 fn write_table(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =

@@ -12,13 +12,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::say;
 use crate::pipeline::Event;
 
-/// How long nothing may be printed before a line says what is in progress. A second short of the ten that are promised.
-const LONGEST_SILENCE: Duration = Duration::from_secs(9);
+/// Longest time without a printed line: one second below the documented ten.
+const LONGEST_PAUSE: Duration = Duration::from_secs(9);
 
-/// How often the bar's clock and message are renewed.
+/// Interval between updates of the bar.
 const REDRAW: Duration = Duration::from_secs(1);
 
-/// Where a run's events are shown.
+/// Shows the events of a run.
 pub(super) struct Progress {
     bar: ProgressBar,
     on_terminal: bool,
@@ -88,7 +88,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// Takes the bar away and ends the watcher.
+    /// Removes the bar and ends the watcher.
     fn drop(&mut self) {
         lock(&self.printed).take();
         if let Some(watcher) = self.watcher.take() {
@@ -100,11 +100,11 @@ impl Drop for Progress {
     }
 }
 
-/// Renews the bar, or prints a line when nothing was printed for a while. Ends when the sender is dropped.
-fn watch(silence: &Receiver<()>, state: &Mutex<State>, bar: Option<&ProgressBar>) {
-    let patience = if bar.is_some() { REDRAW } else { LONGEST_SILENCE };
+/// Updates the bar, or prints a line after a pause in printing. Ends when the sender is dropped.
+fn watch(printed: &Receiver<()>, state: &Mutex<State>, bar: Option<&ProgressBar>) {
+    let interval = if bar.is_some() { REDRAW } else { LONGEST_PAUSE };
     loop {
-        match silence.recv_timeout(patience) {
+        match printed.recv_timeout(interval) {
             Ok(()) => {}
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
@@ -129,7 +129,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is finished and what is in progress.
+/// Counts of finished work, and the tasks in progress.
 struct State {
     total: usize,
     unit: &'static str,
@@ -173,7 +173,7 @@ impl State {
     /// A line of its own: counts, and the task that has been in progress for longest.
     fn text(&self, now: Instant) -> String {
         let Self { total, unit, finished, rollouts, .. } = self;
-        // Where rollouts are what is counted, they need no count of their own.
+        // If rollouts are the unit, `finished` counts them already.
         let counted = *rollouts == 0 || *unit == "rollouts";
         let rollouts = if counted { String::new() } else { format!(", {rollouts} rollouts") };
         let counts = format!("working    {finished} of {total} {unit} done{rollouts}");

@@ -140,7 +140,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
             "seed": blueprint.seed,
             "difficulty": blueprint.difficulty,
             "certificate": rehearsal.certificate,
-            "plays": rehearsal.expert_runs,
+            "expert_runs": rehearsal.expert_runs,
             "problems": rehearsal.problems,
         }))?;
         return Ok(());
@@ -153,17 +153,11 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
         blueprint.kind.as_str()
     );
     text.push_str(&rows(&rehearsal.certificate));
-    for play in &rehearsal.expert_runs {
-        let mark = if play.ok { "ok " } else { "BAD" };
+    for run in &rehearsal.expert_runs {
+        let mark = if run.ok { "ok " } else { "BAD" };
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{mark} {:<18} {:<28} {:<16} {}",
-            "expert",
-            play.name,
-            play.turns_text(),
-            play.note
-        );
+        let _ =
+            writeln!(text, "{mark} {:<18} {:<28} {:<16} {}", "expert", run.name, run.turns_text(), run.note);
     }
     for problem in &rehearsal.problems {
         let _ = writeln!(text, "  → {problem}");

@@ -44,7 +44,7 @@ pub(super) async fn attach(sandbox: &Sandbox, workdir: &str) -> Result<(), Failu
                     out.write_all(&bytes).and_then(|()| out.flush()).map_err(Failure::io("write to the terminal"))?;
                 }
                 // Only answers to requests that are not made here.
-                PtyEvent::Peeked(_) => {}
+                PtyEvent::Status(_) => {}
                 PtyEvent::Ended(_) => return Ok(()),
                 PtyEvent::Lost(cause) => {
                     return Err(Failure::message(Status::Failed, format!("the sandbox was lost: {cause}")));

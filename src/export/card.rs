@@ -14,7 +14,7 @@ use crate::model::{Actor, Rollout};
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
 
-/// What went through an export, by domain.
+/// Counts of an export, for one domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Tasks with at least one rollout.
@@ -25,7 +25,7 @@ pub struct Counts {
     pub rows: BTreeMap<&'static str, u64>,
 }
 
-/// What acted, in which protocol, with what beside the task.
+/// A teacher: agent, scaffold and arm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Teacher {
     kind: TeacherKind,
@@ -42,7 +42,7 @@ enum TeacherKind {
     Model,
     /// An agent of another harness.
     Imported,
-    /// The task's own solution, or no agent at all: no message is written.
+    /// The task's own solution, or no agent. Neither writes messages.
     Reference,
 }
 
@@ -51,7 +51,7 @@ enum TeacherKind {
 pub(super) struct TeacherCounts {
     rollouts: u64,
     passing: u64,
-    /// On tasks of other makers.
+    /// Rollouts of tasks that were made elsewhere.
     foreign: u64,
 }
 
@@ -81,9 +81,9 @@ impl TeacherCounts {
     }
 }
 
-/// A line of the table of teachers.
+/// A row of the table of teachers.
 #[derive(Serialize)]
-struct Acted<'a> {
+struct TeacherRow<'a> {
     kind: TeacherKind,
     name: &'a str,
     scaffold: &'a str,
@@ -92,20 +92,20 @@ struct Acted<'a> {
     passing: u64,
 }
 
-/// What the template sees.
+/// The variables of the template.
 #[derive(Serialize)]
 struct Context<'a> {
     title: &'a str,
-    /// `None` where others have a say in some row.
+    /// `None` if third parties have rights in some row.
     licence: Option<&'static str>,
-    /// The licence of the rows that are ours to give.
+    /// The licence of the rows that only termsmith's scripts and recipes produced.
     our_licence: &'static str,
-    teachers: Vec<Acted<'a>>,
-    /// Kinds of teachers that there are.
+    teachers: Vec<TeacherRow<'a>>,
+    /// Which kinds of teachers occur.
     scripts: bool,
     models: bool,
     imported: bool,
-    /// Rollouts of tasks that recipes made, and of others.
+    /// Rollouts of tasks from recipes, and of other tasks.
     of_recipes: u64,
     of_others: u64,
     version: &'static str,
@@ -157,7 +157,7 @@ pub(super) fn render(
         of_others,
         teachers: teachers
             .iter()
-            .map(|(who, counts)| Acted {
+            .map(|(who, counts)| TeacherRow {
                 kind: who.kind,
                 name: &who.name,
                 scaffold: &who.scaffold,

@@ -14,7 +14,7 @@ pub const CONFIGS: [ExportConfig; 2] = [ExportConfig::of::<sft::Row>(), ExportCo
 /// Opens the writer of a config in a folder.
 pub(super) type CreateWriter = fn(&Path, Bounds) -> Result<Box<dyn ConfigWriter>, WriteError>;
 
-/// What card and writer need of a config, whatever its rows are.
+/// The interface of a config to card and writer, independent of its row type.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportConfig {
     pub name: &'static str,

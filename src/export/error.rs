@@ -11,7 +11,7 @@ use super::messages::MessageError;
 use super::pairs::MixedTasks;
 use crate::store::StoreError;
 
-/// An export that failed. What an earlier export wrote is as it was, unless its error says otherwise.
+/// A failed export. The files of an earlier export are unchanged, unless the error says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError<E: Error + 'static> {
     /// The rollouts could not be read.
@@ -63,7 +63,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// The I/O error inside `source`, if that is what it was, else a disagreement of rows and schema.
+    /// The I/O error inside `source`, if there is one, else a mismatch of rows and schema.
     pub(super) fn from_parquet(path: &Path, source: ParquetError) -> Self {
         match source {
             ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -1,8 +1,8 @@
-//! Rollouts as the chat messages of the scaffold that they were played in.
+//! Rollouts as chat messages, in the protocol of their scaffold.
 //!
-//! One optional system message, then user and assistant in strict alternation, ending with the assistant: what every chat
-//! template accepts and what trainers check (LLaMA-Factory skips rows that violate it without an error). So a rollout that
-//! does not fit is an error here, never a row that is dropped later.
+//! One optional system message, then user and assistant in strict alternation, ending with the assistant. Every chat
+//! template accepts this order, and trainers check it (LLaMA-Factory skips rows that violate it without an error). A rollout
+//! that violates it is therefore an error here, so that no trainer drops a row.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::model::{Message, Role, Rollout, Shown, Turn};
 
-/// What was said in a rollout, split where the first answer begins.
+/// The messages of a rollout, split before the first assistant message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conversation {
     /// The system message, if there is one, and the task: the same for all rollouts of a task.
@@ -19,17 +19,17 @@ pub struct Conversation {
     pub answer: Vec<Message>,
 }
 
-/// A conversation that a model saw as one: a whole rollout, what lies between two summaries of it, or a step of its task.
+/// A conversation as its model saw it: a whole rollout, the part between two summaries, or one step of the task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Which of the rollout's, from 0. Those without an answer are passed over.
+    /// Index of the segment within the rollout, from 0. Segments without an answer are skipped.
     pub segment: usize,
-    /// The rollout's turns that it answers with.
+    /// The rollout's turns that are the answer.
     pub turns: Range<usize>,
     pub conversation: Conversation,
 }
 
-/// A rollout that is no well-formed conversation.
+/// A rollout whose messages are not a well-formed conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "trajectory `{id}` is not a well-formed conversation: {problem}\n\
@@ -43,17 +43,17 @@ pub struct MessageError {
 /// What is wrong with a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    #[error("it has {turns} turns but what was shown after {observations}")]
+    #[error("it has {turns} turns but observations of {observations}")]
     Observations { turns: usize, observations: usize },
-    #[error("turn {0} shows nothing but is not the last one")]
+    #[error("turn {0} has no observation but is not the last one")]
     EndsEarly(usize),
-    #[error("its conversation began anew {handoffs} times but what was read then is known {shown} times")]
+    #[error("it has {handoffs} handoffs but the messages shown after {shown} of them")]
     Handoffs { handoffs: usize, shown: usize },
-    #[error("turns {start} to {end} are no part of it")]
+    #[error("its turns do not include turns {start} to {end}")]
     Segment { start: usize, end: usize },
     #[error("it is several conversations")]
     Several,
-    #[error("message {at} comes from the {found:?} where the {expected:?} should speak")]
+    #[error("message {at} has role {found:?} instead of {expected:?}")]
     Order { at: usize, expected: Role, found: Role },
     #[error("message {0} is empty")]
     Empty(usize),
@@ -70,8 +70,7 @@ impl Conversation {
     }
 }
 
-/// The conversation of `rollout`, which is one. What the last command printed is not part of it if nothing was said after
-/// that.
+/// The only conversation of `rollout`. The observation after the last assistant message is not part of it.
 pub fn conversation(rollout: &Rollout) -> Result<Conversation, MessageError> {
     let built = match checked(rollout) {
         Ok(branches) => match <[Branch; 1]>::try_from(branches) {
@@ -96,8 +95,8 @@ fn checked(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     Ok(branches)
 }
 
-/// What the assistant said in `turn`, as one text: reasoning and function calls in the marks of Hermes' and Qwen's chat templates, as
-/// Harbor's `traces export` writes them too.
+/// The assistant message of `turn` as one text: reasoning and function calls in the tags of Hermes' and Qwen's chat templates, which
+/// Harbor's `traces export` also writes.
 pub fn assistant_text(turn: &Turn) -> String {
     let mut text = String::new();
     if let Some(reasoning) = turn.reasoning.as_deref().filter(|reasoning| !reasoning.trim().is_empty()) {
@@ -105,7 +104,7 @@ pub fn assistant_text(turn: &Turn) -> String {
     }
     text.push_str(&turn.content);
     for call in &turn.tool_calls {
-        // What is no JSON stays the text that it is.
+        // Arguments that are not JSON are kept as text.
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
         let call = json!({ "name": call.name, "arguments": arguments });
         let gap = if text.is_empty() { "" } else { "\n" };
@@ -114,7 +113,7 @@ pub fn assistant_text(turn: &Turn) -> String {
     text
 }
 
-/// What the user answered: the results of function calls in marks, all else as it was shown.
+/// The user message after a turn: results of function calls in tags, all other observations verbatim.
 pub fn user_text(shown: &[Shown]) -> String {
     let texts: Vec<_> = shown
         .iter()
@@ -126,7 +125,8 @@ pub fn user_text(shown: &[Shown]) -> String {
     texts.join("\n")
 }
 
-/// Whether some message of `rollout` is empty, as models' sometimes are. No chat template takes it, so it is no row of any config.
+/// Whether some message of `rollout` is empty, as models' replies sometimes are. Chat templates refuse an empty message, so such a
+/// rollout is left out of every config.
 pub fn has_empty_message(rollout: &Rollout) -> bool {
     matches!(checked(rollout), Err(Problem::Empty(_)))
 }
@@ -160,7 +160,7 @@ fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     }
     let mut branches = Vec::with_capacity(handoffs + 1);
     for (segment, turns) in record.segments().into_iter().enumerate() {
-        // A limit can end a rollout right after a summary. One in which nothing was ever said is told by its alternation.
+        // A limit can end a rollout right after a summary. A rollout without any turn is reported by `check_alternation`.
         if turns.is_empty() && handoffs > 0 {
             continue;
         }
@@ -171,7 +171,7 @@ fn build(rollout: &Rollout) -> Result<Vec<Branch>, Problem> {
     Ok(branches)
 }
 
-/// What a model read before the first answer of a segment.
+/// The messages that a model read before its first answer in a segment.
 fn prompt(rollout: &Rollout, segment: usize) -> Vec<Message> {
     let record = &rollout.record;
     let mut prompt = Vec::new();
@@ -180,30 +180,30 @@ fn prompt(rollout: &Rollout, segment: usize) -> Vec<Message> {
     }
     match segment.checked_sub(1).and_then(|before| rollout.handoffs.get(before)) {
         None => prompt.push(message(Role::User, record.prompt.clone())),
-        Some(handoff) => handoff.context.iter().for_each(|said| add(&mut prompt, said)),
+        Some(handoff) => handoff.context.iter().for_each(|message| add(&mut prompt, message)),
     }
     prompt
 }
 
-/// Adds a message. Two of one side in a row, as terminus-2's handoff has them, become one: no other row would be taken.
-fn add(messages: &mut Vec<Message>, said: &Message) {
+/// Adds a message. Consecutive messages of one role, as in terminus-2's handoff, are joined, because the roles of a row alternate.
+fn add(messages: &mut Vec<Message>, message: &Message) {
     match messages.last_mut() {
-        Some(last) if last.role == said.role => {
+        Some(last) if last.role == message.role => {
             last.content.push_str("\n\n");
-            last.content.push_str(&said.content);
+            last.content.push_str(&message.content);
         }
-        Some(_) | None => messages.push(said.clone()),
+        Some(_) | None => messages.push(message.clone()),
     }
 }
 
-/// From the first of `turns` to the last.
+/// The messages from the first of `turns` to the last.
 fn answer(rollout: &Rollout, turns: Range<usize>) -> Result<Vec<Message>, Problem> {
-    let said = rollout.record.turns.get(turns.clone()).zip(rollout.shown.get(turns.clone()));
-    let Some((said, shown)) = said else {
+    let recorded = rollout.record.turns.get(turns.clone()).zip(rollout.shown.get(turns.clone()));
+    let Some((recorded, shown)) = recorded else {
         return Err(Problem::Segment { start: turns.start, end: turns.end });
     };
-    let mut answer = Vec::with_capacity(said.len() * 2);
-    for (number, (turn, shown)) in turns.clone().zip(said.iter().zip(shown)) {
+    let mut answer = Vec::with_capacity(recorded.len() * 2);
+    for (number, (turn, shown)) in turns.clone().zip(recorded.iter().zip(shown)) {
         answer.push(message(Role::Assistant, assistant_text(turn)));
         if number + 1 == turns.end {
             break;
@@ -216,7 +216,7 @@ fn answer(rollout: &Rollout, turns: Range<usize>) -> Result<Vec<Message>, Proble
     Ok(answer)
 }
 
-/// Enforces that what was shown is known of each turn.
+/// Enforces that every turn has an entry of observations.
 pub fn check_observations(rollout: &Rollout) -> Result<(), MessageError> {
     count_observations(rollout).map_err(|problem| MessageError { id: rollout.id.clone(), problem })
 }
@@ -385,7 +385,7 @@ mod tests {
             },
             Some(Problem::Ending),
         );
-        // Stopped at the step limit: the last observation was never answered, so it is left out.
+        // Stopped at the step limit: no message follows the last observation, so it is left out.
         check(
             |rollout| {
                 rollout.record.turns.pop();

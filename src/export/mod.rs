@@ -1,8 +1,8 @@
 //! Rollouts as training data: Parquet that trainers read unmodified, and ATIF.
 //!
-//! [`export`] makes one pass over the rollouts, a task at a time, and writes every config beside a dataset card. It reads
-//! what it is given and writes below one folder; it knows nothing of models, engines or records. Equal rollouts give
-//! equal bytes, and files that would not change are not touched.
+//! [`export`] makes one pass over the rollouts, a task at a time, and writes every config and a dataset card. It reads
+//! only its arguments and writes below one folder; it does not depend on models, engines or records. Equal rollouts give
+//! equal bytes, and unchanged files are not written.
 
 pub mod atif;
 mod card;
@@ -43,24 +43,24 @@ use self::publish::Staging;
 use crate::model::{Actor, Rollout};
 use crate::store::FileChange;
 
-/// Licence of generated data (SPDX), stated in the card and on every row that is ours to give.
+/// Licence of generated data (SPDX), stated in the card and on every row in which third parties have no rights.
 pub const DATA_LICENCE: &str = "CC-BY-4.0";
 
-/// The licence of what a rollout says, where that is ours to give: scripts at work on tasks of recipes. The terms of a model's provider,
-/// and of who made a task, are theirs.
+/// The licence of a rollout's text: known for scripted rollouts of tasks from recipes. Otherwise the terms of the model's provider or
+/// the task's author apply, which termsmith does not know.
 fn licence(rollout: &Rollout) -> Option<&'static str> {
     let ours = matches!(rollout.record.actor, Actor::Scripted { .. } | Actor::Oracle | Actor::Nop);
     (ours && rollout.metadata.recipe.is_some()).then_some(DATA_LICENCE)
 }
 
-/// What is exported, and how.
+/// Options of an export.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
     /// Heading of the dataset card.
     pub title: String,
-    /// Which trajectories `sft` takes.
+    /// Which trajectories `sft` includes.
     pub sft: sft::Filter,
-    /// Which pairs `pref_dmpo` takes.
+    /// Which pairs `pref_dmpo` includes.
     pub pairs: PairPolicy,
     /// DMPO's discount.
     pub gamma: Gamma,
@@ -82,11 +82,11 @@ impl Default for ExportOptions {
     }
 }
 
-/// What an export wrote and what it left out.
+/// Rows that an export wrote, and rollouts that it left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
     pub configs: Vec<ConfigSummary>,
-    /// By domain of the plan, or by the category that a task of other makers names.
+    /// By domain of the plan, or by the category that an imported task states.
     pub domains: BTreeMap<String, Counts>,
     pub excluded: Excluded,
     /// Whether any file changed.
@@ -112,13 +112,13 @@ pub struct FileSummary {
     pub bytes: u64,
 }
 
-/// Trajectories that are no row of `sft`, by reason.
+/// Trajectories left out of `sft`, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Excluded {
     pub not_passing: u64,
     /// The agent wrote no message.
     pub without_turns: u64,
-    /// A message is empty, which no chat template takes.
+    /// A message is empty, which chat templates refuse.
     pub with_empty_message: u64,
     /// The agent was told to cheat.
     pub adversarial: u64,
@@ -139,8 +139,8 @@ impl Excluded {
 
 /// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, each the rollouts of one task, in plan order.
 ///
-/// Everything is written aside and put in place at the end. If anything fails before that, including the source of the
-/// rollouts, the data folder keeps what it had.
+/// Everything is written to a staging folder and renamed at the end. After an earlier failure, including one of the source of the
+/// rollouts, the data folder is unchanged.
 pub fn export<E: Error + 'static>(
     data: &Path,
     groups: impl IntoIterator<Item = Result<Vec<Rollout>, E>>,

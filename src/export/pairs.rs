@@ -1,6 +1,6 @@
-//! Which rollouts of a task stand against each other as chosen and rejected.
+//! Pairs of chosen and rejected rollouts of one task.
 //!
-//! The choice is a pure function of one task's rollouts and a policy, and the policy stands on every exported row.
+//! The selection is a pure function of the task's rollouts and a policy, and every exported row contains the policy.
 
 use serde::Serialize;
 
@@ -8,16 +8,16 @@ use super::messages::has_empty_message;
 use crate::judge::Label;
 use crate::model::{Rewards, Rollout};
 
-/// How pairs are made. Every knob is written into the rows.
+/// How pairs are made. Every field is written into the rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairPolicy {
     pub name: String,
     /// The reward that is compared.
     pub reward: RewardKind,
-    /// Least difference of the two rewards. The chosen one is always strictly greater, whatever stands here.
+    /// Least difference of the two rewards. Even with 0 the chosen reward is strictly greater.
     pub min_margin: f64,
     pub max_pairs_per_task: usize,
-    /// The longer side has at most this many times the turns of the shorter one, so that length is not what is learnt.
+    /// The longer side has at most this many times the turns of the shorter one, so that length does not distinguish the sides.
     pub max_turn_ratio: f64,
     pub looping: Looping,
     pub prefer: Preference,
@@ -33,12 +33,12 @@ pub enum RewardKind {
     Binary,
 }
 
-/// What becomes of trajectories with a mechanical loop.
+/// Treatment of trajectories with a mechanical loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Looping {
-    /// They are left out. As losers they teach little: DMPO's clean losing sides beat noisy ones by 5 to 11 % (its §5.4).
-    /// As winners they would teach to loop.
+    /// Loops are left out. As rejected sides they teach little: DMPO's clean losing sides beat noisy ones by 5 to 11 % (its §5.4).
+    /// As chosen sides they would teach loops.
     Drop,
     Keep,
 }
@@ -47,7 +47,7 @@ pub enum Looping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preference {
-    /// The highest rejected reward below the chosen one: what tells the two apart is then what matters.
+    /// The highest rejected reward below the chosen one, so that the two sides differ in few checks.
     NearMiss,
     /// The lowest rejected reward.
     WidestMargin,
@@ -59,7 +59,7 @@ impl Default for PairPolicy {
             name: "near-miss".to_owned(),
             reward: RewardKind::PassRatio,
             min_margin: 0.0,
-            // A task with many attempts must not outweigh the others.
+            // Limits the weight of a task with many attempts.
             max_pairs_per_task: 4,
             max_turn_ratio: 2.0,
             looping: Looping::Drop,
@@ -69,7 +69,7 @@ impl Default for PairPolicy {
 }
 
 impl PairPolicy {
-    /// The policy on one line, as rows carry it: JSON with every knob.
+    /// The policy as rows contain it: JSON with every field, on one line.
     pub fn describe(&self) -> String {
         // A struct of strings, numbers and unit variants always has a JSON form; NaN becomes null.
         serde_json::to_string(self).unwrap_or_else(|_| self.name.clone())
@@ -110,7 +110,7 @@ impl Pair<'_> {
     }
 }
 
-/// Rollouts that were handed over as one task's, but are not.
+/// Rollouts that were passed as one task's, but belong to different tasks or versions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "trajectories `{one}` and `{other}` of task `{task}` differ in task, task digest or environment digest\n\
@@ -164,8 +164,8 @@ impl<'a> Side<'a> {
         let reward = policy.reward.of(rollout.rewards.as_ref()?);
         let turns = rollout.record.turns.len();
         let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
-        // What an adversary says is no example, an empty message fits no template, and where there are several conversations no
-        // one of them led to the reward.
+        // Left out: an adversary's messages, which must not be imitated; empty messages, which chat templates refuse; and rollouts of
+        // several conversations, because no single one of them led to the reward.
         let whole = rollout.record.handoffs.is_empty();
         let usable = turns > 0 && whole && !rollout.record.is_adversarial() && !has_empty_message(rollout);
         (kept && usable).then_some(Self { rollout, reward, turns })
@@ -175,8 +175,8 @@ impl<'a> Side<'a> {
         &self.rollout.id
     }
 
-    /// What both sides of a pair must have been told.
-    fn told(&self) -> (&'a str, &'a str) {
+    /// System message and prompt, which must be equal on both sides of a pair.
+    fn instructions(&self) -> (&'a str, &'a str) {
         (&self.rollout.record.system, &self.rollout.record.prompt)
     }
 }
@@ -201,7 +201,7 @@ fn fits(chosen: &Side<'_>, rejected: &Side<'_>, policy: &PairPolicy) -> bool {
     chosen.reward > rejected.reward
         && chosen.reward - rejected.reward >= policy.min_margin
         && turn_ratio(chosen, rejected) <= policy.max_turn_ratio
-        && chosen.told() == rejected.told()
+        && chosen.instructions() == rejected.instructions()
 }
 
 fn turn_ratio(one: &Side<'_>, other: &Side<'_>) -> f64 {

@@ -1,4 +1,4 @@
-//! Rows to Parquet shards, as a stream: what is held in memory is one batch of rows and one compressed row group.
+//! Streams rows to Parquet shards: memory holds one batch of rows and one compressed row group.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::store::StoreError;
 /// The only split for now.
 pub const SPLIT: &str = "train";
 
-/// Key of the file metadata under which the config's name stands.
+/// Key of the config's name in the file metadata.
 pub const CONFIG_KEY: &str = "termsmith.config";
-/// Key of the file metadata under which [`Row::SCHEMA_VERSION`] stands.
+/// Key of [`Row::SCHEMA_VERSION`] in the file metadata.
 pub const SCHEMA_VERSION_KEY: &str = "termsmith.schema_version";
-/// Key of the file metadata under which termsmith's version stands.
+/// Key of termsmith's version in the file metadata.
 pub const TOOL_VERSION_KEY: &str = "termsmith.version";
 
 /// Zstandard's default level; higher ones cost several times the time for a few per cent.
@@ -179,7 +179,7 @@ impl<R: Row> Shards<R> {
         self.encode()?;
         let Some(open) = self.open.take() else { return Ok(()) };
         let (path, rows) = (open.path, open.rows);
-        // `into_inner` writes the footer, without which the file is nothing.
+        // `into_inner` writes the footer, which readers require.
         let file = open.writer.into_inner().map_err(|source| WriteError::from_parquet(&path, source))?;
         file.sync_all().map_err(StoreError::io("sync", &path))?;
         let bytes = file.metadata().map_err(StoreError::io("read the size of", &path))?.len();

@@ -13,13 +13,13 @@ use serde::Serialize;
 #[serde(transparent)]
 pub struct Gamma(f64);
 
-/// A number that is no γ.
+/// A number outside of γ's range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("γ must be greater than 0 and at most 1, not {0}")]
 pub struct GammaError(pub f64);
 
 impl Gamma {
-    /// One discount for the whole set, so that every pair states the same objective.
+    /// One discount for the whole data set, so that every pair has the same objective.
     ///
     /// The reference code's 0.7 was made for short games: at 27 turns, the mean length of LiteCoder-Terminal's trajectories,
     /// it leaves turn 10 a weight of 0.03. 0.95 leaves 0.46 there and 0.37 at the middle of 10 turns, and the paper advises a

@@ -14,7 +14,7 @@ use super::phi::{Gamma, weights};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, optional, text, weight_of};
 use crate::model::{EnvironmentDigest, Message, Role, Rollout, TaskDigest};
 
-/// What the card says of the config.
+/// The description of the config in the card.
 const ABOUT: &str = "\
 Pairs of whole trajectories of one task, in one environment, for Direct Multi-Turn Preference Optimization (arXiv
 2406.14868). The loss of a side is the sum over its assistant turns t of φ(t, T) times the log-ratio of the turn's tokens,
@@ -67,7 +67,7 @@ struct Side {
 }
 
 impl Row {
-    /// The row of `pair`, which `policy` made.
+    /// The row of `pair`, which `policy` selected.
     pub fn new(pair: &Pair<'_>, policy: &PairPolicy, gamma: Gamma) -> Result<Self, MessageError> {
         let (chosen, rejected) = (pair.chosen, pair.rejected);
         let (won, lost) = (Side::of(chosen, gamma)?, Side::of(rejected, gamma)?);

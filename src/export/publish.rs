@@ -38,7 +38,7 @@ impl Staging {
         Ok(folder)
     }
 
-    /// Makes the staged folder `name` the one in the data folder, in one step; the former one goes. Files in it must be
+    /// Atomically replaces the folder `name` in the data folder by the staged one. Files in it must be
     /// synced already.
     pub(super) fn publish_folder(&self, name: &str) -> Result<FileChange, StoreError> {
         let (staged, target) = (self.root.join(name), self.data.join(name));
@@ -139,7 +139,7 @@ mod tests {
         check(&[("a", "1"), ("b", "2")], FileChange::Unchanged);
         assert_eq!(data.join("sft/a").metadata().unwrap().ino(), inode);
         check(&[("a", "1"), ("b", "3")], FileChange::Written);
-        // A file fewer, a file more.
+        // One file fewer, one file more.
         check(&[("a", "1")], FileChange::Written);
         check(&[("a", "1"), ("c", "")], FileChange::Written);
         check(&[], FileChange::Written);

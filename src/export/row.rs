@@ -1,4 +1,4 @@
-//! What a config's rows are: columns with fixed types, never inferred from the data.
+//! The rows of a config: columns with fixed types, never inferred from the data.
 //!
 //! Readers of many shards take the schema of the first one, so every shard carries every column with the same type, empty
 //! or not. Types are plain ones that every reader knows: no JSON logical type, no maps, no Null columns.
@@ -12,7 +12,7 @@ use super::ExportOptions;
 use super::error::RowsError;
 use crate::model::{Message, Rollout};
 
-/// One column, with what the dataset card says of it.
+/// One column and its description in the dataset card.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub field: Field,
@@ -32,10 +32,10 @@ pub trait Row: Serialize + Sized + 'static {
     /// The columns in order.
     fn columns() -> Vec<Column>;
 
-    /// What the dataset card says of the config, as Markdown.
+    /// The description of the config in the dataset card, as Markdown.
     fn about(options: &ExportOptions) -> String;
 
-    /// The rows that one task's rollouts give.
+    /// The rows of one task's rollouts.
     fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError>;
 
     /// About how many bytes of text the row holds; row groups and shards are bounded by the sum.
@@ -47,10 +47,10 @@ pub fn schema<R: Row>() -> SchemaRef {
     Arc::new(Schema::new(R::columns().into_iter().map(|column| column.field).collect::<Vec<_>>()))
 }
 
-/// What the columns beside the messages weigh: ids, digests, tags and numbers.
+/// Estimated bytes of the columns beside the messages: ids, digests, tags and numbers.
 pub(super) const METADATA_WEIGHT: usize = 1024;
 
-/// What `messages` weigh.
+/// Estimated bytes of `messages`.
 pub(super) fn weight_of(messages: &[Message]) -> usize {
     /// Role and list offsets.
     const PER_MESSAGE: usize = 16;

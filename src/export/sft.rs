@@ -23,10 +23,10 @@ use crate::model::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// Those that passed every check.
+    /// Trajectories that passed every check.
     #[default]
     Passing,
-    /// Every one in which the agent wrote a message.
+    /// Every trajectory with a message of the agent.
     All,
 }
 
@@ -73,7 +73,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The rows of `rollout`, whether or not a filter would keep it: one, or one for each conversation that it is made of.
+    /// The rows of `rollout`, without any filter: one for each of its conversations.
     pub fn all(rollout: &Rollout) -> Result<Vec<Self>, MessageError> {
         let branches = branches(rollout)?;
         let n_segments = branches.len();
@@ -329,17 +329,17 @@ mod tests {
         assert!(parts.iter().all(|row| row.messages[0].role == Role::System));
         assert!(parts.iter().all(|row| row.trajectory_id == parts[0].trajectory_id && row.success));
 
-        // terminus-2 puts two messages of the user one after the other, and the questions are the model's.
+        // terminus-2's handoff has two user messages in a row, and the questions are assistant messages.
         let (found, parts) = rows("summarised-terminus");
         assert_eq!(found, [(0, 2, 1, 2, Some(20)), (1, 2, 3, 2, Some(20))]);
-        let said: Vec<_> = parts[1].messages.iter().map(|message| message.role).collect();
+        let roles: Vec<_> = parts[1].messages.iter().map(|message| message.role).collect();
         assert_eq!(
-            said,
+            roles,
             [Role::User, Role::Assistant, Role::User, Role::Assistant, Role::User, Role::Assistant]
         );
         assert!(parts[1].messages[0].content.ends_with("\n\nAsk."));
 
-        // The limit came right after the summary: nothing was said in the last part.
+        // The limit was reached right after the summary: the last part has no message.
         let (_, mut rollout) =
             shapes::shapes().into_iter().find(|(shape, _)| *shape == "summarised").unwrap();
         rollout.record.turns.truncate(4);

@@ -34,7 +34,7 @@ pub(crate) fn shapes() -> Vec<(&'static str, Rollout)> {
     ]
 }
 
-/// What is known of each call of [`shapes`].
+/// The details of each call of [`shapes`].
 pub(crate) fn detail(call: &Key) -> Option<CallDetail> {
     let number = u32::from(*call.as_str().as_bytes().last()?);
     Some(CallDetail {
@@ -45,7 +45,7 @@ pub(crate) fn detail(call: &Key) -> Option<CallDetail> {
     })
 }
 
-/// The rollout as a model's that thinks.
+/// The rollout as that of a reasoning model.
 fn by_model(mut rollout: Rollout) -> Rollout {
     let record = &mut rollout.record;
     record.actor = Actor::Model(ModelActor {
@@ -62,7 +62,7 @@ fn by_model(mut rollout: Rollout) -> Rollout {
     rollout
 }
 
-fn played(mut rollout: Rollout, scaffold: &str, turns: Vec<(Turn, Vec<Shown>)>) -> Rollout {
+fn with_turns(mut rollout: Rollout, scaffold: &str, turns: Vec<(Turn, Vec<Shown>)>) -> Rollout {
     rollout.record.scaffold = scaffold.to_owned();
     (rollout.record.turns, rollout.shown) = turns.into_iter().unzip();
     by_model(rollout)
@@ -99,7 +99,7 @@ fn calls() -> Rollout {
         (nothing, vec![Shown::text("the message was not used: it is empty")]),
         (done, Vec::new()),
     ];
-    let mut rollout = played(rollout("games", 2, 0, 0, CHECKS), "bash", turns);
+    let mut rollout = with_turns(rollout("games", 2, 0, 0, CHECKS), "bash", turns);
     rollout.record.tools = vec![ToolDefinition {
         name: "bash".to_owned(),
         description: "Runs a command.".to_owned(),
@@ -126,7 +126,7 @@ fn terminus() -> Rollout {
         (claimed, vec![Shown::text("Are you sure you want to mark the task as complete?")]),
         (submitted, Vec::new()),
     ];
-    let mut rollout = played(rollout("games", 3, 0, 0, CHECKS), "terminus-json", turns);
+    let mut rollout = with_turns(rollout("games", 3, 0, 0, CHECKS), "terminus-json", turns);
     rollout.record.system.clear();
     rollout
 }
@@ -227,7 +227,7 @@ fn summarised() -> Rollout {
 fn summarised_terminus() -> Rollout {
     let mut rollout = terminus();
     rollout.id = "0000000d00000000".to_owned();
-    let said = |role, content: &str| Message { role, content: content.to_owned() };
+    let message = |role, content: &str| Message { role, content: content.to_owned() };
     rollout.record.handoffs = vec![Handoff {
         turns: 2,
         unread: 0,
@@ -241,10 +241,10 @@ fn summarised_terminus() -> Rollout {
     rollout.handoffs = vec![HandoffShown {
         prompts: vec!["Sum up.".to_owned(), "Ask.".to_owned(), "Answer: 1. What is in src?".to_owned()],
         context: vec![
-            said(Role::User, &rollout.record.prompt),
-            said(Role::User, "Ask."),
-            said(Role::Assistant, "1. What is in src?"),
-            said(Role::User, "The answers: 1. Nothing yet."),
+            message(Role::User, &rollout.record.prompt),
+            message(Role::User, "Ask."),
+            message(Role::Assistant, "1. What is in src?"),
+            message(Role::User, "The answers: 1. Nothing yet."),
         ],
     }];
     rollout

@@ -1,4 +1,4 @@
-//! Replies that are data: parsed, validated, and asked for once more where they are not what was asked for.
+//! Structured replies: parsed, validated, and requested once more if they are invalid.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,15 +8,15 @@ use super::{
     CallError, CallSite, ChatMessage, ChatRequest, Finish, JsonMode, ModelRole, Models, Reply, ResponseFormat,
 };
 
-/// Capacity in a text at which JSON is looked for. Beyond, it is prose with braces.
+/// Maximum number of positions at which JSON is searched for. A text with more of them is prose with braces.
 const MAX_STARTS: usize = 64;
 
-/// No data came of a question.
+/// A request without a valid structured reply.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error(transparent)]
     Call(#[from] CallError),
-    /// Neither the reply nor the corrected one was what was asked for.
+    /// Neither the reply nor the corrected one was valid.
     #[error(
         "the {role} twice gave no usable `{wanted}`: {message}\nhint: set `json` of its endpoint if the server can be held to a schema, or raise the role's `max_tokens`"
     )]
@@ -39,10 +39,10 @@ pub async fn ask<T: DeserializeOwned + JsonSchema>(
     ask_checked(models, site, request, |_: &T| Ok(())).await
 }
 
-/// The reply to `request` as a `T` that `check` accepts. What it says instead is told to the model.
+/// The reply to `request` as a `T` that `check` accepts. An error of `check` is sent to the model.
 ///
-/// The server is held to the type's schema where it can be; otherwise `request` has to say what is wanted. A reply that is of no
-/// use is answered once with what is wrong with it, at the stage `<stage>/corrected` of the same site.
+/// The type's schema is sent to servers that support it; for others `request` has to describe the form. An invalid reply
+/// is answered once with its problem, at the stage `<stage>/corrected` of the same site.
 pub async fn ask_checked<T: DeserializeOwned + JsonSchema>(
     models: &Models,
     site: &CallSite,
@@ -65,7 +65,7 @@ pub async fn ask_checked<T: DeserializeOwned + JsonSchema>(
         Ok(value) => return Ok(value),
         Err(message) => message,
     };
-    // Reasoning and tool calls of the first reply would only lead astray, or be refused.
+    // Without reasoning and tool calls of the first reply: they would mislead the model, or be refused.
     request.messages.push(ChatMessage::assistant(reply.message.content));
     request.messages.push(ChatMessage::user(correction(&message, &schema)));
     let site = CallSite { stage: format!("{}/corrected", site.stage), ..site.clone() };

@@ -124,7 +124,7 @@ impl fmt::Display for BudgetExceeded {
     }
 }
 
-/// What has been spent and reserved.
+/// Spent and reserved costs.
 #[derive(Debug)]
 pub(super) struct Ledger {
     max_tokens: Option<u64>,
@@ -172,7 +172,7 @@ impl Ledger {
         state.spent = state.spent + cost;
     }
 
-    /// Reserves `bound`. Where it fits but for the reservations of others, waits for those to be settled.
+    /// Reserves `bound`. If only the reservations of other calls prevent that, waits for their settlement.
     pub(super) async fn reserve(&self, bound: Cost) -> Result<Reservation<'_>, BudgetExceeded> {
         loop {
             let freed = self.freed.notified();
@@ -216,7 +216,7 @@ impl Ledger {
 }
 
 impl Reservation<'_> {
-    /// The request is being sent: from here on the bound is charged, whatever happens to its holder.
+    /// The request is being sent: from here on the bound is charged, even if the future is dropped.
     pub(super) fn sent(&mut self) {
         self.charge = self.bound;
     }

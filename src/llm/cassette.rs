@@ -20,9 +20,9 @@ const VERSION: u32 = 1;
 struct Line {
     version: u32,
     site: CallSite,
-    /// The body that was sent.
+    /// Body of the request.
     request: Value,
-    /// The body that came.
+    /// Body of the response.
     response: Value,
 }
 
@@ -44,7 +44,7 @@ pub enum CassetteError {
     Unreadable { path: PathBuf, site: Box<CallSite>, message: String },
 }
 
-/// A recording that answers instead of a model.
+/// A recording that replaces the model endpoints.
 #[derive(Debug)]
 pub struct Cassette {
     path: PathBuf,
@@ -52,24 +52,24 @@ pub struct Cassette {
 }
 
 impl Cassette {
-    /// Reads `path` whole.
+    /// Reads the recording in `path`.
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
         let text = fs::read_to_string(path).map_err(io_error("read", path))?;
         Ok(Self { path: path.to_owned(), lines: parse(path, &text)? })
     }
 
-    /// Calls in it.
+    /// Number of recorded calls.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether it answers nothing.
+    /// Whether it has no calls.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// The response that was recorded at `site`, and how `request` differs from the one that it answered.
-    pub(super) fn play(
+    /// The response recorded at `site`, and how `request` differs from the recorded request.
+    pub(super) fn reply(
         &self,
         site: &CallSite,
         request: &Value,
@@ -85,7 +85,7 @@ impl Cassette {
     }
 }
 
-/// A recording in the making. Calls that are in the file already are not written again.
+/// A recording that is being written. Calls that the file already contains are not written again.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
@@ -99,7 +99,7 @@ struct Recording {
 }
 
 impl Recorder {
-    /// Goes on with the recording in `path`, or begins it. A last line that a killed process left unfinished is cut off.
+    /// Continues the recording in `path`, or creates it. An incomplete last line, left by a killed process, is cut off.
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
         let mut options = fs::OpenOptions::new();
         let file = options.create(true).append(true).open(path).map_err(io_error("open", path))?;
@@ -124,7 +124,7 @@ impl Recorder {
         let write = |state: &mut Recording| -> io::Result<()> {
             let response = serde_json::from_str(body)?;
             let line = Line { version: VERSION, site: site.clone(), request: request.clone(), response };
-            // One write a line, so that no line of another process ends up inside.
+            // One write per line, so that lines of concurrent processes do not mix.
             state.file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())?;
             state.file.sync_data()
         };

@@ -177,9 +177,9 @@ impl Models {
 
     async fn reply_to(&self, call: &PreparedCall<'_>) -> Result<Reply, CallError> {
         match self.store.get::<CallRecord>(CALL, &call.key)? {
-            Some(record) => self.replay(call, record).await,
+            Some(record) => self.from_journal(call, record).await,
             None => match &self.options.cassette {
-                Some(cassette) => self.play(call, cassette).await,
+                Some(cassette) => self.from_cassette(call, cassette).await,
                 None => self.send(call).await,
             },
         }
@@ -212,7 +212,7 @@ impl Models {
         Ok(PreparedCall { site, endpoint_name: &decl.endpoint, endpoint, body, bound, price, key })
     }
 
-    async fn replay(&self, call: &PreparedCall<'_>, record: CallRecord) -> Result<Reply, CallError> {
+    async fn from_journal(&self, call: &PreparedCall<'_>, record: CallRecord) -> Result<Reply, CallError> {
         let exchange = Exchange::of_body(record.body);
         let AttemptOutcome::Reply(reply) = outcome(&exchange, self.options.clock.wall()) else {
             return Err(CallError::Record { key: call.key.clone() });
@@ -226,8 +226,8 @@ impl Models {
         Ok(call.reply(*reply, Origin { committed: true, ..Origin::default() }))
     }
 
-    async fn play(&self, call: &PreparedCall<'_>, cassette: &Cassette) -> Result<Reply, CallError> {
-        let (body, drift) = cassette.play(call.site, &call.body)?;
+    async fn from_cassette(&self, call: &PreparedCall<'_>, cassette: &Cassette) -> Result<Reply, CallError> {
+        let (body, drift) = cassette.reply(call.site, &call.body)?;
         let exchange = Exchange::of_body(body);
         let reply = match outcome(&exchange, self.options.clock.wall()) {
             AttemptOutcome::Reply(reply) => reply,
@@ -238,7 +238,7 @@ impl Models {
                 return Err(cassette.unreadable(call.site, message).into());
             }
         };
-        let seen = CallSeen { played: true, ..CallSeen::default() };
+        let seen = CallSeen { replayed: true, ..CallSeen::default() };
         self.commit(call, exchange.body, seen).await?;
         if let Some(drift) = &drift {
             self.counts.drifted.fetch_add(1, Ordering::Relaxed);
@@ -347,7 +347,7 @@ impl Models {
         }
     }
 
-    /// What an earlier attempt at this call left in `begun/`. It is in the ledger already, unless its note cannot be read.
+    /// The note of an earlier attempt at this call in `begun/`. Its charge is in the ledger already, unless it could not be read.
     fn carried_over(&self, call: &PreparedCall<'_>) -> CallSeen {
         let Some(left) = self.begun().get(&call.key).cloned() else { return CallSeen::default() };
         let left = left.unwrap_or_else(|| {
@@ -421,7 +421,7 @@ impl Models {
         let (store, key) = (self.store.clone(), call.key.clone());
         let written = seen.clone();
         on_disk(move || Ok(store.note(&key, &written)?)).await?;
-        // Only what is on the disk: a note that could not be written announces no request.
+        // Only notes on the disk: if a note cannot be written, its request is not sent.
         self.begun().insert(call.key.clone(), Some(seen));
         Ok(())
     }

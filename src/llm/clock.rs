@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
-/// What waiting and rate limits are measured with.
+/// The clock for waiting and rate limits.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Time since the run began.
     fn elapsed(&self) -> Duration;

@@ -1,4 +1,4 @@
-//! How a request differs from the one that was recorded.
+//! The difference between a request and the recorded one.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Lines of a difference that are shown.
+/// Maximum number of shown lines of a difference.
 const MAX_LINES: usize = 40;
-/// Lines that stay the same around each difference.
+/// Unchanged lines that are shown around each difference.
 const CONTEXT: usize = 2;
-/// Characters of a line that are shown.
+/// Maximum number of shown characters of a line.
 const MAX_WIDTH: usize = 400;
-/// Beyond as many cells of the table, the parts that differ are taken as wholly different.
+/// Maximum number of table cells. Parts that would need more are treated as entirely different.
 const MAX_CELLS: usize = 4_000_000;
 
 /// A difference, as the first lines of a unified diff.
@@ -25,7 +25,7 @@ impl fmt::Display for Drift {
     }
 }
 
-/// How `now` differs from `then`. `None` where they are equal.
+/// The difference from `then` to `now`; `None` if they are equal.
 pub(super) fn drift(then: &Value, now: &Value) -> Option<Drift> {
     if then == now {
         return None;

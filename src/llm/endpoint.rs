@@ -1,4 +1,4 @@
-//! One server, with what all roles that use it share: its key, its limits and its connections.
+//! One server and the state that all its roles share: key, limits and connections.
 
 use std::sync::OnceLock;
 

@@ -11,7 +11,7 @@ use crate::model::{CallDetail, Key};
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
 /// Committed replies, `store/call/…`.
-pub const CALL: Stage = Stage { name: "call", version: 1 };
+pub const CALL: Stage = Stage { name: "call", version: 2 };
 
 /// A committed reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,8 +23,8 @@ pub struct CallRecord {
     pub body: String,
 }
 
-/// What was observed of a call, `observed/…`. Until the reply is committed, a note below `begun/`, written before each attempt, so that
-/// the next process knows what a killed one had sent.
+/// Observations of a call, in `observed/…`. Until the reply is committed, they are a note in `begun/`, written before each attempt, so
+/// that a resumed run knows which requests a killed process had sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSeen {
@@ -38,8 +38,7 @@ pub struct CallSeen {
     /// The server's own id of the answered request.
     pub request_id: Option<String>,
     /// The reply came from a cassette.
-    #[serde(default)]
-    pub played: bool,
+    pub replayed: bool,
 }
 
 /// One request that was sent.
@@ -48,11 +47,11 @@ pub struct CallSeen {
 pub struct AttemptSeen {
     /// Milliseconds from sending to the last byte, or to the failure.
     pub took_ms: u64,
-    /// Why it had no reply; `None` where it had one.
+    /// Why it had no reply; `None` if it had one.
     pub fault: Option<String>,
 }
 
-/// Where the reply to `body` at `site` is committed.
+/// The key of the reply to `body` at `site`.
 pub(super) fn call_key(endpoint: &str, site: &CallSite, body: &Value) -> Result<Key, StoreError> {
     #[derive(Serialize)]
     struct Input<'a> {
@@ -73,7 +72,7 @@ pub fn call_detail(store: &ReadStore, key: &Key) -> Result<Option<CallDetail>, S
     }))
 }
 
-/// What the body of a response tells. Only replies that could be read are committed, so what cannot be read was not detail.
+/// The details in the body of a response. Committed bodies contain a valid reply; fields that cannot be parsed are omitted.
 fn detail_of_body(body: &str) -> CallDetail {
     let Some(reply) = serde_json::from_str::<Response>(body).ok().and_then(Response::into_reply) else {
         return CallDetail::default();
@@ -86,7 +85,7 @@ fn detail_of_body(body: &str) -> CallDetail {
     }
 }
 
-/// Calls that were begun and are not committed. `None` for a note that cannot be read: a request was sent, its charge is unknown.
+/// Calls that were begun and are not committed. `None` for a note that cannot be read: a request was sent, and its charge is unknown.
 pub(super) type Begun = BTreeMap<Key, Option<CallSeen>>;
 
 /// The calls that an earlier process began and did not commit.

@@ -68,8 +68,8 @@ impl Limiter {
 }
 
 impl<'a> Slot<'a> {
-    /// Waits until the current minute has capacity for a request of `tokens`. To be called last before sending: a grant that waits
-    /// for something else counts in a minute in which nothing was sent. A cancelled wait leaves nothing behind.
+    /// Waits until the current minute has capacity for a request of `tokens`. Must be the last wait before sending: otherwise the grant
+    /// would count in an earlier minute than the request. A cancelled wait has no effect.
     pub(super) async fn grant(&self, clock: &dyn Clock, tokens: u64) -> RateGrant<'a> {
         let limiter = self.limiter;
         let _turn = limiter.queue.lock().await;
@@ -95,7 +95,7 @@ impl<'a> Slot<'a> {
 }
 
 impl RateGrant<'_> {
-    /// The request is sent at `now`: from here on the grant counts, whatever happens.
+    /// The request is sent at `now`: from here on the grant counts, even if the request fails.
     pub(super) fn sent(&mut self, now: Duration) {
         self.sent = true;
         self.limiter.window(|window| window.stamp(self.number, now));
@@ -117,7 +117,7 @@ impl Drop for RateGrant<'_> {
     }
 }
 
-/// A sliding minute: what was sent and when, so that no minute exceeds the limits wherever it begins.
+/// A sliding window of one minute: the requests sent in it, so that no interval of a minute exceeds the limits.
 #[derive(Debug)]
 struct Window {
     requests: Option<u64>,
@@ -209,7 +209,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A clock that stands still: nothing that sleeps is ready.
+    /// A clock that never advances: sleeps never end.
     #[derive(Debug)]
     struct FixedClock(Duration);
 
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(granted(&mut window, seconds(0), 1).1, seconds(300));
     }
 
-    /// What became of a first grant at 0 s, and whether a second is granted at a later time.
+    /// The fate of a first grant at 0 s, and whether a second is granted at a later time.
     #[test]
     fn a_grant_counts_from_sending_and_only_if_sent() {
         #[derive(Clone, Copy, Debug)]

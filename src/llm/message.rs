@@ -1,4 +1,4 @@
-//! What is asked of a model, before an endpoint and its settings are known.
+//! A request to a model, before an endpoint and its settings are added.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub struct ChatMessage {
     pub role: ChatRole,
     /// The text, byte for byte.
     pub content: String,
-    /// What a reasoning model thought before `content`, where its server keeps the two apart.
+    /// A reasoning model's thoughts before `content`, if its server returns them separately.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reasoning: Option<String>,
     /// Calls that an assistant's message makes.
@@ -32,7 +32,7 @@ pub struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// A message of nothing but text.
+    /// A message that contains only text.
     pub fn text(role: ChatRole, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), reasoning: None, tool_calls: Vec::new(), tool_call_id: None }
     }
@@ -64,7 +64,7 @@ impl ChatMessage {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// What the model wrote, usually a JSON object; it may be malformed.
+    /// The arguments as the model wrote them, usually a JSON object; possibly malformed.
     pub arguments: String,
 }
 
@@ -88,19 +88,19 @@ pub enum ResponseFormat {
     JsonSchema { name: String, schema: Value },
 }
 
-/// A request, without what the role's settings add (model, sampling, limits).
+/// A request, without the fields that the role's settings add (model, sampling, limits).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChatRequest {
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<Tool>,
-    /// None of the tools is to be called now (`tool_choice: none`).
+    /// Forbids calls of the tools (`tool_choice: none`).
     #[serde(skip_serializing_if = "is_false")]
     pub no_tool_calls: bool,
     pub response_format: Option<ResponseFormat>,
-    /// Texts before which the model stops.
+    /// Stop sequences: generation ends before any of these texts.
     pub stop: Vec<String>,
-    /// Tokens of the reply at most, where that is less than the role's `max_tokens`.
+    /// Maximum tokens of the reply, if less than the role's `max_tokens`.
     pub max_tokens: Option<u32>,
     /// Ask for the log-probabilities of the reply's tokens.
     pub logprobs: bool,
@@ -112,7 +112,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl ChatRequest {
-    /// A request of nothing but messages.
+    /// A request that contains only messages.
     pub fn of(messages: Vec<ChatMessage>) -> Self {
         Self { messages, ..Self::default() }
     }

@@ -16,13 +16,13 @@ const MAX_MESSAGE: usize = 300;
 /// Why an attempt had no reply, where another attempt may have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptError {
-    /// No connection.
+    /// The connection could not be established.
     Connect(String),
     /// No complete response within this time.
     TimedOut(Duration),
     /// The connection ended in the middle of the response.
     Disconnected(String),
-    /// A status that is worth another attempt.
+    /// A status after which another attempt may succeed.
     Status { status: u16, message: String },
     /// Not JSON, or truncated; the beginning of the body.
     NotJson(String),
@@ -68,7 +68,7 @@ pub(super) enum UsageCharge {
     None,
     /// The server reported its usage.
     Reported(Usage),
-    /// The server may have done all the work and reported nothing: charged with the upper bound.
+    /// Unknown: the server may have done all the work, so the upper bound is charged.
     Unknown,
 }
 
@@ -128,10 +128,10 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
             };
         }
     };
-    // Routers answer 200 and put their upstream's error inside.
+    // Routers answer 200 with the error of their upstream in the body.
     if let Some(error) = json.get("error").filter(|error| !error.is_null() && json.get("choices").is_none()) {
         let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        // Without a status of its own such an error is the upstream's failure.
+        // Without a status in the body, the error counts as a failure of the upstream.
         return refused(exchange, code.filter(|code| *code >= 400).unwrap_or(502), charge, now);
     }
     let response: Response = match serde_json::from_value(json) {
@@ -179,7 +179,7 @@ fn refused(exchange: &Exchange, status: u16, charge: UsageCharge, now: SystemTim
     AttemptOutcome::Final { refusal, status, message, charge }
 }
 
-/// Statuses that are worth another attempt.
+/// Statuses after which another attempt may succeed.
 fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }

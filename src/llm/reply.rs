@@ -15,21 +15,21 @@ pub struct Reply {
     /// The model's message, byte for byte.
     pub message: ChatMessage,
     pub finish: Finish,
-    /// `None` where the server does not count.
+    /// `None` if the server does not report it.
     pub usage: Option<Usage>,
-    /// Token ids of the rendered prompt, where the server returns them.
+    /// Token ids of the rendered prompt, if the server returns them.
     pub prompt_token_ids: Option<Vec<u32>>,
-    /// Token ids of the reply, where the server returns them.
+    /// Token ids of the reply, if the server returns them.
     pub completion_token_ids: Option<Vec<u32>>,
-    /// One entry a token of the reply, where the server returns them.
+    /// One entry per token of the reply, if the server returns them.
     pub logprobs: Option<Vec<TokenLogprob>>,
-    /// The model that answered, as the server calls it.
+    /// The server's name of the model.
     pub model: String,
     /// The reply came from the journal: nothing was sent.
     pub committed: bool,
-    /// Requests that were sent for this reply; 0 where none was.
+    /// Number of requests that were sent for this reply.
     pub attempts: u32,
-    /// From the first attempt to the reply, waiting included; `None` where nothing was sent.
+    /// From the first attempt to the reply, waiting included; `None` if no request was sent.
     pub latency: Option<Duration>,
     /// How the request differs from the recorded one, when a cassette answered.
     pub drift: Option<Drift>,
@@ -39,20 +39,20 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// It was done, or came to a stop text.
+    /// The reply is complete, or a stop sequence was reached.
     Stop,
-    /// It came to `max_tokens` or to the end of the context.
+    /// `max_tokens` or the end of the context was reached.
     Length,
-    /// It calls tools.
+    /// The model calls tools.
     ToolCalls,
-    /// The server withheld the rest.
+    /// The server withheld the rest of the reply.
     ContentFilter,
-    /// The server's own word; empty where it gave none.
+    /// Any other reason, as the server spells it; empty if it gives none.
     Other(String),
 }
 
 impl Finish {
-    /// Reads the words of the servers in use.
+    /// Parses the spellings of common servers.
     pub(super) fn of(word: Option<&str>) -> Self {
         match word.unwrap_or_default() {
             "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" => Self::Stop,
@@ -64,7 +64,7 @@ impl Finish {
     }
 }
 
-/// Tokens that were read and written.
+/// Number of prompt and reply tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub prompt_tokens: u64,
@@ -72,7 +72,7 @@ pub struct Usage {
     pub completion_tokens: u64,
 }
 
-/// A token of a reply and how likely it was.
+/// A token of a reply and its log-probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenLogprob {
     pub token: String,

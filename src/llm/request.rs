@@ -1,4 +1,4 @@
-//! The body of a request: what was asked for, and what the role's settings add.
+//! The body of a request: the caller's request and the role's settings.
 
 use serde_json::{Map, Value, json};
 
@@ -61,8 +61,8 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-/// Tokens that the call cannot exceed. Byte-level vocabularies have at most one token a byte; what describes tools and
-/// schemas counts twice, since templates print it with indentation.
+/// Tokens that the call cannot exceed. Byte-level vocabularies have at most one token per byte; descriptions of tools and
+/// schemas count twice, since templates print it with indentation.
 pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) -> Usage {
     let length = |value: Option<&Value>| {
         value.map_or(0, |value| canonical_json(value).map_or(0, |text| text.len() as u64))
@@ -76,7 +76,7 @@ fn max_tokens(request: &ChatRequest, role: &RoleSettings) -> u32 {
     request.max_tokens.map_or(role.max_tokens, |most| most.min(role.max_tokens))
 }
 
-/// The same conversation at two sites must be free to go two ways.
+/// The same conversation at two sites must be able to get different replies.
 fn site_seed(seed: u64, site: &CallSite) -> u64 {
     let numbers = [site.round, site.step, site.sample].map(|number| number.to_string());
     let [round, step, sample] = &numbers;

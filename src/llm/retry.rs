@@ -1,4 +1,4 @@
-//! When a request is sent again.
+//! Retries of requests.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use crate::retry::Backoff;
 /// Longest `Retry-After` that is read; dates have 29 characters.
 const MAX_HEADER: usize = 64;
 
-/// When to send a request again, and when to give up.
+/// Number and delays of retries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     pub backoff: Backoff,
@@ -18,7 +18,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Eight attempts bridge about two minutes of an endpoint's absence, a restart of a local server included.
+    /// Eight attempts span about two minutes, which is enough for a restart of a local server.
     fn default() -> Self {
         Self {
             backoff: Backoff { attempts: 8, base: Duration::from_millis(500), cap: Duration::from_secs(60) },

@@ -19,7 +19,7 @@ pub struct Settings {
     /// Servers, by a name of your choice.
     #[serde(default)]
     pub endpoints: BTreeMap<String, EndpointSettings>,
-    /// Models, by what they are used for.
+    /// Models, by role.
     #[serde(default)]
     pub roles: BTreeMap<ModelRole, RoleSettings>,
 }
@@ -78,7 +78,7 @@ pub enum JsonMode {
     Schema,
     /// `response_format` of type `json_object`.
     Object,
-    /// Not at all: JSON is searched for in the reply.
+    /// Not constrained: JSON is searched for in the reply.
     #[default]
     None,
 }
@@ -87,10 +87,10 @@ pub enum JsonMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensKey {
-    /// What nearly every server accepts.
+    /// Accepted by nearly every server.
     #[default]
     MaxTokens,
-    /// What OpenAI's reasoning models require.
+    /// Required by OpenAI's reasoning models.
     MaxCompletionTokens,
 }
 
@@ -110,7 +110,7 @@ impl MaxTokensKey {
 pub struct RoleSettings {
     /// Name of an endpoint in this file.
     pub endpoint: String,
-    /// The model, as the server calls it.
+    /// The server's name of the model.
     pub model: String,
     #[serde(default)]
     pub temperature: Option<f64>,
@@ -121,7 +121,7 @@ pub struct RoleSettings {
     /// Makes sampling repeatable where the server supports it: the seed of each call is derived from this one.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// US dollars per 1M input tokens, where this model's price differs from the endpoint's.
+    /// US dollars per 1M input tokens, if this model's price differs from the endpoint's.
     #[serde(default)]
     pub usd_per_1m_input_tokens: Option<f64>,
     /// US dollars per 1M output tokens, likewise.
@@ -133,7 +133,7 @@ pub struct RoleSettings {
 }
 
 impl RoleSettings {
-    /// The price of this model at `endpoint`. `None` where the file has none.
+    /// The price of this model at `endpoint`; `None` if the file states none.
     pub(super) fn price(&self, endpoint: &EndpointSettings) -> Option<Price> {
         let input = self.usd_per_1m_input_tokens.or(endpoint.usd_per_1m_input_tokens)?;
         let output = self.usd_per_1m_output_tokens.or(endpoint.usd_per_1m_output_tokens)?;

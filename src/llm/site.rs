@@ -1,11 +1,11 @@
-//! Where in a run a call stands: what makes two equal requests two calls.
+//! Call sites: the position of a call within a run, which distinguishes equal requests.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a model is used for. Each role has an endpoint and a model of its own in `termsmith.toml`.
+/// The use of a model. Each role has an endpoint and a model of its own in `termsmith.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelRole {
@@ -49,7 +49,7 @@ impl fmt::Display for ModelRole {
     }
 }
 
-/// One place in a run where a model is called. No two calls of a run have the same.
+/// The position of one model call in a run. It is unique within the run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSite {
@@ -58,11 +58,11 @@ pub struct CallSite {
     pub unit: String,
     /// The stage of the caller's work (`step`, `label`, `plan`).
     pub stage: String,
-    /// Attempt with feedback, from 0.
+    /// Round of an attempt with feedback, from 0.
     pub round: u32,
     /// Step within the round, from 0.
     pub step: u32,
-    /// Which of several replies to the same request, from 0.
+    /// Index among several replies to the same request, from 0.
     pub sample: u32,
 }
 

@@ -21,7 +21,7 @@ use super::secret::Secret;
 const MAX_BODY: usize = 64 << 20;
 /// A reachable server accepts a connection within a few round trips.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Where servers put the id of a request.
+/// Response header with the id of a request.
 const REQUEST_ID: &str = "x-request-id";
 
 /// A response of any status.
@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     pub(super) retry_after: Option<String>,
     pub(super) date: Option<String>,
     pub(super) request_id: Option<String>,
-    /// What an error's text must not contain.
+    /// The key, which no error's text may contain.
     pub(super) key: Option<Secret>,
 }
 
@@ -85,7 +85,7 @@ impl Transport {
         let Ok(result) = tokio::time::timeout(limit, sent).await else {
             return Err(TransportError::TimedOut(limit));
         };
-        // What crossed the wire counts, not what async-openai makes of it.
+        // The stored response decides, not async-openai's interpretation of it.
         if let Some(exchange) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Ok(exchange);
         }
@@ -116,7 +116,7 @@ pub(super) fn http_client(base_url: &str) -> Result<reqwest::Client, String> {
     // Fails only where a provider is installed already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     if url.scheme() == "http" {
-        // Otherwise the system's certificates would be required, and read, for nothing.
+        // Otherwise the system's certificates would be required, and read, without being used.
         let tls = rustls::ClientConfig::builder()
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
@@ -185,7 +185,7 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
                 }
                 bytes.extend_from_slice(&chunk);
             }
-            // A body that is not UTF-8 is not JSON either, and fails as such later.
+            // A body that is not UTF-8 is not JSON either, so it fails to parse later.
             let body = String::from_utf8_lossy(&bytes).into_owned();
             let exchange = Exchange {
                 status,
@@ -197,7 +197,7 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
                 key,
             };
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
-            // The body is read: async-openai would drop unknown fields, and parse the rest for nothing.
+            // The body is read: async-openai would drop unknown fields, and its parsed value is not needed.
             Err(OpenAIError::InvalidArgument("kept by the transport".to_owned()))
         }
         .boxed()

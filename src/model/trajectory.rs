@@ -27,16 +27,16 @@ pub enum Actor {
     Imported(Origin),
 }
 
-/// A language model that acts, and what it is told or given beside the task.
+/// A language model as agent, and its setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelActor {
-    /// As the settings call it.
+    /// The model's name in the settings.
     pub model: String,
     /// Name of the endpoint in the settings.
     pub endpoint: String,
     pub arm: Arm,
-    /// Set where the model is told to pass without doing the work.
+    /// Set if the model is told to pass without doing the work.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub adversary: Option<AdversaryView>,
 }
@@ -135,7 +135,7 @@ pub struct TrajectoryRecord {
     pub actor: Actor,
     /// The scaffold's protocol.
     pub scaffold: String,
-    /// The system prompt, verbatim; empty where there is none.
+    /// The system prompt, verbatim; empty if there is none.
     pub system: String,
     /// The first user message, verbatim.
     pub prompt: String,
@@ -145,34 +145,34 @@ pub struct TrajectoryRecord {
     pub turns: Vec<Turn>,
     pub end: End,
     pub verdict: Verdict,
-    /// Verdicts after which the agent was given another round.
+    /// Verdicts that were followed by another round.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub rounds: Vec<Round>,
     /// Model calls that brought plans, one for each step of the task.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub plans: Vec<Key>,
-    /// Places where the conversation began anew.
+    /// Handoffs: after each, the conversation continued from a new context.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub handoffs: Vec<Handoff>,
     /// The rollout that it was forked from.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkPoint>,
-    /// What deterministic forensics found in its commands.
+    /// Findings of deterministic forensics in its commands.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub exploits: Vec<Exploit>,
 }
 
-/// Why a rollout did not pass, as trainers distinguish it: only a policy's failures may carry a reward of 0.
+/// The cause of a rollout's result, as trainers distinguish it: only failures of the policy may carry a reward of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// Nothing: it passed.
+    /// The rollout passed.
     None,
     /// A failure of the agent, including running out of time, turns or context.
     Policy,
-    /// It tried to pass without doing the work, whether that succeeded or not.
+    /// The agent tried to pass without doing the work, successfully or not.
     Exploit,
-    /// The engine failed, so nothing is known about the agent.
+    /// The engine failed; the result says nothing about the agent.
     Sandbox,
     /// The model's server withheld a reply.
     ModelApi,
@@ -200,7 +200,7 @@ impl FailureKind {
 }
 
 impl TrajectoryRecord {
-    /// What kept it from passing.
+    /// The cause of the result.
     pub fn failure_kind(&self) -> FailureKind {
         match self.verdict.outcome {
             Outcome::Infra if self.end == End::ContentFiltered => FailureKind::ModelApi,
@@ -219,7 +219,7 @@ impl TrajectoryRecord {
         self.failure_kind() == FailureKind::None
     }
 
-    /// Its rewards for checks of these classes. What tried to pass without doing the work has earned nothing.
+    /// Its rewards for checks of these classes. They are 0 if the agent tried to pass without doing the work.
     pub fn rewards(&self, classes: &[Check]) -> Option<Rewards> {
         let rewards = self.verdict.rewards(classes)?;
         Some(if self.exploits.is_empty() { rewards } else { Rewards::NOTHING })
@@ -277,7 +277,7 @@ pub struct Exploit {
 pub struct Turn {
     /// The message, byte for byte.
     pub content: String,
-    /// What a reasoning model thought before it, where its server keeps the two apart.
+    /// A reasoning model's thoughts before the message, if its server returns them separately.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reasoning: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -294,7 +294,7 @@ pub struct Turn {
     pub guide: Option<Key>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub usage: Option<Tokens>,
-    /// The message was cut off at the most tokens that it could have.
+    /// The message was cut off at the token limit of a reply.
     #[serde(skip_serializing_if = "is_false", default)]
     pub cut_off: bool,
 }
@@ -308,16 +308,16 @@ fn is_false(flag: &bool) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
-    /// It was carried out.
+    /// The actions were carried out.
     #[default]
     Acted,
-    /// It says that the work is done, and ends the episode or the round.
+    /// The message submits the work, and ends the episode or the round.
     Submitted,
-    /// It says that the work is done, and the scaffold asks whether that is so.
+    /// The message claims completion, and the scaffold asks for confirmation.
     Claimed,
-    /// It does not follow the protocol; nothing was done.
+    /// The message violates the protocol; no action was carried out.
     Malformed,
-    /// It asks the mentor.
+    /// The message is a question to the mentor.
     Asked,
 }
 
@@ -327,7 +327,7 @@ pub enum TurnKind {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// What the agent wrote, usually a JSON object; it may be malformed.
+    /// The arguments as the agent wrote them, usually a JSON object; possibly malformed.
     pub arguments: String,
 }
 
@@ -337,7 +337,7 @@ pub struct ToolCall {
 pub enum Act {
     /// A command of the long-lived shell. `outcome` is `None` if the sandbox was lost during it.
     Command { command: String, outcome: Option<ShellOutcome> },
-    /// Keys were typed into a terminal, which knows no exit status.
+    /// Keys typed into a terminal. There is no exit status.
     Keys { keys: String },
 }
 
@@ -351,7 +351,7 @@ impl Act {
     }
 }
 
-/// Tokens that a model read and wrote.
+/// Number of prompt and reply tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tokens {
@@ -388,7 +388,7 @@ pub enum End {
     ContextFull,
     /// The server withheld a reply, or refused the conversation.
     ContentFiltered,
-    /// The recorded beginning, repeated after an interruption, had another result.
+    /// After an interruption, the recorded actions were executed again and had other exit statuses.
     ResumeDiverged,
     /// Imported; the source does not say how it ended.
     Imported,
@@ -420,19 +420,19 @@ pub struct Rollout {
     pub id: String,
     pub record: TrajectoryRecord,
     pub metadata: TaskMetadata,
-    /// What was shown after each turn; nothing after the last one, unless a limit ended the rollout there.
+    /// The observations after each turn; empty after the last one, unless a limit ended the rollout there.
     pub shown: Vec<Vec<Shown>>,
     /// One for each handoff.
     pub handoffs: Vec<HandoffShown>,
-    /// `None` where the verdict carries no reward.
+    /// `None` if the verdict has no reward.
     pub rewards: Option<Rewards>,
-    /// What detectors and the judge say of it, in a fixed order.
+    /// Labels of the detectors and the judge, in a fixed order.
     pub labels: Vec<String>,
-    /// Who gave the labels (`rules-3`, `rules-3+MODEL@PROMPTS`).
+    /// The source of the labels (`rules-3`, `rules-3+MODEL@PROMPTS`).
     pub judge: String,
 }
 
-/// Metadata of a rollout's task. Fields that the maker of a foreign task does not give stay empty.
+/// Metadata of a rollout's task. Fields that an imported task does not declare are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskMetadata {
@@ -468,7 +468,7 @@ impl From<&Blueprint> for TaskMetadata {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
-    /// The call that it answers, where functions are called.
+    /// The function call whose result it is, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_call: Option<String>,
     pub content: String,
@@ -481,7 +481,7 @@ impl Shown {
     }
 }
 
-/// Who wrote a chat message.
+/// The role of a chat message's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -490,7 +490,7 @@ pub enum Role {
     Assistant,
 }
 
-/// One chat message, as the model saw or said it.
+/// One chat message, byte for byte as the model read or wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     pub role: Role,

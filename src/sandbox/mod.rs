@@ -36,7 +36,7 @@ pub use error::{ArchiveError, EngineError, GetError, ImageError, SandboxError};
 pub use exec::{ExecLimit, Process, ProcessOutcome, ProcessResult, ShellResult};
 pub use image::Image;
 pub use loss::{Evidence, Loss};
-pub use pty::{Peek, Pty, PtyEvent, PtyInput, PtySize};
+pub use pty::{Pty, PtyEvent, PtyInput, PtySize, PtyStatus};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;
 pub use spec::{CleanScope, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed};

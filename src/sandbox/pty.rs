@@ -17,8 +17,8 @@ pub struct PtySize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PtyEvent {
     Output(Vec<u8>),
-    /// The answer to [`PtyInput::peek`], after all output that was written before it.
-    Peeked(Peek),
+    /// The answer to [`PtyInput::request_status`], after all output that was written before it.
+    Status(PtyStatus),
     /// The program has ended; nothing follows.
     Ended(ProcessOutcome),
     /// The sandbox has ended; nothing follows.
@@ -27,7 +27,7 @@ pub enum PtyEvent {
 
 /// The state of a terminal's program at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Peek {
+pub struct PtyStatus {
     /// The program itself (for a shell: no command of it) is in the foreground, reads single keys, has read all pending input,
     /// and sleeps. For a shell with line editing this means that it is at its prompt.
     pub at_prompt: bool,
@@ -55,7 +55,7 @@ impl Pty {
         match self.operation.next().await {
             Ok(ToHost::Chunk { bytes, .. }) => PtyEvent::Output(bytes),
             Ok(ToHost::PtyState { at_prompt, youngest, .. }) => {
-                PtyEvent::Peeked(Peek { at_prompt, youngest })
+                PtyEvent::Status(PtyStatus { at_prompt, youngest })
             }
             Ok(ToHost::ProcessDone { how, .. }) => {
                 self.operation.finished = true;
@@ -88,7 +88,7 @@ impl PtyInput {
     }
 
     /// Requests the program's state; [`Pty::next`] returns it. A program that has ended gives no answer.
-    pub async fn peek(&self) {
+    pub async fn request_status(&self) {
         let _ = self.sender.send(&ToGuest::PtyStateRequest { id: self.id }).await;
     }
 

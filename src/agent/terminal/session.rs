@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::screen::{KeyModes, Screen};
 use crate::sandbox::{
-    Peek, Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, Sandbox, SandboxError,
+    Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, PtyStatus, Sandbox, SandboxError,
 };
 
 /// Size of Harbor's pane.
@@ -18,14 +18,14 @@ pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
 const STRING_TIMEOUT: Duration = Duration::from_secs(5);
 /// First interval between polls of the shell. Most commands finish within it, and three polls take a fraction of the shortest wait that
 /// models request, 0.1 s.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL: Duration = Duration::from_millis(2);
 /// Number of polls at that interval. Longer commands are polled less often, since every poll reads the process table.
-const QUICK_LOOKS: u32 = 20;
+const QUICK_POLLS: u32 = 20;
 /// Interval between later polls.
-const LATER_LOOK: Duration = Duration::from_millis(20);
+const LATER_POLL: Duration = Duration::from_millis(20);
 /// Number of consecutive polls at which the shell must be at its prompt, without output between them: at the first poll, bytes can still be
 /// in the kernel's buffers.
-const LOOKS: u32 = 3;
+const CALM_POLLS: u32 = 3;
 
 /// Whether a wait may end before its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct Terminal {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
-    peek: Peek,
+    status: PtyStatus,
     typed: bool,
 }
 
@@ -76,8 +76,8 @@ struct Progress {
     /// Pieces of output.
     outputs: u64,
     /// Polls that were answered, and the last answer.
-    looks: u64,
-    last_look: Peek,
+    polls: u64,
+    last_status: PtyStatus,
     end: Option<WaitOutcome>,
 }
 
@@ -142,7 +142,7 @@ impl Terminal {
 
     /// Sends bytes to the terminal. [`crate::agent::terminus::to_bytes`] makes them from keystrokes.
     pub async fn press(&mut self, keys: &[u8]) {
-        self.before = Before { peek: self.look().await, typed: !keys.is_empty() };
+        self.before = Before { status: self.poll().await, typed: !keys.is_empty() };
         if !keys.is_empty() {
             self.input.write(keys).await;
         }
@@ -154,7 +154,7 @@ impl Terminal {
         let done = tokio::time::timeout_at(deadline, async {
             match wake {
                 Wake::Never => self.end().await,
-                Wake::WhenDone if self.before.peek.at_prompt && !self.before.typed => self.end().await,
+                Wake::WhenDone if self.before.status.at_prompt && !self.before.typed => self.end().await,
                 Wake::WhenDone => self.done().await,
             }
         });
@@ -170,30 +170,30 @@ impl Terminal {
     async fn done(&mut self) -> WaitOutcome {
         let (mut calm, mut outputs) = (0, u64::MAX);
         for number in 0_u32.. {
-            let look = self.look().await;
+            let status = self.poll().await;
             let progress = self.progress.borrow().clone();
             if let Some(end) = progress.end {
                 return end;
             }
-            let finished = look.at_prompt && look.youngest <= self.before.peek.youngest;
+            let finished = status.at_prompt && status.youngest <= self.before.status.youngest;
             calm = if finished && progress.outputs == outputs { calm + 1 } else { u32::from(finished) };
-            if calm >= LOOKS {
+            if calm >= CALM_POLLS {
                 return WaitOutcome::Early;
             }
             outputs = progress.outputs;
-            tokio::time::sleep(if number < QUICK_LOOKS { LOOK } else { LATER_LOOK }).await;
+            tokio::time::sleep(if number < QUICK_POLLS { POLL } else { LATER_POLL }).await;
         }
         // Reached only after 4 billion polls.
         WaitOutcome::Elapsed
     }
 
     /// The current state of the shell; the default if it has ended.
-    async fn look(&mut self) -> Peek {
-        self.input.peek().await;
+    async fn poll(&mut self) -> PtyStatus {
+        self.input.request_status().await;
         self.asked += 1;
         let asked = self.asked;
-        let seen = self.progress.wait_for(|progress| progress.looks >= asked || progress.end.is_some()).await;
-        seen.map(|progress| progress.last_look).unwrap_or_default()
+        let seen = self.progress.wait_for(|progress| progress.polls >= asked || progress.end.is_some()).await;
+        seen.map(|progress| progress.last_status).unwrap_or_default()
     }
 }
 
@@ -232,9 +232,9 @@ async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<
                 }
                 progress.send_modify(|progress| progress.outputs += 1);
             }
-            PtyEvent::Peeked(look) => progress.send_modify(|progress| {
-                progress.looks += 1;
-                progress.last_look = look;
+            PtyEvent::Status(status) => progress.send_modify(|progress| {
+                progress.polls += 1;
+                progress.last_status = status;
             }),
             PtyEvent::Ended(outcome) => {
                 progress.send_modify(|progress| progress.end = Some(WaitOutcome::Ended(outcome)));

@@ -1,24 +1,24 @@
 //! Keystrokes → bytes: what `tmux send-keys -t … -- KEYSTROKES` (3.3a) types.
 //!
-//! The text is one argument. If all of it is a key's name, that key is pressed; otherwise it is typed as it is. Two oddities come
-//! with that: text that begins with `0x` and a hexadecimal number is that one character, and a `;` at the very end is tmux's
-//! own separator of commands and is not typed (`\;` types it).
+//! The text is one argument. If it is a key's name, that key is pressed; otherwise the text is typed. tmux has two
+//! special cases: text that begins with `0x` and a hexadecimal number is one character, and a `;` at the end is tmux's
+//! command separator and is not typed (`\;` types it).
 
 use super::names::{self, Base, Key, Modifiers};
 use crate::agent::terminal::KeyModes;
 
-/// Longer commands do not fit into tmux's message to its server, so Harbor pastes such text.
+/// tmux's limit for one message to its server, in bytes. Harbor pastes text that would exceed it.
 const MAX_COMMAND: usize = 16_000;
-/// `tmux send-keys -t terminus-2 --` and the blank behind it, which count too.
+/// Length of `tmux send-keys -t terminus-2 -- `, which counts towards the limit.
 const COMMAND_START: usize = 32;
 
-/// The bytes to be typed for the keystrokes of one command.
+/// The bytes that the keystrokes of one command type.
 pub fn to_bytes(keystrokes: &str, modes: KeyModes) -> Vec<u8> {
     if quoted_length(keystrokes) + COMMAND_START > MAX_COMMAND {
-        // A paste makes carriage returns of newlines; typed newlines stay what they are.
+        // A paste converts newlines to carriage returns; typed newlines are kept.
         return keystrokes.replace('\n', "\r").into_bytes();
     }
-    // A command line cannot carry NUL: Harbor's run would end here.
+    // An argument cannot contain NUL; Harbor's run would fail here.
     let text = keystrokes.replace('\0', "");
     let argument = match text.strip_suffix(';') {
         Some(rest) => match rest.strip_suffix('\\') {
@@ -47,9 +47,9 @@ fn quoted_length(text: &str) -> usize {
 /// The encoding of a key.
 enum Pressed {
     Bytes(Vec<u8>),
-    /// Known, but it types nothing.
+    /// The key is known and types nothing.
     Nothing,
-    /// tmux cannot make bytes of it, and types its name instead.
+    /// tmux has no bytes for the key, and types its name instead.
     Unknown,
 }
 
@@ -87,7 +87,7 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
         Base::Keypad(..) | Base::BackTab if modes.extended => {
             Pressed::Bytes(format!("\x1b[{};{}u", internal_number(base), modifiers.number()).into_bytes())
         }
-        // Only Control alone is quietly ignored.
+        // tmux ignores these keys with Control alone, and types the name with other modifiers.
         Base::Keypad(..) | Base::BackTab | Base::Other | Base::Arrow(_) => {
             if modifiers.is_ctrl_alone() {
                 Pressed::Nothing
@@ -98,7 +98,7 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
     }
 }
 
-/// tmux tells programs its own numbers of these.
+/// tmux's internal numbers of keys, which it sends to programs in extended mode.
 fn internal_number(base: Base) -> usize {
     const BACK_TAB: usize = 1_106_343;
     const FIRST_OF_KEYPAD: usize = BACK_TAB + 5;
@@ -111,7 +111,7 @@ fn internal_number(base: Base) -> usize {
     }
 }
 
-/// ASCII with Control or Shift where that is no control character.
+/// An ASCII key with Control or Shift for which no control character exists.
 fn press_with_modifiers(byte: u8, modifiers: Modifiers, modes: KeyModes) -> Pressed {
     if modes.extended {
         let (code, modifiers) = match byte {

@@ -1,8 +1,8 @@
-//! Names of keys, as tmux 3.3a reads them.
+//! Key names, parsed as tmux 3.3a parses them.
 
 use crate::agent::terminal::is_printable;
 
-/// A key with the modifiers that it keeps.
+/// A key and its modifiers, after Control was applied where a control character exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) base: Base,
@@ -25,7 +25,7 @@ impl Modifiers {
         self == Self { ctrl: true, ..Self::default() }
     }
 
-    /// As it stands in sequences.
+    /// The modifier parameter of xterm's escape sequences.
     pub(super) fn number(self) -> u8 {
         1 + u8::from(self.shift) + 2 * u8::from(self.meta) + 4 * u8::from(self.ctrl)
     }
@@ -35,9 +35,9 @@ impl Modifiers {
 pub(super) enum Base {
     Ascii(u8),
     Character(char),
-    /// Last byte of the sequence.
+    /// The last byte of the escape sequence.
     Arrow(u8),
-    /// `ESC [ 1 ~` and `ESC [ 4 ~`, but `ESC [ 1 ; m H` and `F` with modifiers.
+    /// `ESC [ 1 ~` and `ESC [ 4 ~`; with modifiers `ESC [ 1 ; m H` and `ESC [ 1 ; m F`.
     HomeEnd {
         number: u8,
         last: u8,
@@ -48,16 +48,16 @@ pub(super) enum Base {
     Function {
         last: u8,
     },
-    /// What it types, and the last byte of its sequence in application mode.
+    /// The byte that it types, and the last byte of its sequence in application mode.
     Keypad(u8, u8),
     BackTab,
-    /// Known, and types nothing.
+    /// A known key that types nothing.
     Silent,
-    /// Known, but nothing that could be pressed.
+    /// A known name of no physical key (`any`).
     Other,
 }
 
-/// The key that has `text` for its name.
+/// The key that is named `text`.
 pub(super) fn look_up(text: &str) -> Option<Key> {
     let plain = |base| Some(Key { base, modifiers: Modifiers::default() });
     if text.eq_ignore_ascii_case("any") {
@@ -87,7 +87,7 @@ pub(super) fn look_up(text: &str) -> Option<Key> {
         [first, ..] if first >= 0xc2 => {
             let mut characters = rest.chars();
             let character = characters.next().filter(|_| characters.next().is_none())?;
-            // tmux forgets Control and Shift of it.
+            // tmux drops Control and Shift here.
             let modifiers = Modifiers { meta: modifiers.meta, ..Modifiers::default() };
             let base = Base::Character(printable(character)?);
             return Some(Key { base, modifiers });
@@ -97,9 +97,9 @@ pub(super) fn look_up(text: &str) -> Option<Key> {
     control(base, modifiers)
 }
 
-/// Makes control characters of the keys that have one.
+/// Applies Control to the ASCII keys that have a control character.
 fn control(base: Base, modifiers: Modifiers) -> Option<Key> {
-    /// ASCII that Control does not change here.
+    /// ASCII characters for which the modifier is kept instead.
     const UNCHANGED: &[u8] = b"!#()+,-.0123456789:;<=>'\r\t\x7f`/\x1b";
     let Base::Ascii(byte) = base else { return Some(Key { base, modifiers }) };
     if !modifiers.ctrl || UNCHANGED.contains(&byte) {
@@ -115,7 +115,7 @@ fn control(base: Base, modifiers: Modifiers) -> Option<Key> {
     Some(Key { base: Base::Ascii(byte), modifiers: Modifiers { ctrl: false, ..modifiers } })
 }
 
-/// `sscanf("%x")` of what follows `0x`: blanks, a sign and another `0x` may come first, anything may come after.
+/// `sscanf("%x")` of the text after `0x`: it accepts leading blanks, a sign and a second `0x`, and ignores trailing text.
 fn hexadecimal(text: &str) -> Option<Base> {
     let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     let (negative, text) = match text.strip_prefix('-') {
@@ -130,7 +130,7 @@ fn hexadecimal(text: &str) -> Option<Base> {
     if end == 0 {
         return None;
     }
-    // Beyond 64 bits it is the largest number, whose lower half is kept.
+    // `strtoul` saturates beyond 64 bits, and tmux keeps the lower 32 bits.
     let wide = u64::from_str_radix(&text[..end], 16).unwrap_or(u64::MAX);
     let signed = if negative { wide.wrapping_neg() } else { wide };
     let code = u32::try_from(signed & u64::from(u32::MAX)).ok()?;
@@ -192,9 +192,9 @@ fn keypad_digit(lower: &str) -> Option<Base> {
     }
 }
 
-/// `sscanf("User%u")`: anything may come after the number.
+/// `sscanf("User%u")`: text after the number is ignored.
 fn user(name: &str) -> Option<Base> {
-    /// How many of them there are.
+    /// tmux's number of user keys.
     const KEYS: u32 = 1000;
     let digits = name.strip_prefix("User")?;
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());

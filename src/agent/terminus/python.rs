@@ -1,4 +1,4 @@
-//! What Python's strings do and Rust's do not, where Harbor's texts depend on it.
+//! Python string operations that differ from Rust's, where Harbor's texts depend on the difference.
 
 /// `str.isspace` of one character: Unicode's white space and the four separators of ASCII.
 pub(super) fn is_space(character: char) -> bool {
@@ -37,30 +37,30 @@ pub(super) fn repr(text: &str) -> String {
     out
 }
 
-/// `str.isprintable` of one character. Behind another character `escape_debug` escapes just what is not.
+/// `str.isprintable` of one character. After another character, `escape_debug` escapes exactly the unprintable ones.
 fn is_printable(character: char) -> bool {
     match character {
         ' '..='~' => true,
         _ if character.is_ascii() => false,
         _ => {
-            let behind = format!("a{character}");
-            behind.escape_debug().eq(behind.chars())
+            let text = format!("a{character}");
+            text.escape_debug().eq(text.chars())
         }
     }
 }
 
-/// `float` of a string, of which only digits beyond ASCII are not understood.
+/// `float` of a string, except that non-ASCII digits are not supported.
 pub(super) fn float(text: &str) -> Option<f64> {
     let text = strip(text);
     let bytes = text.as_bytes();
-    let separates = |place: usize| {
+    let separates = |index: usize| {
         let digit =
-            |place: Option<usize>| place.and_then(|place| bytes.get(place)).is_some_and(u8::is_ascii_digit);
-        digit(place.checked_sub(1)) && digit(Some(place + 1))
+            |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
+        digit(index.checked_sub(1)) && digit(Some(index + 1))
     };
-    let placed_well = (0..bytes.len()).all(|place| bytes[place] != b'_' || separates(place));
-    // Rust knows the same spellings of infinity and of no number.
-    placed_well.then(|| text.replace('_', "").parse().ok())?
+    let underscores_valid = (0..bytes.len()).all(|index| bytes[index] != b'_' || separates(index));
+    // Rust accepts the same spellings of infinity and NaN.
+    underscores_valid.then(|| text.replace('_', "").parse().ok())?
 }
 
 /// `template.format(**values)` for plain names: `{{` and `}}` are braces.

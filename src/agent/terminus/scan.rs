@@ -1,8 +1,8 @@
-//! Harbor's regular expressions over XML, by hand: each is a few plain searches.
+//! Harbor's regular expressions over XML, written as plain string searches.
 
 use super::python::{is_space, is_word};
 
-/// `<task_complete>\s*true\s*</task_complete>` in any case, anywhere.
+/// Whether `<task_complete>\s*true\s*</task_complete>` matches anywhere, ignoring case.
 pub(super) fn is_complete(content: &str) -> bool {
     let lower = content.to_ascii_lowercase();
     lower.match_indices("<task_complete>").any(|(at, open)| {
@@ -12,7 +12,7 @@ pub(super) fn is_complete(content: &str) -> bool {
     })
 }
 
-/// `<name\s*/>`.
+/// Whether `<name\s*/>` matches.
 pub(super) fn has_self_closing(content: &str, name: &str) -> bool {
     let open = format!("<{name}");
     content
@@ -20,7 +20,7 @@ pub(super) fn has_self_closing(content: &str, name: &str) -> bool {
         .any(|(at, open)| content[at + open.len()..].trim_start_matches(is_space).starts_with("/>"))
 }
 
-/// Capacity of `<name(?:\s|>|/>)`.
+/// Offsets of the matches of `<name(?:\s|>|/>)`.
 pub(super) fn opening_tags<'a>(content: &'a str, name: &str) -> impl Iterator<Item = usize> + use<'a> {
     let open = format!("<{name}");
     let mut from = 0;
@@ -37,9 +37,9 @@ pub(super) fn opening_tags<'a>(content: &'a str, name: &str) -> impl Iterator<It
     })
 }
 
-/// Names of the tags that are in no other tag, by a count of opening and closing ones that knows nothing of quotes.
+/// Names of the top-level tags, found by counting opening and closing tags. Quotes are not interpreted.
 ///
-/// (Of a tag of nothing but blanks Python cannot take the first word, and Harbor's run ends there. Here it is called ``.)
+/// A tag that contains only blanks raises an `IndexError` in Harbor and ends its run; here its name is the empty string.
 pub(super) fn top_level_tags(content: &str) -> Vec<&str> {
     let (mut found, mut depth, mut rest) = (Vec::new(), 0i64, content);
     while let Some((_, after)) = rest.split_once('<')
@@ -68,7 +68,7 @@ pub(super) fn top_level_tags(content: &str) -> Vec<&str> {
     found
 }
 
-/// `name\s*=\s*["']([^"']*)["']`, the first one.
+/// The value of the first match of `name\s*=\s*["']([^"']*)["']`.
 pub(super) fn quoted_value<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     attributes.match_indices(name).find_map(|(at, name)| {
         let rest = attributes[at + name.len()..].trim_start_matches(is_space).strip_prefix('=')?;
@@ -78,7 +78,7 @@ pub(super) fn quoted_value<'a>(attributes: &'a str, name: &str) -> Option<&'a st
     })
 }
 
-/// `(\w+)\s*=\s*([^"'\s>]+)`.
+/// Names and values of the matches of `(\w+)\s*=\s*([^"'\s>]+)`.
 pub(super) fn unquoted(attributes: &str) -> Vec<(&str, &str)> {
     assignments(attributes, |value| {
         let end = value.find(|c| is_space(c) || ['"', '\'', '>'].contains(&c)).unwrap_or(value.len());
@@ -86,7 +86,7 @@ pub(super) fn unquoted(attributes: &str) -> Vec<(&str, &str)> {
     })
 }
 
-/// `(\w+)\s*=\s*'([^']*)'`.
+/// Names and values of the matches of `(\w+)\s*=\s*'([^']*)'`.
 pub(super) fn single_quoted(attributes: &str) -> Vec<(&str, &str)> {
     assignments(attributes, |value| {
         let inside = value.strip_prefix('\'')?;
@@ -95,7 +95,7 @@ pub(super) fn single_quoted(attributes: &str) -> Vec<(&str, &str)> {
     })
 }
 
-/// `(\w+)\s*=`.
+/// Names of the matches of `(\w+)\s*=`.
 pub(super) fn attributes_of(attributes: &str) -> impl Iterator<Item = &str> {
     let mut rest = attributes;
     std::iter::from_fn(move || {
@@ -110,7 +110,7 @@ pub(super) fn attributes_of(attributes: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every name with a value that `take` accepts; `take` says how much it used.
+/// Every name with a value that `take` accepts; `take` also returns the number of bytes that it consumed.
 fn assignments<'a>(
     attributes: &'a str,
     take: impl Fn(&'a str) -> Option<(&'a str, usize)>,
@@ -129,7 +129,7 @@ fn assignments<'a>(
     found
 }
 
-/// The next run of word characters, and what is behind it.
+/// The next run of word characters, and the text after it.
 fn next_word(text: &str) -> Option<(&str, &str)> {
     let text = &text[text.find(is_word)?..];
     Some(text.split_at(text.find(|c| !is_word(c)).unwrap_or(text.len())))

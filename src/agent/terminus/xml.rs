@@ -1,4 +1,4 @@
-//! XML replies: `terminus_xml_plain_parser.py`. What is between tags is taken as it is; no entity is decoded.
+//! XML replies: `terminus_xml_plain_parser.py`. Text between tags is used verbatim; no entity is decoded.
 
 use super::Command;
 use super::parsed::{Draft, Parsed};
@@ -9,12 +9,12 @@ use super::scan::{
 };
 
 const SECTIONS: [&str; 4] = ["analysis", "plan", "commands", "task_complete"];
-/// All but the last one must be there.
+/// All sections but the last are required.
 const REQUIRED: usize = 3;
 const OPEN: &str = "<response>";
 const CLOSE: &str = "</response>";
 
-/// Reads a reply. Harbor has one fix for it, which waits for an error that is never reported.
+/// Parses a reply. Harbor's automatic fix for XML is not implemented: the error that triggers it is never reported.
 pub(super) fn parse(response: &str) -> Parsed {
     let mut draft = Draft::default();
     check_extra_text(response, &mut draft);
@@ -46,7 +46,7 @@ pub(super) fn parse(response: &str) -> Parsed {
     }
 }
 
-/// The part of an output that was cut off by its length which is a whole response, if it has one that can be used.
+/// The complete response within an output that was cut off at the token limit, if it contains a usable one.
 pub(super) fn salvage(truncated: &str) -> Option<&str> {
     let commands = truncated.find("</commands>")?;
     let end = commands + truncated[commands..].find(CLOSE)? + CLOSE.len();
@@ -62,7 +62,7 @@ fn check_extra_text(response: &str, draft: &mut Draft) {
     if !strip(&response[..start]).is_empty() {
         draft.warn("Extra text detected before <response> tag".to_owned());
     }
-    // The first one, even if it stands before the opening tag.
+    // The first closing tag, even one before the opening tag.
     if let Some(end) = response.find(CLOSE)
         && !strip(&response[end + CLOSE.len()..]).is_empty()
     {
@@ -77,7 +77,7 @@ fn check_extra_text(response: &str, draft: &mut Draft) {
     }
 }
 
-/// What is in the first `<response>`, to its end or to that of the text.
+/// The content of the first `<response>`, up to its closing tag or the end of the text.
 fn content(response: &str) -> Option<&str> {
     let (_, inside) = response.split_once(OPEN)?;
     Some(strip(inside.split_once(CLOSE).map_or(inside, |(inside, _)| inside)))
@@ -93,7 +93,7 @@ fn sections<'a>(content: &'a str, draft: &mut Draft) -> [Option<&'a str>; 4] {
             None => has_self_closing(content, name).then_some(""),
         }
     });
-    // Sets in Harbor, so that several come in an order that changes from run to run. Here it is a fixed one.
+    // Harbor iterates over sets, so the order of its warnings varies between runs. Here the order is fixed.
     for (name, _) in SECTIONS.iter().zip(sections).take(REQUIRED).filter(|(_, section)| section.is_none()) {
         draft.warn(format!("Missing <{name}> section"));
     }
@@ -116,12 +116,12 @@ fn sections<'a>(content: &'a str, draft: &mut Draft) -> [Option<&'a str>; 4] {
             _ => draft.warn(format!("Multiple <{name}> sections found")),
         }
     }
-    let places: Vec<_> = SECTIONS
+    let offsets: Vec<_> = SECTIONS
         .into_iter()
         .take(REQUIRED)
         .filter_map(|name| Some((opening_tags(content, name).next()?, name)))
         .collect();
-    draft.check_order("Sections", &places);
+    draft.check_order("Sections", &offsets);
     sections
 }
 
@@ -155,7 +155,7 @@ fn read_commands(content: &str, draft: &mut Draft) -> Vec<Command> {
             ));
         }
     }
-    // The four characters, not the line ending.
+    // The four characters `\r\n`, not a line ending.
     if content.contains("\\r\\n") {
         draft.warn(
             "Warning: \\r\\n line endings are not necessary - use \\n instead for simpler output".to_owned(),

@@ -1,13 +1,13 @@
-//! What was asked for a summary: conversations beside the agent's, each a document of its own.
+//! The model calls that made a summary: conversations beside the agent's, each a document of its own.
 
 use serde_json::json;
 
 use super::document::{Agent, FinalMetrics, Observation, ObservationResult, Step, SubagentRef, Trajectory};
-use super::steps::{copied, metrics, numbered, said};
+use super::steps::{copied, message_step, metrics, numbered};
 use super::{Document, SCHEMA_VERSION, agent, object};
 use crate::model::{Aside, AsideKind, CallDetail, Handoff, Key, Rollout};
 
-/// The documents of a handoff, which ends `segment`, whose steps are `steps`. Where something was asked again the last answer counts.
+/// The documents of a handoff, which ends `segment`, whose steps are `steps`. If a question was repeated, the last answer is used.
 pub(super) fn documents(
     rollout: &Rollout,
     base: &str,
@@ -25,12 +25,12 @@ pub(super) fn documents(
     for (aside, prompt) in last {
         let detail = detail(&aside.call);
         let exchange = vec![
-            said("user", prompt),
+            message_step("user", prompt),
             Step {
                 reasoning_content: aside.reasoning.clone(),
                 metrics: metrics(aside.usage, detail.as_ref()),
                 llm_call_count: Some(1),
-                ..said("agent", &aside.content)
+                ..message_step("agent", &aside.content)
             },
         ];
         let mut all = match aside.kind {
@@ -52,7 +52,7 @@ pub(super) fn documents(
     documents
 }
 
-/// The steps that whoever summed up read.
+/// The steps that the summarising model read.
 fn read(steps: &[Step], unread: usize) -> &[Step] {
     let agents = steps.iter().enumerate().filter(|(_, step)| step.source == "agent");
     match unread.checked_sub(1).and_then(|before| agents.rev().nth(before)) {
@@ -98,7 +98,7 @@ pub(super) fn handed_off(asides: &[Document]) -> Step {
     });
     let refs: Vec<_> = refs.collect();
     let result = ObservationResult { subagent_trajectory_ref: refs, ..ObservationResult::default() };
-    let mut step = said("system", "Performed context summarization and handoff to continue task.");
+    let mut step = message_step("system", "Performed context summarization and handoff to continue task.");
     step.observation = (!asides.is_empty()).then(|| Observation { results: vec![result] });
     step.extra = object(json!({ "context_management": { "type": "compaction", "boundary": "replace" } }));
     step

@@ -1,4 +1,4 @@
-//! The format's objects, as far as they are written here.
+//! The objects of the format that termsmith writes.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
-    /// The document as it stands in a file.
+    /// The text of the document's file.
     pub fn to_json(&self) -> String {
         // Maps have text keys and numbers are finite, so there is always a JSON form.
         serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
@@ -104,7 +104,7 @@ pub(super) struct ObservationResult {
     pub(super) extra: Map<String, Value>,
 }
 
-/// Where a conversation beside the agent's stands.
+/// Reference to the document of a conversation beside the agent's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SubagentRef {
     pub(super) trajectory_id: String,
@@ -123,7 +123,7 @@ pub(super) struct FinalMetrics {
 }
 
 impl FinalMetrics {
-    /// Sums, where the server counted anything.
+    /// Sums over the calls whose tokens the server counted.
     pub(super) fn of<'a>(
         usages: &[Tokens],
         details: impl Iterator<Item = &'a CallDetail>,

@@ -2,7 +2,7 @@
 //!
 //! One flat document for each rollout. Version 1.7 is what most readers speak; Harbor takes 1.0 to 1.8. Its rules that
 //! matter here: steps are numbered from 1; tool calls stand on agent steps only; an observation names a tool call of
-//! its own step or none; steps without a model call carry no metrics; unknown keys are refused, so what is ours stands in `extra`.
+//! its own step or none; steps without a model call carry no metrics; unknown keys are refused, so termsmith's own fields are in `extra`.
 
 mod asides;
 mod document;
@@ -20,21 +20,21 @@ use self::document::{Agent, FinalMetrics};
 use super::messages::{MessageError, check_observations};
 use crate::model::{Actor, CallDetail, Key, Rollout, Tokens, ToolDefinition};
 
-/// What `schema_version` says.
+/// The value of `schema_version`.
 pub const SCHEMA_VERSION: &str = "ATIF-v1.7";
 
-/// Which calls stand in a document.
+/// Which calls a document contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calls {
-    /// Those that the model made, and for each command that a scaffold read in a message one with `extra.parsed`.
+    /// The model's function calls, and one call with `extra.parsed` for each command that a scaffold parsed from a message.
     #[default]
     Parsed,
-    /// Those that the model made. Readers that write calls into the text, as Harbor's `traces export` does, then write what the model
-    /// said and no more (Harbor's `raw_content`). Commands stand in the step's `extra.acts`.
+    /// The model's function calls only. Readers that write calls into the text, as Harbor's `traces export` does, then write exactly
+    /// the model's message (Harbor's `raw_content`). Commands are in the step's `extra.acts`.
     Spoken,
 }
 
-/// A rollout that has no ATIF form.
+/// A rollout that cannot be written as ATIF.
 #[derive(Debug, thiserror::Error)]
 pub enum AtifError {
     #[error(transparent)]
@@ -52,9 +52,10 @@ pub struct Document {
     pub trajectory: Trajectory,
 }
 
-/// The ATIF documents of `rollout`, `<base>.json` first. Where its conversation began anew there are, named as terminus-2
-/// names its own with `linear_history`, `<base>.cont-<n>.json` for what was said after each summary or in each further step of the task, and
-/// `<base>.summarization-<n>-<kind>.json` for what was asked aside. `detail` says what is known of a model call; nothing is asked for turns without one.
+/// The ATIF documents of `rollout`, `<base>.json` first. After a handoff come more documents, named as terminus-2 with
+/// `linear_history` names its own: `<base>.cont-<n>.json` for the conversation after each summary or in each further step of the
+/// task, and `<base>.summarization-<n>-<kind>.json` for the calls that made a summary. `detail` returns the details of a model call;
+/// it is not called for turns without one.
 pub fn documents(
     rollout: &Rollout,
     base: &str,
@@ -80,8 +81,8 @@ pub fn documents(
             steps.push(asides::handed_off(&asides));
             aside.extend(asides);
         }
-        let said = record.turns.get(turns.clone()).unwrap_or_default();
-        let usages: Vec<_> = said.iter().filter_map(|turn| turn.usage).collect();
+        let segment_turns = record.turns.get(turns.clone()).unwrap_or_default();
+        let usages: Vec<_> = segment_turns.iter().filter_map(|turn| turn.usage).collect();
         let metrics =
             FinalMetrics::of(&usages, details.get(turns).unwrap_or_default().iter().flatten(), steps.len());
         let mut extra = rollout_extra(rollout);
@@ -116,12 +117,12 @@ fn segment_name(base: &str, segment: usize) -> String {
     if segment == 0 { format!("{base}.json") } else { format!("{base}.cont-{segment}.json") }
 }
 
-/// Name and version of who acted, as ATIF's and Harbor's readers are told.
+/// Name and version of the agent, as written to ATIF and Harbor documents.
 pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     let record = &rollout.record;
     let ours = |name: &str| (format!("termsmith-{name}"), env!("CARGO_PKG_VERSION").to_owned());
     match &record.actor {
-        // Harbor refuses a null: it says `unknown` itself.
+        // Harbor refuses a null, and writes `unknown` itself.
         Actor::Imported(origin) => {
             (origin.agent.clone(), origin.agent_version.clone().unwrap_or_else(|| "unknown".to_owned()))
         }
@@ -130,7 +131,7 @@ pub(in crate::export) fn agent_name(rollout: &Rollout) -> (String, String) {
     }
 }
 
-/// The model that acted, or who played instead of one.
+/// The model of the rollout, or the name of the agent that replaced one (`scripted`, `oracle`, `nop`).
 pub(in crate::export) fn model_name(rollout: &Rollout) -> Option<String> {
     match &rollout.record.actor {
         Actor::Imported(origin) => origin.model.clone(),
@@ -158,7 +159,7 @@ pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -
     rollout.record.usages().map(|usage| of(&usage)).reduce(|one, other| one + other)
 }
 
-/// What termsmith knows of the rollout beyond what was said.
+/// termsmith's data of the rollout for which ATIF has no field.
 fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
     let (record, metadata) = (&rollout.record, &rollout.metadata);
     let failure = match &record.actor {

@@ -1,11 +1,11 @@
-//! When a rollout's steps happened.
+//! Time stamps of a rollout's steps.
 
 use chrono::{DateTime, Utc};
 
 use super::AtifError;
 use crate::model::Rollout;
 
-/// When a rollout's steps happened, as it was observed. Documents hold them as ISO 8601 ([`iso8601`](crate::clock::iso8601)).
+/// The observed time stamps of a rollout's steps. Documents contain them as ISO 8601 ([`iso8601`](crate::clock::iso8601)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// When the agent was given the task.

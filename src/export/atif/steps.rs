@@ -30,35 +30,37 @@ pub(super) fn steps(
         let is_copied_context = (number < copied).then_some(true);
         let step = Step { timestamp: stamp, is_copied_context, ..of_turn(turn, number, calls) };
         steps.push(inferred(observing(step, turn, &seen), turn, &record.actor, detail));
-        steps.extend(replies.iter().map(|shown| Step { is_copied_context, ..said("user", &shown.content) }));
+        steps.extend(
+            replies.iter().map(|shown| Step { is_copied_context, ..message_step("user", &shown.content) }),
+        );
     }
     steps
 }
 
-/// What was read before the first answer.
+/// The messages before the first answer.
 fn opening(rollout: &Rollout, segment: usize, stamps: Option<&Stamps>) -> Vec<Step> {
     let record = &rollout.record;
     let context = segment
         .checked_sub(1)
         .map(|before| rollout.handoffs.get(before).map(|handoff| handoff.context.as_slice()));
-    // What stands for all before a summary was said elsewhere; a further step of the task was not.
+    // The context after a summary repeats messages of other documents; the prompt of a further step does not.
     let summed_up =
         segment.checked_sub(1).and_then(|before| record.handoffs.get(before)?.step.is_none().then_some(true));
     let is_copied_context = summed_up;
     let timestamp = stamps.filter(|_| context.is_none()).map(|stamps| iso8601(stamps.started));
     let mut steps = Vec::new();
     if !record.system.is_empty() {
-        steps.push(said("system", &record.system));
+        steps.push(message_step("system", &record.system));
     }
     match context {
-        None => steps.push(said("user", &record.prompt)),
+        None => steps.push(message_step("user", &record.prompt)),
         Some(context) => steps.extend(context.unwrap_or_default().iter().map(|message| {
             let source = match message.role {
                 Role::System => "system",
                 Role::User => "user",
                 Role::Assistant => "agent",
             };
-            said(source, &message.content)
+            message_step(source, &message.content)
         })),
     }
     steps.into_iter().map(|step| Step { timestamp: timestamp.clone(), is_copied_context, ..step }).collect()
@@ -72,7 +74,7 @@ pub(super) fn numbered(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The steps as the beginning of another document, in which nobody is to learn from them.
+/// The steps as the beginning of another document, marked as copies so that trainers skip them.
 pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     let copy = |step: &Step| Step {
         is_copied_context: Some(true),
@@ -84,18 +86,18 @@ pub(super) fn copied(steps: &[Step]) -> Vec<Step> {
     steps.iter().map(copy).collect()
 }
 
-/// Whether somebody said it, rather than the environment showed it: a mentor's answer, or the feedback between rounds.
+/// Whether `shown` is a user message and not an observation of the environment: a mentor's answer, or the feedback between rounds.
 fn is_reply(turn: &Turn, shown: &Shown) -> bool {
     shown.tool_call.is_none() && matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
 }
 
-pub(super) fn said(source: &'static str, message: &str) -> Step {
+pub(super) fn message_step(source: &'static str, message: &str) -> Step {
     Step { source, message: message.to_owned(), ..Step::default() }
 }
 
 fn of_turn(turn: &Turn, number: usize, calls: Calls) -> Step {
-    let mut step = said("agent", &turn.content);
-    step.tool_calls = turn.tool_calls.iter().map(spoken).collect();
+    let mut step = message_step("agent", &turn.content);
+    step.tool_calls = turn.tool_calls.iter().map(model_call).collect();
     if calls == Calls::Parsed && turn.tool_calls.is_empty() {
         step.tool_calls = parsed(turn, number);
     } else if !turn.acts.is_empty() {
@@ -110,11 +112,11 @@ fn of_turn(turn: &Turn, number: usize, calls: Calls) -> Step {
     step
 }
 
-/// The step with what the model's server told of it, if there was one.
+/// The step with the metrics of its model call, if there was one.
 fn inferred(mut step: Step, turn: &Turn, actor: &Actor, detail: Option<&CallDetail>) -> Step {
     step.llm_call_count = match actor {
         Actor::Model(_) => Some(1),
-        // Not known: agents elsewhere may summarise in between.
+        // Unknown: other agents may make calls for summaries in between.
         Actor::Imported(_) => None,
         Actor::Scripted { .. } | Actor::Oracle | Actor::Nop => {
             return Step { llm_call_count: Some(0), ..step };
@@ -125,7 +127,7 @@ fn inferred(mut step: Step, turn: &Turn, actor: &Actor, detail: Option<&CallDeta
     step
 }
 
-/// What is known of a call.
+/// The metrics of a call.
 pub(super) fn metrics(usage: Option<Tokens>, detail: Option<&CallDetail>) -> Option<Metrics> {
     let detail = detail.cloned().unwrap_or_default();
     let metrics = Metrics {
@@ -139,7 +141,7 @@ pub(super) fn metrics(usage: Option<Tokens>, detail: Option<&CallDetail>) -> Opt
     (metrics != Metrics::default()).then_some(metrics)
 }
 
-/// The step with what the environment showed for it.
+/// The step with its observations.
 fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
     // One observation of one call names it; one of several keys typed in a row belongs to all of them.
     let only = match step.tool_calls.as_slice() {
@@ -161,16 +163,16 @@ fn observing(mut step: Step, turn: &Turn, seen: &[&Shown]) -> Step {
 }
 
 /// A call that the model made.
-fn spoken(call: &crate::model::ToolCall) -> ToolCall {
+fn model_call(call: &crate::model::ToolCall) -> ToolCall {
     let (arguments, extra) = match serde_json::from_str(&call.arguments) {
         Ok(Value::Object(arguments)) => (arguments, Map::new()),
-        // The format has no place for arguments that are no object.
+        // ATIF requires an object as arguments.
         _ => (object(json!({ "arguments": call.arguments })), object(json!({ "malformed": true }))),
     };
     ToolCall { tool_call_id: call.id.clone(), function_name: call.name.clone(), arguments, extra }
 }
 
-/// What a scaffold read in a message, as calls: one for each act.
+/// The acts that a scaffold parsed from a message, as one call each.
 fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
     let id = |at: usize| {
         if at == 0 { format!("call_{}", number + 1) } else { format!("call_{}_{}", number + 1, at + 1) }
@@ -189,7 +191,7 @@ fn parsed(turn: &Turn, number: usize) -> Vec<ToolCall> {
     acts.chain(submitted).collect()
 }
 
-/// How the turn's only command ended.
+/// The exit status of the turn's only command.
 fn ending(turn: &Turn) -> Map<String, Value> {
     let [Act::Command { outcome: Some(outcome), .. }] = turn.acts.as_slice() else { return Map::new() };
     match outcome {

@@ -26,7 +26,7 @@ pub(super) struct Written {
     pub(super) ctrf: Option<Value>,
 }
 
-/// What Harbor would have recorded as raised.
+/// The exception that Harbor would have recorded.
 pub(super) struct Exception {
     pub(super) class: &'static str,
     pub(super) message: String,
@@ -86,7 +86,7 @@ pub(super) fn job_id(job: &str) -> String {
     uuid("job", job)
 }
 
-/// What Harbor is told of the task. The folder need not exist.
+/// The task as Harbor's documents name it. The folder need not exist.
 pub(super) fn task(rollout: &Rollout) -> Value {
     json!({ "path": format!("tasks/{}", rollout.record.task) })
 }

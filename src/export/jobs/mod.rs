@@ -4,7 +4,7 @@
 //! agent/trajectory.json, verifier/{reward.txt, ctrf.json, test-stdout.txt}}`. Equal rollouts give equal bytes; a trial's folder
 //! appears whole. Harbor cannot resume such a job: it names the tasks but does not hold them.
 //!
-//! Masked attempts have no reward here either, and an exception, as failures of Harbor's own infrastructure do.
+//! Masked attempts have no reward but an exception, like failures of Harbor's own infrastructure.
 
 mod documents;
 mod totals;
@@ -91,7 +91,7 @@ pub fn write_job<E>(
         remove_published(&path.join(stale))?;
     }
     publish_file(&scratch, &path.join("config.json"), &json_file(&totals.config(&jobs, name)))?;
-    // Last: whoever finds it finds all the rest.
+    // Written last: its presence means that the folder is complete.
     publish_file(&scratch, &path.join("result.json"), &json_file(&totals.result(name)))?;
     remove_published(&scratch)?;
     Ok(Job { path, trials: names.len() })
@@ -141,7 +141,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
 }
 
-/// Trial folders that an earlier export left in `path`; `None` if it holds a job of somebody else's.
+/// Trial folders that an earlier export left in `path`; `None` if the job there was not written by termsmith.
 fn former_trials(path: &Path, name: &str) -> Option<BTreeSet<String>> {
     let Ok(entries) = fs::read_dir(path) else { return Some(BTreeSet::new()) };
     let ours = documents::job_id(name);

@@ -31,7 +31,7 @@ pub struct Attempt {
     pub usd: Option<f64>,
 }
 
-/// What a set of rollouts shows.
+/// The report of a set of rollouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -41,7 +41,7 @@ pub struct Report {
     pub solvers: Vec<SolverReport>,
 }
 
-/// A solver. Attempts of different solvers are never put together.
+/// A solver. Attempts of different solvers are never pooled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Solver {
@@ -49,7 +49,7 @@ pub struct Solver {
     pub teacher: String,
     pub scaffold: String,
     pub arm: String,
-    /// For a model that was told to cheat, what it was shown: `blind` or `tests`.
+    /// The adversary setting of a model that was told to cheat: `blind` or `tests`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub adversary: Option<String>,
 }
@@ -75,7 +75,7 @@ pub struct SolverReport {
 pub struct Counts {
     /// Counted attempts: those that are evidence about the solver.
     pub attempts: u64,
-    /// Others, which belong to no rate.
+    /// Attempts without evidence about the solver; they belong to no rate.
     pub masked: u64,
     pub passed: u64,
 }
@@ -121,9 +121,9 @@ pub struct TaskAt {
 #[serde(deny_unknown_fields)]
 pub struct Breakdown {
     pub step_scores: StepScores,
-    /// Attempts by what kept them from passing.
+    /// Attempts by cause of failure.
     pub failure_kinds: BTreeMap<String, u64>,
-    /// Attempts by why they stopped.
+    /// Attempts by reason for stopping.
     pub ends: BTreeMap<String, u64>,
     /// Attempts by label of the judge; one may have several.
     pub labels: BTreeMap<String, u64>,
@@ -218,11 +218,11 @@ pub struct Effort {
     pub usd: Spread,
 }
 
-/// A quantity over attempts. All zero where it is known of none.
+/// A quantity over attempts. All zero if it is known for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// Attempts of which it is known.
+    /// Attempts for which it is known.
     pub known: u64,
     pub total: f64,
     pub mean: f64,

@@ -15,24 +15,24 @@ use crate::model::{
     TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
-/// Harbor's terminus-2, and the scaffold of its trajectories that hold a rendering of what the model said.
+/// Name of Harbor's terminus-2 agent, and the scaffold name for its trajectories that contain rendered instead of raw messages.
 pub(super) const TERMINUS: &str = "terminus-2";
 const TERMINUS_RENDERED: &str = "terminus-2-rendered";
-/// How names of our own agents begin.
+/// Prefix of the names of termsmith's own agents.
 const OURS: &str = "termsmith-";
 
-/// The rollout that `text`, the file at `path`, tells of. `result` is its trial's.
+/// The rollout in `text`, the content of the file at `path`. `result` is that of its trial.
 pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Result<Imported, ImportError> {
     let document = parse(path, text)?;
-    belongs_elsewhere(&document).map_or(Ok(()), |problem| Err(refused(path, problem)))?;
+    not_a_rollout(&document).map_or(Ok(()), |problem| Err(refused(path, problem)))?;
     let (parts, paths) = continuations(path, &document)?;
     let converted =
         convert(&document, &parts, text, path, result).map_err(|problem| refused(path, problem))?;
     Ok(Imported { parts: paths, ..converted })
 }
 
-/// Why a document is no rollout of its own, where it says so.
-fn belongs_elsewhere(document: &Document) -> Option<Problem> {
+/// Why a document is not a rollout of its own, if its fields say so.
+fn not_a_rollout(document: &Document) -> Option<Problem> {
     let of_agent = |name: &str| document.agent.extra.as_ref().is_some_and(|extra| extra.contains_key(name));
     let segment = document.extra.as_ref().and_then(|extra| extra.get("segment")?.as_u64());
     if of_agent("summarization_index") {
@@ -50,9 +50,9 @@ fn parse(path: &Path, text: &str) -> Result<Document, ImportError> {
     Ok(document)
 }
 
-/// The documents in which one goes on, in order. They are plain files beside it: a name with a folder in it leads nowhere.
+/// The continuations of `first`, in order. They are files in the same folder: a name that contains a folder cannot be resolved.
 fn continuations(path: &Path, first: &Document) -> Result<(Vec<Document>, Vec<PathBuf>), ImportError> {
-    /// Summaries of one rollout. More than a day of work has.
+    /// Largest number of summaries of one rollout, more than a day of work produces.
     const MOST: usize = 256;
     let (mut parts, mut paths) = (Vec::new(), Vec::new());
     let mut next = first.continued_trajectory_ref.clone();
@@ -89,13 +89,13 @@ fn convert(
     let fork = extra.filter(|_| ours).and_then(|extra| parsed::<ForkPoint>(extra, "fork"));
     let mut conversation = Conversation::read(document, parts, fork.as_ref())?;
     let scaffold = scaffold(document, &conversation.turns);
-    conversation.understand(&scaffold);
+    conversation.parse_messages(&scaffold);
 
     let theirs = result.map(TrialResult::verdict);
-    let told = extra.filter(|_| ours).and_then(our_verdict);
-    // A trial's result decides; a document of ours that agrees with it knows the checks too.
-    let verdict = match (theirs, told) {
-        (Some(theirs), Some(told)) if theirs.outcome == told.outcome => told,
+    let stated = extra.filter(|_| ours).and_then(our_verdict);
+    // The trial's result decides; a document written by termsmith that agrees with it also contains the checks.
+    let verdict = match (theirs, stated) {
+        (Some(theirs), Some(stated)) if theirs.outcome == stated.outcome => stated,
         (Some(verdict), _) | (None, Some(verdict)) => verdict,
         (None, None) => outcome::unknown(),
     };
@@ -150,7 +150,7 @@ fn convert(
     })
 }
 
-/// A conversation while it is read.
+/// A conversation under construction.
 #[derive(Default)]
 struct Conversation {
     system: String,
@@ -159,21 +159,22 @@ struct Conversation {
     shown: Vec<Vec<Shown>>,
     handoffs: Vec<Handoff>,
     handed: Vec<HandoffShown>,
-    /// Whether the last turn has been answered.
+    /// Whether an observation followed the last turn.
     answered: bool,
 }
 
 impl Conversation {
-    /// Copied steps are no turns, unless this is a fork of ours that tells so itself; a task that is only told in them is told.
+    /// Builds the conversation. Copied steps are not turns, except in a fork made by termsmith; prompt and system message are taken
+    /// from them if no other step has them.
     fn read(document: &Document, parts: &[Document], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
         let mut conversation = Self::default();
         let mut copied = Self::default();
         for (number, step) in numbered(document)? {
-            let place = if step.is_copied() && fork.is_none() { &mut copied } else { &mut conversation };
-            place.take(step).map_err(|fault| fault.at(number))?;
+            let target = if step.is_copied() && fork.is_none() { &mut copied } else { &mut conversation };
+            target.add_step(step).map_err(|fault| fault.at(number))?;
         }
         for part in parts {
-            conversation.go_on(part)?;
+            conversation.add_part(part)?;
         }
         if conversation.turns.is_empty() {
             return Err(Problem::NoTurns);
@@ -187,20 +188,20 @@ impl Conversation {
         if conversation.prompt.is_empty() { Err(Problem::NoPrompt) } else { Ok(conversation) }
     }
 
-    /// Takes a part that follows a summary: what it begins with stands for all before.
-    fn go_on(&mut self, part: &Document) -> Result<(), Problem> {
+    /// Adds a part that follows a summary. The steps before its first own agent step replace all earlier context.
+    fn add_part(&mut self, part: &Document) -> Result<(), Problem> {
         self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, step: None, asides: Vec::new() });
-        // The next word is no part of the last one, though nobody is seen to answer.
+        // The next agent step starts a new turn, although no observation was recorded before it.
         self.answered = true;
         let mut context = Vec::new();
         let begun = self.turns.len();
         for (number, step) in numbered(part)? {
             if self.turns.len() > begun || (step.source == Source::Agent && !step.is_copied()) {
-                self.take(step).map_err(|fault| fault.at(number))?;
+                self.add_step(step).map_err(|fault| fault.at(number))?;
                 continue;
             }
             let role = match step.source {
-                // It is the same throughout.
+                // The system message is the same in all parts.
                 Source::System => continue,
                 Source::User => Role::User,
                 Source::Agent => Role::Assistant,
@@ -212,14 +213,14 @@ impl Conversation {
         Ok(())
     }
 
-    fn take(&mut self, step: &Step) -> Result<(), Fault> {
+    fn add_step(&mut self, step: &Step) -> Result<(), Fault> {
         let text = match &step.message {
             Some(message) => message.text().ok_or(Fault::Media)?,
             None => String::new(),
         };
         match step.source {
             Source::Agent => self.turn(step, text),
-            // What the agent saw from here on is another conversation.
+            // The context was replaced: the steps that follow are another conversation.
             Source::System if step.extra("context_management").is_some() => Err(Fault::Summarised),
             Source::System if self.turns.is_empty() => {
                 join(&mut self.system, &text);
@@ -238,11 +239,11 @@ impl Conversation {
 
     fn turn(&mut self, step: &Step, content: String) -> Result<(), Fault> {
         let calls = step.tool_calls.as_deref().unwrap_or_default();
-        let is_spoken = |call: &Call| !call.is("parsed") && !is_terminus(call);
+        let by_model = |call: &Call| !call.is("parsed") && !is_terminus(call);
         let turn = Turn {
             content,
             reasoning: step.reasoning_content.clone().filter(|reasoning| !reasoning.is_empty()),
-            tool_calls: calls.iter().filter(|call| is_spoken(call)).map(tool_call).collect(),
+            tool_calls: calls.iter().filter(|call| by_model(call)).map(tool_call).collect(),
             kind: kind(step, calls),
             acts: acts(step, calls),
             call: None,
@@ -252,8 +253,8 @@ impl Conversation {
             }),
             cut_off: step.extra("cut_off") == Some(&Value::Bool(true)),
         };
-        let spoken: Vec<String> = turn.tool_calls.iter().map(|call| call.id.clone()).collect();
-        // Some agents write a step for each part of a message; nobody was heard in between.
+        let call_ids: Vec<String> = turn.tool_calls.iter().map(|call| call.id.clone()).collect();
+        // Some agents write one step for each part of a message: steps without an observation in between are one turn.
         match self.turns.last_mut() {
             Some(last) if !self.answered => merge(last, turn),
             _ => {
@@ -265,7 +266,7 @@ impl Conversation {
         for result in step.observation.iter().flat_map(|observation| &observation.results) {
             let Some(content) = &result.content else { continue };
             let content = content.text().ok_or(Fault::Media)?;
-            let tool_call = result.source_call_id.clone().filter(|id| spoken.contains(id));
+            let tool_call = result.source_call_id.clone().filter(|id| call_ids.contains(id));
             self.show(Shown { tool_call, content });
         }
         Ok(())
@@ -278,8 +279,8 @@ impl Conversation {
         }
     }
 
-    /// Reads the messages as their scaffold did.
-    fn understand(&mut self, scaffold: &str) {
+    /// Parses the messages as their scaffold did.
+    fn parse_messages(&mut self, scaffold: &str) {
         let format = match scaffold {
             TERMINUS_JSON => Some(Format::Json),
             TERMINUS_XML => Some(Format::Xml),
@@ -290,7 +291,7 @@ impl Conversation {
             if let Some(format) = format {
                 (turn.kind, turn.acts) = terminus_turn(format, &turn.content);
             }
-            // What the terminal showed after the last word was shown to nobody.
+            // The agent never read the observation after its last message.
             if at == last && turn.kind == TurnKind::Claimed {
                 turn.kind = TurnKind::Submitted;
                 shown.clear();
@@ -316,7 +317,7 @@ impl Fault {
     }
 }
 
-/// The steps with their numbers, which must be theirs. The mark of a summary at the end is left out where another part follows.
+/// The steps with their numbers, which must be consecutive from 1. The final summary marker is dropped if another part follows.
 fn numbered(document: &Document) -> Result<Vec<(usize, &Step)>, Problem> {
     let mut steps = Vec::with_capacity(document.steps.len());
     for (at, step) in document.steps.iter().enumerate() {
@@ -333,7 +334,7 @@ fn numbered(document: &Document) -> Result<Vec<(usize, &Step)>, Problem> {
     Ok(steps)
 }
 
-/// The kind and the acts of a raw message of terminus-2.
+/// The kind and the acts of a raw terminus-2 message.
 pub(super) fn terminus_turn(format: Format, content: &str) -> (TurnKind, Vec<Act>) {
     let parsed = format.parse(content);
     let kind = match parsed {
@@ -361,7 +362,7 @@ fn merge(last: &mut Turn, more: Turn) {
     };
 }
 
-/// Adds a part of a text. A single part stays byte for byte what it is.
+/// Appends a part of a text. A single part is kept byte for byte.
 fn join(text: &mut String, more: &str) {
     if !text.is_empty() && !more.is_empty() {
         text.push_str("\n\n");
@@ -369,7 +370,7 @@ fn join(text: &mut String, more: &str) {
     text.push_str(more);
 }
 
-/// A call that terminus-2 read in a message.
+/// Whether terminus-2 parsed the call from a message.
 fn is_terminus(call: &Call) -> bool {
     matches!(call.function_name.as_str(), "bash_command" if call.text("keystrokes").is_some())
         || call.function_name == "mark_task_complete"
@@ -386,8 +387,8 @@ fn tool_call(call: &Call) -> ToolCall {
 }
 
 fn kind(step: &Step, calls: &[Call]) -> TurnKind {
-    let told = step.extra("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
-    told.unwrap_or_else(|| {
+    let stated = step.extra("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
+    stated.unwrap_or_else(|| {
         let called = |name: &str| calls.iter().any(|call| call.function_name == name);
         match calls {
             calls if calls.iter().any(|call| call.is("parsed") && call.function_name == "submit") => {
@@ -399,10 +400,11 @@ fn kind(step: &Step, calls: &[Call]) -> TurnKind {
     })
 }
 
-/// What was done: as we wrote it down, or what calls say. How a command ended is told by nobody else, so it counts as typed.
+/// The acts of a step: termsmith's own record of them, or its calls. Only termsmith records exit statuses, so commands of other
+/// agents become typed keys.
 fn acts(step: &Step, calls: &[Call]) -> Vec<Act> {
-    let told = step.extra("acts").and_then(|acts| serde_json::from_value(acts.clone()).ok());
-    told.unwrap_or_else(|| {
+    let stated = step.extra("acts").and_then(|acts| serde_json::from_value(acts.clone()).ok());
+    stated.unwrap_or_else(|| {
         let ending = step
             .observation
             .as_ref()
@@ -433,12 +435,12 @@ fn ending(extra: &Map<String, Value>) -> Option<ShellOutcome> {
         .or_else(|| status("shell_died").map(ShellOutcome::ShellDied))
 }
 
-/// The protocol that was spoken. Terminus's messages tell which of its formats it was, or that they were rendered anew.
+/// The scaffold of a document. For terminus-2 its messages show which format it used, or that they were rendered.
 fn scaffold(document: &Document, turns: &[Turn]) -> String {
     let name = document.agent.name.as_str();
     if let Some(ours) = name.strip_prefix(OURS) {
-        let told = document.agent.extra.as_ref().and_then(|extra| extra.get("scaffold")?.as_str());
-        return told.unwrap_or(ours).to_owned();
+        let stated = document.agent.extra.as_ref().and_then(|extra| extra.get("scaffold")?.as_str());
+        return stated.unwrap_or(ours).to_owned();
     }
     if name != TERMINUS {
         return name.to_owned();
@@ -465,12 +467,12 @@ fn tools(document: &Document) -> Vec<ToolDefinition> {
     definitions.iter().filter_map(tool).collect()
 }
 
-/// The verdict that a document of ours tells.
+/// The verdict that a document written by termsmith states.
 fn our_verdict(extra: &Map<String, Value>) -> Option<Verdict> {
     let outcome: Outcome = parsed(extra, "outcome")?;
     let checks: Vec<CheckResult> = parsed(extra, "checks").unwrap_or_default();
     let verdict = Verdict::from_checks(checks);
-    // A document that contradicts itself tells nothing.
+    // A document that contradicts itself has no verdict.
     if verdict.checks.is_empty() || !matches!(outcome, Outcome::Pass | Outcome::Fail) {
         let cause: String = parsed(extra, "cause").unwrap_or_default();
         return (outcome != Outcome::Pass).then(|| Verdict::without_checks(outcome, cause));
@@ -495,7 +497,7 @@ fn parsed<T: serde::de::DeserializeOwned>(extra: &Map<String, Value>, name: &str
     serde_json::from_value(extra.get(name)?.clone()).ok()
 }
 
-/// The name of a file, for want of a task's.
+/// The file's name without extension, used where no task is named.
 pub(super) fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }

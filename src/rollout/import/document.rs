@@ -1,4 +1,4 @@
-//! ATIF v1.0 to v1.8 as far as rollouts need it. What is unknown is passed over: versions differ in what they add.
+//! The fields of ATIF v1.0 to v1.8 that rollouts need. Unknown fields are ignored, because versions add different ones.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -70,7 +70,7 @@ impl Step {
     }
 }
 
-/// Text, or parts since v1.6.
+/// Text, or a list of parts since v1.6.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Content {
@@ -87,7 +87,7 @@ pub(super) struct Part {
 }
 
 impl Content {
-    /// All of its text; `None` if there is anything else.
+    /// All of its text; `None` if a part is not text.
     pub(super) fn text(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.clone()),
@@ -111,7 +111,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Whether `extra` says so.
+    /// Whether `extra` has the flag `name`.
     pub(super) fn is(&self, name: &str) -> bool {
         self.extra.as_ref().and_then(|extra| extra.get(name)) == Some(&Value::Bool(true))
     }

@@ -1,4 +1,4 @@
-//! What a trial of Harbor's came to.
+//! The verdict of a Harbor trial.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{Check, CheckClass, CheckId, CheckResult, Outcome, Verdict};
 
-/// A trial's `result.json`, as far as it is needed.
+/// The required fields of a trial's `result.json`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct TrialResult {
     #[serde(default)]
@@ -27,7 +27,7 @@ pub(super) struct TrialResult {
     pub(super) tests: Vec<CheckResult>,
 }
 
-/// `verifier/ctrf.json`, the Common Test Report Format, as far as it is needed.
+/// The required fields of `verifier/ctrf.json`, the Common Test Report Format.
 #[derive(Debug, Deserialize)]
 pub(super) struct TestReport {
     results: TestResults,
@@ -45,7 +45,7 @@ struct TestResult {
 }
 
 impl TestReport {
-    /// The tests that passed or failed; none if two have one name, because checks are told apart by it.
+    /// The tests that passed or failed; none if two share a name, because the name is a check's id.
     pub(super) fn checks(&self) -> Vec<CheckResult> {
         let ran = self.results.tests.iter().filter(|test| test.status == "passed" || test.status == "failed");
         let checks: Vec<_> =
@@ -83,7 +83,7 @@ struct ExceptionInfo {
     exception_message: String,
 }
 
-/// Id of the check that stands for a reward of which nothing more is known.
+/// Name of the deciding reward, and id of the check that represents it.
 const REWARD: &str = "reward";
 
 /// The classes of the checks of [`verdict`]'s verdicts.
@@ -92,15 +92,15 @@ pub(super) fn checks(verdict: &Verdict) -> Vec<Check> {
     verdict.checks.iter().map(check).collect()
 }
 
-/// Whose doing an exception of Harbor's is, by the names of its classes (0.24, 0.25).
+/// The cause of a Harbor exception, by the name of its class (0.24, 0.25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blame {
-    /// The agent's: it used up its time.
+    /// The agent used up its time.
     Timeout,
-    /// The agent's.
+    /// The agent failed.
     Agent,
     Verifier,
-    /// The engine's, the model server's, or nobody's that is known.
+    /// The engine or the model server failed, or the class is unknown.
     Infra,
 }
 
@@ -124,14 +124,14 @@ fn blame(class: &str) -> Blame {
 }
 
 impl TrialResult {
-    /// The reward that decides: the one called `reward`, or the only one.
+    /// The deciding reward: the one called `reward`, or the only one.
     pub(super) fn reward(&self) -> Option<f64> {
         let rewards = self.verifier_result.as_ref()?.rewards.as_ref()?;
         let only = if rewards.len() == 1 { rewards.values().next() } else { None };
         rewards.get(REWARD).or(only)?.as_f64()
     }
 
-    /// The verdict: passed with a reward of 1, failed with less, and none where an exception or silence leaves it open.
+    /// The verdict: pass with a reward of 1, fail with less, neither where an exception or a missing reward leaves it open.
     pub(super) fn verdict(&self) -> Verdict {
         let reward = self.reward();
         let exception = self.exception_info.as_ref();
@@ -156,19 +156,19 @@ impl TrialResult {
 }
 
 impl TrialResult {
-    /// The verdict of a reward, by test where the tests agree with it.
+    /// The verdict of a reward, with results by test if they agree with it.
     fn by_tests(&self, reward: f64) -> Verdict {
-        let (all, told) = (Verdict::from_checks(self.tests.clone()), by_reward(reward));
-        if !self.tests.is_empty() && all.outcome == told.outcome { all } else { told }
+        let (by_tests, by_reward) = (Verdict::from_checks(self.tests.clone()), by_reward(reward));
+        if !self.tests.is_empty() && by_tests.outcome == by_reward.outcome { by_tests } else { by_reward }
     }
 }
 
-/// The verdict of a source that tells no reward.
+/// The verdict of a source without a reward.
 pub(super) fn unknown() -> Verdict {
-    Verdict::without_checks(Outcome::VerifierError, "the source tells no reward")
+    Verdict::without_checks(Outcome::VerifierError, "the source states no reward")
 }
 
-/// The verdict of a reward of which nothing more is known.
+/// The verdict of a reward without results by test.
 pub(super) fn by_reward(reward: f64) -> Verdict {
     Verdict::from_checks(vec![CheckResult { id: CheckId::reward(), passed: reward >= 1.0 }])
 }
@@ -219,11 +219,11 @@ mod tests {
         check(json!({ "reward": 0.99 }), None, Outcome::Fail, "");
         check(json!({ "reward": 0 }), None, Outcome::Fail, "");
         check(json!({ "score": 1 }), None, Outcome::Pass, "");
-        check(json!({ "a": 1, "b": 1 }), None, Outcome::VerifierError, "the source tells no reward");
+        check(json!({ "a": 1, "b": 1 }), None, Outcome::VerifierError, "the source states no reward");
         check(json!({ "a": 1, "reward": 0 }), None, Outcome::Fail, "");
-        check(json!({ "reward": "1" }), None, Outcome::VerifierError, "the source tells no reward");
-        check(json!({}), None, Outcome::VerifierError, "the source tells no reward");
-        check(null(), None, Outcome::VerifierError, "the source tells no reward");
+        check(json!({ "reward": "1" }), None, Outcome::VerifierError, "the source states no reward");
+        check(json!({}), None, Outcome::VerifierError, "the source states no reward");
+        check(null(), None, Outcome::VerifierError, "the source states no reward");
         check(null(), Some("AgentTimeoutError"), Outcome::Timeout, "AgentTimeoutError: why");
         check(json!({ "reward": 0 }), Some("AgentTimeoutError"), Outcome::Timeout, "AgentTimeoutError: why");
         check(json!({ "reward": 1 }), Some("AgentTimeoutError"), Outcome::Pass, "");
