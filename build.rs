@@ -40,6 +40,7 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
 /// Compiles `src/guest/bin.rs` to `$OUT_DIR/guest`.
 fn build_guest() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/guest");
+    println!("cargo::rustc-check-cfg=cfg(guest_binary)");
     let out = Path::new(&env::var("OUT_DIR")?).join("guest");
     // Cargo can compile a package's own binaries only for the package's target features, and artifact dependencies are
     // unstable, so rustc is called directly. `crt-static` works with glibc, so no musl target has to be installed.
@@ -55,7 +56,8 @@ fn build_guest() -> Result<(), Box<dyn Error>> {
             &env::var("TARGET")?,
         ])
         .args(["-C", "target-feature=+crt-static", "-C", "panic=abort", "-C", "opt-level=z", "-C", "lto=fat"])
-        .args(["-C", "codegen-units=1", "-C", "strip=symbols", "--cap-lints", "allow", "-o"])
+        .args(["-C", "codegen-units=1", "-C", "strip=symbols", "--cap-lints", "allow"])
+        .args(["--cfg", "guest_binary", "-o"])
         .arg(&out)
         .arg("src/guest/bin.rs")
         // Flags meant for the host binary (coverage, a linker plug-in) must not reach a program without a runtime for them.

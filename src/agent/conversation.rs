@@ -145,11 +145,7 @@ impl Conversation {
 
     /// The cost of its calls in US dollars.
     pub(super) fn cost(&self, price: &Dollars) -> f64 {
-        let cost = self.usages().map(|usage| {
-            usage.prompt as f64 * price.usd_per_1m_input_tokens
-                + usage.completion as f64 * price.usd_per_1m_output_tokens
-        });
-        cost.sum::<f64>() / 1e6
+        self.usages().map(|usage| price.of(usage.prompt, usage.completion)).sum()
     }
 
     fn usages(&self) -> impl Iterator<Item = crate::model::Tokens> {

@@ -173,6 +173,13 @@ pub struct Dollars {
     pub usd_per_1m_output_tokens: f64,
 }
 
+impl Dollars {
+    /// The cost of these input and output tokens.
+    pub(super) fn of(&self, input: u64, output: u64) -> f64 {
+        (input as f64 * self.usd_per_1m_input_tokens + output as f64 * self.usd_per_1m_output_tokens) / 1e6
+    }
+}
+
 /// The first messages of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

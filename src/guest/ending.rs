@@ -19,7 +19,7 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
 /// The exit status for a fatal error of the guest.
-pub(super) fn status_of(error: &io::Error) -> i32 {
+pub fn status_of(error: &io::Error) -> i32 {
     match error.raw_os_error() {
         Some(EAGAIN | ENOMEM | ENFILE | EMFILE) => LIMIT,
         Some(_) => FAILED,

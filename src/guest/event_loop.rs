@@ -21,10 +21,11 @@ const BOOT: Id = 0;
 /// Serves requests until the host closes the connection. Returns the exit status.
 ///
 /// # Safety
-/// Only for the `main` of the guest binary: it closes every descriptor of the process except the standard streams, replaces those, and
-/// changes signal handlers.
-#[expect(unsafe_code, reason = "no caller in the library may have this done to its process by accident")]
-pub unsafe fn run() -> i32 {
+/// Only for the `main` of the guest binary, as its first call and on its only thread:
+/// - It closes every descriptor except the standard streams and replaces those, so no object of the caller may own a descriptor.
+/// - It changes signal handlers, and reaps every child of the process.
+#[expect(unsafe_code, reason = "a caller must own the whole process")]
+pub(crate) unsafe fn run() -> i32 {
     let ended = Guest::start().and_then(|mut guest| guest.serve());
     farewell();
     match ended {
@@ -175,7 +176,7 @@ fn name(argv: &[Vec<u8>]) -> String {
 }
 
 /// Ends a guest that cannot allocate memory, with an exit status that names the limit.
-pub fn out_of_memory() -> ! {
+pub(crate) fn out_of_memory() -> ! {
     sys::exit_with(b"guest: no memory left for the guest itself\n", ending::LIMIT)
 }
 

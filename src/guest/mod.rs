@@ -9,21 +9,44 @@
 //! A process in the sandbox must be unable to block or end the guest: all I/O is non-blocking, process 1 of a PID namespace
 //! receives no signal from inside, and a non-dumpable process hides `/proc/1/fd` from a root without `SYS_PTRACE`.
 
+#![cfg_attr(
+    test,
+    expect(
+        dead_code,
+        reason = "the library's tests cover the modules, and only the guest binary calls `run`"
+    )
+)]
+
 pub mod ending;
 pub mod frame;
 pub mod head_tail;
 
-mod account;
 mod codec;
+
+// Compiled into the guest binary, and into the library's tests only: nothing in the library can call `run`, which takes over the
+// descriptors and signals of its process.
+#[cfg(any(guest_binary, test))]
+mod account;
+#[cfg(any(guest_binary, test))]
 mod event_loop;
+#[cfg(any(guest_binary, test))]
 mod files;
+#[cfg(any(guest_binary, test))]
 mod http;
+#[cfg(any(guest_binary, test))]
 mod names;
+#[cfg(any(guest_binary, test))]
 mod program;
+#[cfg(any(guest_binary, test))]
 mod relay;
+#[cfg(any(guest_binary, test))]
 mod shell;
+#[cfg(any(guest_binary, test))]
 mod sys;
+#[cfg(any(guest_binary, test))]
 mod table;
+#[cfg(any(guest_binary, test))]
 mod wire;
 
-pub use event_loop::{out_of_memory, run};
+#[cfg(guest_binary)]
+pub(crate) use event_loop::{out_of_memory, run};

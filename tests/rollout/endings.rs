@@ -470,4 +470,21 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
     assert!(observed.starts_with("lo\n") && observed.contains("north.csv"), "{observed}");
     assert_eq!(steps[4]["message"], "That is all.");
     assert_eq!(server.requests(), 3, "{}", repeated.err);
+    // Its model calls are turns: the limit refuses further ones, and is the end of the rollout.
+    for (limit, expect, replies) in
+        [(["--max-steps", "1"], "step_limit", 1), (["--trial-tokens", "20"], "token_limit", 2)]
+    {
+        let args = [&args[..], &limit].concat();
+        let before = server.requests();
+        let document = tokio::task::block_in_place(|| {
+            let report: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+            let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
+            serde_json::from_str::<Value>(&bench.run(&["--json", "show", &id, "--out", "out"]).ok().out)
+                .unwrap()
+        });
+        assert_eq!(document["extra"]["end"], expect, "{document}");
+        let agent = document["steps"].as_array().unwrap().iter().filter(|step| step["source"] == "agent");
+        assert_eq!(agent.count(), replies, "{document}");
+        assert_eq!(server.requests() - before, replies);
+    }
 }

@@ -69,7 +69,8 @@ pub struct Installed<'a> {
     pub unit: &'a str,
 }
 
-/// Runs the agent until it exits. `conversation` becomes the agent's last conversation; earlier ones are in the journal only.
+/// Runs the agent until it exits. Each of its model calls is a turn; calls past a limit are refused, and the limit is then the end of the
+/// episode. `conversation` becomes the agent's last conversation; earlier ones are in the journal only.
 pub async fn run_installed(
     installed: &Installed<'_>,
     instruction: &str,
@@ -96,7 +97,7 @@ pub async fn run_installed(
         installed.command
     );
     let limit = ExecLimit { timeout: episode.left(), keep: LOG_BYTES };
-    let mut proxy = Proxy::new(installed, conversation);
+    let mut proxy = Proxy::new(installed, episode.limits, conversation);
     let started = Instant::now();
     let agent_ended = CancellationToken::new();
     let ran = {
@@ -120,11 +121,15 @@ pub async fn run_installed(
         ran
     };
     proxy.finish();
+    let refused = proxy.refused();
     let ran = match ran {
         Ok(ran) => ran,
         Err(error) => return lost(error),
     };
     let output = String::from_utf8_lossy(&ran.output).into_owned();
+    if let (Some(end), ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_)) = (refused, ran.outcome) {
+        return Ok(Ended { end, cause: output });
+    }
     Ok(match ran.outcome {
         ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: output },
         ShellOutcome::Exited(0) => Ended { end: End::Submitted, cause: String::new() },

@@ -10,24 +10,70 @@ use super::Installed;
 use super::wire::{self, ResponseForm};
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::episode::AgentError;
-use crate::agent::scaffold::Opening;
+use crate::agent::scaffold::{Dollars, Opening, StepLimits};
 use crate::clock::now_ms;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
-use crate::model::{Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
+use crate::model::{End, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::sandbox::RelayCall;
 
 /// The model endpoint of one agent.
 pub(super) struct Proxy<'a, 't> {
     installed: &'a Installed<'a>,
+    limits: &'a StepLimits,
     conversation: &'t mut Conversation,
     /// Every message of the conversation so far, the last reply included.
     messages: Vec<ChatMessage>,
     calls: u32,
+    consumed: Consumption,
+    /// The limit for which a call was refused.
+    refused: Option<End>,
+}
+
+/// Consumption by all calls of the agent, those of earlier conversations included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Consumption {
+    replies: u32,
+    tokens: u64,
+    usd: f64,
+}
+
+impl Consumption {
+    fn add(&mut self, reply: &Reply, price: Option<&Dollars>) {
+        self.replies += 1;
+        let Some(usage) = reply.usage else { return };
+        self.tokens += usage.prompt_tokens + usage.completion_tokens;
+        self.usd += price.map_or(0.0, |price| price.of(usage.prompt_tokens, usage.completion_tokens));
+    }
+
+    /// The limit that permits no further call, if there is one.
+    fn limit_reached(&self, limits: &StepLimits) -> Option<End> {
+        if self.replies >= limits.turns {
+            Some(End::StepLimit)
+        } else if limits.tokens.is_some_and(|most| self.tokens >= most) {
+            Some(End::TokenLimit)
+        } else if limits.dollars.is_some_and(|dollars| self.usd >= dollars.limit) {
+            Some(End::DollarLimit)
+        } else {
+            None
+        }
+    }
 }
 
 impl<'a, 't> Proxy<'a, 't> {
-    pub(super) fn new(installed: &'a Installed<'a>, conversation: &'t mut Conversation) -> Self {
-        Self { installed, conversation, messages: Vec::new(), calls: 0 }
+    pub(super) fn new(
+        installed: &'a Installed<'a>,
+        limits: &'a StepLimits,
+        conversation: &'t mut Conversation,
+    ) -> Self {
+        Self {
+            installed,
+            limits,
+            conversation,
+            messages: Vec::new(),
+            calls: 0,
+            consumed: Consumption::default(),
+            refused: None,
+        }
     }
 
     /// Answers requests until `agent_ended`, or until a call fails for a reason other than the agent. A call in flight is completed first:
@@ -58,8 +104,16 @@ impl<'a, 't> Proxy<'a, 't> {
         }
     }
 
-    /// Marks the agent's last message as its submission.
+    /// The limit for which a call of the agent was refused, if one was.
+    pub(super) fn refused(&self) -> Option<End> {
+        self.refused
+    }
+
+    /// Marks the agent's last message as its submission, unless a limit ended its work.
     pub(super) fn finish(&mut self) {
+        if self.refused.is_some() {
+            return;
+        }
         if let (Some(turn), Some(seen)) = (self.conversation.turns.last_mut(), self.conversation.seen.last())
             && seen.shown.is_empty()
         {
@@ -87,6 +141,11 @@ impl<'a, 't> Proxy<'a, 't> {
     }
 
     async fn chat(&mut self, request: ChatRequest, form: ResponseForm) -> Result<Vec<u8>, AgentError> {
+        if let Some(limit) = self.consumed.limit_reached(self.limits) {
+            self.refused.get_or_insert(limit);
+            // OpenAI's clients send a request again after 408, 409, 429 and 5xx, but not after this status.
+            return Ok(wire::error(403, &format!("no further calls: {} reached", limit.as_str())));
+        }
         let site = CallSite {
             role: self.installed.role,
             unit: self.installed.unit.to_owned(),
@@ -102,6 +161,7 @@ impl<'a, 't> Proxy<'a, 't> {
             Err(error) if is_agents_fault(&error) => return Ok(wire::error(400, &error.to_string())),
             Err(error) => return Err(error.into()),
         };
+        self.consumed.add(&reply, self.limits.dollars.as_ref());
         self.record(request, &reply, started.elapsed().as_secs_f64() * 1e3);
         Ok(wire::completion(&reply, form))
     }
@@ -189,8 +249,33 @@ fn begun(request: &ChatRequest) -> Conversation {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::llm::AttemptError;
+
+    #[test]
+    fn calls_past_a_limit_are_refused() {
+        let dollars = Dollars { limit: 1.0, usd_per_1m_input_tokens: 1.0, usd_per_1m_output_tokens: 2.0 };
+        let limits = |turns, tokens, dollars| StepLimits {
+            turns,
+            tokens,
+            dollars,
+            ..StepLimits::scripted(Duration::from_secs(1))
+        };
+        let check = |(replies, tokens, usd): (u32, u64, f64), limits: StepLimits, expect: Option<End>| {
+            let consumed = Consumption { replies, tokens, usd };
+            assert_eq!(consumed.limit_reached(&limits), expect, "{consumed:?} {limits:?}");
+        };
+        check((0, 0, 0.0), limits(1, None, None), None);
+        check((1, 0, 0.0), limits(1, None, None), Some(End::StepLimit));
+        check((0, 0, 0.0), limits(0, None, None), Some(End::StepLimit));
+        check((2, 99, 0.0), limits(3, Some(100), None), None);
+        check((2, 100, 0.0), limits(3, Some(100), None), Some(End::TokenLimit));
+        check((2, 100, 0.9), limits(3, None, Some(dollars)), None);
+        check((2, 100, 1.0), limits(3, None, Some(dollars)), Some(End::DollarLimit));
+        assert_eq!(dollars.of(1_000_000, 500_000), 2.0);
+    }
 
     #[test]
     fn the_agent_is_told_of_its_own_faults_only() {

@@ -170,7 +170,7 @@ impl Shared {
         };
         let dest = preload.dest.trim_end_matches('/');
         match send(&format!("{dest}/"), preload.tar.clone()).await {
-            Err(error) if api::status(&error) == Some(404) => {}
+            Err(error) if api::is_missing_path(&error) => {}
             other => return other.map_err(|error| self.error("upload files", error)),
         }
         // Creates all missing folders in one request, below the deepest existing one.
@@ -183,7 +183,7 @@ impl Shared {
             })?;
             match send(parent, skeleton).await {
                 Ok(()) => break,
-                Err(error) if api::status(&error) == Some(404) => {}
+                Err(error) if api::is_missing_path(&error) => {}
                 Err(error) => return Err(self.error("make a folder for files", error)),
             }
         }
