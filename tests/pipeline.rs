@@ -16,6 +16,9 @@ use common::{Bench, assert_same, containers_of, files, names};
 const SELECTION: [&str; 8] =
     ["--seed", "7", "--count", "3", "--domain", "coding,data_science", "--rigor", "quick"];
 
+/// The log of the run that the tests of this file share.
+const LOG: &str = "whole.jsonl";
+
 fn run(out: &str) -> Vec<&str> {
     let mut args = vec!["run", "--out", out];
     args.extend(SELECTION);
@@ -27,7 +30,9 @@ fn reference() -> &'static Bench {
     static REFERENCE: std::sync::OnceLock<Bench> = std::sync::OnceLock::new();
     REFERENCE.get_or_init(|| {
         Bench::shared("pipeline", |bench| {
-            bench.run(&run("whole")).ok().says("certified");
+            let mut args = run("whole");
+            args.extend(["-vv", "--log-file", LOG]);
+            bench.run(&args).ok().says("certified");
         })
     })
 }
@@ -59,6 +64,28 @@ fn a_run_makes_tasks_trajectories_and_data() {
         ["data/README.md", "data/sft/train-00000-of-00001.parquet", "report/audit.json", "report/audit.txt"]
     {
         assert!(bench.path("whole").join(file).exists(), "no {file}");
+    }
+}
+
+#[test]
+fn logs_tell_units_trials_rollouts_and_turns_apart() {
+    let log = fs::read_to_string(reference().path(LOG)).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let paths: std::collections::BTreeSet<String> = lines
+        .map(|line| {
+            let mut spans = line["spans"].as_array().cloned().unwrap_or_default();
+            // The beginning and the end of a span are events inside its parents.
+            spans.extend(
+                line.get("span")
+                    .filter(|_| ["new", "close"].contains(&line["fields"]["message"].as_str().unwrap_or("")))
+                    .cloned(),
+            );
+            let names: Vec<_> = spans.iter().map(|span| span["name"].as_str().unwrap_or("?")).collect();
+            names.join(" ")
+        })
+        .collect();
+    for path in ["termsmith unit trial", "termsmith unit rollout", "termsmith unit rollout turn"] {
+        assert!(paths.contains(path), "no event in {path}: {paths:?}");
     }
 }
 

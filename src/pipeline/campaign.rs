@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
+use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::capacity::Capacity;
@@ -203,7 +204,10 @@ async fn one(
     let mut keys = Vec::new();
     match &options.solver {
         Solver::Reference(actor) => {
-            keys.push(reference(runner, &prepared, actor, number).await.map_err(Fault::from)?);
+            let span = tracing::info_span!("rollout", task = %prepared.name, scaffold = actor.teacher(), attempt = number);
+            keys.push(
+                reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?,
+            );
         }
         Solver::Scripted => {
             keys.push(Box::pin(scripted(context, scripts, &ready.record, number)).await?);

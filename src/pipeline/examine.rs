@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tracing::Instrument as _;
+
 use super::assets::PipelineAssets;
 use super::error::Fault;
 use crate::harbor::{HarborTask, ReadError, read_task};
@@ -47,17 +49,20 @@ pub async fn examine(
 ) -> Result<Examined, ExamineError> {
     let directory = read_task(dir)?;
     let findings = lint_task(&assets.rules, &directory);
+    let span = tracing::info_span!("unit", task = directory.name);
     let screening = match ours(&directory, verifier_mode) {
         Some(task) => {
             let base = assets.kit.base(&task.base).unwrap_or_default();
             let digest = environment_digest(&task.environment, base);
             let hashed = HashedTask::new(&task, digest).map_err(Fault::from)?;
             let ours = Ours { draft: None, hashed: &hashed, digest: directory.digest() };
-            screen_ours(runner, &assets.suite, &ours, &findings, extent, only).await
+            screen_ours(runner, &assets.suite, &ours, &findings, extent, only).instrument(span).await
         }
         None => match Foreign::new(&directory) {
             Ok(task) => {
-                screen_in_place(runner, &assets.suite, &directory, &task, &findings, extent, only).await
+                screen_in_place(runner, &assets.suite, &directory, &task, &findings, extent, only)
+                    .instrument(span)
+                    .await
             }
             Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
         },

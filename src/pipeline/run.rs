@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::campaign::{MEMBER, MemberRecord};
@@ -115,7 +116,8 @@ async fn one<'a>(
     watch: &Watch,
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<Ended, Fault>) {
-    let result = unit(runner, assets, blueprint, &options.unit, events).await;
+    let span = tracing::info_span!("unit", task = %crate::harbor::task_name(blueprint));
+    let result = unit(runner, assets, blueprint, &options.unit, events).instrument(span).await;
     let result = match result {
         Ok(ended) => publish_unit(store, &ended, options.unit.image_prefix.as_deref())
             .map(|()| ended)

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
+use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
@@ -125,7 +126,9 @@ pub async fn unit(
             let runs = (0..options.attempts).map(|attempt| {
                 let (hashed, certificate, task) = (&hashed, &certificate, &task);
                 async move {
-                    let key = rollout(runner, &assets.prompts, draft, hashed, certificate, attempt).await?;
+                    let key = rollout(runner, &assets.prompts, draft, hashed, certificate, attempt)
+                        .instrument(tracing::info_span!("rollout", scaffold = "scripted", attempt))
+                        .await?;
                     let outcome = rollout_outcome(runner.store, &key)?;
                     events(Event::RolledOut { task: task.clone(), attempt, outcome });
                     Ok::<_, Fault>((key, outcome))

@@ -46,6 +46,16 @@ pub struct NamedScript {
 }
 
 impl Act<'_> {
+    /// For logs.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Act::Nothing => "nothing",
+            Act::Solve(_) => "solve",
+            Act::Vary { .. } => "vary",
+            Act::Attack { .. } => "attack",
+        }
+    }
+
     /// The fields that identify it, for keys.
     pub(super) fn identity(&self) -> Value {
         match self {

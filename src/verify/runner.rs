@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::act::Act;
 use super::condition::Condition;
@@ -20,6 +21,11 @@ const TRIAL: Stage = Stage { name: "trial", version: 2 };
 const BUILD: Stage = Stage { name: "build", version: 1 };
 /// Bytes of a build log that are kept: its end names the fault, its beginning names packages.
 const LOG_TAIL: usize = 2_000;
+
+/// The span of one trial, from the store's answer that it is not committed yet to its commit; waiting for a slot included.
+pub(super) fn trial_span(task: &str, act: Act<'_>, condition: Condition, repeat: u32) -> tracing::Span {
+    tracing::info_span!("trial", task, act = act.name(), ?condition, repeat)
+}
 
 /// The context of trials. Shared by all work of a run.
 #[derive(Clone, Copy, Debug)]
@@ -173,6 +179,7 @@ impl TrialRunner<'_> {
             "condition": condition,
             "repeat": repeat,
         });
+        let span = trial_span(hashed.task.name.as_str(), act, condition, repeat);
         self.committed(&input, || async {
             // An engine that never answered is reported at once; one that stops answering is awaited.
             let engine = self.engine.get().await?;
@@ -186,6 +193,7 @@ impl TrialRunner<'_> {
             };
             run_trial(engine, &image, hashed.task, act, condition, self.drain).await
         })
+        .instrument(span)
         .await
     }
 

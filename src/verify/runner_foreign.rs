@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use tracing::Instrument as _;
+
 use super::act::Act;
 use super::condition::Condition;
 use super::foreign::{Foreign, ImageSource, Mode};
 use super::in_place::{ForeignImages, run_in_place};
-use super::runner::{TrialError, TrialRecord, TrialRunner};
+use super::runner::{TrialError, TrialRecord, TrialRunner, trial_span};
 use super::trial::TrialLog;
 use crate::model::{EnvironmentDigest, FileTree, environment_digest};
 use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
@@ -63,6 +65,7 @@ impl TrialRunner<'_> {
             // Records made before `user` was supported ran as root.
             input["users"] = serde_json::json!(users);
         }
+        let span = trial_span(&task.name, act, condition, repeat);
         self.committed(&input, || async {
             let engine = self.engine.get().await?;
             match (&task.image, condition) {
@@ -86,6 +89,7 @@ impl TrialRunner<'_> {
                 }
             }
         })
+        .instrument(span)
         .await
     }
 
