@@ -1,4 +1,4 @@
-//! What every base in `templates/bases/` keeps to.
+//! Properties of every base in `templates/bases/`.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests count as outside of them")]
 
@@ -55,7 +55,7 @@ fn builds_need_nothing_but_a_debian_mirror() {
         for package in installed(&dockerfile) {
             assert!(!package.contains('='), "archives drop old versions: {package}");
         }
-        // Behind a proxy that inspects TLS, images know nobody yet.
+        // Behind a proxy that inspects TLS, images do not trust its certificate yet.
         for word in ["http", "pip install", "\nADD ", "\nCOPY ", "--platform"] {
             assert!(!dockerfile.contains(word), "{}: {word}", base.display());
         }

@@ -137,7 +137,7 @@ fn new_recipes_and_domains_are_valid() {
 const ATIF: &str = r#"{"schema_version": "ATIF-v1.4", "session_id": "s", "agent": {"name": "a", "version": "1", "model_name": "m"},
   "steps": [{"step_id": 1, "source": "user", "message": "Do it."}, {"step_id": 2, "source": "agent", "message": "Done."}]}"#;
 
-/// An endpoint that answers one request with status 401 and the key that it was sent.
+/// An endpoint that answers one request with status 401 and the received key.
 fn refusing_endpoint() -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -358,7 +358,7 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_panic() {
+fn a_closed_pipe_does_not_panic() {
     let bench = Bench::new();
     // Standard error is closed at the other end before anything is written to it.
     let (reader, writer) = std::io::pipe().unwrap();

@@ -66,7 +66,7 @@ fn groups(tasks: u32) -> Vec<Vec<Rollout>> {
         awkward.record.turns[2].tool_calls =
             vec![ToolCall { id: "c".to_owned(), name: "bash".to_owned(), arguments: AWKWARD.to_owned() }];
         awkward.shown[2] = vec![Shown { tool_call: Some("c".to_owned()), content: AWKWARD.to_owned() }];
-        // What others' tasks do not say is null in the rows.
+        // Fields that imported tasks do not declare are null in the rows.
         awkward.metadata = TaskMetadata { domain: domain.to_owned(), ..TaskMetadata::default() };
         let failing = rollout(domain, index, 2, 6, CHECKS - 1);
         vec![rollout(domain, index, 0, 5, CHECKS), awkward, failing]
@@ -131,7 +131,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// `row` as it would come back: through JSON text, as [`rows`] reads it.
+/// `row` converted to JSON text and back, as [`rows`] reads it.
 fn as_read<T: serde::Serialize>(row: T) -> Value {
     serde_json::from_slice(&serde_json::to_vec(&row).unwrap()).unwrap()
 }
@@ -145,7 +145,7 @@ fn assert_rows(found: &[Value], expect: &[Value]) {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn written_records_are_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let mut groups = groups(20);
     let lost = fixture::unmeasured(rollout("games", 99, 0, 2, 0));
@@ -212,10 +212,10 @@ fn shards_and_row_groups_are_bounded() {
             let expect = format!("{name}/train-{number:05}-of-{:05}.parquet", files.len());
             assert_eq!(file.strip_prefix(dir.path()).unwrap(), Path::new(&expect));
             let metadata = metadata(file);
-            // The last shard holds what is left.
+            // The last shard contains the remaining rows.
             assert!(number + 1 == files.len() || metadata.num_row_groups() > 1);
             let sizes: Vec<_> = metadata.row_groups().iter().map(RowGroupMetaData::total_byte_size).collect();
-            // What a row weighs is an estimate on the high side, and a group ends with the batch that fills it.
+            // The estimated size of a row is an upper bound, and a group ends with the batch that fills it.
             assert!(sizes.iter().all(|&size| size <= (bounds.row_group + bounds.batch) as i64), "{sizes:?}");
             assert!(sizes.iter().sum::<i64>() <= bounds.shard as i64);
         }
@@ -331,7 +331,7 @@ fn the_dataset_card() {
     insta::assert_snapshot!(card(dir.path()));
 }
 
-/// The card without what moves: file sizes do with the compressor.
+/// The card without file sizes, which depend on the compressor.
 fn card(data: &Path) -> String {
     let card = fs::read_to_string(data.join("README.md")).unwrap();
     let stable = card.replace(env!("CARGO_PKG_VERSION"), "<version>");
@@ -339,9 +339,9 @@ fn card(data: &Path) -> String {
     sizes.replace_all(&stable, "$1 … |").into_owned()
 }
 
-/// Nobody is told that no model was sampled where one was, nor that what others made is ours to give.
+/// The card states whether a model was sampled, and claims no licence for the work of others.
 #[test]
-fn the_card_of_what_models_and_others_did() {
+fn the_card_with_models_and_imported_rollouts() {
     let dir = tempfile::tempdir().unwrap();
     let by_model = |mut rollout: Rollout| {
         rollout.record.actor = Actor::Model(ModelActor {

@@ -72,7 +72,7 @@ fn a_spent_budget_leaves_mutants_out_and_says_how_many() {
 }
 
 #[test]
-fn a_task_of_ours_withstands_what_a_standard_screening_brings() {
+fn a_termsmith_task_passes_a_standard_screening() {
     let bench = Bench::new();
     let checked = bench
         .run(&[

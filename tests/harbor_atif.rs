@@ -70,7 +70,7 @@ fn write_documents(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn harbor_reads_what_is_written_for_it() {
-    // Left where it is, for Harbor's commands by hand: `harbor view`, `harbor traces export`.
+    // Kept for Harbor's commands, to be run manually: `harbor view`, `harbor traces export`.
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("harbor-sample");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).unwrap();
@@ -122,12 +122,12 @@ fn back(path: &Path) -> Vec<Rollout> {
             judge: String::new(),
         });
     }
-    // The rollout in which nothing was said, and nothing else.
+    // Only the rollout without messages.
     assert!(imports.refused.iter().all(|refused| refused.to_string().contains("the agent says nothing")));
     rollouts
 }
 
-/// Out and in again: the same messages, kinds, acts, usage and verdict.
+/// Exported and imported: the same messages, kinds, acts, usage and verdict.
 #[track_caller]
 fn check_return(name: &str, out: &Rollout, back: &Rollout) {
     assert_eq!(branches(back).unwrap(), branches(out).unwrap(), "{name}");
@@ -153,13 +153,13 @@ fn check_return(name: &str, out: &Rollout, back: &Rollout) {
 }
 
 #[test]
-fn what_goes_out_comes_in_again() {
+fn exported_rollouts_are_imported_unchanged() {
     for (name, rollout) in shapes::shapes() {
-        // Whoever acted elsewhere is not ours, nor is what we know of it.
+        // Imported rollouts have neither our agent's name nor our metadata.
         if rollout.record.turns.is_empty() || matches!(rollout.record.actor, Actor::Imported(_)) {
             continue;
         }
-        // No chat template takes it, in or out.
+        // Chat templates refuse an empty message.
         let mut rollout = rollout;
         rollout
             .record
@@ -190,7 +190,7 @@ fn what_goes_out_comes_in_again() {
 
 /// Trials as Harbor's own models write them.
 #[test]
-fn what_harbor_writes_comes_in() {
+fn trials_written_by_harbor_are_imported() {
     let Some(python) = std::env::var_os("TERMSMITH_HARBOR_PYTHON") else {
         eprintln!("skipped: TERMSMITH_HARBOR_PYTHON names no Python with Harbor");
         return;

@@ -1,4 +1,4 @@
-//! `termsmith lint` as a person or a script runs it.
+//! The command line of `termsmith lint`.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
 

@@ -24,7 +24,7 @@ fn level(module: &str) -> Option<usize> {
     LEVELS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Modules named by `crate::module` in a source text. Comments and tests count: they too must not point upwards.
+/// Modules named by `crate::module` in a source text. Comments and tests count too.
 fn used_modules(text: &str) -> Vec<String> {
     text.match_indices("crate::")
         .map(|(at, found)| &text[at + found.len()..])

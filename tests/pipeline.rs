@@ -121,7 +121,7 @@ fn shards_merge_into_the_whole() {
 }
 
 #[test]
-fn killed_anywhere_it_continues() {
+fn a_run_killed_at_any_point_continues() {
     let whole = reference();
     let total = names(&whole.path("whole/store")).len();
     let bench = Bench::new();
@@ -145,7 +145,7 @@ fn killed_anywhere_it_continues() {
     assert_eq!(containers_of(&killed), Vec::<String>::new());
 }
 
-/// `make conformance` asks for more.
+/// `make conformance` sets a larger number.
 fn killings() -> usize {
     std::env::var("TERMSMITH_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }

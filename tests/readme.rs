@@ -1,4 +1,4 @@
-//! The README's commands and sample output, held to what the binary takes and prints.
+//! The README's commands are valid, and its sample output matches the binary's.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
 
@@ -63,7 +63,7 @@ fn assert_shows(shown: &[String], output: &str) {
     }
 }
 
-/// A line without what differs from run to run: numbers, padding, and the name of the first task.
+/// A line without the parts that differ between runs: numbers, padding, and the name of the first task.
 fn shape(line: &str) -> String {
     let mut text = String::new();
     for word in line.split_whitespace() {
@@ -90,7 +90,7 @@ fn every_command_shown_is_understood() {
     );
     assert!(commands.len() > 15, "{commands:?}");
     for command in commands {
-        // Placeholders of arguments stand where values do; options in brackets are taken too. With --help at the end nothing is run.
+        // Placeholders serve as values, and options in brackets are included. With a final --help nothing is run.
         let mut words: Vec<String> = command
             .split_whitespace()
             .map(|word| word.trim_matches(['[', ']']).trim_end_matches('…').to_owned())
@@ -128,7 +128,7 @@ fn exit_statuses_are_those_of_the_help() {
 /// Needs an engine: the demo's first task is made at the default rigor, shown and judged.
 #[test]
 #[ignore = "minutes of screening; run before a release with `cargo test --test readme -- --ignored`"]
-fn the_sample_output_is_what_is_printed() {
+fn the_sample_output_matches_the_binary() {
     let bench = Bench::new();
     let ran = bench.run(&["run", "--out", "out/demo", "--seed", "7", "--count", "1"]).ok();
     // A plan of 1 task instead of 20, so only the shapes of the lines are alike.

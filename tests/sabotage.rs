@@ -77,7 +77,7 @@ fn with_programs(name: &'static str, spoil: &str, ends: Ends) -> Saboteur {
     Saboteur { shape: Shape::Programs, ..saboteur(name, format!("{REFERENCE}{spoil}"), ends, &[]) }
 }
 
-/// Solves the task but for its service, which is what `victim.py` does under this name.
+/// Solves the task except for its service, which runs `victim.py` with this argument.
 fn service(name: &'static str, deed: &str) -> Saboteur {
     let start = format!(
         "cp /solution/victim.py .; echo 'setsid python3 /app/victim.py {deed} </dev/null >/dev/null 2>&1 & sleep 1' >start.sh"
@@ -116,7 +116,7 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "fork bomb",
             python(
-                // The first one goes on until it has met the limit, however little of the processor its children leave it.
+                // The first process continues until it meets the limit, even if its children leave it hardly any processor time.
                 "first, end, met = os.getpid(), time.time() + 60, ''\nwhile time.time() < end and not (met and os.getpid() == first):\n  try: os.fork()\n  except OSError as error: met = error\nif os.getpid() == first: print(met)",
             ) + "bomb() { bomb | bomb & }; bomb",
             Judged,
@@ -174,7 +174,7 @@ fn saboteurs() -> Vec<Saboteur> {
         saboteur(
             "the guest's pipes",
             "python3 /solution/pipes.py; exec >&- 2>&-; sleep 1",
-            // On a busy machine its floods take longer than it may.
+            // On a busy machine its floods take longer than its time limit.
             Failed,
             &["none of process 1's", "flooded a pipe of the shell's"],
         ),
@@ -306,7 +306,7 @@ fn saboteurs() -> Vec<Saboteur> {
         service("a service that ends its container when it is asked", "probed"),
         service("a service that ends its container when it is asked again", "probed-again"),
         service("a service that ends its container as it is brought up", "memory"),
-        // Written out, and for longer than the watchdog's round.
+        // Written to the disk, for longer than the watchdog's interval.
         with_programs(
             "sparse results that are more than the disk holds",
             "truncate -s 120M sum.txt /srv/shelf/box/sparse; printf '#!/bin/sh\\nsleep 4\\n' >bin/total",
@@ -320,7 +320,7 @@ fn saboteurs() -> Vec<Saboteur> {
     ]
 }
 
-/// So many folders of long names in each other, and 300 MB below them.
+/// This many nested folders with long names, and 300 MB below them.
 fn nest(depth: u32) -> String {
     python(&format!(
         "os.chdir('/var/tmp')\nfor _ in range({depth}): os.mkdir('d' * 200); os.chdir('d' * 200)\nfor i in range(3): open(str(i), 'wb').write(b'x' * (1000 if {depth} > 9999 else 100 << 20))"

@@ -19,7 +19,7 @@ async fn check(sandbox: &Sandbox, engine: &str, rows: &[(&str, ShellOutcome, &st
 }
 
 #[test]
-fn a_shell_remembers_and_reports() {
+fn a_shell_keeps_its_state_and_reports_statuses() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
@@ -59,7 +59,7 @@ fn a_shell_remembers_and_reports() {
 }
 
 #[test]
-fn a_shell_that_dies_is_replaced_and_that_is_told() {
+fn a_dead_shell_is_replaced_and_reported() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
@@ -137,7 +137,7 @@ fn background_jobs_neither_block_nor_vanish() {
                 let result = sandbox.shell(command, &limit).await.unwrap();
                 assert_eq!(result.outcome, Exited(0), "{name}: {command}");
             }
-            // `yes` floods the shell's output all the while.
+            // Meanwhile `yes` floods the shell's output.
             let result = sandbox.shell("kill $(jobs -p); wait; echo done", &limit).await.unwrap();
             assert_eq!(result.outcome, Exited(0), "{name}");
             assert!(result.output.ends_with(b"done\n"), "{name}");
@@ -199,7 +199,7 @@ fn a_shell_that_cannot_be_interrupted_is_replaced() {
 }
 
 #[test]
-fn what_leaves_its_session_outlives_time_out_and_shell() {
+fn processes_in_sessions_of_their_own_survive_time_out_and_shell() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;

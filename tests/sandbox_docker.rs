@@ -16,7 +16,7 @@ use termsmith::sandbox::{
     SandboxError,
 };
 
-/// The same engine, asked directly.
+/// A direct connection to the same engine.
 fn api() -> Docker {
     Docker::connect_with_defaults().unwrap()
 }
@@ -120,7 +120,7 @@ fn limits_hold_and_the_sandbox_stays_usable() {
 }
 
 #[test]
-fn a_sandbox_that_dies_is_lost_and_says_why() {
+fn a_lost_sandbox_reports_its_evidence() {
     run(async {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
@@ -140,7 +140,7 @@ fn a_sandbox_that_dies_is_lost_and_says_why() {
 }
 
 #[test]
-fn the_disk_watchdog_kills_who_writes_too_much() {
+fn the_disk_watchdog_kills_containers_above_their_limit() {
     run(async {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
@@ -319,7 +319,7 @@ fn an_archive_is_unpacked_with_owners_modes_and_links() {
 }
 
 #[test]
-fn whatever_is_dropped_is_removed() {
+fn dropped_sandboxes_are_removed() {
     run(async {
         let engine = Engine::docker().await;
         if docker().await.is_none() {
@@ -344,7 +344,7 @@ fn whatever_is_dropped_is_removed() {
     });
 }
 
-/// Not a test of its own: the owner that `orphans_are_swept` kills.
+/// Not a test: the owner process that `orphans_are_swept` kills.
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn owner_process() {
@@ -395,8 +395,8 @@ fn orphans_are_swept_and_living_owners_are_not_disturbed() {
 }
 
 #[test]
-fn an_engine_that_is_not_there_is_named() {
-    // Its own process: the environment belongs to all threads.
+fn a_missing_engine_is_named() {
+    // In a process of its own, since all threads share the environment.
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "unreachable_engine", "--nocapture"])
         .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")

@@ -23,7 +23,7 @@ fn api() -> Docker {
 enum Expect {
     Survives,
     Lost(Evidence),
-    /// Either; but never evidence that blames another party.
+    /// Either of these, but never evidence that blames another party.
     SurvivesOrBlamed,
 }
 
@@ -115,7 +115,7 @@ fn the_guest_survives_attacks_or_the_evidence_is_against_the_attacker() {
 }
 
 #[test]
-fn ends_from_outside_are_told_from_the_containers_own() {
+fn kills_from_outside_differ_from_the_containers_own_end() {
     run(async {
         let Some(engine) = docker().await else { return };
         let lost =
@@ -164,7 +164,7 @@ fn ends_from_outside_are_told_from_the_containers_own() {
 }
 
 #[test]
-fn what_is_missing_is_missing_and_what_cannot_be_read_is_not_infrastructure() {
+fn missing_and_unreadable_roots_are_not_infrastructure_failures() {
     run(async {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
@@ -214,7 +214,7 @@ fn requests_that_the_guest_cannot_take_are_not_sent() {
 }
 
 #[test]
-fn a_terminal_that_no_process_has_open_costs_nothing_and_comes_back() {
+fn a_terminal_without_open_descriptors_is_not_polled_and_can_be_reopened() {
     run(async {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;

@@ -96,7 +96,7 @@ fn the_image_decides_the_environment() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_named() {
+fn a_missing_image_is_named() {
     run(async {
         let Some(engine) = docker().await else { return };
         let image = Image::named("termsmith-test/none:1");

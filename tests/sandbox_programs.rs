@@ -186,7 +186,7 @@ fn the_relay_carries_calls_to_the_host_and_back() {
 }
 
 #[test]
-fn a_terminal_is_a_terminal() {
+fn programs_see_a_terminal() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;

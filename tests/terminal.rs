@@ -52,13 +52,13 @@ fn a_wait_ends_when_the_shell_is_done() {
                 // A job of this command may still print; one of an earlier command does not count.
                 ("clear; sleep 1000 &\n", SHORT, WaitOutcome::Elapsed, "[1] "),
                 ("echo three\n", LONG, WaitOutcome::Early, "\nthree\n$\n"),
-                // Programs that read, or work, or are the shell at work.
+                // Programs that read, programs that compute, and shell built-ins.
                 ("cat\n", SHORT, WaitOutcome::Elapsed, "cat\n"),
                 ("typed\n", SHORT, WaitOutcome::Elapsed, "typed\ntyped\n"),
                 ("C-c", LONG, WaitOutcome::Early, "^C\n$\n"),
                 ("while :; do :; done\n", SHORT, WaitOutcome::Elapsed, "done\n"),
                 ("C-c", LONG, WaitOutcome::Early, "^C\n$\n"),
-                // Half a line is no command, but nothing happens until the rest comes.
+                // Half a line is no command: the wait is over until the rest is typed.
                 ("echo fo", LONG, WaitOutcome::Early, "$ echo fo\n"),
                 ("ur\n", LONG, WaitOutcome::Early, "\nfour\n$\n"),
                 // A nested shell has its own prompt, which cannot be told from a program's.
@@ -280,7 +280,7 @@ fn programs_render_as_in_tmux() {
             for (keystrokes, shows) in *steps {
                 tmux.run(&["send-keys", "-t", "t", "--", keystrokes]).await;
                 press(&mut ours, keystrokes).await;
-                // A screen that looks right is looked at more than once: both may be about to change.
+                // An expected screen is compared more than once, since both may be about to change.
                 let mut alike = 0;
                 for _ in 0..TRIES {
                     let (full, screen) = ours.panes();

@@ -1,4 +1,4 @@
-//! An engine of one file: what it takes to add one, shown by a toy that runs the guest as a plain child process.
+//! A toy engine in one file, which runs the guest as a plain child process: it shows the steps to add an engine.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -106,7 +106,7 @@ fn a_new_engine_is_one_file() {
         assert_eq!(output(&sandbox, "cat file").await, "text\n");
         let path = format!("{}/file", sandbox.workdir());
         assert_eq!(sandbox.get(&path, 100).await.unwrap(), b"text\n");
-        // What an engine does not offer is said by its name.
+        // An operation that an engine does not support is an error with the engine's name.
         let refused = sandbox.snapshot().await.unwrap_err();
         assert_eq!(refused.to_string(), "the toy engine cannot commit a container");
         assert_eq!(refused.blame(), Blame::Caller);

@@ -1,4 +1,4 @@
-//! What a scaffold adds to each action, beside Harbor's terminus-2; and hundreds of rollouts in one process.
+//! Overhead of a scaffold per action, compared with Harbor's terminus-2; and hundreds of rollouts in one process.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ const FLEET_TURNS: usize = 6;
 /// How a scaffold is loaded.
 type Load = fn(&Assets) -> Result<Arc<dyn Scaffold>, PromptsError>;
 
-/// A scaffold, its name, and what its overhead is aimed at, in milliseconds.
+/// A scaffold, its name, and the aim for its overhead in milliseconds.
 type Row = (Load, &'static str, Option<(&'static str, f64)>);
 
 const SCAFFOLDS: [Row; 5] = [
@@ -194,7 +194,7 @@ async fn turns(
     Ok(lines)
 }
 
-/// Milliseconds that an episode of so many steps took from its first message to its last.
+/// Milliseconds of an episode with this number of steps, from its first message to its last.
 async fn episode(
     engine: &EngineOnDemand,
     assets: &PipelineAssets,
@@ -251,7 +251,7 @@ struct Fleet {
     fastest: f64,
 }
 
-/// Five hundred rollouts at once, in a process of their own, on sandboxes that are mere processes.
+/// Five hundred rollouts at once, in a process of their own, on the process engine.
 async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["--bench", "--fleet", &endpoint.base_url])

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 /// A task whose tests run none of the solver's programs, so that a trial is two containers: solver and verifier.
 const RECIPE: &str = "data_science/settle-meter-readings";
 
-/// Measures termsmith beside the engine that it runs on.
+/// Measures termsmith, compared with the engine that it runs on.
 #[derive(Debug, Parser)]
 #[command(
     name = "engine",
@@ -26,25 +26,25 @@ pub(crate) struct Args {
     /// The recipe whose task is tried; its tests should run no programs of the solver's
     #[arg(long, value_name = "DOMAIN/NAME", default_value = RECIPE)]
     pub(crate) recipe: String,
-    /// A part of the section agents, by itself
+    /// Only this part of the section `agents`
     #[arg(long, hide = true, value_name = "URL")]
     pub(crate) fleet: Option<String>,
-    /// Given by `cargo bench`
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     pub(crate) bench: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SectionName {
-    /// One command in a running sandbox, beside one `docker exec`
+    /// One command in a running sandbox, compared with `docker exec`
     Latency,
-    /// A sandbox's whole life, beside bare create, start and remove
+    /// Launch to removal of a sandbox, compared with bare create, start and remove
     Launch,
-    /// Trials an hour, beside the engine's own start rate and Harbor
+    /// Trials per hour, compared with the engine's own start rate and Harbor
     Trials,
-    /// Screening: trials a second, a whole standard gauntlet, oracle and nop beside Harbor
+    /// Screening: trials per second, a whole standard gauntlet, oracle and nop compared with Harbor
     Gauntlet,
-    /// What a scaffold adds to an action, beside Harbor's terminus-2; 500 rollouts at once
+    /// Overhead of a scaffold per action, compared with Harbor's terminus-2; 500 rollouts at once
     Agents,
     /// Sandboxes held at once
     Held,

@@ -1,4 +1,4 @@
-//! A model endpoint that answers at once: the number of harmless commands in the model's name, then the end.
+//! A model endpoint that replies at once: as many harmless commands as the model's name says, then the submission.
 
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What every command is: nothing that takes time itself.
+/// Every command: it takes no time itself.
 const COMMAND: &str = ":";
 
 /// A server in this process.
@@ -36,7 +36,7 @@ impl Endpoint {
     }
 }
 
-/// The model that says `steps` commands before it ends.
+/// Name of the model that sends `steps` commands before it submits.
 pub(crate) fn model(steps: usize) -> String {
     format!("instant-{steps}")
 }

@@ -23,7 +23,7 @@ pub(crate) struct Fixture {
     pub(crate) directory: FileTree,
     pub(crate) image: Image,
     pub(crate) environment_digest: EnvironmentDigest,
-    /// What is brought against every task.
+    /// The attacks of screening.
     pub(crate) suite: AttackSuite,
 }
 

@@ -1,4 +1,4 @@
-//! Screening: how many trials a second, how long a whole standard gauntlet takes, and its simplest two rows beside Harbor.
+//! Screening: trials per second, duration of a whole standard gauntlet, and its two simplest rows compared with Harbor.
 
 use std::time::Instant;
 
@@ -16,9 +16,9 @@ use crate::harbor::{Agent, Harbor};
 use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
 
-/// Trials at once, as Harbor's default is.
+/// Concurrent trials, as Harbor's default.
 const PLACES: usize = 4;
-/// About as many as a full gauntlet of one task makes.
+/// About the number of trials in a full gauntlet of one task.
 const TRIALS: usize = 60;
 /// Oracle and nop trials of each side, of each kind.
 const EACH: usize = 8;
@@ -84,7 +84,7 @@ async fn beside(context: &BenchContext, harbor: Harbor) -> anyhow::Result<Vec<Li
     Ok(vec![ours, theirs.aim("≥ 8 ×", |ratio| ratio >= 8.0)])
 }
 
-/// Does `work` `count` times, some at once, then `finish`; how often an hour.
+/// Runs `work` `count` times concurrently, then `finish`. Returns the rate per hour.
 async fn per_hour<W, F>(count: usize, work: impl Fn() -> W, finish: impl FnOnce() -> F) -> anyhow::Result<f64>
 where
     W: Future<Output = anyhow::Result<()>>,
@@ -120,7 +120,7 @@ async fn trial(context: &BenchContext, agent: Agent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Seconds of one standard gauntlet, in a store that remembers nothing.
+/// Seconds of one standard gauntlet, in an empty store.
 async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
     let scratch = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(scratch.path())?);

@@ -12,7 +12,7 @@ use termsmith::model::FileTree;
 use termsmith::store::publish_tree;
 use tokio::process::Command;
 
-/// Trials of one job for each place in it: one more than a single wave, so that places are filled again.
+/// Trials of one job per concurrent slot: one more than a single wave, so that slots are used again.
 const TRIALS_PER_PLACE: usize = 2;
 
 /// The command that `PEER_HARBOR` names.
@@ -44,9 +44,9 @@ pub(crate) struct Prepared {
     folder: TempDir,
 }
 
-/// What one job came to.
+/// Results of one job.
 pub(crate) struct Job {
-    /// Trials, by the time from the first one's beginning to the last one's end; starting the program is not counted.
+    /// Trials per hour, from the start of the first to the end of the last, without the start of the program.
     pub(crate) per_hour: f64,
     /// Of each trial, from its beginning to the container's removal.
     pub(crate) seconds: Vec<f64>,
@@ -54,7 +54,7 @@ pub(crate) struct Job {
     pub(crate) verdict_seconds: Vec<f64>,
 }
 
-/// What we read of a trial's `result.json`.
+/// The required fields of a trial's `result.json`.
 #[derive(Deserialize)]
 struct TrialResult {
     started_at: String,

@@ -16,11 +16,11 @@ use crate::{BenchContext, fixture};
 const BUDGET_MIB: f64 = 16.0 * 1024.0;
 /// Memory left free for other processes of the machine.
 const RESERVE_MIB: f64 = 1024.0;
-/// No launch begins after this.
+/// No launch begins after this time.
 const WITHIN: Duration = Duration::from_secs(45);
-/// Launches under way at once: more only queue in the engine.
+/// Concurrent launches; more would only queue in the engine.
 const AT_ONCE: usize = 4;
-/// Bare containers whose memory is looked at: it varies by a few per cent.
+/// Number of bare containers whose memory is measured: it varies by a few per cent.
 const BARE: usize = 16;
 
 pub(crate) async fn measure(context: &BenchContext, most: usize) -> anyhow::Result<Section> {

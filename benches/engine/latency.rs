@@ -1,4 +1,4 @@
-//! One command in a running sandbox, beside one `docker exec` in the same container.
+//! One command in a running sandbox, compared with one `docker exec` in the same container.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use crate::{BenchContext, fixture};
 
 const ROUNDS: usize = 100;
 const WITHIN: Duration = Duration::from_secs(30);
-/// Ours in each round: they are so much shorter that a round's time is the engine's all the same.
+/// Our commands in each round. They are so short that the engine's command dominates a round's time.
 const EACH: usize = 10;
 /// First calls connect, load and cache.
 const WARM_UP: usize = 3;
 
-/// What is run: by the shell, and as a program of its own.
+/// The measured command: in the shell, and as a program.
 const COMMANDS: [(&str, &[&str]); 2] = [(":", &["/bin/bash", "-c", ":"]), ("/bin/true", &["/bin/true"])];
 
 /// The measurements of one command.

@@ -1,4 +1,4 @@
-//! A sandbox's whole life, beside a bare container's.
+//! Launch to removal of a sandbox, compared with a bare container.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -23,14 +23,14 @@ const WARM_UP: usize = 2;
 /// An engine that has not removed a container by then has stopped answering.
 const VERIFIER_TIMEOUT_FACTOR: Duration = Duration::from_secs(60);
 
-/// The stages of a life.
+/// The measured stages.
 #[derive(Default)]
 struct Measured {
-    /// Until the first command's status was known.
+    /// From the launch to the first command's status.
     usable: Sample,
-    /// Until the caller went on.
+    /// From the launch until the caller continued.
     returned: Sample,
-    /// Until the engine said that the container is gone.
+    /// From the launch until the engine reported the removal.
     gone: Sample,
     /// Create, start and remove by the engine alone.
     bare: Sample,
@@ -89,7 +89,7 @@ async fn round(
     Ok(())
 }
 
-/// The engine's own word on which containers are gone: our removals run off the caller's path, so nothing else tells.
+/// The engine's events of removed containers: termsmith removes in the background, so only the engine reports the end.
 struct Removals(Pin<Box<dyn Stream<Item = Result<EventMessage, Error>> + Send>>);
 
 impl Removals {

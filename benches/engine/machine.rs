@@ -10,7 +10,7 @@ use crate::bare::Bare;
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
-    /// `release`, or a build whose own times mean little.
+    /// The build profile: only times of `release` are meaningful.
     profile: &'static str,
     cores: usize,
     memory_mib: f64,

@@ -1,7 +1,7 @@
-//! Speed and memory, every figure of ours beside the engine's own from the same run.
+//! Speed and memory of termsmith, compared with the engine in the same run.
 //!
-//! `make bench`, or `cargo bench --bench engine -- [SECTION…] [--json]`. Nothing here asserts a time: it prints what it measured,
-//! how often, and whether an aim was met. What is compared is interleaved, because a machine's load changes by the second.
+//! `make bench`, or `cargo bench --bench engine -- [SECTION…] [--json]`. No time is asserted: the output has the measurements,
+//! their number, and whether an aim was met. Compared measurements are interleaved, because a machine's load changes by the second.
 
 mod agents;
 mod args;
@@ -33,7 +33,7 @@ use fixture::Fixture;
 use machine::Machine;
 use report::{Report, Section};
 
-/// What every section measures with.
+/// Shared state of all sections.
 struct BenchContext {
     engine: Engine,
     bare: Bare,
@@ -43,7 +43,7 @@ struct BenchContext {
 fn main() -> ExitCode {
     let args = Args::parse();
     if !args.bench {
-        // `cargo test --all-targets` runs bench targets too, and a test run should not take minutes for what it cannot judge.
+        // `cargo test --all-targets` runs bench targets too, and a test run should not spend minutes on measurements.
         note("nothing measured; `cargo bench` measures");
         return ExitCode::SUCCESS;
     }

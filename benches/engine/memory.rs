@@ -22,10 +22,10 @@ const REAL: usize = 10;
 /// Rollouts of the stores that are exported.
 const SIZES: [usize; 3] = [10, 100, LARGEST];
 const LARGEST: usize = 1000;
-/// What counts as flat over a hundredfold: an exporter may fill the buffers of one open row group, and nothing else grows.
+/// Largest growth that counts as flat for a hundred times the rollouts: the buffers of one open row group.
 const FLAT: f64 = 1.5;
 const ROUNDS: usize = 3;
-/// How often the kernel's high-water mark is read: what grows after the last look is missed.
+/// Interval at which the kernel's high-water mark is read: later growth is missed.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {

@@ -24,7 +24,7 @@ pub(crate) struct Report {
 pub(crate) struct Section {
     pub(crate) name: &'static str,
     pub(crate) about: String,
-    /// Each is one thing of ours with what it is compared with.
+    /// Groups of rows: one measurement of termsmith with the measurements that it is compared with.
     pub(crate) groups: Vec<Vec<Line>>,
     pub(crate) notes: Vec<String>,
     pub(crate) seconds: f64,
@@ -39,7 +39,7 @@ pub(crate) struct Line {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
     pub(crate) min: f64,
-    /// How many measurements.
+    /// Number of measurements.
     pub(crate) n: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<Ratio>,

@@ -1,8 +1,8 @@
-//! Repeated measurements, and how often to repeat.
+//! Repeated measurements, and the number of repetitions.
 
 use std::time::{Duration, Instant};
 
-/// Measurements of one thing, in whatever unit they were taken.
+/// Measurements of one quantity, in any unit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample(Vec<f64>);
 

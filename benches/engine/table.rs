@@ -7,7 +7,7 @@ use crate::report::{Line, Ratio, Report, Section, Unit, Who};
 
 /// Width of the first column.
 const LABEL: usize = 64;
-/// Percentiles of fewer measurements than this say nothing that the smallest does not.
+/// Percentiles of fewer measurements than this are omitted.
 const FEW: usize = 10;
 
 pub(crate) fn print_json(report: &Report) -> anyhow::Result<()> {

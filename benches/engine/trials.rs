@@ -1,4 +1,4 @@
-//! Trials an hour: two fresh containers each, beside how many pairs of containers the engine itself starts.
+//! Trials per hour, with two fresh containers each, compared with the rate at which the engine itself starts pairs of containers.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::report::{Line, Section, Unit, Who};
 use crate::sample::Sample;
 
 const CONCURRENCY: [usize; 3] = [1, 4, 16];
-/// Where the peer is measured. Its trials take most of a minute each when sixteen run on a small machine.
+/// Concurrency at which the peer is measured. With sixteen trials at once on a small machine, each takes most of a minute.
 const PEER_CONCURRENCY: [usize; 2] = [1, 4];
 const ROUNDS: usize = 3;
 /// No trial begins after this much of a round; those that run are finished and counted, and so is the time that they take.
@@ -108,7 +108,7 @@ fn lines(n: usize, measured: &Measured) -> Vec<Line> {
     lines
 }
 
-/// Runs `work` on `n` workers until the round is over, then `finish`. Returns how often an hour, and how often.
+/// Runs `work` on `n` workers until the round is over, then `finish`. Returns the rate per hour, and the count.
 async fn saturate<W, F>(
     n: usize,
     work: impl Fn() -> W,

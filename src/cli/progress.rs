@@ -201,7 +201,7 @@ mod tests {
     use crate::model::Outcome;
 
     #[test]
-    fn the_line_says_what_is_in_progress() {
+    fn the_line_names_the_work_in_progress() {
         let start = Instant::now();
         let started = |task: &str| Event::Started { task: task.to_owned() };
         let screened = |task: &str| Event::Screened {

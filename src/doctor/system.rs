@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_program_is_waited_for_with_signs_of_life() {
+    fn progress_is_reported_while_a_silent_program_runs() {
         let mut calls = 0;
         let silent = Invocation::new(["sleep", "2"]);
         let exit = run_for_real(&silent, &mut Vec::new(), &mut || calls += 1).unwrap();

@@ -136,7 +136,7 @@ fn hints_say_what_to_do_where_no_fix_is_possible() {
 }
 
 #[test]
-fn a_fix_that_does_not_help_stays_missing() {
+fn an_ineffective_fix_is_reported_as_missing() {
     fn missing(_: &Context<'_>) -> Finding {
         Finding::missing("still").hint("look")
     }

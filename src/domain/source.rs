@@ -134,7 +134,7 @@ mod tests {
         "a = 1\nlist = [\n  'x',\n  'y',\n]\n[[t]]\nid = 'one'\n[[t]]\nid = 'two'\n[p.q]\nn = 3\n";
 
     #[test]
-    fn paths_lead_to_lines() {
+    fn paths_are_resolved_to_lines() {
         let source = Source::parse("f", TEXT).unwrap();
         for (path, line, column) in [
             (at!["a"] as &[Step<'_>], 1, 5),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gamma() {
+    fn invalid_gammas_are_refused() {
         for bad in [0.0, -0.1, 1.000_001, f64::NAN, f64::INFINITY] {
             assert!(Gamma::new(bad).is_err(), "{bad}");
         }

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_is_left_alone_and_what_a_crash_left_is_removed() {
+    fn other_files_are_kept_and_staging_folders_of_a_crash_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join(".tmp/sft")).unwrap();
         fs::write(dir.path().join(".tmp/sft/train-00000.part"), "torn").unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_folder_that_cannot_be() {
+    fn a_data_folder_that_cannot_be_created_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("data"), "a file").unwrap();
         let error = Staging::open(&dir.path().join("data")).unwrap_err();

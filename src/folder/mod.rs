@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_must_not_take() {
+    fn links_and_special_files_are_refused() {
         type Make = fn(&Path) -> std::io::Result<()>;
         let rows: [(&str, Make, &str); 6] = [
             ("link to a file", |dir| symlink("/etc/hostname", dir.join("link")), "/link` is a symbolic link"),

@@ -98,17 +98,17 @@ fn written<M: Message>(messages: &[M]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn what_the_host_says_arrives(messages in prop::collection::vec(to_guest(), 0..6), piece in 1usize..50) {
+    fn messages_to_the_guest_round_trip(messages in prop::collection::vec(to_guest(), 0..6), piece in 1usize..50) {
         prop_assert_eq!(read(&written(&messages), piece), Ok(messages));
     }
 
     #[test]
-    fn what_the_guest_says_arrives(messages in prop::collection::vec(to_host(), 0..6), piece in 1usize..50) {
+    fn messages_to_the_host_round_trip(messages in prop::collection::vec(to_host(), 0..6), piece in 1usize..50) {
         prop_assert_eq!(read(&written(&messages), piece), Ok(messages));
     }
 
     #[test]
-    fn nonsense_is_an_error_or_a_message_and_never_a_panic(stream in prop::collection::vec(any::<u8>(), 0..300), piece in 1usize..50) {
+    fn invalid_bytes_never_panic(stream in prop::collection::vec(any::<u8>(), 0..300), piece in 1usize..50) {
         let _ = read::<ToHost>(&stream, piece);
         let _ = read::<ToGuest>(&stream, piece);
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_goes_and_is_counted() {
+    fn the_middle_is_dropped_and_counted() {
         let check = |limit, input: &str, expected: &str| {
             let (bytes, total) = kept(limit, &[input.as_bytes()]);
             assert_eq!(String::from_utf8(bytes).unwrap(), expected, "{limit} {input}");
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_are_exact_and_pieces_do_not_matter(input in prop::collection::vec(any::<u8>(), 0..200), limit in 0usize..100, size in 1usize..20) {
+        fn counts_are_exact_for_any_split(input in prop::collection::vec(any::<u8>(), 0..200), limit in 0usize..100, size in 1usize..20) {
             let (whole, total) = kept(limit, &[&input]);
             let (pieces, _) = kept(limit, &input.chunks(size).collect::<Vec<_>>());
             prop_assert_eq!(&whole, &pieces);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_lines_are_read_whatever_the_name_holds() {
+    fn stat_lines_with_any_process_name_are_parsed() {
         let check = |name: &str| {
             let line = format!("42 ({name}) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 20");
             let expected = Entry { pid: 42, parent: 7, session: 41, started: 98765 };
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn torn_lines_are_no_process() {
+    fn incomplete_lines_are_no_process() {
         for line in ["", "42", "42 (bash", "42 (bash) S 7", "x (bash) S 7 42 41 0"] {
             assert_eq!(parse_stat(line.as_bytes()), None, "{line}");
         }

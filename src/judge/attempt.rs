@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_belongs_to_what_is_waited_for() {
+    fn a_turn_without_keys_continues_the_attempt_before_it() {
         let keys = |keys: &str| Turn { acts: vec![Act::Keys { keys: keys.to_owned() }], ..Turn::default() };
         let turns = [keys(""), keys("make\n"), keys(""), keys("ls\n")];
         let shown = ["$ ", "$ make\ncc x.c", "$ make\ncc x.c\nmake: *** [all] Error 1\n$ ", "$ ls\nx.c\n$ "]

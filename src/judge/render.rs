@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_and_the_end_stay() {
+    fn the_beginning_and_the_end_are_kept() {
         let check = |sizes: &[usize], expect: (usize, usize)| {
             let steps: Vec<_> = sizes.iter().map(|size| "x".repeat(*size)).collect();
             assert_eq!(fitting(&steps), expect, "{sizes:?}");

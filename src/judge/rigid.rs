@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_at_another_line_is_news() {
+    fn an_error_at_another_line_is_new_information() {
         let at = |command, error| (command, Exited(1), error);
         check(
             &[
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_tell_something() {
+    fn meaningful_numbers() {
         let check =
             |text: &str, expect: &[&str]| assert_eq!(numbers(text).collect::<Vec<_>>(), expect, "{text}");
         check("a.c:31:9: error", &["31", "9"]);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn later_looks_go_on() {
+    fn later_observations_are_appended() {
         let check =
             |shown: &str, expect: &str| assert_eq!(continued("one", shown, "make"), expect, "{shown:?}");
         // The whole screen, or only the new lines.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_from_data() {
+    fn engine_errors_are_distinguished_from_data() {
         let check = |output: &str, program: &str, expect: bool| {
             assert_eq!(shows_error(output, program), expect, "{program}: {output}");
         };

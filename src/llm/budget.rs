@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_callers_get_unused_reservations() {
+    async fn waiting_callers_get_released_reservations() {
         let ledger = Ledger::new(&Budget { max_tokens: Some(100), ..Budget::default() }, Cost::default());
         let first = ledger.reserve(tokens(90)).await.unwrap();
         let second =

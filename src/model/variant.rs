@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_applies() {
+    fn variants_apply_by_changed_files() {
         for (applies, changed, expect) in [
             (Applies::Any, vec![], true),
             (Applies::File, vec![], false),

@@ -59,7 +59,7 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
 
 fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
     let here = if node.kind() == FUNCTION { node.start_byte() } else { region };
-    if is_beside_the_point(node, text) {
+    if is_not_worth_mutating(node, text) {
         return;
     }
     let known = found.len();
@@ -89,7 +89,7 @@ fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
 }
 
 /// Messages, types, imports: an edit of them changes nothing that is checked, or only breaks the program.
-fn is_beside_the_point(node: Node<'_>, text: &str) -> bool {
+fn is_not_worth_mutating(node: Node<'_>, text: &str) -> bool {
     match node.kind() {
         "comment"
         | "import_statement"

@@ -26,7 +26,7 @@ pub(super) fn number(node: Node<'_>, text: &str) -> Vec<Edit> {
     if let Some(other) = decimal_beside(written) {
         return vec![edit(other, Operator::Constant)];
     }
-    let operator = if counts_places(node, text) { Operator::OffByOne } else { Operator::Constant };
+    let operator = if is_index_or_offset(node, text) { Operator::OffByOne } else { Operator::Constant };
     if let Some(mode) = written.strip_prefix("0o") {
         return super::literal::mode_beside(mode)
             .map(|mode| edit(format!("0o{mode}"), operator))
@@ -36,7 +36,7 @@ pub(super) fn number(node: Node<'_>, text: &str) -> Vec<Edit> {
     [1, -1].into_iter().filter_map(|by| Some(edit(integer_plus(written, by)?, operator))).collect()
 }
 
-fn counts_places(node: Node<'_>, text: &str) -> bool {
+fn is_index_or_offset(node: Node<'_>, text: &str) -> bool {
     let mut at = node;
     while let Some(parent) = at.parent() {
         match parent.kind() {

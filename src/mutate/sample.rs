@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn dull_ones_come_last_and_nothing_is_lost() {
+    fn uninformative_mutants_come_last_and_none_is_lost() {
         let all = sample(many(), usize::MAX, Seed(7));
         assert_eq!(all.len(), many().len());
         assert_eq!(all.last().unwrap().operator, Operator::Path);

@@ -105,7 +105,7 @@ async fn run_variation(
         Err(other) => return Err(other.into()),
     };
     let conversation = &finished.conversation;
-    let script = assets.recipes.get(&task.blueprint.recipe).map(written_by_the_author).unwrap_or_default();
+    let script = assets.recipes.get(&task.blueprint.recipe).map(author_texts).unwrap_or_default();
     let tools = assets.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
     let shown: Vec<_> = conversation.seen.iter().map(|seen| seen.shown.clone()).collect();
     let prompt = &conversation.opening.prompt;
@@ -115,7 +115,7 @@ async fn run_variation(
 }
 
 /// All texts of a recipe except its fixtures: an expert's script may use any of them.
-fn written_by_the_author(recipe: &Recipe) -> String {
+fn author_texts(recipe: &Recipe) -> String {
     let texts = recipe.files.iter().filter(|(path, _)| !path.as_str().starts_with("environment/"));
     texts.filter_map(|(_, file)| file.as_text()).collect::<Vec<_>>().join("\n")
 }

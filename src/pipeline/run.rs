@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_derives_from_a_store_comes_from_all_of_its_units() {
+    fn derived_files_cover_all_units_of_a_store() {
         let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
         let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
         let plan = plan(&assets.domains, &recipes, Seed(7), 4, &Domains::All);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certainly_gone_is_dead() {
+    fn an_owner_is_dead_only_if_it_certainly_ended() {
         let observer = Owner { host: "h".into(), boot: "b".into(), pid: 1, started: 10 };
         let check = |owner: Owner, alive: Option<u64>, dead: bool| {
             assert_eq!(owner.is_dead(&observer, |_| alive), dead, "{owner:?} {alive:?}");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_lives() {
+    fn this_process_is_alive() {
         let owner = Owner::current();
         assert!(!owner.is_dead(&owner, start_time));
     }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_trial_tells_nothing_about_the_other_items() {
+    fn a_trial_without_verdict_is_no_evidence_about_other_items() {
         use GroupVerdict::{Clear, Guilty, Unknown};
         // 2 breaks every trial that contains it; 4 would get a reward.
         let judge = |group: &[u32]| match group {

@@ -49,7 +49,7 @@ fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_swept_and_nothing_else() {
+fn only_scratch_files_of_killed_writers_are_removed() {
     let root = tempfile::tempdir().unwrap();
     let key = Key::parse("ab".repeat(32)).unwrap();
     open(root.path()).put(NUMBERS, &key, &1).unwrap();
@@ -107,7 +107,7 @@ fn parents_of_new_folders_are_synced() {
 }
 
 #[test]
-fn errors_name_the_place_and_the_way_out() {
+fn errors_name_the_position_and_a_hint() {
     let root = tempfile::tempdir().unwrap();
     let check = |error: StoreError, parts: &[&str]| {
         let text = error.to_string();

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_tell_an_answer_from_none() {
+    fn shapes_distinguish_answers() {
         let check =
             |path: &str, text: &str, expect: &str| assert_eq!(shape(path, text.as_bytes()), expect, "{path}");
         check("/a.json", "", "empty");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_the_same_when_they_say_the_same() {
+    fn states_with_equal_meaning_are_equal() {
         let outline =
             |path: &str, text: &str| Outline::from([(path.to_owned(), Trace::of(path, text.as_bytes()))]);
         let check = |left: &str, right: &str, expect: bool| {

@@ -55,7 +55,7 @@ fn listed(subject: &CheckedSubject) -> Vec<String> {
 }
 
 #[test]
-fn hostile_entries_stay_behind() {
+fn hostile_entries_are_dropped() {
     let check = |entries: &[Entry], through: &[&str], dropped: &[&str]| {
         let subject = check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap();
         assert_eq!(listed(&subject), through);
@@ -101,7 +101,7 @@ fn hostile_entries_stay_behind() {
 }
 
 #[test]
-fn bounds_end_the_reading() {
+fn reading_stops_at_the_bounds() {
     let many: Vec<_> = (0..5).map(|_| file("app/a", "12345678")).collect();
     let check = |limits: SubjectLimits, expect: &str| {
         let error = check_archives("subject", &archive(&many), &limits).unwrap_err().to_string();

@@ -32,7 +32,7 @@ fn trajectory(name: &str) -> (TrajectoryRecord, Vec<Vec<Shown>>) {
     cases().iter().find(|case| case.name == name).unwrap().recorded()
 }
 
-/// A server that gives these texts: the first to a question, the next to the corrected one.
+/// A server that replies with these texts: the first to the request, the next to the corrected request.
 async fn server(texts: [&str; 2]) -> Server {
     let texts = texts.map(str::to_owned);
     Server::start(move |body, _| {
@@ -152,7 +152,7 @@ async fn replies_that_are_sent_back() {
 }
 
 #[tokio::test]
-async fn the_correction_names_the_fault() {
+async fn the_correction_names_the_problem() {
     let (record, shown) = trajectory(LOOP);
     let bad = r#"{"labels": [{"label": "context_drift", "steps": [9], "why": "So."}]}"#;
     let asked = ask([bad, GOOD], &record, &shown).await;
@@ -162,7 +162,7 @@ async fn the_correction_names_the_fault() {
 }
 
 #[tokio::test]
-async fn what_a_judge_reads() {
+async fn the_request_to_the_judge() {
     let (record, shown) = trajectory(LOOP);
     let asked = ask([GOOD, ""], &record, &shown).await;
     let messages = asked.requests[0]["messages"].as_array().unwrap();
@@ -176,7 +176,7 @@ async fn what_a_judge_reads() {
 }
 
 #[tokio::test]
-async fn what_is_long_is_cut_and_the_end_stays() {
+async fn long_texts_keep_their_end() {
     let (mut record, _) = trajectory(LOOP);
     record.prompt = "task ".repeat(10_000);
     let turn = |number: usize| Turn {

@@ -1,5 +1,5 @@
-//! How well a real model judges: `TERMSMITH_JUDGE_SETTINGS=termsmith.toml cargo test --test judge real -- --ignored --nocapture`.
-//! `TERMSMITH_JUDGE_EVERY=6` asks about every sixth trajectory alone.
+//! Scores of a real model as judge: `TERMSMITH_JUDGE_SETTINGS=termsmith.toml cargo test --test judge real -- --ignored --nocapture`.
+//! `TERMSMITH_JUDGE_EVERY=6` selects every sixth trajectory.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::table::{cases, tally};
 #[tokio::test]
 #[ignore = "asks a real model"]
 #[allow(clippy::print_stdout, reason = "the table is the result, and is shown with --nocapture")]
-async fn what_a_real_model_sees() {
+async fn scores_of_a_real_model() {
     let settings =
         std::env::var("TERMSMITH_JUDGE_SETTINGS").expect("TERMSMITH_JUDGE_SETTINGS names a settings file");
     let every = std::env::var("TERMSMITH_JUDGE_EVERY").map_or(1, |every| every.parse().unwrap());

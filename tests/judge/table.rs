@@ -82,7 +82,7 @@ impl Step {
         }
     }
 
-    /// As the observation templates show it.
+    /// The output as the observation templates format it.
     fn observation(&self) -> String {
         let output = if self.shows.is_empty() { "(no output)" } else { &self.shows };
         match (&self.run, self.outcome()) {
@@ -241,7 +241,7 @@ impl Counts {
 
 /// Scores of labels against those assigned by hand.
 pub(crate) struct Tally {
-    /// For people.
+    /// The scores as text.
     pub(crate) table: String,
     counts: BTreeMap<Label, Counts>,
 }
@@ -298,7 +298,7 @@ fn precision_and_recall() {
     println!("{table}");
     for (label, count) in counts {
         assert!(count.right + count.missed >= 8, "too few trajectories of {}", label.as_str());
-        // Not below, and a number at all.
+        // At least the required score, and not NaN.
         assert!(count.precision() >= LEAST && count.recall() >= LEAST, "{}:\n{table}", label.as_str());
     }
 }
@@ -316,7 +316,7 @@ fn the_table_is_large_and_names_are_unique() {
 }
 
 #[test]
-fn evidence_exists() {
+fn evidence_names_existing_turns() {
     for case in cases() {
         let (record, shown) = case.recorded();
         let found = findings(&record, &shown);

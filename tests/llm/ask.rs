@@ -1,4 +1,4 @@
-//! Replies that are data.
+//! Structured replies.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ struct Label {
     step: u32,
 }
 
-/// A server that gives these texts: one to a first question, the next to the corrected one.
+/// A server that replies with these texts: the first to the request, the next to the corrected request.
 async fn server(texts: [&'static str; 2]) -> Server {
     Server::start(move |body, _| {
         let corrected = body["messages"].as_array().unwrap().len() > 2;
@@ -64,7 +64,7 @@ async fn one_corrective_turn() {
 }
 
 #[tokio::test]
-async fn the_correction_says_what_is_wrong() {
+async fn the_correction_states_the_problem() {
     let server = server([r#"{"loops": 1, "step": 3}"#, r#"{"loops": true, "step": 3}"#]).await;
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();

@@ -1,4 +1,4 @@
-//! By hand: `cargo test --test llm -- --ignored --nocapture`. What 500 calls at once need, and a call to a real server.
+//! Run manually: `cargo test --test llm -- --ignored --nocapture`. Measures 500 concurrent calls, and calls a real server.
 
 #![allow(clippy::print_stderr, reason = "figures for a person")]
 

@@ -28,7 +28,7 @@ async fn record(server: &Server, file: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_recording_is_played_without_server_or_key() {
+async fn a_recording_is_replayed_without_server_or_key() {
     let dir = fresh_dir();
     let file = dir.path().join("run.jsonl");
     let server = Server::faultless().await;
@@ -51,7 +51,7 @@ async fn a_recording_is_played_without_server_or_key() {
     assert_eq!((models.tally().sent, models.tally().spent.tokens), (0, 0));
     assert!(requests >= 5);
 
-    // A site that is not in it.
+    // A site that the recording does not contain.
     let error = models.call(&site(9), &request(9)).await.unwrap_err().to_string();
     let expected = format!(
         "recording `{}` has no call at expert/step of `unit-9`, round 0, step 0, sample 0\n\
@@ -62,7 +62,7 @@ async fn a_recording_is_played_without_server_or_key() {
 }
 
 #[tokio::test]
-async fn drift_is_told_and_not_fatal() {
+async fn drift_is_reported_and_not_fatal() {
     let dir = fresh_dir();
     let file = dir.path().join("run.jsonl");
     let server = Server::faultless().await;
@@ -81,7 +81,7 @@ async fn drift_is_told_and_not_fatal() {
 }
 
 #[test]
-fn recordings_that_are_none() {
+fn invalid_recordings_are_refused() {
     let dir = fresh_dir();
     let file = dir.path().join("run.jsonl");
     let line = |version: u32, unit: &str| {
@@ -106,7 +106,7 @@ fn recordings_that_are_none() {
     let missing = Cassette::open(&dir.path().join("none")).err().unwrap().to_string();
     assert!(missing.starts_with("failed to read recording `"), "{missing}");
 
-    // A line that a killed process left unfinished is cut off, and the rest is gone on with.
+    // A line that a killed process left unfinished is cut off, and the other lines are kept.
     std::fs::write(&file, line(1, "a") + &line(1, "b")[..40]).unwrap();
     Recorder::open(&file).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), line(1, "a"));

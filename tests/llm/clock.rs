@@ -13,17 +13,17 @@ use termsmith::llm::Clock;
 pub(crate) struct TestClock {
     now: watch::Sender<Duration>,
     sleeps: Mutex<Vec<Duration>>,
-    /// Sleepers move time on themselves.
+    /// Sleepers advance the time themselves.
     jumps: bool,
 }
 
 impl TestClock {
-    /// A clock on which every sleep ends at once, and has taken its time.
+    /// A clock that every sleep advances by its duration, without waiting.
     pub(crate) fn jumping() -> std::sync::Arc<Self> {
         Self { now: watch::Sender::new(Duration::ZERO), sleeps: Mutex::default(), jumps: true }.into()
     }
 
-    /// A clock that only [`advance`](Self::advance) moves.
+    /// A clock that only [`advance`](Self::advance) advances.
     pub(crate) fn still() -> std::sync::Arc<Self> {
         Self { now: watch::Sender::new(Duration::ZERO), sleeps: Mutex::default(), jumps: false }.into()
     }
@@ -32,12 +32,12 @@ impl TestClock {
         self.now.send_modify(|now| *now += time);
     }
 
-    /// Every sleep that was asked for, in order.
+    /// Every requested sleep, in order.
     pub(crate) fn sleeps(&self) -> Vec<Duration> {
         self.sleeps.lock().unwrap().clone()
     }
 
-    /// Waits until somebody has asked for `count` sleeps.
+    /// Waits until `count` sleeps were requested.
     pub(crate) async fn until_sleeping(&self, count: usize) {
         while self.sleeps.lock().unwrap().len() < count {
             tokio::task::yield_now().await;

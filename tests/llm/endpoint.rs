@@ -74,15 +74,15 @@ pub(crate) struct Seen {
     pub(crate) kind: Kind,
 }
 
-/// Says what becomes of the `n`-th request (from 0) with this body.
+/// Decides the answer to the `n`-th request (from 0) with this body.
 type Plan = dyn Fn(&Value, u32) -> Answer + Send + Sync;
 
-/// What a plan says.
+/// The answer that a plan decides on.
 pub(crate) enum Answer {
     Do(Kind),
     /// A reply of this text.
     Text(String),
-    /// Anything.
+    /// Any other response.
     Raw {
         status: u16,
         headers: Vec<(&'static str, String)>,
@@ -186,7 +186,7 @@ impl Server {
         until(self.arrivals(), count).await;
     }
 
-    /// How many requests have arrived, as it goes up.
+    /// The number of requests that have arrived, as a watch.
     pub(crate) fn arrivals(&self) -> watch::Receiver<usize> {
         self.state.arrived.subscribe()
     }
@@ -197,7 +197,7 @@ pub(crate) async fn until(mut arrivals: watch::Receiver<usize>, count: usize) {
     arrivals.wait_for(|arrived| *arrived >= count).await.unwrap();
 }
 
-/// What becomes of the `attempt`-th sending of a request where 30 % of calls meet one to three faults in a row.
+/// The answer to the `attempt`-th sending of a request, if 30 % of calls meet one to three faults in a row.
 pub(crate) fn fault(seed: u64, body: &Value, attempt: u32) -> Kind {
     faults(seed, body).nth(attempt)
 }
@@ -311,7 +311,7 @@ fn respond(kind: Kind, good: &Value) -> Response {
     let with_wait = |wait: &str| {
         let mut response = plain(429, "application/json", json_error.clone());
         response.headers_mut().insert(header::RETRY_AFTER, wait.parse().unwrap());
-        // A date is held against the server's clock, which is far behind ours.
+        // A date is compared with the server's clock, which is far behind ours.
         response.headers_mut().insert(header::DATE, "Thu, 01 Jan 1970 00:00:00 GMT".parse().unwrap());
         response
     };

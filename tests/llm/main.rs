@@ -79,7 +79,7 @@ fn request(number: u32) -> ChatRequest {
 
 /// Makes calls 0 to `count`, `at_once` at a time; replies in order.
 async fn call_all(models: &Models, count: u32, at_once: usize) -> Vec<Result<Reply, CallError>> {
-    // Boxed as what tasks on other threads may be.
+    // Boxed as `Send`, so that tasks on other threads can await it.
     let calls = (0..count)
         .map(|number| async move { (number, models.call(&site(number), &request(number)).await) }.boxed());
     let mut done: Vec<_> = futures_util::stream::iter(calls).buffer_unordered(at_once).collect().await;

@@ -98,7 +98,7 @@ def check_trial(folder, job):
 
 
 def parts(folder):
-    """The documents of one rollout: several, where its conversation went on from a summary."""
+    """The documents of one rollout: several, if its conversation continued from a summary."""
     name, found = "trajectory.json", []
     while name:
         found.append(json.loads((folder / "agent" / name).read_text()))
@@ -108,7 +108,7 @@ def parts(folder):
 
 
 def check_traces(folder, documents):
-    """As `export_traces` goes about one trial, short of the `datasets` package."""
+    """The steps of `export_traces` for one trial, without the `datasets` package."""
     meta = traces_utils.load_run_metadata(folder)
     assert AgentFactory.get_agent_class(AgentName(meta["agent_name"])).capabilities.atif, folder
     episodes = traces_utils.collect_conversations_from_trial(folder, run_meta=meta, episodes="all")
@@ -156,7 +156,7 @@ def check_view(jobs, trials_by_job):
 
 
 def check_datasets(jobs, trials):
-    """The command itself, where `datasets` is installed too."""
+    """Runs the command itself, if `datasets` is installed too."""
     try:
         import datasets  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""Writes a job folder with Harbor's own models (0.24 or 0.25): what terminus-2 leaves, in each version of ATIF and with each fate.
+"""Writes a job folder with Harbor's own models (0.24 or 0.25): trials of terminus-2 in each version of ATIF and with each outcome.
 
 Usage: make_harbor_job.py FOLDER
 """

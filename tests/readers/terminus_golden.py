@@ -1,8 +1,8 @@
-"""What Harbor's own terminus-2 makes of replies and screens: expected values of the protocol's tests.
+"""Expected values of the protocol's tests: results of Harbor's own terminus-2 for replies and screens.
 
     PYTHON_WITH_HARBOR terminus_golden.py >../golden/terminus.json
 
-Harbor's classes run as they are; only the model, the container and the clock are played here.
+Harbor's classes run as they are; only the model, the container and the clock are simulated here.
 """
 
 import asyncio
@@ -138,11 +138,11 @@ SALVAGE = [
 
 
 class Stop(BaseException):
-    """The replies are used up."""
+    """No replies are left."""
 
 
 class Container:
-    """Plays tmux: says what the panes are, keeps what is typed."""
+    """Simulates tmux: lists the panes, records the keystrokes."""
 
     session_id = "session"
 
@@ -299,7 +299,7 @@ def converse(name, output_limit=None):
 
 
 def summaries():
-    """The prompts of a summary, and of both ways out when it fails."""
+    """The prompts of a summary, and of both fallbacks if it fails."""
     agent, _, chat = make_agent("json", [SAME("screen\n")], [])
     prompts = []
 

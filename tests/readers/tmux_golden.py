@@ -1,4 +1,4 @@
-"""What real tmux makes of bytes and keys: expected values of the terminal's tests.
+"""Expected values of the terminal's tests: results of a real tmux for bytes and keys.
 
     python3 tmux_golden.py screens >../golden/tmux_screens.json   # needs tmux 3.3a (Debian 12); FUZZ=N for N random inputs
     python3 tmux_golden.py keys    >../golden/tmux_keys.json
@@ -164,7 +164,7 @@ SCREENS = {
 
 
 def fuzz(seed):
-    """Sequences and texts at random, mostly those that change the screen."""
+    """Random sequences and texts, mostly ones that change the screen."""
     rng = random.Random(seed)
     number = lambda: rng.choice(["", "0", "1", "2", "3", "5", "9", "19", "20", "21", "40"])
     parts = []

@@ -97,7 +97,7 @@ fn store() -> (tempfile::TempDir, Store) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faults_change_no_verdict_and_no_cap_is_passed() {
+async fn faults_change_no_verdict_and_no_cap_is_exceeded() {
     let solver = Arc::new(Solver::new());
     let answer = |solver: &Arc<Solver>| {
         let solver = Arc::clone(solver);

@@ -152,7 +152,7 @@ fn a_command_that_cannot_be_sent_is_a_malformed_action() {
 
 /// NUL is a key (C-@ and C-Space send it), and keys are sent in any number of pieces: a pane accepts all of them.
 #[test]
-fn a_pane_takes_every_key() {
+fn a_pane_accepts_every_key() {
     run(async {
         for (option, keys) in [
             ("terminus", serde_json::json!([{ "keystrokes": "\0", "duration": 0.1 }])),

@@ -318,7 +318,7 @@ async fn handoffs_without_a_full_summary() {
 const KILLS: [Wanted; 3] = [Wanted::Summary, Wanted::Questions, Wanted::Answers];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_summary_that_is_killed_is_resumed() {
+async fn an_interrupted_summary_is_resumed() {
     let server = server(Speaks::Terminus, |_| false).await;
     let bench = Bench::new();
     settings(&bench, &server, Some(CONTEXT));

@@ -1,9 +1,9 @@
-"""Attempts to leave a container or to lay hands on its host, a group of them by name. Each says what became of it:
+"""Attempts to leave a container or to reach its host, in groups selected by name. Each prints its result:
 
     refused NAME: why
-    MANAGED NAME: what it got
+    MANAGED NAME: what it obtained
 
-Everything here is long known, and must fail: with another errno on another kernel, but fail.
+All of these attacks are well known and must fail. The errno may differ between kernels.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ NUMBERS.update(kexec_load=(246, 104), finit_module=(313, 273), userfaultfd=(323,
 
 
 def call(name, *args):
-    """A function of libc, or a system call that it has no function for."""
+    """A function of libc, or a system call without a libc function."""
     if name in NUMBERS:
         result = libc.syscall(NUMBERS[name][ARM], *args)
     else:
@@ -51,20 +51,20 @@ def mount(source, kind, flags=0, data=None, target=b"/mnt"):
 
 
 def node(kind, number):
-    """A device of its own, opened."""
+    """Creates and opens a device node."""
     os.mknod("/srv/node", kind | 0o600, number)
     return read("/srv/node")
 
 
 def by_handle():
-    """The file handle of the host's root folder, which is inode 2 of an ext4, as CVE-2014-9357 had it."""
+    """Opens the host's root folder (inode 2 of an ext4) by a file handle, as in CVE-2014-9357."""
     handle = struct.pack("Ii", 8, 1) + struct.pack("II", 2, 0)
     place = os.open("/etc/hosts", os.O_RDONLY)
     return call("open_by_handle_at", place, ctypes.create_string_buffer(handle), os.O_RDONLY)
 
 
 def steal(pid):
-    """A page of another process's memory."""
+    """Reads a page of another process's memory."""
     into = ctypes.create_string_buffer(64)
     local = (ctypes.c_ulong * 2)(ctypes.addressof(into), 64)
     remote = (ctypes.c_ulong * 2)(0x400000, 64)
@@ -78,7 +78,7 @@ def connect(address, family=socket.AF_INET):
 
 
 def links():
-    """A network interface of its own, by RTM_NEWLINK."""
+    """Creates a network interface by RTM_NEWLINK."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as wire:
         kind = struct.pack("HH", 9, 1) + b"dummy\0\0\0"
         info = struct.pack("HH", 4 + len(kind) - 3, 18) + kind
@@ -94,7 +94,7 @@ def clock():
 
 
 def each(paths, action):
-    """Does it to all that there are: one success is a success, and nothing to do it to is none."""
+    """Tries every item. Any success is a success; no items are a failure."""
     last = FileNotFoundError("there is none")
     for path in paths:
         try:

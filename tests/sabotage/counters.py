@@ -1,4 +1,4 @@
-"""Takes what the kernel counts by user, and the root of all containers is one user: watches, room in pipes, signals."""
+"""Exhausts resources that the kernel limits per user (watches, pipe buffers, signals). The root of all containers is one user."""
 
 import ctypes
 import fcntl

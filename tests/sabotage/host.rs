@@ -55,7 +55,7 @@ impl Host {
             .collect()
     }
 
-    /// Whether programs can be started and files written, while saboteurs are at work.
+    /// Whether programs can be started and files written while saboteurs run.
     pub(crate) fn works(&self) -> Result<(), String> {
         let ran = Command::new("true")
             .status()
@@ -85,7 +85,7 @@ impl Host {
         harm
     }
 
-    /// Whether the disk that was used has been given back.
+    /// Whether the used disk space was released.
     pub(crate) fn has_its_disk(&self) -> bool {
         free() + DISK_TOLERANCE > self.free
     }

@@ -1,4 +1,4 @@
-"""Leaves a work directory that archives, or those who unpack them, could stumble over. The first argument names a kind."""
+"""Fills the work directory with entries that may break archiving or extraction. The first argument selects their kind."""
 
 import os
 import socket
@@ -28,7 +28,7 @@ def names():
 
 
 def deep():
-    """40 folders of 200 characters in each other: twice the longest path that the kernel takes at once."""
+    """40 nested folders of 200 characters: twice the longest path that the kernel accepts."""
     start = os.getcwd()
     for _ in range(40):
         os.mkdir("d" * 200)
@@ -38,7 +38,7 @@ def deep():
 
 
 def links():
-    """The first name of each file is one that no archive of a subject carries."""
+    """Files whose first name is outside of the archived folders."""
     os.mkdir("__pycache__")
     open("__pycache__/first.pyc", "w").write("5050\n")
     os.link("__pycache__/first.pyc", "sum.txt")

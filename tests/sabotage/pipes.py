@@ -1,4 +1,4 @@
-"""Writes to every pipe that leads to the guest: process 1's own, which must be out of reach, and those of the shell."""
+"""Writes to every pipe of the guest: those of process 1, which must be inaccessible, and those of the shell."""
 
 import glob
 import os

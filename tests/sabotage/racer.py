@@ -1,4 +1,4 @@
-"""Puts links to the host's files where results belong, and takes them away again, as fast as it can, until it is killed."""
+"""Replaces results by links to the host's files and back, as fast as possible, until it is killed."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ os.makedirs("/srv/shelf/box", exist_ok=True)
 open("/srv/shelf/box/note", "w").write("of the saboteur")
 open("/app/sum.txt", "w").write("of the saboteur")
 pairs = []
-# A wanted file, a carried folder, and a folder on the way to it; by absolute paths, by climbing ones and through /proc.
+# A result file, a declared root, and a parent folder of it; by absolute paths, by `..` and through /proc.
 for place, targets in {
     "/app/sum.txt": ["/etc/shadow", f"{host}/secret", "../../../../../../etc/machine-id", f"/proc/1/root{host}/secret"],
     "/srv/shelf/box": [f"{host}/box", f"../../../../../../../../{host}/box", "/proc/1/cwd"],

@@ -1,4 +1,4 @@
-"""Makes process 1 the last to be run, and takes all the processor time that its container has."""
+"""Gives process 1 the lowest priority, and uses all processor time of its container."""
 
 import os
 
@@ -10,7 +10,7 @@ try:
 except OSError as error:
     print(error)
 
-# As many of a thousand as the limit of processes allows.
+# Up to a thousand processes, as far as the process limit allows.
 for _ in range(1000):
     try:
         if os.fork() == 0:

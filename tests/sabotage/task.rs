@@ -79,13 +79,13 @@ def test_tables_can_be_read():
         assert subject.read_csv('/app/table.csv') == []
 ";
 
-/// What is judged in addition to files.
+/// Programs or services that are judged in addition to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Files,
-    /// Tests run a program of the solver's.
+    /// Tests run a program of the solver.
     Programs,
-    /// Tests are clients of a service of the solver's.
+    /// Tests are clients of the solver's service.
     Service,
 }
 

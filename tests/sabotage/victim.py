@@ -1,4 +1,4 @@
-"""Ways to end process 1 of a container from within, by what its kernel counts. The first argument names one."""
+"""Ways to end process 1 of a container from inside, by exhausting kernel resources. The first argument selects one."""
 
 import mmap
 import os
@@ -10,7 +10,7 @@ import time
 
 
 def expendable():
-    """Process 1 is the first to go when memory is short."""
+    """Makes process 1 the first to be killed when memory is short."""
     try:
         with open("/proc/1/oom_score_adj", "w") as file:
             file.write("1000")
@@ -19,7 +19,7 @@ def expendable():
 
 
 def memory():
-    """More memory than there is, by many small processes: process 1 is the largest."""
+    """Exceeds the memory limit with many small processes, so that process 1 is the largest."""
     expendable()
     for _ in range(150):
         try:
@@ -36,7 +36,7 @@ def memory():
 
 
 def edge():
-    """Memory a little below the limit, and files read through what is left of it, for ever."""
+    """Uses memory up to slightly below the limit, and reads files through the rest for ever."""
     held = []
     for _ in range(10_000):
         limit = int(open(limit_file()[0]).read())
@@ -63,7 +63,7 @@ def limit_file():
 
 
 def limits():
-    """No files, no memory, no processes for process 1; and then something for it to do."""
+    """Sets the limits of process 1 to no files, memory and processes, then gives it work."""
     for name in ("NOFILE", "AS", "NPROC", "FSIZE", "STACK", "CPU"):
         try:
             resource.prlimit(1, getattr(resource, f"RLIMIT_{name}"), (1, 1))
@@ -75,7 +75,7 @@ def limits():
 
 
 def processes():
-    """Every process that there may be sleeps, and the shell that the guest would replace is gone."""
+    """Fills the process limit with sleeping processes, and kills the shell, which the guest then has to replace."""
     while True:
         try:
             if os.fork() == 0:
@@ -89,7 +89,7 @@ def processes():
 
 
 def shell():
-    """Every shell that the guest starts is killed."""
+    """Kills every shell that the guest starts."""
     if os.fork() == 0:
         os.setsid()
         own = os.getpid()
@@ -104,7 +104,7 @@ def shell():
 
 
 def served(answers):
-    """Answers so many requests, and then ends its container."""
+    """Answers a number of requests, then ends its container."""
     with socket.create_server(("127.0.0.1", 8470)) as server:
         for _ in range(answers):
             client, _ = server.accept()

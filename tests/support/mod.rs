@@ -30,7 +30,7 @@ pub(crate) fn process() -> Engine {
     PROCESS.clone()
 }
 
-/// A Docker engine, or `None` where the environment says that there is none. Anything else is a failure, not a skip.
+/// A Docker engine, or `None` if the environment says that there is none. Any other problem is a failure, not a skip.
 pub(crate) async fn docker() -> Option<Engine> {
     if std::env::var("TERMSMITH_TEST_ENGINE").is_ok_and(|engine| engine == "none") {
         return None;

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_of_its_own_faults_only() {
+    fn only_errors_of_the_agents_request_are_reported_to_it() {
         let refused =
             |status| CallError::Refused { endpoint: "e".to_owned(), status, message: "no".to_owned() };
         let exhausted = CallError::Exhausted {

@@ -57,7 +57,7 @@ fn screens_are_those_of_tmux() {
 }
 
 #[test]
-fn a_string_without_end_is_given_up() {
+fn an_unterminated_string_is_abandoned() {
     let mut screen = Screen::new(2, 20);
     screen.feed(b"a\x1b]0;title");
     assert!(screen.open_string().is_some());

@@ -226,7 +226,7 @@ fn summaries_and_time_outs_are_asked_for_as_by_harbor() {
 /// Runs Harbor anew, where there is one.
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
-fn the_golden_file_is_what_harbor_says() {
+fn the_golden_file_matches_harbor() {
     let Ok(python) = std::env::var(PYTHON) else {
         eprintln!("skipped: {PYTHON} names no Python with `harbor`");
         return;
@@ -284,7 +284,7 @@ fn keys_are_typed_as_by_tmux() {
 }
 
 #[test]
-fn what_is_too_long_for_a_key_is_pasted() {
+fn long_keystrokes_are_pasted() {
     let check = |text: &str, newline: u8| {
         let bytes = to_bytes(text, KeyModes::default());
         assert_eq!(bytes.len(), text.len());

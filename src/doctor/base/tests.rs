@@ -82,7 +82,7 @@ fn without_a_registry_the_tree_is_streamed_into_the_engine() {
 }
 
 #[test]
-fn a_tree_that_fails_never_becomes_an_image() {
+fn a_failed_file_system_never_becomes_an_image() {
     let machine = offline(DEBIAN).file("/usr/bin/mmdebstrap", "");
     machine.when_run("mmdebstrap", Reply::text(25, "E: cannot fetch"), |_| {});
     let (result, _) = fix_it(&machine);

@@ -317,7 +317,7 @@ fn broken_domain_folders() {
 }
 
 #[test]
-fn every_problem_of_every_file_is_told_at_once() {
+fn every_problem_of_every_file_is_reported_at_once() {
     let broken = edit(&edit(&domain_text(), "bug-fix = 1", "bug-fix = -1"), "\"network\"", "\"network\"");
     let broken = edit(&broken, "id = \"pruning\"", "id = \"digging\"");
     let assets = assets(&[("a", &broken), ("b", "nonsense")], &[]);
@@ -373,7 +373,7 @@ fn one_recipe_loads_beside_a_broken_one() {
 }
 
 #[test]
-fn limits_stack() {
+fn limits_of_recipe_domain_and_default_are_merged() {
     let (specs, recipes) = garden();
     let spec = specs.values().next().unwrap();
     let limits = recipes.values().next().unwrap().limits.over(&spec.limits());

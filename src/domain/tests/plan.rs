@@ -81,7 +81,7 @@ fn operations_are_those_of_the_skills_in_terminalworlds_order() {
 }
 
 #[test]
-fn what_no_recipe_can_make_is_told() {
+fn impossible_cells_are_reported() {
     let (specs, mut recipes) = garden();
     recipes.retain(|id, _| id.as_str() != "garden/water-bed");
     for decl in recipes.values_mut() {

@@ -102,7 +102,7 @@ fn rewards_and_exceptions() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_documents_are_refused() {
     let jobs = tempfile::tempdir().unwrap();
     for name in ["", ".hidden", "../up", "a/b", "a b"] {
         let refused = write_job(jobs.path(), name, Vec::<Result<Trial, Infallible>>::new());

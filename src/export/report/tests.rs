@@ -57,7 +57,7 @@ fn several() -> Report {
 }
 
 #[test]
-fn what_is_counted() {
+fn attempts_are_counted() {
     let check = |attempts: Vec<Attempt>, expect: (u64, u64, u64)| {
         let report = of(attempts);
         let counts = report.solvers[0].counts;
@@ -103,7 +103,7 @@ fn bands_of_step_scores() {
 }
 
 #[test]
-fn what_attempts_took() {
+fn effort_of_attempts() {
     let report = of(vec![attempt(0, 0, 8), attempt(0, 1, 8), attempt(0, 5, 8), attempt(0, 7, 0)]);
     let effort = &report.solvers[0].breakdown.effort;
     let seconds = Spread { known: 3, total: 36.0, mean: 12.0, median: 11.0 };
@@ -135,13 +135,13 @@ fn imported_rollouts_have_no_step_scores() {
 }
 
 #[test]
-fn a_report_for_people() {
+fn the_report_as_text() {
     insta::assert_snapshot!(text(&several()));
     assert_eq!(text(&of(Vec::new())), "no rollouts\n");
 }
 
 #[test]
-fn a_report_for_programs() {
+fn the_report_as_json() {
     let report = several();
     let json = serde_json::to_string_pretty(&report).unwrap();
     // The last digit of a number may differ after parsing.

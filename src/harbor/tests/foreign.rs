@@ -188,7 +188,7 @@ fn solvers_do_not_read_canaries() {
 }
 
 #[test]
-fn a_directory_tells_what_is_wrong_with_it() {
+fn problems_of_a_directory_are_reported() {
     let check = |files: &[(&str, &str)], expected: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let files: Vec<_> = files.iter().map(|(name, text)| (*name, File::text(*text))).collect();
@@ -276,7 +276,7 @@ fn hostile_directories_are_refused() {
 }
 
 #[test]
-fn what_is_not_ours_makes_no_task() {
+fn directories_of_other_formats_are_not_read_as_tasks() {
     let files = write_task(&task(), None).unwrap();
     let check = |file: &str, from: &str, to: &str, expected: &str| {
         let mut files = files.clone();

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Writes `task` to a directory and reads it back.
-fn there_and_back(task: &Task) -> Task {
+fn round_trip(task: &Task) -> Task {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path(), &write_task(task, None).unwrap());
     let read = read_task(dir.path()).unwrap();
@@ -60,7 +60,7 @@ fn tasks_come_back_whole() {
     }
 }
 
-/// As [`there_and_back`], but an empty instruction is worth a finding.
+/// As [`round_trip`], but an empty instruction is worth a finding.
 fn write_and_read(task: &Task) -> Task {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path(), &write_task(task, None).unwrap());
@@ -68,7 +68,7 @@ fn write_and_read(task: &Task) -> Task {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error() {
+fn tasks_that_cannot_be_written_are_refused() {
     let with_canary = |canary: &str| Task { canary: canary.to_owned(), ..task() };
     let with_file = |name: &str| Task { tests: tree(&[(name, File::text(""))]), ..task() };
     for (task, expected) in [
@@ -143,6 +143,6 @@ proptest! {
 }
 
 #[test]
-fn a_written_directory_has_nothing_to_find() {
-    assert_eq!(there_and_back(&task()), task());
+fn a_written_directory_has_no_findings() {
+    assert_eq!(round_trip(&task()), task());
 }

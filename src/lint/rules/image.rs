@@ -42,7 +42,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
         }
         for instruction in instructions.iter().filter(|instruction| !instruction.is_from_elsewhere()) {
             for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
-                if !stands_for_itself(&source) && !present(subject, context, &source) {
+                if !is_not_a_local_path(&source) && !present(subject, context, &source) {
                     let message = format!("COPY of `{source}`, which is not there");
                     matches.push(RuleMatch::at(file, instruction.line, message));
                 }
@@ -53,7 +53,7 @@ pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
 }
 
 /// Whether a source is not a path in the build context, or cannot be resolved here.
-fn stands_for_itself(source: &str) -> bool {
+fn is_not_a_local_path(source: &str) -> bool {
     source.contains("://") || source.contains('$') || source.starts_with("<<") || source.starts_with("git@")
 }
 

@@ -14,7 +14,7 @@ const HEAD: &str = "id = 'D-02'\ntitle = 't'\nsource = 's'\n";
 const EXECUTE: &str = "kind = 'execute'\nscript = 'true'\nplants = 'p'\nstopped_by = 'b'\n";
 
 #[test]
-fn attack_files_that_are_none() {
+fn invalid_attack_files_are_refused() {
     let check = |name: &str, text: &str, expect: &str| {
         let message = attacks(&assets(name, text)).unwrap_err().to_string();
         let begin = format!("attack `templates/attacks/{name}`: ");

@@ -100,7 +100,7 @@ fn a_malformed_manifest_is_the_only_finding() {
 }
 
 #[test]
-fn directories_as_odd_as_they_like() {
+fn odd_directories_never_panic() {
     use std::fs;
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();

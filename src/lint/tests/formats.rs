@@ -33,7 +33,7 @@ fn report() -> LintReport {
 }
 
 #[test]
-fn text_for_people() {
+fn findings_as_text() {
     insta::assert_snapshot!(report().text(), @r"
     some tasks/ä
     some tasks/ä/environment/Dockerfile:3: error[copy-source] not there

@@ -152,7 +152,7 @@ fn a_sound_task_has_no_findings_that_count() {
 }
 
 #[test]
-fn rule_files_that_are_none() {
+fn invalid_rule_files_are_refused() {
     let check = |text: &str, expect: &str| {
         let mut tree = FileTree::default();
         tree.insert(RelPath::new("templates/lint/x.toml").unwrap(), File::text(text));

@@ -132,7 +132,7 @@ fn other_agents() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_documents_are_refused() {
     let check = |document: &Value, expect: &str| {
         let message = one(document).unwrap_err().to_string();
         assert!(message.contains(expect), "{message}");

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn archives_that_were_cut_off_are_told_from_whole_ones() {
+    fn truncated_archives_are_detected() {
         let mut tar = tar::Builder::new(Vec::new());
         for (name, bytes) in
             [("a".to_owned(), vec![0; 2000]), ("b".repeat(300), vec![7; 512]), ("c".to_owned(), vec![])]

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_starves_a_container_only_if_the_container_wants_nothing() {
+    fn only_an_idle_container_counts_as_starved_by_the_host() {
         let time = |busy, total| ProcessorTime { busy, total };
         let check = |busy: u64, looks: &[&[[&str; 4]]], expect: bool| {
             let rows = |look: &&[[&str; 4]]| look.iter().map(|row| row.map(str::to_owned).to_vec()).collect();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_walk_is_said_and_made_removable() {
+    fn too_deep_folders_are_reported_and_made_removable() {
         let check = |name: &str, depth: usize, too_deep: bool| {
             let folder = tempfile::tempdir().unwrap();
             let lowest = nest(folder.path(), name, depth);

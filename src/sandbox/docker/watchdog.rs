@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offender_is_who_wrote_too_much() {
+    fn the_container_above_its_limit_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let container = |name: &str, bytes: usize, max: u64| {
             let path = folder.path().join(name);

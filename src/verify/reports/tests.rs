@@ -91,7 +91,7 @@ fn lines_are_read_as_runners_print_them() {
 }
 
 #[test]
-fn the_format_is_found_by_what_it_gives() {
+fn the_report_format_is_detected() {
     let check = |text: &str, expect: Option<ReportKind>| {
         assert_eq!(find_report(text).map(|(kind, _)| kind), expect, "{text}");
     };
