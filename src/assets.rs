@@ -62,9 +62,9 @@ impl Assets {
     /// lacks are missing.
     pub fn with_override(overrides: &Overrides) -> Result<Self, AssetError> {
         let mut assets = Self::embedded();
-        for (folder, place) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {
-            if let Some(place) = place {
-                let tree = read_tree(place, &BOUNDS).map_err(|source| AssetError { folder, source })?;
+        for (folder, replacement) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {
+            if let Some(replacement) = replacement {
+                let tree = read_tree(replacement, &BOUNDS).map_err(|source| AssetError { folder, source })?;
                 assets.files.retain(|path, _| below(path, folder).is_none());
                 assets.add(folder, tree);
             }
@@ -110,9 +110,9 @@ impl Assets {
 
     /// `path` in the form shown to users: on disk where its folder is overridden, else below the repository's root.
     pub fn display_path(&self, path: &str) -> String {
-        let on_disk = |folder: &str, place: &Option<PathBuf>| {
+        let on_disk = |folder: &str, replacement: &Option<PathBuf>| {
             let rest = path.strip_prefix(folder)?.strip_prefix('/')?;
-            Some(place.as_ref()?.join(Path::new(rest)).display().to_string())
+            Some(replacement.as_ref()?.join(Path::new(rest)).display().to_string())
         };
         on_disk("domains", &self.overrides.domains)
             .or_else(|| on_disk("templates", &self.overrides.templates))

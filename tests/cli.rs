@@ -1,6 +1,6 @@
 //! The command line without an engine: errors, their messages and exit statuses, logs, help.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod common;
 

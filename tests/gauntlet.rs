@@ -1,7 +1,7 @@
 //! Screening of foreign tasks, on a few of the corpus in `tests/gauntlet/`: one for each way of judging, and defects that only a trial can
 //! show. The whole corpus is `make gauntlet`.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod common;
 

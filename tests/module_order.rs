@@ -1,6 +1,6 @@
 //! Modules may use only modules below them. The order is the one in `src/lib.rs` and `ARCHITECTURE.md`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Mutants of every recipe's reference solution: that there are enough of them, of many kinds, and that they are sound.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

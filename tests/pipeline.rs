@@ -1,6 +1,6 @@
 //! The whole pipeline on a real engine: run, run again, kill, resume, shard, merge.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod common;
 

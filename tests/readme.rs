@@ -1,6 +1,6 @@
 //! The README's commands are valid, and its sample output matches the binary's.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Every recipe passes `recipe check`: it is screened, and every variation of its expert is run and checked by the honesty rule.
 
-#![allow(clippy::unwrap_used, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod common;
 

@@ -4,7 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test ends where it cannot go on, and says what it saw"
+    reason = "a failed step ends the test, and says what it saw"
 )]
 
 mod support;
@@ -78,9 +78,9 @@ fn with_programs(name: &'static str, spoil: &str, ends: Ends) -> Saboteur {
 }
 
 /// Solves the task except for its service, which runs `victim.py` with this argument.
-fn service(name: &'static str, deed: &str) -> Saboteur {
+fn service(name: &'static str, argument: &str) -> Saboteur {
     let start = format!(
-        "cp /solution/victim.py .; echo 'setsid python3 /app/victim.py {deed} </dev/null >/dev/null 2>&1 & sleep 1' >start.sh"
+        "cp /solution/victim.py .; echo 'setsid python3 /app/victim.py {argument} </dev/null >/dev/null 2>&1 & sleep 1' >start.sh"
     );
     Saboteur { shape: Shape::Service, ..saboteur(name, format!("{REFERENCE}{start}"), Ends::Failed, &[]) }
 }

@@ -132,7 +132,7 @@ fn kills_from_outside_differ_from_the_containers_own_end() {
         kill(&sandbox).await;
         assert_eq!(lost(&sandbox, "killed").await, Evidence::KilledFromOutside);
 
-        // A child was killed for its memory long ago, and the container went on.
+        // A child was killed for its memory long ago, and the container continued.
         let sandbox = launch(&engine).await;
         shell(&sandbox, "perl -e '@a = map { 0 x 10000000 } 1..100'; sleep 8").await;
         kill(&sandbox).await;

@@ -67,7 +67,7 @@ pub(super) enum Command {
     Recipe(RecipeCommand),
     /// Write the Parquet files of a run again
     Export(ExportArgs),
-    /// Show what a run covers: planned, certified, solved; and the empty cells
+    /// Show the coverage of a run: tasks planned, certified and solved on every axis, and empty cells by name
     Audit(AuditArgs),
     /// Attack, mutate and re-run the verifiers of tasks of any origin
     Screen(ScreenArgs),
@@ -77,7 +77,7 @@ pub(super) enum Command {
     Import(ImportArgs),
     /// Have a model label the failures in the rollouts of a run folder
     Judge(Box<JudgeArgs>),
-    /// Report who solved what and how often: pass@k, step scores, causes of failure, tokens and dollars
+    /// Compare models and scaffolds: pass@k, step scores, causes of failure, tokens and dollars
     Report(ReportArgs),
     /// Check that certificates match the files of their task directories
     VerifyCertificate(VerifyCertificateArgs),
@@ -140,7 +140,7 @@ pub(super) struct Selection {
     /// Seed of all randomness
     #[arg(long, default_value_t = 7)]
     pub(super) seed: u64,
-    /// Blueprints 0 to N−1; rejected ones are not replaced
+    /// Number of tasks to plan; a task that screening rejects is not replaced
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     pub(super) count: u32,
     /// Only these domains (repeatable, or separated by commas)
@@ -165,7 +165,7 @@ pub(super) struct RunArgs {
     /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
-    /// Only blueprints whose index modulo N is I
+    /// Only part I of N of the plan, counted from 0; parts can run on different machines
     #[arg(long, value_name = "I/N")]
     pub(super) shard: Option<String>,
     /// Name task images PREFIX/<task> in task.toml, for a registry that you push them to
@@ -181,7 +181,7 @@ pub(super) struct RunArgs {
 /// Export options.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DataArgs {
-    /// DMPO's discount of later turns
+    /// Discount factor of later turns in the DMPO pairs, above 0 and at most 1
     #[arg(long, value_name = "G")]
     pub(super) gamma: Option<f64>,
     /// Trajectories in the SFT data
@@ -191,9 +191,9 @@ pub(super) struct DataArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SftArg {
-    /// Only those that passed
+    /// Only trajectories that passed
     Passing,
-    /// All that carry a reward
+    /// All trajectories with a message, failed ones included
     All,
 }
 
@@ -309,13 +309,13 @@ pub(super) struct ScreenArgs {
     /// Seconds after which no further mutant of a task is started; the most informative come first [default: all mutants]
     #[arg(long, value_name = "SECONDS")]
     pub(super) budget: Option<u64>,
-    /// Judge termsmith's own tasks in Harbor's shared mode too, where attacks reach further
+    /// Judge termsmith's own tasks in Harbor's shared mode (tests run in the solver's container), where attacks reach further
     #[arg(long)]
     pub(super) as_harbor: bool,
-    /// Only this row, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
+    /// Only these rows of the certificate, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
     #[arg(long, value_name = "ROW")]
     pub(super) only: Vec<String>,
-    /// Compare each task with its expect.toml, with only the rows that it names
+    /// For a corpus: compare each result with the task's expect.toml, running only the rows that it names
     #[arg(long, conflicts_with = "only")]
     pub(super) summary: bool,
     /// Folder for certificates and finished trials
@@ -329,7 +329,7 @@ pub(super) struct ScreenArgs {
 /// `model::Rigor` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RigorArg {
-    /// Soundness rows and known wrong solutions
+    /// Repeated runs of the reference, and known wrong solutions
     Quick,
     /// Also variants, a sample of mutants, and the attacks that can share a trial
     Standard,

@@ -25,7 +25,7 @@ pub(super) struct RolloutArgs {
     /// With the scaffold `command`: the command line of the agent; $INSTRUCTION_FILE, $MODEL and $OPENAI_BASE_URL are set
     #[arg(long, value_name = "COMMAND", required_if_eq("scaffold", "command"))]
     pub(super) agent_command: Option<String>,
-    /// What the agent is given in addition to the task
+    /// Assistance that the agent gets in addition to the task
     #[arg(long, value_enum, default_value_t = ArmArg::Base)]
     pub(super) arm: ArmArg,
     /// Tell the agent to pass without doing the work; a pass revokes the task's certificate
@@ -43,14 +43,14 @@ pub(super) struct RolloutArgs {
     /// Turns that the attempts of the arm `fork` share with the first rollout
     #[arg(long, value_name = "TURNS", default_value_t = 2)]
     pub(super) fork_at: usize,
-    /// Who labels failures in addition to the rules, which always do
+    /// Source of failure labels in addition to the rules
     #[arg(long, value_enum, default_value_t = JudgeArg::None)]
     pub(super) judge: JudgeArg,
-    /// Continue from a summary where a conversation would not fit the model's context, instead of ending it; the parts before and after
-    /// are separate rows, and no preference pair has any
+    /// Continue a conversation that would not fit the model's context from a summary, instead of ending it; the parts become separate
+    /// rows of sft, and no rows of pref_dmpo
     #[arg(long, visible_alias = "summarize")]
     pub(super) summarise: bool,
-    /// End waits of the terminal when its commands are done, which Harbor does not
+    /// With a terminus scaffold: end a wait as soon as its commands are done (Harbor always waits the full time)
     #[arg(long)]
     pub(super) early_wake: bool,
     #[command(flatten)]
@@ -88,19 +88,19 @@ pub(super) struct JudgeArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits of a rollout")]
 pub(super) struct TrialArgs {
-    /// Limit of the agent's messages
+    /// Limit of the number of the agent's messages
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(super) max_steps: u32,
-    /// Seconds of one command, in scaffolds that wait for commands
+    /// Time-out of one command in seconds, in scaffolds that wait for commands
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub(super) command_seconds: u64,
     /// Seconds of the whole rollout, the model's time included [default: the task's agent timeout]
     #[arg(long, value_name = "SECONDS")]
     pub(super) trial_seconds: Option<u64>,
-    /// Tokens that its calls read and write together
+    /// Limit of its tokens, input and output together
     #[arg(long, value_name = "N")]
     pub(super) trial_tokens: Option<u64>,
-    /// US dollars that its calls may cost together; the settings have to name prices
+    /// Limit of its cost in US dollars; the settings have to name prices
     #[arg(long, value_name = "DOLLARS")]
     pub(super) trial_usd: Option<f64>,
     /// Limit of bytes of output per observation, in scaffolds that have one
@@ -127,13 +127,13 @@ pub(super) struct ModelArgs {
     /// With --base-url: limit of tokens per reply
     #[arg(long, value_name = "N", default_value_t = 4096, requires = "base_url")]
     pub(super) reply_tokens: u32,
-    /// US dollars that all runs in this folder may cost together
+    /// Limit of the cost of all commands in this run folder together, in US dollars
     #[arg(long, value_name = "DOLLARS")]
     pub(super) max_usd: Option<f64>,
-    /// Tokens that all runs in this folder may read and write together
+    /// Limit of the tokens of all commands in this run folder together, input and output
     #[arg(long, value_name = "N")]
     pub(super) max_tokens: Option<u64>,
-    /// Seconds that this command may call models
+    /// Seconds after which this command sends no further request
     #[arg(long, value_name = "SECONDS")]
     pub(super) max_wall: Option<u64>,
     /// Ask for the log-probabilities of tokens
@@ -204,8 +204,8 @@ pub(super) enum JudgeArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum AdversaryArg {
-    /// The task alone
+    /// It sees only the task
     Blind,
-    /// The task and its tests
+    /// It sees the task and its tests
     Tests,
 }

@@ -5,7 +5,7 @@ use std::thread::available_parallelism;
 
 use super::args::{Cli, DataArgs, SftArg};
 use super::failure::Failure;
-use super::places::{self, Expected};
+use super::paths::{self, Expected};
 use crate::assets::{Assets, Overrides};
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
@@ -38,7 +38,7 @@ impl Config {
         let Overrides { domains, templates } = &self.overrides;
         for (place, expected) in [(domains, Expected::Domains), (templates, Expected::Templates)] {
             if let Some(place) = place {
-                places::check(place, expected)?;
+                paths::check(place, expected)?;
             }
         }
         Ok(Assets::with_override(&self.overrides)?)
@@ -96,19 +96,19 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
 
 /// The records of a run folder that must exist, for reading.
 pub(super) fn existing_run(out: &Path) -> Result<ReadStore, Failure> {
-    places::check(out, Expected::RunFolder)?;
+    paths::check(out, Expected::RunFolder)?;
     Ok(ReadStore::open(out)?)
 }
 
 /// The records of a run folder that must exist, for writing: no other process can write there.
 pub(super) fn existing_run_locked(out: &Path) -> Result<Store, Failure> {
-    places::check(out, Expected::RunFolder)?;
+    paths::check(out, Expected::RunFolder)?;
     Ok(Store::new(RunDir::open_existing(out)?))
 }
 
 /// The records of a run folder, which is made if it is missing.
 pub(super) fn run_to_write(out: &Path) -> Result<Store, Failure> {
-    places::check_output_folder(out, "--out")?;
+    paths::check_output_folder(out, "--out")?;
     Ok(Store::new(RunDir::open(out)?))
 }
 

@@ -6,7 +6,7 @@ use super::args::{AuditArgs, ExportArgs, ImportArgs, ReportArgs, ShowArgs};
 use super::config::{Config, Format, existing_run, existing_run_locked, export_options, run_to_write};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::places::{self, Expected};
+use super::paths::{self, Expected};
 use super::say;
 use crate::audit::table;
 use crate::export::report::text as report_text;
@@ -46,9 +46,9 @@ pub(super) fn report(config: &Config, args: &ReportArgs) -> Outcome {
 
 pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
     for place in &args.rollouts {
-        places::check(place, Expected::Rollouts)?;
+        paths::check(place, Expected::Rollouts)?;
     }
-    places::check_output_folder(&args.out, "--out")?;
+    paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let store = run_to_write(&args.out)?;
     let mut refused = 0;

@@ -6,7 +6,7 @@ use super::args::{LintArgs, LintFormat};
 use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::places::{self, Expected};
+use super::paths::{self, Expected};
 use super::say;
 use crate::harbor::find_tasks;
 use crate::lint::{LintReport, Rule, Rules, TaskReport, lint_dir, sarif};
@@ -23,7 +23,7 @@ pub(super) fn lint(config: &Config, args: &LintArgs) -> Outcome {
     }
     let mut tasks = Vec::new();
     for dir in &args.dirs {
-        places::check(dir, Expected::TaskDirectories)?;
+        paths::check(dir, Expected::TaskDirectories)?;
         let found = find_tasks(dir)?;
         if found.is_empty() {
             return Err(Expected::TaskDirectories.failure(dir, "has no task directory"));

@@ -14,7 +14,7 @@ use tracing_subscriber::prelude::*;
 use super::args::LogArgs;
 use super::exit::Status;
 use super::failure::Failure;
-use super::{places, say};
+use super::{paths, say};
 
 /// Target of every span and event of this crate.
 const OWN: &str = env!("CARGO_CRATE_NAME");
@@ -79,7 +79,7 @@ pub(super) fn hide(value: &str) {
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    places::check_output_file(path, "--log-file")?;
+    paths::check_output_file(path, "--log-file")?;
     OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
         Failure::message(Status::Io, format!("failed to open the log file `{}`: {error}", path.display()))
     })

@@ -14,7 +14,7 @@ mod logging;
 mod models;
 mod new;
 mod open;
-mod places;
+mod paths;
 mod plan;
 mod progress;
 mod recipe;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::args_rollout::ModelArgs;
 use super::exit::Status;
 use super::failure::Failure;
-use super::places::{self, Expected};
+use super::paths::{self, Expected};
 use super::{logging, say};
 use crate::llm::{
     Budget, Cassette, EndpointSettings, ModelRole, Models, Options, Recorder, RoleSettings, Settings,
@@ -22,10 +22,10 @@ const ENDPOINT: &str = "base-url";
 /// The models that a command may call. Calls are committed in `store`.
 pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken) -> Result<Models, Failure> {
     if let Some(recording) = &args.cassette {
-        places::check(recording, Expected::Recording)?;
+        paths::check(recording, Expected::Recording)?;
     }
     if let Some(recording) = &args.record {
-        places::check_output_file(recording, "--record")?;
+        paths::check_output_file(recording, "--record")?;
     }
     let cassette = args.cassette.as_deref().map(Cassette::open).transpose();
     let cassette = cassette.map_err(|error| Failure::new(Status::BadInput, error))?;
@@ -59,7 +59,7 @@ fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
             args.settings.display()
         )));
     }
-    places::check(&args.settings, Expected::Settings)?;
+    paths::check(&args.settings, Expected::Settings)?;
     let mut settings =
         Settings::load(&args.settings).map_err(|error| Failure::new(Status::BadInput, error))?;
     if let (Some(model), Some(expert)) = (&args.model, settings.roles.get_mut(&ModelRole::Expert)) {

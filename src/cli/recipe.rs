@@ -11,7 +11,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::inspect::rows;
 use super::interrupt::Interrupts;
-use super::{places, say};
+use super::{paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::model::{Blueprint, RecipeId, Rigor, Seed};
@@ -47,7 +47,7 @@ pub(super) fn list(config: &Config) -> Outcome {
 }
 
 pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outcome {
-    places::check_output_folder(out, "--out")?;
+    paths::check_output_folder(out, "--out")?;
     let assets = config.pipeline_assets()?;
     let recipe = find(&assets, name)?;
     let scratch = tempfile::tempdir().map_err(Failure::io("make a temporary folder"))?;
@@ -61,7 +61,7 @@ pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outc
 
 pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     if let Some(out) = &options.out {
-        places::check_output_folder(out, "--out")?;
+        paths::check_output_folder(out, "--out")?;
     }
     let assets = config.pipeline_assets()?;
     let recipes: Vec<&Recipe> = if options.names.is_empty() {

@@ -13,7 +13,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{models, open, places, say};
+use super::{models, open, paths, say};
 use crate::agent::terminal::Wake;
 use crate::agent::{Dollars, Logprobs, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
@@ -33,11 +33,11 @@ pub(super) const REVOKED: &str = "revoked.json";
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     let started = Instant::now();
-    let dirs = if args.tasks.is_empty() { own_tasks(&args.out)? } else { places::tasks(&args.tasks)? };
+    let dirs = if args.tasks.is_empty() { own_tasks(&args.out)? } else { paths::tasks(&args.tasks)? };
     if let Some(jobs) = &args.harbor_jobs {
-        places::check_output_folder(jobs, "--harbor-jobs")?;
+        paths::check_output_folder(jobs, "--harbor-jobs")?;
     }
-    places::check_output_folder(&args.out, "--out")?;
+    paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let store = run_to_write(&args.out)?;
     let report = runtime()?.block_on(drive(config, &assets, &store, &dirs, args))?;
@@ -175,7 +175,7 @@ async fn drive(
 fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
     let tasks = out.join("tasks");
     if tasks.is_dir() {
-        return places::tasks(&[tasks]);
+        return paths::tasks(&[tasks]);
     }
     Err(Failure::usage(format!(
         "no tasks are named, and the run folder `{}` has none\nhint: name task directories or a folder of them, as in \

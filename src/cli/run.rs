@@ -9,7 +9,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{open, places, say, summary};
+use super::{open, paths, say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
 use crate::model::Seed;
 use crate::pipeline::{
@@ -25,7 +25,7 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         Some(text) => text.parse().map_err(Failure::usage)?,
         None => Shard::WHOLE,
     };
-    places::check_output_folder(&args.out, "--out")?;
+    paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let plan = planned(&assets, &args.selection)?;
     let store = run_to_write(&args.out)?;

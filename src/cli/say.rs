@@ -42,7 +42,7 @@ pub(super) fn note(text: impl AsRef<str>) {
     }
 }
 
-/// Like `eprintln!`, which panics when nobody reads standard error any more (`2>&1 | head`).
+/// Like `eprintln!`, but does not panic when standard error is closed (`2>&1 | head`).
 fn to_stderr(text: &str) {
     // There is no other place to report this to.
     let _ = writeln!(io::stderr().lock(), "{text}");

@@ -14,7 +14,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::inspect::rows;
 use super::interrupt::Interrupts;
-use super::{open, places, say};
+use super::{open, paths, say};
 use crate::harbor::read_task;
 use crate::model::{Certificate, File, RowKind, Timings};
 use crate::pipeline::{ExamineError, Examined, Fault, PipelineAssets, VerifierMode, examine};
@@ -67,8 +67,8 @@ impl Ended {
 }
 
 pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
-    let dirs = places::tasks(&args.tasks)?;
-    places::check_output_folder(&args.out, "--out")?;
+    let dirs = paths::tasks(&args.tasks)?;
+    paths::check_output_folder(&args.out, "--out")?;
     let only = only(&args.only)?;
     let assets = config.pipeline_assets()?;
     let store = run_to_write(&args.out)?;
@@ -270,7 +270,7 @@ fn page(screening: &Screening) -> String {
     text.push_str(&took(&screening.timings));
     for reason in &certificate.reasons {
         let _ = writeln!(text, "  → {}:{}: {}", reason.kind.name(), reason.name, reason.message);
-        let _ = writeln!(text, "    {}: {}", reason.part.place(), reason.ask);
+        let _ = writeln!(text, "    {}: {}", reason.part.path(), reason.ask);
     }
     text
 }
@@ -375,7 +375,7 @@ impl Expected {
 
 pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) -> Outcome {
     let mut good = 0;
-    let dirs = places::tasks(&args.tasks)?;
+    let dirs = paths::tasks(&args.tasks)?;
     for dir in &dirs {
         let verdict = certificate_of(dir)?;
         good += usize::from(verdict.is_ok());

@@ -1,4 +1,4 @@
-//! `try` and `verify`: one task directory, by hand.
+//! `try` and `verify`: manual work on one task directory.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::args::{TryArgs, VerifyArgs};
 use super::config::{Config, Format, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::places::{self, Expected};
+use super::paths::{self, Expected};
 use super::{say, tty};
 use crate::author::AuthorAssets;
 use crate::folder::{Bounds, read_tree};
@@ -62,7 +62,7 @@ struct Solution {
 
 /// Reads a script, which becomes `solve.sh`, or a folder that has one.
 fn solution(path: &Path) -> Result<Solution, Failure> {
-    places::check(path, Expected::Solution)?;
+    paths::check(path, Expected::Solution)?;
     if path.is_dir() {
         let files = read_tree(path, &SOLUTION_BOUNDS)?;
         if files.get(SCRIPT).is_none() {
@@ -131,7 +131,7 @@ async fn attempt(
 
 /// Reads a task directory of termsmith's own, and computes its environment's digest.
 fn load(config: &Config, dir: &Path) -> Result<(Task, EnvironmentDigest), Failure> {
-    places::check(dir, Expected::TaskDirectory)?;
+    paths::check(dir, Expected::TaskDirectory)?;
     let task = read_task(dir)?.into_task().map_err(|error| {
         let message = format!("`{}`: {error}", dir.display());
         let hint = match error {

@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 use super::args::Cli;
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::{places, say};
+use super::{paths, say};
 
 pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
     let mut text = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn completions(shell: clap_complete::Shell) -> Outcome {
 pub(super) fn man(out: Option<&Path>) -> Outcome {
     match out {
         Some(folder) => {
-            places::check_output_folder(folder, "--out")?;
+            paths::check_output_folder(folder, "--out")?;
             let failed = |error| {
                 let message = format!("failed to write manual pages to `{}`: {error}", folder.display());
                 Failure::message(Status::Io, message)

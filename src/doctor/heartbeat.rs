@@ -7,10 +7,10 @@ use super::Events;
 /// Time between two signs of life. People begin to doubt a program that is silent for ten seconds.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Reports from time to time that an action still goes on.
+/// Reports periodically that an action is still running.
 pub(super) struct Heartbeat<'a, 'e> {
     events: &'a mut Events<'e>,
-    /// What goes on, as a clause: "apt-get installs docker.io".
+    /// The running action, as a clause: "apt-get installs docker.io".
     activity: String,
     began: Instant,
     next: Instant,

@@ -102,7 +102,7 @@ struct Context<'a> {
 pub enum Event {
     /// A change that is about to be made.
     Action(String),
-    /// A change that goes on, at least every ten seconds.
+    /// A change in progress, at least every ten seconds.
     Progress { activity: String, elapsed: Duration },
     /// An observation between changes.
     Note(String),

@@ -17,36 +17,36 @@ const GOOD_CORES: usize = 2;
 
 /// Free space for a run's output and for the engine's images.
 pub(super) fn inspect_disk(context: &Context<'_>) -> Finding {
-    let mut places = vec![("output", nearest_existing(&absolute(context.out)))];
+    let mut disks = vec![("output", nearest_existing(&absolute(context.out)))];
     // Only a local engine fills this machine's disk.
     if let Ok(endpoint @ Endpoint::Unix(_)) = client::find(context.system) {
         match client::info(&endpoint).map(|info| info.docker_root_dir) {
             // Only root can see into the folder; its parent is on the same disk.
-            Ok(Some(folder)) => places.push(("images", nearest_existing(&context.system.path(folder)))),
+            Ok(Some(folder)) => disks.push(("images", nearest_existing(&context.system.path(folder)))),
             Ok(None) => {}
             Err(error) => tracing::debug!(error = error.explain(), "cannot ask the engine for its folder"),
         }
     }
-    let measured = places.into_iter().map(|(what, folder)| {
+    let measured = disks.into_iter().map(|(what, folder)| {
         let free = statvfs(&folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).ok();
         (what, folder, free)
     });
     judge_disk(&measured.collect::<Vec<_>>())
 }
 
-fn judge_disk(places: &[(&str, PathBuf, Option<u64>)]) -> Finding {
+fn judge_disk(disks: &[(&str, PathBuf, Option<u64>)]) -> Finding {
     let describe = |(what, folder, free): &(&str, PathBuf, Option<u64>)| match free {
         Some(free) => format!("{} free for {what} (`{}`)", gib(*free), folder.display()),
         None => format!("free space for {what} is unknown (`{}`)", folder.display()),
     };
-    let detail = places.iter().map(describe).collect::<Vec<_>>().join(", ");
-    let is_short = |place: &&(&str, PathBuf, Option<u64>)| place.2.is_some_and(|free| free < MIN_FREE_BYTES);
-    if places.iter().any(|place| is_short(&place)) {
+    let detail = disks.iter().map(describe).collect::<Vec<_>>().join(", ");
+    let is_short = |disk: &&(&str, PathBuf, Option<u64>)| disk.2.is_some_and(|free| free < MIN_FREE_BYTES);
+    if disks.iter().any(|disk| is_short(&disk)) {
         Finding::missing(detail).hint(format!(
             "at least {} are needed; `termsmith clean` removes images of earlier runs",
             gib(MIN_FREE_BYTES)
         ))
-    } else if places.iter().any(|(.., free)| free.is_none()) {
+    } else if disks.iter().any(|(.., free)| free.is_none()) {
         Finding::warn(detail)
     } else {
         Finding::ok(detail)
@@ -139,18 +139,18 @@ mod tests {
 
     #[test]
     fn the_fullest_disk_counts() {
-        let place = |what, free| (what, PathBuf::from("/x"), free);
-        for (places, status, detail) in [
-            (vec![place("output", Some(5 << 30))], Status::Ok, "5.0 GiB free for output (`/x`)"),
-            (vec![place("output", Some((5 << 30) - 1))], Status::Missing, "4.9 GiB free for output (`/x`)"),
+        let disk = |what, free| (what, PathBuf::from("/x"), free);
+        for (disks, status, detail) in [
+            (vec![disk("output", Some(5 << 30))], Status::Ok, "5.0 GiB free for output (`/x`)"),
+            (vec![disk("output", Some((5 << 30) - 1))], Status::Missing, "4.9 GiB free for output (`/x`)"),
             (
-                vec![place("output", Some(9 << 30)), place("images", Some(0))],
+                vec![disk("output", Some(9 << 30)), disk("images", Some(0))],
                 Status::Missing,
                 "9.0 GiB free for output (`/x`), 0.0 GiB free for images (`/x`)",
             ),
-            (vec![place("output", None)], Status::Warn, "free space for output is unknown (`/x`)"),
+            (vec![disk("output", None)], Status::Warn, "free space for output is unknown (`/x`)"),
         ] {
-            let finding = judge_disk(&places);
+            let finding = judge_disk(&disks);
             assert_eq!((finding.status, finding.detail.as_str()), (status, detail));
         }
     }

@@ -33,7 +33,7 @@ pub(super) type Runner = Box<dyn Fn(&Invocation, &mut dyn Write, &mut dyn FnMut(
 pub struct System {
     /// Where the file system starts: `/`, or a folder in tests.
     pub(super) root: PathBuf,
-    /// The environment's variables, as far as they are UTF-8.
+    /// The environment's variables that are valid UTF-8.
     pub(super) env: BTreeMap<String, String>,
     /// Effective user id.
     pub(super) uid: u32,
@@ -272,7 +272,7 @@ fn run_for_real(
         if written.is_err()
             && let Err(error) = child.kill()
         {
-            tracing::warn!(program = invocation.program(), %error, "cannot kill a program whose output nobody reads");
+            tracing::warn!(program = invocation.program(), %error, "cannot kill a program whose output has no reader");
         }
         let status = child.wait()?;
         let stderr = stderr.join().unwrap_or_default();

@@ -11,14 +11,14 @@ use crate::model::{Difficulty, DomainId, EngineeringKind, Limits, Profile};
 /// All domains of a run. The id is the stem of the file.
 pub type Specs = BTreeMap<DomainId, DomainSpec>;
 
-/// A domain: the axes along which its tasks differ, and what they run on.
+/// A domain: the axes along which its tasks differ, and the environment of its tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "termsmith domain spec")]
 pub struct DomainSpec {
     /// Version of this format: 1.
     pub version: u32,
-    /// What people call it.
+    /// Name for people.
     pub title: String,
     /// Several sentences, written for a model: what real work in the domain looks like.
     pub description: String,
@@ -31,18 +31,18 @@ pub struct DomainSpec {
     /// Capability profile that new recipes start from.
     #[serde(default)]
     pub profile: Profile,
-    /// Relative frequency of each engineering kind; what is left out is 0.
+    /// Relative frequency of each engineering kind; a missing one is 0.
     pub kinds: BTreeMap<EngineeringKind, f64>,
-    /// Relative frequency of each difficulty; what is left out is 0.
+    /// Relative frequency of each difficulty; a missing one is 0.
     pub difficulty: BTreeMap<Difficulty, f64>,
-    /// Limits of the domain's tasks; what is left out has termsmith's default.
+    /// Limits of the domain's tasks; missing ones have termsmith's defaults.
     #[serde(default)]
     pub limits: LimitOverrides,
     /// At least [`DomainSpec::MIN_SKILLS`].
     pub skills: Vec<Skill>,
-    /// Who asks for the work.
+    /// Possible authors of the instruction.
     pub personas: Vec<Persona>,
-    /// What a task starts with.
+    /// Families of starting material.
     pub fixtures: Vec<Fixture>,
     /// How a result is judged.
     pub verifiers: Vec<VerifierKind>,
@@ -54,13 +54,13 @@ pub struct DomainSpec {
 pub struct Skill {
     /// Kebab-case.
     pub id: String,
-    /// What somebody who has it can do.
+    /// The ability, as a phrase.
     pub title: String,
-    /// What it looks like at the terminal.
+    /// Operations that exercise it at the terminal.
     pub operations: Vec<Operation>,
 }
 
-/// Somebody who asks for the work.
+/// A person who requests the work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Persona {

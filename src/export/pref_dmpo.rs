@@ -152,7 +152,7 @@ impl RowOf for Row {
             messages("rejected", "the same of the worse side"),
             column("gamma", DataType::Float64, "DMPO's discount γ that `…_phi` were computed with"),
             column("chosen_turns", DataType::Int32, "T, the assistant turns of `chosen`"),
-            list("chosen_turn_index", DataType::Int32, "place in `chosen` of assistant turn t = 0 … T − 1"),
+            list("chosen_turn_index", DataType::Int32, "index in `chosen` of assistant turn t = 0 … T − 1"),
             list("chosen_phi", DataType::Float64, "φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T) of each of them"),
             column("chosen_reward", DataType::Float64, "its reward of the kind in `reward_kind`"),
             text("chosen_trajectory_id", "id of its rollout"),
@@ -160,7 +160,7 @@ impl RowOf for Row {
             list(
                 "rejected_turn_index",
                 DataType::Int32,
-                "place in `rejected` of assistant turn t = 0 … T − 1",
+                "index in `rejected` of assistant turn t = 0 … T − 1",
             ),
             list("rejected_phi", DataType::Float64, "φ(t, T) of each of them, with T of this side"),
             column("rejected_reward", DataType::Float64, "its reward; always less than `chosen_reward`"),

@@ -194,7 +194,7 @@ impl RowOf for Row {
             column(
                 "segment",
                 DataType::Int32,
-                "which part of the trajectory, from 0; there are several where its conversation went on from a summary, or the task has steps",
+                "which part of the trajectory, from 0; there are several if its conversation continued from a summary, or the task has steps",
             ),
             column("n_segments", DataType::Int32, "rows that the trajectory has"),
             text("task_id", "name of the task; `tasks/<name>/` holds it as a Harbor task"),

@@ -1,4 +1,4 @@
-//! A task's compose files, as far as lint needs them.
+//! The parts of a task's compose files that lint needs.
 
 use super::subject::{SpecialFile, SpecialFileKind, Subject, in_tests};
 use super::yaml::{Node, YamlError, parse};

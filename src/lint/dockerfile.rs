@@ -73,7 +73,7 @@ pub(super) fn instructions(text: &str) -> Vec<Instruction> {
     found
 }
 
-/// A here document, as BuildKit finds it: a word of its own, `<<WORD` with a file descriptor before it or none.
+/// A here document, as BuildKit finds it: a separate word, `<<WORD` with a file descriptor before it or none.
 struct Heredoc {
     /// The line after its body.
     delimiter: String,

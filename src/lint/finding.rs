@@ -52,7 +52,7 @@ pub struct Finding {
 
 impl Finding {
     /// `path:line`, or the path alone.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         match self.line {
             Some(line) => format!("{}:{line}", self.file),
             None => self.file.clone(),

@@ -41,13 +41,13 @@ impl Pattern {
     }
 
     /// Files and lines that violate the pattern.
-    pub(super) fn places(&self, files: &FileTree) -> Vec<(String, Option<u32>)> {
-        let mut places = Vec::new();
+    pub(super) fn locations(&self, files: &FileTree) -> Vec<(String, Option<u32>)> {
+        let mut locations = Vec::new();
         for (path, file) in files.iter().filter(|(path, _)| self.files.is_match(path.as_str())) {
             let Some(text) = file.as_text() else { continue };
             let file = path.to_string();
             match &self.wanted {
-                Compiled::Require(require) if !require.is_match(text) => places.push((file, None)),
+                Compiled::Require(require) if !require.is_match(text) => locations.push((file, None)),
                 Compiled::Require(_) => {}
                 Compiled::Forbid(forbid) => {
                     let commented = !path.as_str().ends_with(".md");
@@ -57,13 +57,13 @@ impl Pattern {
                         .map(|found| line_of(text, found.start()))
                         .collect();
                     lines.dedup();
-                    places.extend(
+                    locations.extend(
                         lines.into_iter().take(MOST_IN_ONE_FILE).map(|line| (file.clone(), Some(line))),
                     );
                 }
             }
         }
-        places
+        locations
     }
 
     fn excused(&self, line: &str, commented: bool) -> bool {

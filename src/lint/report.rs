@@ -68,15 +68,16 @@ impl LintReport {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{}", task.path);
             for finding in &task.findings {
-                let place = format!("{}/{}", task.path.trim_end_matches('/'), finding.place());
+                let location = format!("{}/{}", task.path.trim_end_matches('/'), finding.location());
                 let Finding { rule, message, hint, severity, .. } = finding;
                 match &finding.suppressed {
                     Some(reason) => {
-                        let _ = writeln!(text, "{place}: suppressed[{rule}] {message}\n    reason: {reason}");
+                        let _ =
+                            writeln!(text, "{location}: suppressed[{rule}] {message}\n    reason: {reason}");
                     }
                     None => {
                         let severity = severity.as_str();
-                        let _ = writeln!(text, "{place}: {severity}[{rule}] {message}\n    hint: {hint}");
+                        let _ = writeln!(text, "{location}: {severity}[{rule}] {message}\n    hint: {hint}");
                     }
                 }
             }

@@ -63,7 +63,7 @@ impl std::fmt::Debug for Check {
     }
 }
 
-/// A rule in code: returns the places where a task violates it.
+/// A rule in code: returns the locations where a task violates it.
 pub(super) type Function = fn(&Subject<'_>) -> Vec<RuleMatch>;
 
 /// A finding before its rule's severity and hint are added.
@@ -216,7 +216,7 @@ impl Rule {
         match &self.check {
             Check::Function(function) => function(subject),
             Check::Pattern(pattern) => pattern
-                .places(subject.files)
+                .locations(subject.files)
                 .into_iter()
                 .map(|(file, line)| RuleMatch { file, line, message: self.message.clone() })
                 .collect(),

@@ -44,15 +44,15 @@ fn descriptor(rule: &Rule) -> Value {
 
 fn result(rules: &[&Rule], task: &TaskReport, finding: &Finding) -> Value {
     let uri = uri(&format!("{}/{}", task.path.trim_end_matches('/'), finding.file));
-    let mut place = json!({ "artifactLocation": { "uri": uri } });
+    let mut location = json!({ "artifactLocation": { "uri": uri } });
     if let Some(line) = finding.line {
-        place["region"] = json!({ "startLine": line });
+        location["region"] = json!({ "startLine": line });
     }
     let mut result = json!({
         "ruleId": finding.rule,
         "level": level(finding.severity),
         "message": { "text": format!("{}. {}.", sentence(&finding.message), sentence(&finding.hint)) },
-        "locations": [{ "physicalLocation": place }],
+        "locations": [{ "physicalLocation": location }],
     });
     if let Some(index) = rules.iter().position(|rule| rule.id == finding.rule) {
         result["ruleIndex"] = json!(index);

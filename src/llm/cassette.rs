@@ -136,8 +136,8 @@ impl Recorder {
 
 fn parse(path: &Path, text: &str) -> Result<BTreeMap<CallSite, Line>, CassetteError> {
     let mut lines = BTreeMap::new();
-    for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let fault = |message: String| CassetteError::Line { path: path.to_owned(), line: place + 1, message };
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let fault = |message: String| CassetteError::Line { path: path.to_owned(), line: index + 1, message };
         let line: Line = serde_json::from_str(line).map_err(|error| fault(error.to_string()))?;
         if line.version != VERSION {
             let message =

@@ -33,19 +33,19 @@ pub(super) fn drift(then: &Value, now: &Value) -> Option<Drift> {
     let (then, now) = (lines(then), lines(now));
     let edits = diff(&then, &now);
     let mut out = "--- recorded\n+++ now\n".to_owned();
-    let near = |place: usize| {
-        let from = place.saturating_sub(CONTEXT);
-        let to = (place + CONTEXT + 1).min(edits.len());
+    let near = |index: usize| {
+        let from = index.saturating_sub(CONTEXT);
+        let to = (index + CONTEXT + 1).min(edits.len());
         edits[from..to].iter().any(|edit| !matches!(edit, Edit::Same(_)))
     };
     let (mut shown, mut gap) = (0, false);
-    for (place, edit) in edits.iter().enumerate() {
-        if !near(place) {
+    for (index, edit) in edits.iter().enumerate() {
+        if !near(index) {
             gap = true;
             continue;
         }
         if shown == MAX_LINES {
-            let rest = (place..edits.len()).filter(|place| near(*place)).count();
+            let rest = (index..edits.len()).filter(|index| near(*index)).count();
             let _ = writeln!(out, "({rest} more lines)");
             break;
         }

@@ -90,8 +90,8 @@ impl Response {
         let message = choice.message;
         let calls = message.tool_calls.unwrap_or_default().into_iter().enumerate();
         let tool_calls = calls
-            .map(|(place, call)| ToolCall {
-                id: call.id.unwrap_or_else(|| format!("call_{place}")),
+            .map(|(index, call)| ToolCall {
+                id: call.id.unwrap_or_else(|| format!("call_{index}")),
                 name: call.function.name,
                 arguments: match call.function.arguments {
                     Value::String(text) => text,

@@ -66,45 +66,45 @@ impl Settings {
         let mut problems = Vec::new();
         for (name, endpoint) in &settings.endpoints {
             let at = ["endpoints".into(), name.into()];
-            problems.extend(check_endpoint(&Place { source: &source, at }, name, endpoint));
+            problems.extend(check_endpoint(&TableAt { source: &source, at }, name, endpoint));
         }
         for (role, decl) in &settings.roles {
             let at = ["roles".into(), role.as_str().into()];
-            problems.extend(check_role(&Place { source: &source, at }, *role, decl, &settings));
+            problems.extend(check_role(&TableAt { source: &source, at }, *role, decl, &settings));
         }
         if problems.is_empty() { Ok(settings) } else { Err(SettingsError { problems }) }
     }
 }
 
 /// A table of the file.
-struct Place<'a> {
+struct TableAt<'a> {
     source: &'a Source<'a>,
     at: [Step<'a>; 2],
 }
 
-impl Place<'_> {
+impl TableAt<'_> {
     fn problem(&self, below: &[Step<'_>], message: impl Into<String>) -> Problem {
         let path: Vec<Step<'_>> = self.at.iter().chain(below).copied().collect();
         self.source.problem(&path, message)
     }
 }
 
-fn check_endpoint(place: &Place<'_>, name: &str, endpoint: &EndpointSettings) -> Vec<Problem> {
+fn check_endpoint(table: &TableAt<'_>, name: &str, endpoint: &EndpointSettings) -> Vec<Problem> {
     let mut problems = Vec::new();
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || !name.bytes().all(named) {
-        let problem = place.problem(&[], format!("`{name}` is not a valid endpoint name"));
+        let problem = table.problem(&[], format!("`{name}` is not a valid endpoint name"));
         problems.push(problem.hint("letters, digits, `-` and `_`"));
     }
     if let Some(message) = base_url_problem(&endpoint.base_url) {
-        let problem = place.problem(at!["base_url"], message);
+        let problem = table.problem(at!["base_url"], message);
         problems.push(problem.hint("such as \"https://api.example.com/v1\" or \"http://127.0.0.1:8000/v1\""));
     }
     if endpoint.api_key_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
         // The value may be the key itself, so it is not quoted.
         let message = "`api_key_env` is not the name of an environment variable";
         let hint = "put the key into an environment variable and its name here: api_key_env = \"MY_API_KEY\"";
-        problems.push(place.problem(at!["api_key_env"], message).hint(hint));
+        problems.push(table.problem(at!["api_key_env"], message).hint(hint));
     }
     for (key, number) in [
         ("requests_per_minute", endpoint.requests_per_minute.map(u64::from)),
@@ -113,67 +113,72 @@ fn check_endpoint(place: &Place<'_>, name: &str, endpoint: &EndpointSettings) ->
         ("max_context", endpoint.max_context),
     ] {
         if number == Some(0) {
-            problems.push(place.problem(at![key], format!("`{key}` is 0")));
+            problems.push(table.problem(at![key], format!("`{key}` is 0")));
         }
     }
     if !(endpoint.timeout_sec > 0.0 && endpoint.timeout_sec <= MAX_TIMEOUT_SEC) {
         let message = format!("`timeout_sec` is not above 0 and at most {MAX_TIMEOUT_SEC}");
-        problems.push(place.problem(at!["timeout_sec"], message));
+        problems.push(table.problem(at!["timeout_sec"], message));
     }
     if endpoint.concurrency > MAX_CONCURRENCY {
         let message = format!("{} concurrent requests are more than {MAX_CONCURRENCY}", endpoint.concurrency);
-        problems.push(place.problem(at!["concurrency"], message));
+        problems.push(table.problem(at!["concurrency"], message));
     }
-    problems.extend(check_prices(place, endpoint.usd_per_1m_input_tokens, endpoint.usd_per_1m_output_tokens));
+    problems.extend(check_prices(table, endpoint.usd_per_1m_input_tokens, endpoint.usd_per_1m_output_tokens));
     problems
 }
 
-fn check_role(place: &Place<'_>, role: ModelRole, decl: &RoleSettings, settings: &Settings) -> Vec<Problem> {
+fn check_role(
+    table: &TableAt<'_>,
+    role: ModelRole,
+    decl: &RoleSettings,
+    settings: &Settings,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     if !settings.endpoints.contains_key(&decl.endpoint) {
         let hint = suggest(&decl.endpoint, settings.endpoints.keys().map(String::as_str));
         let message = format!("role `{role}` names endpoint `{}`, which is not declared", decl.endpoint);
-        problems.push(place.problem(at!["endpoint"], message).hint(hint));
+        problems.push(table.problem(at!["endpoint"], message).hint(hint));
     }
     if decl.model.trim().is_empty() {
-        problems.push(place.problem(at!["model"], "`model` is empty"));
+        problems.push(table.problem(at!["model"], "`model` is empty"));
     }
     if decl.max_tokens == 0 {
-        problems.push(place.problem(at!["max_tokens"], "`max_tokens` is 0"));
+        problems.push(table.problem(at!["max_tokens"], "`max_tokens` is 0"));
     }
     if decl.temperature.is_some_and(|value| !(0.0..=MAX_TEMPERATURE).contains(&value)) {
-        problems.push(place.problem(at!["temperature"], "`temperature` is not between 0 and 2"));
+        problems.push(table.problem(at!["temperature"], "`temperature` is not between 0 and 2"));
     }
     if decl.top_p.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
-        problems.push(place.problem(at!["top_p"], "`top_p` is not above 0 and at most 1"));
+        problems.push(table.problem(at!["top_p"], "`top_p` is not above 0 and at most 1"));
     }
     for (key, hint) in RESERVED {
         if decl.extra.contains_key(*key) {
-            let problem = place.problem(at!["extra", *key], format!("`{key}` is not allowed in `extra`"));
+            let problem = table.problem(at!["extra", *key], format!("`{key}` is not allowed in `extra`"));
             problems.push(problem.hint(*hint));
         }
     }
     for (key, value) in &decl.extra {
         if value.get(TOML_DATE).is_some() {
             let problem =
-                place.problem(at!["extra", key], format!("`{key}` is a date, which JSON does not have"));
+                table.problem(at!["extra", key], format!("`{key}` is a date, which JSON does not have"));
             problems.push(problem.hint("write it as a string"));
         }
     }
-    problems.extend(check_prices(place, decl.usd_per_1m_input_tokens, decl.usd_per_1m_output_tokens));
+    problems.extend(check_prices(table, decl.usd_per_1m_input_tokens, decl.usd_per_1m_output_tokens));
     problems
 }
 
-fn check_prices(place: &Place<'_>, input: Option<f64>, output: Option<f64>) -> Vec<Problem> {
+fn check_prices(table: &TableAt<'_>, input: Option<f64>, output: Option<f64>) -> Vec<Problem> {
     let (keys, mut problems) = (["usd_per_1m_input_tokens", "usd_per_1m_output_tokens"], Vec::new());
     for (key, price) in keys.into_iter().zip([input, output]) {
         if price.is_some_and(|price| !(price.is_finite() && price >= 0.0)) {
-            problems.push(place.problem(at![key], format!("`{key}` is not a number of at least 0")));
+            problems.push(table.problem(at![key], format!("`{key}` is not a number of at least 0")));
         }
     }
     match (input, output) {
-        (Some(_), None) => problems.push(place.problem(at![keys[0]], format!("`{}` is missing", keys[1]))),
-        (None, Some(_)) => problems.push(place.problem(at![keys[1]], format!("`{}` is missing", keys[0]))),
+        (Some(_), None) => problems.push(table.problem(at![keys[0]], format!("`{}` is missing", keys[1]))),
+        (None, Some(_)) => problems.push(table.problem(at![keys[1]], format!("`{}` is missing", keys[0]))),
         _ => {}
     }
     problems

@@ -1,4 +1,4 @@
-//! What screening found.
+//! Certificates: the results of screening.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use super::{Check, EnvironmentDigest, Outcome, TaskDigest};
 #[serde(deny_unknown_fields)]
 pub struct Row {
     pub kind: RowKind,
-    /// Which one of its kind: `1`, the wrong solution's name, `cut 3 of 7`.
+    /// Its name within its kind: `1`, the wrong solution's name, `cut 3 of 7`.
     pub name: String,
-    /// What it ended with; `None` for rows that run no trial.
+    /// Outcome of the trial; `None` for rows that run no trial.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outcome: Option<Outcome>,
     /// Checks passed and reported, for rows that ran a trial.
@@ -25,7 +25,7 @@ pub struct Row {
     /// that leaves the reference's final state or no answer at all, do not.
     #[serde(skip_serializing_if = "is_true", default = "yes")]
     pub counts: bool,
-    /// What is wrong, or why the row does not count.
+    /// The problem, or why the row does not count.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub note: String,
 }
@@ -73,7 +73,7 @@ impl RowKind {
         Self::Leak,
     ];
 
-    /// Its name in certificates and in `expect.toml`.
+    /// The id used in certificates and in `expect.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lint => "lint",
@@ -93,7 +93,7 @@ impl RowKind {
     }
 }
 
-/// How much is tried.
+/// How thoroughly a verifier is tested.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -101,18 +101,18 @@ impl RowKind {
 pub enum Rigor {
     /// Soundness and known wrong solutions only.
     Quick,
-    /// The same with variants, a sample of mutants, and the attacks that can share a trial.
+    /// These, and variants, a sample of mutants, and the attacks that can share a trial.
     #[default]
     Standard,
-    /// Everything.
+    /// All variants, mutants and attacks.
     Full,
 }
 
-/// Who judged the trials.
+/// How the trials were judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judging {
-    /// Tests that nothing of a solver can reach.
+    /// Tests in a pristine container that a solver cannot reach.
     #[default]
     CleanRoom,
     /// Tests in the solver's own container, as the task declares.
@@ -136,7 +136,7 @@ impl Tally {
     }
 }
 
-/// What the rows come to.
+/// Rates over the rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
@@ -168,7 +168,7 @@ pub struct Certificate {
     /// termsmith's version.
     pub tool: String,
     pub certified: bool,
-    /// How much was tried.
+    /// How thoroughly the verifier was tested.
     #[serde(default = "before_rigor")]
     pub rigor: Rigor,
     #[serde(default)]
@@ -185,7 +185,7 @@ pub struct Certificate {
     pub reasons: Vec<RejectReason>,
 }
 
-/// Why a draft is not admitted.
+/// A reason for a rejection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RejectReason {
@@ -196,7 +196,7 @@ pub struct RejectReason {
     /// The part of the task that its author should look at first.
     #[serde(default)]
     pub part: Part,
-    /// What to do about it, as a repair loop would ask an author.
+    /// The change to make, as a repair loop would request it from an author.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ask: String,
 }
@@ -209,13 +209,13 @@ pub enum Part {
     Solution,
     #[default]
     Tests,
-    /// The text and the tests do not say the same.
+    /// The instruction and the tests contradict each other.
     Instruction,
 }
 
 impl Part {
-    /// The folder or file.
-    pub fn place(self) -> &'static str {
+    /// Its folder or file in the task directory.
+    pub fn path(self) -> &'static str {
         match self {
             Self::Environment => "environment/",
             Self::Solution => "solution/",
@@ -225,7 +225,7 @@ impl Part {
     }
 }
 
-/// A certificate's two endings.
+/// Certified or rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Screened {
     Certified,
@@ -236,7 +236,7 @@ impl Certificate {
     /// The version that this build writes. Version 1 had no rigor, judging and rates; it is read as a quick one.
     pub const VERSION: u32 = 2;
 
-    /// How it ended.
+    /// The verdict.
     pub fn screened(&self) -> Screened {
         if self.certified { Screened::Certified } else { Screened::Rejected }
     }

@@ -21,8 +21,8 @@ fn write_sorted(value: &Value, out: &mut String) {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_by_key(|(key, _)| *key);
             out.push('{');
-            for (place, (key, value)) in entries.into_iter().enumerate() {
-                if place > 0 {
+            for (index, (key, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 out.push_str(&Value::String(key.clone()).to_string());
@@ -33,8 +33,8 @@ fn write_sorted(value: &Value, out: &mut String) {
         }
         Value::Array(items) => {
             out.push('[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write_sorted(item, out);

@@ -143,7 +143,7 @@ impl FileTree {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no files.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Where a conversation began anew: from a summary of itself, or with the next step of its task.
+//! Handoffs: points at which a conversation is replaced by a new one, after a summary or at the next step of the task.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Key, Message, Tokens, TrajectoryRecord};
 
-/// A place where a conversation began anew: one that would no longer fit the model's context was replaced by a summary of it, or the task
-/// has a further step. What was said before and what is said after are two branches: a model never saw them as one conversation.
+/// A point at which a new conversation begins: after a summary, because the former would not fit the model's context, or with the next
+/// step of the task. The turns before and after it are two branches: a model never saw them as one conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handoff {
@@ -16,10 +16,10 @@ pub struct Handoff {
     /// The last of these turns that were left out of the summary's input, since they would not have fitted either.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub unread: usize,
-    /// The task's step that begins here. Nothing was summed up.
+    /// The task's step that begins here. No summary was made.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub step: Option<String>,
-    /// What the model was asked for it, in order. Nothing, if no request for a summary fitted.
+    /// The model calls that made the summary, in order. Empty if no request for a summary fitted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub asides: Vec<Aside>,
 }
@@ -44,25 +44,25 @@ pub struct Aside {
     pub usage: Option<Tokens>,
 }
 
-/// What the model read at a handoff. It contains terminal output, so it is an observation.
+/// The messages that the model read at a handoff. It contains terminal output, so it is an observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffShown {
-    /// What was asked, one for each aside.
+    /// The request of each aside.
     pub prompts: Vec<String>,
-    /// What a model reads from here on in the place of all before, the task first and without the system message.
+    /// The messages that replace the earlier conversation, the task first, without the system message.
     pub context: Vec<Message>,
 }
 
-/// What is asked for a handoff (the first three are terminus-2's).
+/// The kinds of requests at a handoff (the first three are terminus-2's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AsideKind {
-    /// What was done and learnt; asked at the end of the whole conversation.
+    /// A summary of the work, requested at the end of the whole conversation.
     Summary,
     /// Questions about gaps in the summary, asked in a fresh conversation that contains only the summary.
     Questions,
-    /// The answers, behind the whole conversation and the summary.
+    /// The answers, requested after the whole conversation and the summary.
     Answers,
     /// A few sentences, without the conversation, where that did not fit.
     Short,
@@ -89,7 +89,7 @@ impl TrajectoryRecord {
         starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
-    /// What each model call of the agent's read and wrote, where it was counted; summaries are among them.
+    /// The token counts of the agent's model calls, including summaries, where the server reported them.
     pub fn usages(&self) -> impl Iterator<Item = Tokens> {
         let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
         self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
@@ -100,7 +100,7 @@ impl TrajectoryRecord {
         self.plans.iter().chain(self.turns.iter().filter_map(|turn| turn.guide.as_ref()))
     }
 
-    /// The model calls of the agent's; summaries are among them.
+    /// The agent's model calls, including summaries.
     pub fn calls(&self) -> impl Iterator<Item = &Key> {
         let asides = self.handoffs.iter().flat_map(|handoff| &handoff.asides);
         self.turns.iter().filter_map(|turn| turn.call.as_ref()).chain(asides.map(|aside| &aside.call))

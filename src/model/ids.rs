@@ -78,12 +78,12 @@ string_id! {
     RecipeId, "a recipe's name", "`DOMAIN/NAME`, such as `coding/mend-parser`", is_recipe
 }
 string_id! {
-    /// A task's name. Ours are lower case, digits and hyphens; those of other makers can be `<organisation>/<name>`. It becomes a
+    /// A task's name. Ours are lower case, digits and hyphens; those made elsewhere can be `<organisation>/<name>`. It becomes a
     /// path, so no segment of it leads out of a folder.
     TaskName, "a task's name", "1 to 255 bytes, no control characters, no segment that is empty, `.` or `..`", is_task_name
 }
 string_id! {
-    /// One assertion unit of a verifier: the name of a `test_…` function, or whatever a foreign report calls it.
+    /// One assertion unit of a verifier: the name of a `test_…` function, or its name in a foreign report.
     CheckId, "a check's name", "at least one letter", |text| !text.is_empty()
 }
 string_id! {
@@ -132,7 +132,7 @@ impl TaskName {
 }
 
 impl CheckId {
-    /// The one check of a task whose verifier reports nothing but a reward.
+    /// The one check of a task whose verifier reports only a reward.
     pub fn reward() -> Self {
         Self("reward".to_owned())
     }

@@ -1,4 +1,4 @@
-//! What a sandbox may use.
+//! Limits and capabilities of a sandbox.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,6 @@ pub enum Profile {
     Plain,
     /// `plain` and NET_ADMIN, in a network namespace of its own.
     Net,
-    /// What the engine gives by itself, set-user-id programs included: for tasks of other makers, which count on it.
+    /// The engine's default capabilities, including set-user-id programs: for imported tasks, which may rely on them.
     Stock,
 }

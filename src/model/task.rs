@@ -23,13 +23,13 @@ pub struct Task {
     pub instruction: String,
     /// `Dockerfile` and its build context.
     pub environment: FileTree,
-    /// `solve.sh` and what it uses.
+    /// `solve.sh` and the files that it uses.
     pub solution: FileTree,
-    /// `test.sh`, `test_outputs.py` and what they use.
+    /// `test.sh`, `test_outputs.py` and the files that they use.
     pub tests: FileTree,
     /// Every check that a verdict must report, in file order.
     pub checks: Vec<CheckId>,
-    /// What checks count for in step scores; 1 where none is given.
+    /// Weights of checks in step scores; 1 by default.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub weights: BTreeMap<CheckId, f64>,
     pub limits: Limits,
@@ -41,7 +41,7 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectSpec {
-    /// Absolute folders that are carried to the verifier. The first one is the work directory.
+    /// Absolute folders that are copied to the verifier. The first one is the work directory.
     pub roots: Vec<String>,
     /// Whether the tests run programs that the solver left; then a subject container is started.
     pub programs: bool,
@@ -57,18 +57,18 @@ impl SubjectSpec {
     }
 }
 
-/// What an author hands to screening.
+/// An author's result, which screening tests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
     pub task: Task,
-    /// An independent solution in another language or style (`solve.sh` and what it uses).
+    /// An independent solution in another language or style (`solve.sh` and the files that it uses).
     pub second: FileTree,
     pub wrong: Vec<WrongSolution>,
     /// Legal variants of the correct state, which the tests must accept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub variants: Vec<Variant>,
-    /// Variants that this task's instruction forbids, and which words of it do.
+    /// Variants that this task's instruction forbids, and the words that forbid them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub variants_excluded: BTreeMap<String, String>,
     pub expert: ExpertScript,
@@ -81,18 +81,18 @@ pub struct WrongSolution {
     pub name: String,
     /// The requirement it misses.
     pub why: String,
-    /// `solve.sh` and what it uses.
+    /// `solve.sh` and the files that it uses.
     pub files: FileTree,
 }
 
-/// What the scripted expert does, with public parameters filled in and `@{name}` for what it must have seen.
+/// The script of the expert, with public parameters filled in and `@{name}` for values that it must have observed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpertScript {
     pub steps: Vec<Step>,
     pub slips: Vec<Slip>,
     pub failures: Vec<Failure>,
-    /// What it says when it submits; one is chosen.
+    /// Messages of the submission; one is chosen.
     pub done: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ pub struct Step {
     pub capture: BTreeMap<String, String>,
 }
 
-/// An honest error that the expert notices and mends.
+/// An honest error that the expert notices and corrects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slip {
@@ -123,7 +123,7 @@ pub struct Slip {
     pub fix: String,
 }
 
-/// A way to fail: the step `replaces` is done wrongly, and the rest goes on as if nothing had happened.
+/// A way to fail: the step `replaces` is done wrongly, and the script continues unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{RowKind, TaskDigest};
 
-/// `timings.json`: what the trials behind a certificate took, so that limits can be set from evidence. It is no part of the
-/// certificate: two machines that agree on every verdict agree on no time.
+/// `timings.json`: time and memory of the trials behind a certificate, so that limits can be set from evidence. It is not part of the
+/// certificate, since times differ between machines that agree on every verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timings {
@@ -22,7 +22,7 @@ pub struct Timings {
     pub rows: Vec<RowTiming>,
 }
 
-/// What one row's trial took.
+/// Time and memory of one row's trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RowTiming {
@@ -30,7 +30,7 @@ pub struct RowTiming {
     pub name: String,
     /// From the first container's start to the verdict.
     pub seconds: f64,
-    /// What the solution, the mutant or the attack itself ran.
+    /// Time of the solution, the mutant or the attack itself.
     pub act_seconds: f64,
     /// The most memory that the solver's container held at once, in bytes, page cache included.
     #[serde(default, skip_serializing_if = "Option::is_none")]

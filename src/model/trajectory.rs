@@ -214,7 +214,7 @@ impl TrajectoryRecord {
         }
     }
 
-    /// Whether every check passed, by honest means as far as forensics can tell.
+    /// Whether every check passed, and forensics found no exploit.
     pub fn succeeded(&self) -> bool {
         self.failure_kind() == FailureKind::None
     }

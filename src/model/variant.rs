@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 pub struct Variant {
     /// Kebab-case, and the name of its file.
     pub name: String,
-    /// What it does, in a few words.
+    /// A short description.
     pub title: String,
-    /// What the solution must have created or changed for it to do anything.
+    /// The files that the solution must have created or changed for the variant to apply.
     pub applies: Applies,
     /// Bash, run as root in the solver's container after the reference solution. `$CHANGED` names a file that lists the absolute
-    /// paths of the regular files that the solution created or changed, one a line. Exit status 0: done;
+    /// paths of the regular files that the solution created or changed, one per line. Exit status 0: done;
     /// [`Variant::NOT_APPLICABLE`]: there was nothing to do.
     pub script: String,
     /// Why this never makes a correct state wrong, in one sentence.
@@ -24,17 +24,17 @@ pub struct Variant {
     pub conditional: bool,
 }
 
-/// What a variant needs among the files that changed.
+/// The changed files that a variant requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Applies {
-    /// Nothing.
+    /// No particular file.
     Any,
-    /// Any file at all.
+    /// Any file.
     File,
     Json,
     Csv,
-    /// A module of Python's.
+    /// A Python module.
     Python,
     /// An SQLite database, whatever its name.
     Sqlite,
@@ -46,7 +46,7 @@ impl Variant {
     /// The exit status of a script that found nothing to do.
     pub const NOT_APPLICABLE: i32 = 3;
 
-    /// Whether a trial of it can tell anything, given the absolute paths of the files that changed.
+    /// Whether it applies, given the absolute paths of the changed files.
     pub fn applies_to<'a>(&self, changed: impl IntoIterator<Item = &'a str>) -> bool {
         let mut changed = changed.into_iter();
         let fits = |path: &str| match self.applies {

@@ -49,7 +49,7 @@ pub enum Outcome {
     VerifierError,
 }
 
-/// Per-check results and what follows from them.
+/// Per-check results and the outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {

@@ -8,7 +8,7 @@ use super::operator::Operator;
 use crate::syntax::{children, named_children, text_of};
 
 /// Contexts in which a number is an index or a count.
-const PLACES: [&str; 2] = ["slice", "subscript"];
+const OFFSET_NODES: [&str; 2] = ["slice", "subscript"];
 
 /// `True` for `False`, and slightly larger or smaller numbers.
 pub(super) fn number(node: Node<'_>, text: &str) -> Vec<Edit> {
@@ -40,7 +40,7 @@ fn is_index_or_offset(node: Node<'_>, text: &str) -> bool {
     let mut at = node;
     while let Some(parent) = at.parent() {
         match parent.kind() {
-            kind if PLACES.contains(&kind) => return true,
+            kind if OFFSET_NODES.contains(&kind) => return true,
             "binary_operator" | "unary_operator" | "parenthesized_expression" | "argument_list" => {
                 at = parent;
             }

@@ -52,7 +52,7 @@ fn watched(target: &ScreeningTarget<'_>, only: &Only, table: &mut Table) {
             (WatchPlace::Trajectory, _) => "no trial: looked for in the commands of trajectories".to_owned(),
             (WatchPlace::Task, None) => "no trial: the task's files show nothing of it".to_owned(),
             (WatchPlace::Task, Some(finding)) => {
-                format!("no trial: invited by {}: {}", finding.place(), finding.message)
+                format!("no trial: invited by {}: {}", finding.location(), finding.message)
             }
         };
         table.skipped(RowKind::Attack, &watch.name, &note);

@@ -166,7 +166,7 @@ fn lint_rows(findings: &[Finding], only: &Only, table: &mut Table) {
         table.row(RowKind::Lint, "all rules", true, "");
     }
     for finding in counted() {
-        let note = format!("{}: {} ({})", finding.place(), finding.message, finding.hint);
+        let note = format!("{}: {} ({})", finding.location(), finding.message, finding.hint);
         let asked_for = matches!(only, Only::Rows(_))
             && only.wants_row(RowKind::Lint, &finding.rule)
             && only.wants(RowKind::Lint);

@@ -33,7 +33,7 @@ pub fn key<T: Serialize>(stage: Stage, input: &T) -> Result<Key, StoreError> {
     Ok(Key::of(&hasher.finalize()))
 }
 
-/// Records of one run folder, for reading. Holds no lock: committed records never change, so a run can be read while it goes on.
+/// Records of one run folder, for reading. Holds no lock: committed records never change, so a run can be read while it is being written.
 #[derive(Clone, Debug)]
 pub struct ReadStore {
     root: Arc<Path>,

@@ -1,6 +1,6 @@
 //! Labels: the detectors against trajectories that were labelled by hand, and the model judge against an endpoint.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
 #![allow(missing_debug_implementations, reason = "tests print what they compare")]
 
 #[path = "../llm/clock.rs"]

@@ -1,6 +1,6 @@
 //! The model client against faulty endpoints.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
 #![allow(missing_debug_implementations, reason = "tests print what they compare")]
 
 mod ask;

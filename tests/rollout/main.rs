@@ -1,11 +1,6 @@
 //! Rollouts of models: replayed recordings, and simulated models behind faulty endpoints, in real containers.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test ends where it cannot go on"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failed step ends the test")]
 #![allow(
     missing_debug_implementations,
     dead_code,

@@ -10,7 +10,7 @@ try:
 except OSError as error:
     print(error)
 
-# Up to a thousand processes, as far as the process limit allows.
+# Up to a thousand processes, or the process limit.
 for _ in range(1000):
     try:
         if os.fork() == 0:

@@ -63,16 +63,16 @@ impl fmt::Display for Value {
             Self::Str(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
             Self::List(items) => {
                 f.write_str("[")?;
-                for (place, item) in items.iter().enumerate() {
-                    write!(f, "{}{item}", if place > 0 { ", " } else { "" })?;
+                for (offset, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if offset > 0 { ", " } else { "" })?;
                 }
                 f.write_str("]")
             }
             Self::Dict(items) => {
                 f.write_str("{")?;
-                for (place, (key, item)) in items.iter().enumerate() {
+                for (offset, (key, item)) in items.iter().enumerate() {
                     let key = serde_json::Value::from(key.as_str());
-                    write!(f, "{}{key}: {item}", if place > 0 { ", " } else { "" })?;
+                    write!(f, "{}{key}: {item}", if offset > 0 { ", " } else { "" })?;
                 }
                 f.write_str("}")
             }
@@ -82,12 +82,12 @@ impl fmt::Display for Value {
 
 /// `json.JSONDecodeError`. Lines, columns and characters count from 1, 1 and 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}: line {line} column {column} (char {place})")]
+#[error("{message}: line {line} column {column} (char {offset})")]
 pub(super) struct DecodeError {
     message: &'static str,
     line: usize,
     column: usize,
-    place: usize,
+    offset: usize,
 }
 
 /// `json.loads`.
@@ -108,11 +108,11 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn error(&self, message: &'static str, place: usize) -> DecodeError {
-        let before = &self.text[..place.min(self.text.len())];
+    fn error(&self, message: &'static str, offset: usize) -> DecodeError {
+        let before = &self.text[..offset.min(self.text.len())];
         let line_start = before.iter().rposition(|c| *c == '\n').map_or(0, |newline| newline + 1);
         let line = before.iter().filter(|c| **c == '\n').count() + 1;
-        DecodeError { message, line, column: place - line_start + 1, place }
+        DecodeError { message, line, column: offset - line_start + 1, offset }
     }
 
     fn peek(&self) -> Option<char> {

@@ -84,14 +84,14 @@ fn invalid(content: &str, error: &str) -> String {
 fn content<'a>(response: &'a str, draft: &mut Draft) -> Option<&'a str> {
     let (mut start, mut depth) = (None, 0i64);
     let (mut in_string, mut escaped) = (false, false);
-    for (place, byte) in response.bytes().enumerate() {
+    for (offset, byte) in response.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' => in_string = !in_string,
             b'{' if !in_string => {
                 if depth == 0 {
-                    start = Some(place);
+                    start = Some(offset);
                 }
                 depth += 1;
             }
@@ -101,10 +101,10 @@ fn content<'a>(response: &'a str, draft: &mut Draft) -> Option<&'a str> {
                     if !strip(&response[..start]).is_empty() {
                         draft.warn("Extra text detected before JSON object".to_owned());
                     }
-                    if !strip(&response[place + 1..]).is_empty() {
+                    if !strip(&response[offset + 1..]).is_empty() {
                         draft.warn("Extra text detected after JSON object".to_owned());
                     }
-                    return Some(&response[start..=place]);
+                    return Some(&response[start..=offset]);
                 }
             }
             _ => {}
@@ -116,15 +116,15 @@ fn content<'a>(response: &'a str, draft: &mut Draft) -> Option<&'a str> {
 
 /// Where each field's name first stands with a colon, even inside a string, must be in order.
 fn check_order(content: &str, draft: &mut Draft) {
-    let place = |name: &str| {
+    let offset = |name: &str| {
         let quoted = format!("\"{name}\"");
         content
             .match_indices(&quoted)
             .find(|(at, _)| content[at + quoted.len()..].trim_start_matches(is_space).starts_with(':'))
             .map(|(at, _)| at)
     };
-    let places: Vec<_> = REQUIRED.into_iter().filter_map(|name| Some((place(name)?, name))).collect();
-    draft.check_order("Fields", &places);
+    let offsets: Vec<_> = REQUIRED.into_iter().filter_map(|name| Some((offset(name)?, name))).collect();
+    draft.check_order("Fields", &offsets);
 }
 
 fn read_commands(data: &[Value], draft: &mut Draft) -> Result<Vec<Command>, String> {
@@ -190,10 +190,10 @@ fn extract_object(response: &str) -> Option<&str> {
 /// `{[^{}]*({[^{}]*}[^{}]*)*}` at the start of `text`.
 fn shallow_object(text: &str) -> Option<&str> {
     let mut depth = 0;
-    for (place, brace) in text.match_indices(['{', '}']) {
+    for (offset, brace) in text.match_indices(['{', '}']) {
         depth += if brace == "{" { 1 } else { -1 };
         match depth {
-            0 => return Some(&text[..=place]),
+            0 => return Some(&text[..=offset]),
             1 | 2 => {}
             _ => return None,
         }

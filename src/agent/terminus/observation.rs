@@ -11,7 +11,7 @@ pub fn limit(output: &str) -> String {
         return output.to_owned();
     }
     let half = MAX_OUTPUT_BYTES / 2;
-    let boundary = |place: &usize| output.is_char_boundary(*place);
+    let boundary = |offset: &usize| output.is_char_boundary(*offset);
     let first = &output[..(0..=half).rev().find(boundary).unwrap_or(0)];
     let last = &output[(output.len() - half..output.len()).find(boundary).unwrap_or(output.len())..];
     let omitted = output.len() - first.len() - last.len();
@@ -41,14 +41,14 @@ impl Pane {
     }
 }
 
-/// From the last line of what was there before. The place is counted (in characters) in the old text but taken from the new one,
+/// From the last line of what was there before. The offset is counted (in characters) in the old text but taken from the new one,
 /// so it is off by what stands in the new one before the old.
 fn new_content<'a>(previous: &str, current: &'a str) -> Option<&'a str> {
     let previous = strip(previous);
     let found = current.find(previous)?;
     let Some(line) = previous.rfind('\n') else { return Some(&current[found..]) };
     let skipped = previous[..line].chars().count();
-    let from = current.char_indices().nth(skipped).map_or(current.len(), |(place, _)| place);
+    let from = current.char_indices().nth(skipped).map_or(current.len(), |(offset, _)| offset);
     Some(&current[from..])
 }
 

@@ -71,14 +71,14 @@ impl Draft {
         ));
     }
 
-    /// Warns if parts, given in their right order with their places, are in another one.
-    pub(super) fn check_order(&mut self, what: &str, places: &[(usize, &str)]) {
+    /// Warns if parts, given in their right order with their offsets, are in another one.
+    pub(super) fn check_order(&mut self, what: &str, offsets: &[(usize, &str)]) {
         let arrows =
-            |places: &[(usize, &str)]| places.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" → ");
-        let mut found = places.to_vec();
-        found.sort_by_key(|(place, _)| *place);
-        if found != places {
-            let (found, expected) = (arrows(&found), arrows(places));
+            |offsets: &[(usize, &str)]| offsets.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" → ");
+        let mut found = offsets.to_vec();
+        found.sort_by_key(|(offset, _)| *offset);
+        if found != offsets {
+            let (found, expected) = (arrows(&found), arrows(offsets));
             self.warn(format!("{what} appear in wrong order. Found: {found}, expected: {expected}"));
         }
     }

@@ -145,7 +145,7 @@ impl Texts {
         format(&self.short_summary, &[("instruction", instruction), ("screen", last_characters(screen))])
     }
 
-    /// What the history goes on with after a short summary.
+    /// The message that follows a short summary in the history.
     pub fn short_handoff(&self, instruction: &str, summary: &str) -> String {
         format(&self.short_handoff, &[("instruction", instruction), ("summary", summary)])
     }
@@ -159,6 +159,6 @@ impl Texts {
 /// The last thousand characters of a screen.
 fn last_characters(screen: &str) -> &str {
     const KEPT: usize = 1000;
-    let start = screen.char_indices().rev().nth(KEPT - 1).map_or(0, |(place, _)| place);
+    let start = screen.char_indices().rev().nth(KEPT - 1).map_or(0, |(offset, _)| offset);
     &screen[start..]
 }

@@ -48,8 +48,8 @@ pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches.extend(hosts_without_list(subject));
     matches.extend(timeouts(subject));
     matches.extend(steps(subject));
-    for (place, artifact) in manifest.artifacts.iter().flatten().enumerate() {
-        let path = format!("artifacts[{place}]");
+    for (index, artifact) in manifest.artifacts.iter().flatten().enumerate() {
+        let path = format!("artifacts[{index}]");
         match artifact_source(artifact) {
             None => matches.push(at_key(subject, &path, "an artifact without `source`")),
             Some(source) if source.split('/').any(|part| part == "..") => {
@@ -103,8 +103,8 @@ fn timeouts(subject: &Subject<'_>) -> Vec<RuleMatch> {
 fn steps(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     let mut seen = BTreeSet::new();
-    for (place, step) in subject.manifest.steps.iter().flatten().enumerate() {
-        let path = format!("steps[{place}].name");
+    for (index, step) in subject.manifest.steps.iter().flatten().enumerate() {
+        let path = format!("steps[{index}].name");
         let portable = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
         if step.name.is_empty() || step.name.starts_with('.') || !step.name.chars().all(portable) {
             matches.push(at_key(subject, &path, format!("the step name `{}` is no folder name", step.name)));
@@ -172,9 +172,9 @@ pub(in crate::lint) fn artifact_log_overlap(subject: &Subject<'_>) -> Vec<RuleMa
 pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let artifacts = artifacts(subject);
     let mut matches = Vec::new();
-    for (place, (path, inner)) in artifacts.iter().enumerate() {
+    for (index, (path, inner)) in artifacts.iter().enumerate() {
         let outer = artifacts.iter().enumerate().find(|(other, (_, outer))| {
-            *other != place && contains(outer, inner) && (outer != inner || *other < place)
+            *other != index && contains(outer, inner) && (outer != inner || *other < index)
         });
         if let Some((_, (_, outer))) = outer {
             matches.push(at_key(
@@ -193,9 +193,9 @@ fn artifacts(subject: &Subject<'_>) -> Vec<(String, String)> {
     all.filter(|(_, artifact)| {
         artifact.get("service").and_then(toml::Value::as_str).is_none_or(|name| name == "main")
     })
-    .filter_map(|(place, artifact)| {
+    .filter_map(|(index, artifact)| {
         let source = artifact_source(artifact)?.trim_end_matches('/');
-        Some((format!("artifacts[{place}]"), source.to_owned()))
+        Some((format!("artifacts[{index}]"), source.to_owned()))
     })
     .collect()
 }

@@ -85,7 +85,7 @@ fn a_malformed_manifest_is_the_only_finding() {
         let parts = Parts { name: "a-task", files: &files, special_files: &[], draft: None };
         let found: Vec<_> = lint_files(&rules(), &parts)
             .iter()
-            .map(|found| format!("{} {} {}", found.place(), found.rule, found.message))
+            .map(|found| format!("{} {} {}", found.location(), found.rule, found.message))
             .collect();
         assert_eq!(found, [expect]);
     };
@@ -104,21 +104,21 @@ fn odd_directories_never_panic() {
     use std::fs;
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
-    let place = dir.path().join("a-task");
+    let task_dir = dir.path().join("a-task");
     for (path, file) in task(&[]).iter() {
-        let path = place.join(path.as_str());
+        let path = task_dir.join(path.as_str());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &file.bytes).unwrap();
     }
-    symlink("../solution/solve.sh", place.join("tests/within")).unwrap();
-    symlink("/etc/hostname", place.join("tests/out")).unwrap();
-    symlink("nowhere", place.join("solution/gone")).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(place.join("environment/socket")).unwrap();
-    let found: Vec<_> = lint_dir(&rules(), &place)
+    symlink("../solution/solve.sh", task_dir.join("tests/within")).unwrap();
+    symlink("/etc/hostname", task_dir.join("tests/out")).unwrap();
+    symlink("nowhere", task_dir.join("solution/gone")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(task_dir.join("environment/socket")).unwrap();
+    let found: Vec<_> = lint_dir(&rules(), &task_dir)
         .unwrap()
         .into_iter()
         .filter(|found| found.severity == Severity::Error)
-        .map(|found| format!("{} {}", found.place(), found.rule))
+        .map(|found| format!("{} {}", found.location(), found.rule))
         .collect();
     assert_eq!(
         found,
@@ -131,8 +131,8 @@ fn odd_directories_never_panic() {
     );
     assert!(lint_dir(&rules(), &dir.path().join("none")).is_err());
     for odd in ["tests/within", "tests/out", "solution/gone", "environment/socket"] {
-        fs::remove_file(place.join(odd)).unwrap();
+        fs::remove_file(task_dir.join(odd)).unwrap();
     }
-    let read = crate::harbor::read_task(&place).unwrap();
-    assert_eq!(lint_task(&rules(), &read), lint_dir(&rules(), &place).unwrap());
+    let read = crate::harbor::read_task(&task_dir).unwrap();
+    assert_eq!(lint_task(&rules(), &read), lint_dir(&rules(), &task_dir).unwrap());
 }

@@ -55,7 +55,7 @@ fn drafts_need_checks_and_wrong_solutions() {
         let found = lint_draft(&rules(), &task(&[]), &draft(checks, wrong)).into_iter();
         let errors: Vec<_> = found
             .filter(|found| found.stops() && found.rule != "no-canary")
-            .map(|found| format!("{} {} {}", found.place(), found.rule, found.message))
+            .map(|found| format!("{} {} {}", found.location(), found.rule, found.message))
             .collect();
         assert_eq!(errors, expect);
     };

@@ -102,10 +102,10 @@ fn sarif_has_what_it_must_have() {
         if let Some(index) = result["ruleIndex"].as_u64() {
             assert_eq!(rules[usize::try_from(index).unwrap()]["id"], result["ruleId"]);
         }
-        let place = &result["locations"][0]["physicalLocation"];
-        let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+        let location = &result["locations"][0]["physicalLocation"];
+        let uri = location["artifactLocation"]["uri"].as_str().unwrap();
         assert!(uri.is_ascii() && !uri.contains(' '), "{uri}");
-        assert!(place["region"]["startLine"].as_u64().is_none_or(|line| line > 0));
+        assert!(location["region"]["startLine"].as_u64().is_none_or(|line| line > 0));
         for suppression in result["suppressions"].as_array().into_iter().flatten() {
             assert_eq!(suppression["kind"], "inSource");
         }

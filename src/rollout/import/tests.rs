@@ -406,7 +406,7 @@ proptest! {
         let path = Path::new("x.json");
         let _ = atif::read(path, &value.to_string(), None);
         let result: Option<outcome::TrialResult> = serde_json::from_value(part.clone()).ok();
-        // With a head that is well-formed, so that the rest is come to.
+        // With a well-formed head, so that the rest is parsed.
         for agent in ["terminus-2", "termsmith-x"] {
             let document = json!({
                 "schema_version": "ATIF-v1.7", "agent": { "name": agent }, "extra": part,

@@ -115,7 +115,7 @@ impl DockerEngine {
 }
 
 impl Shared {
-    /// Times of the container's out-of-memory events, in seconds since 1970, as far as the engine still has them.
+    /// Times of the container's out-of-memory events, in seconds since 1970, for the events that the engine still has.
     async fn oom_events(&self, id: &ContainerId) -> Vec<i64> {
         let filters = HashMap::from([("container", vec![id.as_str()]), ("event", vec!["oom"])]);
         let options = EventsOptionsBuilder::new().since("1").filters(&filters).build();
@@ -229,7 +229,7 @@ mod tests {
         check(137, true, &[101], Evidence::OutOfMemory);
         // The flag may be set late.
         check(137, false, &[100], Evidence::OutOfMemory);
-        // A child ran out of memory, was killed, and the container went on.
+        // A child ran out of memory, was killed, and the container continued.
         check(137, true, &[10, 60], Evidence::KilledFromOutside);
         check(255, false, &[], Evidence::KilledFromOutside);
         check(0, false, &[], Evidence::StreamBroken);

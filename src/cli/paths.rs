@@ -122,22 +122,22 @@ fn problem(error: &io::Error) -> String {
     }
 }
 
-/// The task directories that `places` lead to. Each place has to have at least one.
-pub(super) fn tasks(places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// The task directories at or below `paths`. Each path must have at least one.
+pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
-    for place in places {
-        check(place, Expected::TaskDirectories)?;
-        let below = task_directories(std::slice::from_ref(place))
-            .map_err(|error| Expected::TaskDirectories.failure(place, &problem(&error)))?;
+    for path in paths {
+        check(path, Expected::TaskDirectories)?;
+        let below = task_directories(std::slice::from_ref(path))
+            .map_err(|error| Expected::TaskDirectories.failure(path, &problem(&error)))?;
         if below.is_empty() {
-            return Err(Expected::TaskDirectories.failure(place, "has no task directory"));
+            return Err(Expected::TaskDirectories.failure(path, "has no task directory"));
         }
         found.extend(below);
     }
     Ok(found)
 }
 
-/// Refuses to write a folder to a place where a file is. `flag` is the option that named it.
+/// Refuses to write a folder over a file. `flag` is the option that named it.
 pub(super) fn check_output_folder(path: &Path, flag: &str) -> Result<(), Failure> {
     // The innermost part that exists decides.
     let Some((existing, metadata)) =
