@@ -5,9 +5,11 @@ mod support;
 use std::time::Duration;
 
 use bollard::Docker;
+use bollard::models::ContainerSummary;
 use support::{context, docker, image_spec, limits, output, run, spec};
 use termsmith::model::Limits;
 use termsmith::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
+use termsmith::verify::{CLOCK_LIBRARIES, clock_moves};
 
 #[test]
 fn a_bad_build_is_data_with_its_log() {
@@ -41,6 +43,50 @@ fn a_bad_build_is_data_with_its_log() {
         let spec = ImageSpec { timeout: Duration::from_secs(2), ..image_spec("blake3:testslow", &context) };
         let failed = engine.ensure_image(&spec).await;
         assert!(matches!(failed, Err(ImageError::TimedOut { seconds: 2, .. })), "{failed:?}");
+    });
+}
+
+/// Kills the first build step that runs `command`, as another process on the host could.
+async fn kill_step(api: &Docker, command: &str) {
+    loop {
+        let containers = api.list_containers(None).await.unwrap();
+        let runs = |container: &&ContainerSummary| {
+            container.command.as_deref().is_some_and(|line| line.contains(command))
+        };
+        if let Some(step) = containers.iter().find(runs) {
+            return api.kill_container(step.id.as_deref().unwrap(), None).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[test]
+fn a_killed_build_step_is_tried_again_and_then_the_dockerfiles_fault() {
+    run(async {
+        let api = Docker::connect_with_defaults().unwrap();
+        let Some(engine) = docker().await else { return };
+        let marker = format!("sleep 2 && echo {}", std::process::id());
+        let dockerfile = format!("FROM debian:bookworm-slim\nRUN {marker}\n");
+        let killed_once = context(&[("Dockerfile", &dockerfile)]);
+        let digest = format!("blake3:{}killed", std::process::id());
+        let spec = image_spec(&digest, &killed_once);
+        let (built, ()) = tokio::join!(engine.ensure_image(&spec), kill_step(&api, &marker));
+        let image = built.unwrap();
+        let remove = bollard::query_parameters::RemoveImageOptionsBuilder::new().force(true).build();
+        api.remove_image(image.reference(), Some(remove), None).await.unwrap();
+        // Steps that end like this by themselves, however often they are tried. The third one's own file system in memory is full.
+        for (digest, step, expect) in [
+            ("own-kill", "exit 137", "returned a non-zero code: 137"),
+            ("printed", "echo No space left on device; exit 1", "No space left on device"),
+            ("full", "dd if=/dev/zero of=/dev/shm/x bs=1M count=100", "No space left on device"),
+            // The out-of-memory killer ends the shell's only child, and the shell ends with its status.
+            ("memory", "tail /dev/zero", "returned a non-zero code: 137"),
+        ] {
+            let context = context(&[("Dockerfile", &format!("FROM debian:bookworm-slim\nRUN {step}\n"))]);
+            let failed = engine.ensure_image(&image_spec(&format!("blake3:test{digest}"), &context)).await;
+            let Err(ImageError::Build { log }) = failed else { panic!("{step}: {failed:?}") };
+            assert!(log.contains(expect), "{log}");
+        }
     });
 }
 
@@ -92,6 +138,30 @@ fn the_image_decides_the_environment() {
         let sandbox = engine.launch(&spec(&image, &limits())).await.unwrap();
         let text = output(&sandbox, "echo $GREETING $PATH $HOME $PWD; id -u").await;
         assert_eq!(text, "hello /opt/bin:/usr/bin:/bin /root /app\n0\n");
+    });
+}
+
+#[test]
+fn a_clock_that_does_not_move_is_told_with_the_reason() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let (image, limits) = (Image::named("debian:bookworm-slim"), limits());
+        let check = async |library: &[u8], expect: Result<(), &str>| {
+            let moved = clock_moves(&engine, &spec(&image, &limits), library).await.unwrap();
+            match (&moved, expect) {
+                (Ok(()), Ok(())) => {}
+                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+                (Ok(()) | Err(_), _) => panic!("{} bytes: {moved:?}", library.len()),
+            }
+        };
+        // The dynamic linker ignores each of these with a warning.
+        check(b"", Err("cannot be preloaded")).await;
+        check(b"no library", Err("cannot be preloaded")).await;
+        check(b"\x7fELF\x01\x01\x01", Err("cannot be preloaded")).await;
+        if let Some(library) = CLOCK_LIBRARIES.iter().find_map(|path| std::fs::read(path).ok()) {
+            check(&library, Ok(())).await;
+            check(&library[..library.len() / 2], Err("does not move the clock")).await;
+        }
     });
 }
 

@@ -143,60 +143,66 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
         return Ok(ended);
     }
     loop {
-        match limit_reached(conversation, episode, &hooks) {
-            None => {}
-            Some(End::ContextFull) => match hand_off(&*session, conversation, episode, &mut hooks).await? {
-                None => continue,
-                Some(end) => return Ok(Ended::by(end)),
-            },
-            Some(end) => return Ok(Ended::by(end)),
-        }
-        let asked = Instant::now();
         let span = tracing::info_span!("turn", number = conversation.turns.len() + 1);
-        let next = policy.next(conversation).instrument(span.clone());
-        let assistant = match tokio::time::timeout(episode.left(), next).await {
-            Err(_) => return Ok(Ended::by(End::TimedOut)),
-            Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
-                match hand_off(&*session, conversation, episode, &mut hooks).await? {
-                    None => continue,
-                    Some(end) => return Ok(Ended::by(end)),
-                }
-            }
-            Ok(Err(AgentError::Call(CallError::ContentFilter { .. }))) => {
-                return Ok(Ended::by(End::ContentFiltered));
-            }
-            Ok(assistant) => assistant?,
-        };
-        let mut seen = TurnSeen {
-            at_ms: now_ms(),
-            think_ms: asked.elapsed().as_secs_f64() * 1e3,
-            ..TurnSeen::default()
-        };
-        let (step, ended) =
-            match turn(&mut *session, &assistant, conversation, episode, &mut hooks).instrument(span).await {
-                Ok(step) => (step, None),
-                Err(TurnError::Agent(error)) => return Err(error),
-                Err(TurnError::Scaffold(error)) => {
-                    let (ended, acts) = lost(error, episode)?;
-                    (Step { acts, ..Step::default() }, Some(ended))
-                }
-            };
-        seen.shown = step.shown;
-        seen.acts = step.seen;
-        let turn = Turn { guide: step.guide, ..assistant.into_turn(step.kind, step.acts) };
-        hooks.turn_log.turned(conversation.turns.len(), &turn, &seen).await?;
-        conversation.turns.push(turn);
-        conversation.seen.push(seen);
-        if let Some(ended) = ended {
+        let turned = next_turn(&mut *session, policy, conversation, episode, &mut hooks).instrument(span);
+        if let Some(ended) = turned.await? {
             return Ok(ended);
         }
-        if step.kind == TurnKind::Submitted {
-            return Ok(Ended::by(End::Submitted));
-        }
-        if step.shell_ended {
-            return Ok(Ended::by(End::ShellEnded));
-        }
     }
+}
+
+/// Runs a turn, from the check of the limits until it is in the log, or the handoff that has to come before it. Returns how the episode
+/// ended, if it did.
+async fn next_turn<M: Policy, N: TurnLog>(
+    session: &mut dyn Session,
+    policy: &mut M,
+    conversation: &mut Conversation,
+    episode: &EpisodeContext<'_>,
+    hooks: &mut Hooks<'_, N>,
+) -> Result<Option<Ended>, AgentError> {
+    match limit_reached(conversation, episode, hooks) {
+        None => {}
+        Some(End::ContextFull) => {
+            return Ok(hand_off(session, conversation, episode, hooks).await?.map(Ended::by));
+        }
+        Some(end) => return Ok(Some(Ended::by(end))),
+    }
+    let asked = Instant::now();
+    let assistant = match tokio::time::timeout(episode.left(), policy.next(conversation)).await {
+        Err(_) => return Ok(Some(Ended::by(End::TimedOut))),
+        Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
+            return Ok(hand_off(session, conversation, episode, hooks).await?.map(Ended::by));
+        }
+        Ok(Err(AgentError::Call(CallError::ContentFilter { .. }))) => {
+            return Ok(Some(Ended::by(End::ContentFiltered)));
+        }
+        Ok(assistant) => assistant?,
+    };
+    let mut seen =
+        TurnSeen { at_ms: now_ms(), think_ms: asked.elapsed().as_secs_f64() * 1e3, ..TurnSeen::default() };
+    let (step, lost) = match execute(session, &assistant, conversation, episode, hooks).await {
+        Ok(step) => (step, None),
+        Err(TurnError::Agent(error)) => return Err(error),
+        Err(TurnError::Scaffold(error)) => {
+            let (ended, acts) = lost(error, episode)?;
+            (Step { acts, ..Step::default() }, Some(ended))
+        }
+    };
+    seen.shown = step.shown;
+    seen.acts = step.seen;
+    let turn = Turn { guide: step.guide, ..assistant.into_turn(step.kind, step.acts) };
+    hooks.turn_log.turned(conversation.turns.len(), &turn, &seen).await?;
+    conversation.turns.push(turn);
+    conversation.seen.push(seen);
+    Ok(if lost.is_some() {
+        lost
+    } else if step.kind == TurnKind::Submitted {
+        Some(Ended::by(End::Submitted))
+    } else if step.shell_ended {
+        Some(Ended::by(End::ShellEnded))
+    } else {
+        None
+    })
 }
 
 /// Executes the recorded turns again. If the last of them ended the episode, it ends again.
@@ -211,8 +217,8 @@ async fn replay_recorded<'p>(
         if turn.kind == TurnKind::Asked {
             continue;
         }
-        tracing::debug!(turn = number + 1, "executing a recorded turn again");
-        let step = match session.execute(&AssistantMessage::recorded(turn), episode).await {
+        let span = tracing::info_span!("turn", number = number + 1, recorded = true);
+        let step = match session.execute(&AssistantMessage::recorded(turn), episode).instrument(span).await {
             Ok(step) => step,
             Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
         };
@@ -332,7 +338,8 @@ enum TurnError {
     Scaffold(ScaffoldError),
 }
 
-async fn turn<N: TurnLog>(
+/// Executes the actions of a message, or has the mentor answer the question in it.
+async fn execute<N: TurnLog>(
     session: &mut dyn Session,
     assistant: &AssistantMessage,
     conversation: &Conversation,

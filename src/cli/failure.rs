@@ -79,7 +79,7 @@ impl From<TrialError> for Failure {
         let status = match &error {
             TrialError::Engine(_) => Status::NoEngine,
             TrialError::NoVerdict(_) => Status::TryAgain,
-            TrialError::MissingTool { .. } => Status::Failed,
+            TrialError::MissingTool { .. } | TrialError::Unmet { .. } => Status::Failed,
             TrialError::Store(_) => Status::Io,
             TrialError::Drained => Status::Interrupted,
         };

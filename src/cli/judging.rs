@@ -9,10 +9,10 @@ use super::config::{Config, Format, existing_run_locked, export_options, runtime
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
-use super::{models, say};
+use super::{models, open, say};
 use crate::llm::ModelRole;
 use crate::pipeline::{
-    Fault, JudgingReport, export_store, gather_rollouts, judge_store, publish_report, publish_rollouts,
+    Fault, JudgingReport, Stop, export_store, gather_rollouts, judge_store, publish_report, publish_rollouts,
     report_store,
 };
 use crate::store::Store;
@@ -34,8 +34,8 @@ pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
             "faults": report.faults.iter().map(|(rollout, fault)| json!({
                 "rollout": rollout, "message": fault.to_string(),
             })).collect::<Vec<_>>(),
-            "out_of_budget": report.out_of_budget,
-            "interrupted": report.interrupted,
+            "out_of_budget": report.stop == Some(Stop::OutOfBudget),
+            "interrupted": report.stop == Some(Stop::Interrupted),
             "export": summary,
             "seconds": started.elapsed().as_secs_f64(),
         }))?,
@@ -54,15 +54,10 @@ pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
 }
 
 fn status(report: &JudgingReport) -> Status {
-    if report.out_of_budget {
-        say::note("the budget is spent; with a higher one the same command continues");
-        Status::TryAgain
-    } else if report.interrupted {
-        Status::Interrupted
-    } else if report.faults.is_empty() {
-        Status::Ok
-    } else {
-        Status::TryAgain
+    match report.stop {
+        Some(stop) => open::stop_status(stop),
+        None if report.faults.is_empty() => Status::Ok,
+        None => Status::TryAgain,
     }
 }
 

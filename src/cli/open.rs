@@ -1,9 +1,10 @@
-//! Work left open: infrastructure failed, so nothing was stored, and the same command completes it.
+//! Work left open, because infrastructure failed or the command stopped early: nothing was stored, and the same command completes it.
 
 use super::exit::Status;
 use super::failure::{call_status, fault_status};
+use super::say;
 use crate::agent::AgentError;
-use crate::pipeline::{Fault, PrepareError};
+use crate::pipeline::{Fault, PrepareError, Stop};
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 
@@ -42,6 +43,17 @@ pub(super) fn combined(statuses: impl Iterator<Item = Status>) -> Status {
     ];
     let rank = |status: &Status| PRECEDENCE.iter().position(|known| known == status);
     statuses.min_by_key(rank).unwrap_or(Status::Ok)
+}
+
+/// The status of a command that stopped early, which its other results do not change.
+pub(super) fn stop_status(stop: Stop) -> Status {
+    match stop {
+        Stop::OutOfBudget => {
+            say::note("the budget is spent; with a higher one the same command continues");
+            Status::TryAgain
+        }
+        Stop::Interrupted => Status::Interrupted,
+    }
 }
 
 /// The status of one unit without a result.

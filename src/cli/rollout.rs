@@ -21,7 +21,7 @@ use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, AdversaryView, Arm, File, ModelActor};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
-    Solver, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
+    Solver, Stop, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
     report_store,
 };
 use crate::rollout::{AgentConfig, Overflow, rollout_id};
@@ -64,8 +64,8 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
             "faults": report.faults.iter().map(|(place, fault)| json!({
                 "place": place, "message": fault.to_string(), "left_open": open::is_rollout_left_open(fault),
             })).collect::<Vec<_>>(),
-            "out_of_budget": report.out_of_budget,
-            "interrupted": report.interrupted,
+            "out_of_budget": report.stop == Some(Stop::OutOfBudget),
+            "interrupted": report.stop == Some(Stop::Interrupted),
             "export": summary,
             "seconds": started.elapsed().as_secs_f64(),
         }))?,
@@ -109,11 +109,8 @@ fn outcome(outcome: crate::model::Outcome) -> String {
 }
 
 fn status(report: &CampaignReport) -> Status {
-    if report.interrupted && !report.out_of_budget {
-        Status::Interrupted
-    } else if report.out_of_budget {
-        say::note("the budget is spent; with a higher one the same command continues");
-        Status::TryAgain
+    if let Some(stop) = report.stop {
+        open::stop_status(stop)
     } else if !report.faults.is_empty() {
         open::combined(report.faults.iter().map(|(_, error)| open::rollout_status(error)))
     } else if report.revoked.is_empty() {

@@ -16,9 +16,10 @@ use super::error::Fault;
 use super::event::{Event, EventSink};
 use super::gather::{current_units, read_draft};
 use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
+use super::stop::{Stop, ends_everything};
 use crate::agent::AgentError;
-use crate::judge::{Subject, judge_once};
-use crate::llm::{CallError, Models};
+use crate::judge::{JudgeError, Subject, judge_once};
+use crate::llm::{AskError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
     AgentConfig, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
@@ -87,9 +88,8 @@ pub struct CampaignReport {
     pub members: Vec<Member>,
     /// Tasks and attempts without a result, with the reason.
     pub faults: Vec<(String, PrepareError)>,
-    pub interrupted: bool,
-    /// A cap was reached, so no further rollout was begun.
-    pub out_of_budget: bool,
+    /// Why no further rollout was begun.
+    pub stop: Option<Stop>,
     /// Tasks whose certificates were revoked, each with the rollout that shows the defect.
     pub revoked: Vec<(PathBuf, Key)>,
 }
@@ -142,19 +142,26 @@ pub async fn campaign(
                     report.members.push(member);
                 }
             }
-            Err(PrepareError::Fault(
-                Fault::Drained
-                | Fault::Rollout(RolloutError::Agent(AgentError::Call(
-                    CallError::Cancelled(_) | CallError::ShuttingDown,
-                ))),
-            )) => report.interrupted = true,
-            Err(PrepareError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(
-                CallError::Budget(_),
-            ))))) => report.out_of_budget = true,
-            Err(error) => report.faults.push((format!("{name}, attempt {number}"), error)),
+            Err(error) => match stop_of(&error) {
+                Some(stop) => report.stop = report.stop.max(Some(stop)),
+                None => report.faults.push((format!("{name}, attempt {number}"), error)),
+            },
         }
     }
     report
+}
+
+/// The stop that an attempt without a result belongs to, or `None` if the attempt itself failed.
+fn stop_of(error: &PrepareError) -> Option<Stop> {
+    match error {
+        PrepareError::Fault(Fault::Drained) => Some(Stop::Interrupted),
+        PrepareError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(error))))
+        | PrepareError::Judge(JudgeError::Ask(AskError::Call(error))) => Stop::of(error),
+        PrepareError::Fault(_)
+        | PrepareError::Read(_)
+        | PrepareError::Judge(_)
+        | PrepareError::Unsupported { .. } => None,
+    }
 }
 
 /// Futures that are held at once. Each is small until it has capacity.
@@ -312,19 +319,6 @@ async fn forked(
         keys.push(attempt(runner, models, texts, prepared, &agent_config, number).await?);
     }
     Ok(keys)
-}
-
-/// Whether every other call would fail in the same way.
-pub(super) fn ends_everything(error: &CallError) -> bool {
-    matches!(
-        error,
-        CallError::Budget(_)
-            | CallError::Auth { .. }
-            | CallError::Key { .. }
-            | CallError::NoRole { .. }
-            | CallError::NoPrice { .. }
-            | CallError::Client(_)
-    )
 }
 
 fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<Outcome, StoreError> {

@@ -55,7 +55,7 @@ impl From<TrialError> for Fault {
         match error {
             TrialError::Engine(error) => Self::Engine(error),
             TrialError::NoVerdict(error) => Self::NoVerdict(error),
-            error @ TrialError::MissingTool { .. } => Self::Trial(error),
+            error @ (TrialError::MissingTool { .. } | TrialError::Unmet { .. }) => Self::Trial(error),
             TrialError::Store(error) => Self::Store(error),
             TrialError::Drained => Self::Drained,
         }

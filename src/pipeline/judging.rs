@@ -3,9 +3,9 @@
 use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
-use super::campaign::ends_everything;
+use super::stop::{Stop, ends_everything};
 use crate::judge::{JudgeError, Subject, find_judgement, judge_id, judge_once};
-use crate::llm::{AskError, CallError, Models};
+use crate::llm::{AskError, Models};
 use crate::model::Key;
 use crate::prompts::PromptSet;
 use crate::rollout::{ROLLOUT, read_record, rollout_id};
@@ -23,9 +23,8 @@ pub struct JudgingReport {
     pub known: usize,
     /// Rollouts that have only the labels of the rules, with the reason.
     pub faults: Vec<(String, JudgeError)>,
-    pub interrupted: bool,
-    /// A cap was reached, so no further request was sent.
-    pub out_of_budget: bool,
+    /// Why no further request was sent.
+    pub stop: Option<Stop>,
 }
 
 enum Done {
@@ -58,16 +57,20 @@ pub async fn judge_store(
         match done {
             Ok(Done::Judged) => report.judged += 1,
             Ok(Done::Known) => report.known += 1,
-            Ok(Done::Drained)
-            | Err(JudgeError::Ask(AskError::Call(CallError::Cancelled(_) | CallError::ShuttingDown))) => {
-                report.interrupted = true;
-            }
-            Err(JudgeError::Ask(AskError::Call(CallError::Budget(_)))) => report.out_of_budget = true,
+            Ok(Done::Drained) => report.stop = report.stop.max(Some(Stop::Interrupted)),
             Err(JudgeError::Store(error)) => return Err(error),
-            Err(error) => report.faults.push((rollout_id(&key), error)),
+            Err(error) => match stop_of(&error) {
+                Some(stop) => report.stop = report.stop.max(Some(stop)),
+                None => report.faults.push((rollout_id(&key), error)),
+            },
         }
     }
     Ok(report)
+}
+
+/// The stop that a rollout without labels belongs to, or `None` if judging it failed.
+fn stop_of(error: &JudgeError) -> Option<Stop> {
+    if let JudgeError::Ask(AskError::Call(error)) = error { Stop::of(error) } else { None }
 }
 
 async fn one(

@@ -17,6 +17,7 @@ mod publish;
 mod read;
 mod rehearse;
 mod run;
+mod stop;
 mod unit;
 
 pub use assets::{AssetsError, PipelineAssets};
@@ -36,4 +37,5 @@ pub use publish::{publish, publish_rollouts, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
 pub use rehearse::{ExpertRun, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};
+pub use stop::Stop;
 pub use unit::{DRAFT, Ended, HashedDraft, UNIT, UnitOptions, UnitRecord, certify, hash_draft, unit};

@@ -125,8 +125,15 @@ async fn trials(
     let trials =
         planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
     // All are awaited, so that an interrupted run commits the trials in progress.
-    let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    for (row, (record, log)) in planned.iter().zip(ended) {
+    for (row, ended) in planned.iter().zip(join_all(trials).await) {
+        let (record, log) = match ended {
+            Ok(ended) => ended,
+            Err(TrialError::Unmet { why, .. }) => {
+                table.could_not_run(row, &why);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let equal = log.state.is_some() && log.state == reference.state;
         table.trial(row, &record.verdict, &log, equal);
     }

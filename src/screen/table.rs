@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Check, CheckClass, CheckId, Outcome, RejectReason, Row, RowKind, RowTiming, Verdict};
+use crate::model::{
+    Check, CheckClass, CheckId, Outcome, Part, RejectReason, Row, RowKind, RowTiming, Verdict,
+};
 use crate::verify::{Act, Condition, TrialLog};
 
 use super::repair::repair;
@@ -58,6 +60,21 @@ impl Table {
     /// Adds a row without a result, with the reason.
     pub(super) fn skipped(&mut self, kind: RowKind, name: &str, why: &str) {
         self.push(Row { counts: false, ..plain(kind, name, true, why) });
+    }
+
+    /// Adds the row of a trial that this host cannot make. It rejects: a certificate must not omit a trial, and a row that did not run is no
+    /// `ok`.
+    pub(super) fn could_not_run(&mut self, planned: &Planned<'_>, why: &str) {
+        let message = format!("{} could not run: {why}", planned.about);
+        self.reasons.push(RejectReason {
+            kind: planned.kind,
+            name: planned.name.clone(),
+            message: message.clone(),
+            part: Part::Environment,
+            ask: "screen on another machine, or let the image have a dynamic `date` and a newer C library"
+                .to_owned(),
+        });
+        self.rows.push(Row { counts: false, ..plain(planned.kind, &planned.name, false, &message) });
     }
 
     pub(super) fn push(&mut self, row: Row) {
@@ -157,4 +174,29 @@ pub(super) fn why(verdict: &Verdict) -> String {
     let failed: Vec<_> =
         verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str()).collect();
     if failed.is_empty() { verdict.cause.clone() } else { format!("{} fail", failed.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::FileTree;
+    use crate::screen::soundness::reference;
+
+    #[test]
+    fn a_row_that_could_not_run_is_not_ok() {
+        let solution = FileTree::default();
+        let planned = Planned {
+            name: "clock".to_owned(),
+            about: "the reference solution (the clock a year ahead)".to_owned(),
+            ..reference(&solution, 1)
+        };
+        let mut table = Table::default();
+        table.could_not_run(&planned, "cannot be preloaded");
+        let [row] = table.rows.as_slice() else { panic!("{:?}", table.rows) };
+        assert_eq!((row.ok, row.counts), (false, false));
+        let message = "the reference solution (the clock a year ahead) could not run: cannot be preloaded";
+        assert_eq!(row.note, message);
+        assert!(table.rejected());
+        assert_eq!(table.reasons[0].message, message);
+    }
 }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::no_verdict::{NoVerdict, Phase};
+use crate::clock::now_ms;
 use crate::model::Limits;
-use crate::sandbox::{Sandbox, SandboxError};
+use crate::sandbox::{Engine, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError};
 
 /// How a trial differs from an ordinary one. A verdict that depends on it is a defect of the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -52,18 +54,80 @@ impl Condition {
         if self != Self::Clock {
             return Ok(());
         }
-        let Some(library) = fake_clock() else { return Ok(()) };
-        sandbox.put(CLOCK_LIBRARY, &library, 0o755).await?;
-        sandbox.put("/etc/faketimerc", CLOCK_OFFSET.as_bytes(), 0o644).await?;
-        // Written last: every dynamic program that starts from now on reads the other two files.
-        sandbox.put("/etc/ld.so.preload", format!("{CLOCK_LIBRARY}\n").as_bytes(), 0o644).await
+        match fake_clock() {
+            Some(library) => move_clock(sandbox, &library).await,
+            None => Err(SandboxError::Failed { message: NO_LIBRARY.to_owned() }),
+        }
     }
+
+    /// Tests in a container of its own, before any work is done there, whether this host can make the condition in the image of `spec`.
+    pub(super) async fn require(self, engine: &Engine, spec: &LaunchSpec<'_>) -> Result<(), NoVerdict> {
+        if self != Self::Clock {
+            return Ok(());
+        }
+        let moved = match fake_clock() {
+            Some(library) => clock_moves(engine, spec, &library).await?,
+            None => Err(NO_LIBRARY.to_owned()),
+        };
+        moved.map_err(|why| NoVerdict::Unmet { condition: self.name(), why })
+    }
+}
+
+/// Whether `date` is a year ahead in a container of `spec` with this libfaketime; otherwise the reason. The dynamic linker only warns where
+/// a library does not fit the image, as one for a newer glibc, and static programs and musl never load it.
+pub async fn clock_moves(
+    engine: &Engine,
+    spec: &LaunchSpec<'_>,
+    library: &[u8],
+) -> Result<Result<(), String>, NoVerdict> {
+    let lost = |error| NoVerdict::Sandbox { phase: Phase::Prepare, error };
+    let sandbox = engine.launch(spec).await?;
+    move_clock(&sandbox, library).await.map_err(lost)?;
+    let date = Process {
+        argv: ["date", "+%s"].map(Into::into).to_vec(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        ..Process::new("date")
+    };
+    let done = sandbox.spawn(&date).await.map_err(lost)?;
+    sandbox.destroy().await;
+    Ok(match done.outcome {
+        ProcessOutcome::Exited(0) => is_a_year_ahead(now_ms() / 1000, &done.stdout, &done.stderr),
+        ProcessOutcome::Exited(_)
+        | ProcessOutcome::Signaled(_)
+        | ProcessOutcome::TimedOut
+        | ProcessOutcome::NotStarted(_) => Err(format!("`date` fails in the image: {:?}", done.outcome)),
+    })
+}
+
+async fn move_clock(sandbox: &Sandbox, library: &[u8]) -> Result<(), SandboxError> {
+    sandbox.put(CLOCK_LIBRARY, library, 0o755).await?;
+    sandbox.put("/etc/faketimerc", CLOCK_OFFSET.as_bytes(), 0o644).await?;
+    // Written last: every dynamic program that starts from now on reads the other two files.
+    sandbox.put("/etc/ld.so.preload", format!("{CLOCK_LIBRARY}\n").as_bytes(), 0o644).await
+}
+
+/// Reads the output of `date +%s` at `now`, in seconds.
+fn is_a_year_ahead(now: u64, output: &[u8], warnings: &[u8]) -> Result<(), String> {
+    let output = String::from_utf8_lossy(output);
+    let ahead = output.trim().parse::<u64>().ok().and_then(|date| date.checked_sub(now));
+    if ahead.is_some_and(|ahead| ahead.abs_diff(CLOCK_AHEAD_SEC) <= CLOCK_TOLERANCE_SEC) {
+        return Ok(());
+    }
+    let warnings = String::from_utf8_lossy(warnings);
+    let warning =
+        warnings.lines().next().unwrap_or("its `date` does not load libraries of /etc/ld.so.preload");
+    Err(format!("libfaketime does not move the clock in this image: {}", warning.trim()))
 }
 
 /// Path of the library in a container.
 const CLOCK_LIBRARY: &str = "/usr/lib/termsmith-clock.so";
 /// libfaketime's notation for a start a year from now.
 const CLOCK_OFFSET: &str = "+365d\n";
+/// [`CLOCK_OFFSET`] in seconds.
+const CLOCK_AHEAD_SEC: u64 = 365 * 24 * 60 * 60;
+/// The time between the start of `date` and the reading of its output, on a busy machine.
+const CLOCK_TOLERANCE_SEC: u64 = 60 * 60;
+const NO_LIBRARY: &str = "libfaketime is not installed on this host";
 /// Paths where distributions install libfaketime.
 pub const CLOCK_LIBRARIES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
@@ -79,4 +143,32 @@ fn fake_clock() -> Option<Vec<u8>> {
 /// Whether this host can change the clock of a container.
 pub fn clock_can_move() -> bool {
     CLOCK_LIBRARIES.iter().any(|place| std::fs::metadata(place).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_has_moved_only_if_date_says_so() {
+        const NOW: u64 = 1_700_000_000;
+        let check = |output: &str, warnings: &str, expect: Result<(), &str>| {
+            let found = is_a_year_ahead(NOW, output.as_bytes(), warnings.as_bytes());
+            match (&found, expect) {
+                (Ok(()), Ok(())) => {}
+                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+                (Ok(()) | Err(_), _) => panic!("{output:?} gives {found:?}"),
+            }
+        };
+        let ahead = (NOW + CLOCK_AHEAD_SEC).to_string();
+        check(&format!("{ahead}\n"), "", Ok(()));
+        check(&format!("{}\n", NOW + CLOCK_AHEAD_SEC - 3), "", Ok(()));
+        let warning = "ERROR: ld.so: object '/usr/lib/termsmith-clock.so' cannot be preloaded: ignored.\n";
+        check(&format!("{NOW}\n"), warning, Err("cannot be preloaded"));
+        check(&format!("{NOW}\n"), "", Err("ld.so.preload"));
+        check(&format!("{}\n", NOW + CLOCK_AHEAD_SEC / 2), "", Err("does not move"));
+        check(&format!("{}\n", NOW - 5), "", Err("does not move"));
+        check("", "", Err("does not move"));
+        check("today\n", "", Err("does not move"));
+    }
 }

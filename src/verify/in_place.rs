@@ -89,6 +89,9 @@ async fn try_in_place(
     let workdir = task.workdir.clone().unwrap_or_else(|| config.workdir.clone());
     let network = if condition == Condition::Offline { Network::None } else { task.network.clone() };
     let spec = LaunchSpec { limits: &limits, network, ..solver(images, task, &workdir) };
+    for image in [Some(&images.solver), images.verifier.as_ref()].into_iter().flatten() {
+        condition.require(engine, &LaunchSpec { image, ..spec.clone() }).await?;
+    }
     let mut sandbox = engine.launch(&spec).await?;
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
     let trial_context = TrialContext { engine, images, task, config: &config, spec: &spec, condition };

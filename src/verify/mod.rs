@@ -26,7 +26,7 @@ mod trial;
 
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
 pub use clean_room::{Judged, VerifierLog, judge, judge_and_keep};
-pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move};
+pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{
     ForeignImages, Judging, Keep, SolvedInPlace, control_in_place, ready_in_place, run_in_place,

@@ -25,6 +25,9 @@ pub enum NoVerdict {
     Engine(#[from] EngineError),
     #[error("{}: {error}", phase.describe())]
     Sandbox { phase: Phase, error: SandboxError },
+    /// This host cannot make the condition of the trial in the task's image.
+    #[error("the trial under the condition `{condition}` could not run: {why}")]
+    Unmet { condition: &'static str, why: String },
     /// The containers kept running, but the tests ended without readable results.
     #[error("the verifier gave no results: {cause}")]
     NoResults { cause: String },
@@ -77,6 +80,7 @@ impl NoVerdict {
                 Some(Blame::Task) => Some(Blame::Task),
                 Some(Blame::Solver) | None => None,
             },
+            Self::Unmet { .. } => Some(Blame::Caller),
             Self::NoResults { .. } => None,
         }
     }
@@ -92,6 +96,7 @@ impl NoVerdict {
             Self::Engine(error) => error.to_string(),
             Self::Sandbox { phase, .. } => phase.cause().to_owned(),
             Self::NoResults { cause } => cause.clone(),
+            Self::Unmet { .. } => self.to_string(),
         };
         Ok(Verdict::without_checks(outcome, cause))
     }
@@ -132,7 +137,8 @@ impl Control {
         match verdict {
             Ok(verdict) if verdict.is_judged() => Self::Judged,
             Ok(_) | Err(NoVerdict::NoResults { .. }) => Self::NoResults,
-            Err(NoVerdict::Engine(_) | NoVerdict::Sandbox { .. }) => Self::Lost,
+            // A control runs under the ordinary condition.
+            Err(NoVerdict::Engine(_) | NoVerdict::Sandbox { .. } | NoVerdict::Unmet { .. }) => Self::Lost,
         }
     }
 }

@@ -76,6 +76,8 @@ pub enum TrialError {
         "the trial under the condition `{condition}` cannot be made here: {missing} is missing\nhint: `termsmith doctor --fix` installs it"
     )]
     MissingTool { condition: &'static str, missing: &'static str },
+    #[error("the trial under the condition `{condition}` could not run: {why}")]
+    Unmet { condition: &'static str, why: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("interrupted")]
@@ -86,6 +88,7 @@ impl From<NoVerdict> for TrialError {
     fn from(error: NoVerdict) -> Self {
         match error {
             NoVerdict::Engine(error) => Self::Engine(error),
+            NoVerdict::Unmet { condition, why } => Self::Unmet { condition, why },
             error @ (NoVerdict::Sandbox { .. } | NoVerdict::NoResults { .. }) => Self::NoVerdict(error),
         }
     }
@@ -96,7 +99,9 @@ impl Blamed for TrialError {
         match self {
             Self::Engine(error) => Some(error.blame()),
             Self::NoVerdict(error) => error.blame(),
-            Self::MissingTool { .. } | Self::Store(_) | Self::Drained => Some(Blame::Caller),
+            Self::MissingTool { .. } | Self::Unmet { .. } | Self::Store(_) | Self::Drained => {
+                Some(Blame::Caller)
+            }
         }
     }
 }

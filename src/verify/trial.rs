@@ -88,7 +88,10 @@ pub(super) async fn try_trial(
 ) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
     let limits = condition.limits(&task.limits);
-    let sandbox = engine.launch(&LaunchSpec { limits: &limits, ..solver_container(image, task) }).await?;
+    let spec = LaunchSpec { limits: &limits, ..solver_container(image, task) };
+    // The verifier has the same image.
+    condition.require(engine, &spec).await?;
+    let sandbox = engine.launch(&spec).await?;
     let timeout = Duration::from_secs(task.limits.agent_timeout_sec.into());
     let context = ActContext { workdir: task.subject.workdir(), timeout, env: &[], log: None, user: None };
     let acted = match condition.prepare(&sandbox).await {

@@ -10,7 +10,7 @@ use termsmith::llm::{Budget, ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, ModelActor, Outcome, Rollout};
 use termsmith::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Judging, PipelineAssets,
-    Solver as CampaignSolver, campaign, gather_groups,
+    Solver as CampaignSolver, Stop, campaign, gather_groups,
 };
 use termsmith::rollout::{AgentConfig, Overflow};
 use termsmith::store::{RunDir, Store};
@@ -124,7 +124,7 @@ async fn faults_change_no_verdict_and_no_cap_is_exceeded() {
     let cap = calm.billed();
     let budget = Budget { max_tokens: Some(cap), ..Budget::default() };
     let (report, spent) = run_tasks(&faulty, &rough, budget).await;
-    assert!(report.out_of_budget && report.members.len() < expect.len(), "{report:?}");
+    assert!(report.stop == Some(Stop::OutOfBudget) && report.members.len() < expect.len(), "{report:?}");
     assert!(rough.billed() <= spent && spent <= cap, "{} ≤ {spent} ≤ {cap}", rough.billed());
 
     let (report, _) = run_tasks(&faulty, &rough, Budget::default()).await;

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use termsmith::agent::terminal::Wake;
 use termsmith::agent::{
-    ActSeen, AgentError, AssistantMessage, Conversation, Driver, Ended, EpisodeContext, Hooks, NoTurnLog,
-    Opening, Policy, Protocol, SCAFFOLDS, Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldOptions, Session,
-    Step, StepLimits, run_episode,
+    ActSeen, AgentError, AssistantMessage, Conversation, Driver, Ended, EpisodeContext, HandedOff, Hooks,
+    NoTurnLog, Opening, Policy, Protocol, SCAFFOLDS, Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldOptions,
+    Session, Step, StepLimits, TurnLog, TurnSeen, run_episode,
 };
 use termsmith::assets::Assets;
-use termsmith::model::{Act, End, Shown, ToolCall, TurnKind};
+use termsmith::model::{Act, End, Shown, ToolCall, Turn, TurnKind};
 use termsmith::sandbox::{ExecLimit, Sandbox};
+use termsmith::store::StoreError;
 
 use super::support::{launch, process, run};
 
@@ -261,4 +262,46 @@ fn a_new_scaffold_is_one_file_and_one_line() {
         run_messages(&*scaffold, vec![say("echo $((x + 2))"), say("bye")], &mut conversation).await;
         assert_eq!(shown(&conversation, 1), "22\n");
     });
+}
+
+/// Records the span in which each turn is logged.
+struct Spans(Vec<Option<&'static str>>);
+
+impl TurnLog for Spans {
+    async fn opened(&mut self, _: &Opening) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn turned(&mut self, _: usize, _: &Turn, _: &TurnSeen) -> Result<(), StoreError> {
+        self.0.push(tracing::Span::current().metadata().map(tracing::Metadata::name));
+        Ok(())
+    }
+
+    async fn handing_off(&mut self, _: usize, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn handed_off(&mut self, _: usize, _: &HandedOff) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_span_of_a_turn_lasts_until_it_is_logged() {
+    let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let logged = runtime.block_on(async {
+        let scaffold = scaffold("bash-block");
+        let Driver::TurnByTurn(protocol) = scaffold.driver() else { panic!("it has a loop of its own") };
+        let (sandbox, limits) = (launch(&process()).await, limits());
+        let mut policy =
+            Messages(vec![message("bash-block", "true"), message("bash-block", "submit")].into());
+        let mut log = Spans(Vec::new());
+        let episode = context(&sandbox, &limits);
+        let hooks = Hooks::none(&mut log);
+        let conversation = &mut Conversation::default();
+        run_episode(protocol, &mut policy, conversation, "Do it.", &episode, hooks).await.unwrap();
+        log.0
+    });
+    assert_eq!(logged, [Some("turn"); 2]);
 }

@@ -116,7 +116,7 @@ impl DockerEngine {
 
 impl Shared {
     /// Times of the container's out-of-memory events, in seconds since 1970, for the events that the engine still has.
-    async fn oom_events(&self, id: &ContainerId) -> Vec<i64> {
+    pub(super) async fn oom_events(&self, id: &ContainerId) -> Vec<i64> {
         let filters = HashMap::from([("container", vec![id.as_str()]), ("event", vec!["oom"])]);
         let options = EventsOptionsBuilder::new().since("1").filters(&filters).build();
         let mut events = Box::pin(self.docker.events(Some(options)));

@@ -16,11 +16,12 @@ use futures_util::StreamExt as _;
 
 use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
+use crate::retry::{Again, Backoff};
 use crate::sandbox::container::Pause;
 use crate::sandbox::{ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::api::{self, asked_again};
-use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL};
+use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, watchdog};
 
 /// Repository of task images.
 const TASKS: &str = "termsmith/task";
@@ -35,6 +36,15 @@ const BUILD_MEMORY: i32 = i32::MAX;
 const BUILD_CPU_QUOTA: i32 = 2 * BUILD_CPU_PERIOD;
 /// Microseconds: the kernel's default period.
 const BUILD_CPU_PERIOD: i32 = 100_000;
+/// Builds of a step that the host may have disturbed, and the pauses between them.
+const BUILD_BACKOFF: Backoff =
+    Backoff { attempts: 3, base: Duration::from_secs(1), cap: Duration::from_secs(4) };
+/// Bytes of a step's output in which its reason is looked for.
+const STEP_OUTPUT: usize = 16 * 1024;
+/// The builder's line before the name of a step's container.
+const RUNNING_IN: &str = " ---> Running in ";
+/// The text of ENOSPC, in lower case: the engine's programs and the C library differ in the first letter.
+const NO_SPACE: &str = "no space left on device";
 /// Interval at which a lock held by another process is tried. A blocking wait could not be cancelled.
 const LOCK_RETRY: Duration = Duration::from_millis(50);
 
@@ -154,7 +164,29 @@ impl Shared {
         }
     }
 
+    /// Builds an image. A step whose failure the host may have caused as well is built again: if it fails each time, the Dockerfile is at
+    /// fault, unless the host has no space left.
     async fn build(&self, reference: &str, spec: &ImageSpec<'_>, layers: Layers) -> Result<(), ImageError> {
+        let mut attempt = 1;
+        loop {
+            let (failed, again) = match self.build_once(reference, spec, layers).await {
+                Ok(()) => return Ok(()),
+                Err(BuildFailure::Final(error)) => (error, Again::Never),
+                Err(BuildFailure::Unclear { log }) => (ImageError::Build { log }, Again::Yes),
+            };
+            let Some(pause) = BUILD_BACKOFF.next_pause(reference, attempt, again) else { return Err(failed) };
+            tracing::warn!(reference, attempt, error = %failed, "building an image again");
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
+    }
+
+    async fn build_once(
+        &self,
+        reference: &str,
+        spec: &ImageSpec<'_>,
+        layers: Layers,
+    ) -> Result<(), BuildFailure> {
         let tar = context_tar(spec.context).map_err(|source| EngineError::Io {
             action: "pack the build context of",
             path: reference.into(),
@@ -180,15 +212,13 @@ impl Shared {
             .build();
         tracing::debug!(reference, digest = spec.digest, "building an image");
         let mut log = HeadTail::new(MAX_LOG);
-        let mut step = String::new();
+        let mut step = BuildStep::default();
         let ended = {
             let mut events = Box::pin(self.docker.build_image(options, None, Some(body_full(tar.into()))));
             let read = async {
                 while let Some(event) = events.next().await {
                     if let Some(text) = event?.stream {
-                        if text.starts_with("Step ") {
-                            step = text.trim().to_owned();
-                        }
+                        step.observe(&text);
                         log.push(text.as_bytes());
                     }
                 }
@@ -203,24 +233,132 @@ impl Shared {
             Ok(Ok(())) if self.has_image(reference).await? => Ok(()),
             Ok(Ok(())) => Err(EngineError::Transport {
                 action: "build an image",
-                message: format!("the engine ended its answer at `{step}`, and there is no image"),
+                message: format!("the engine ended its answer at `{}`, and there is no image", step.name),
             }
             .into()),
-            Err(_) => Err(ImageError::TimedOut { seconds: spec.timeout.as_secs(), log: text(log) }),
-            Ok(Err(Error::DockerStreamError { error })) => Err(match step.split_once(": FROM ") {
+            Err(_) => Err(ImageError::TimedOut { seconds: spec.timeout.as_secs(), log: text(log) }.into()),
+            Ok(Err(Error::DockerStreamError { error })) => Err(match step.name.split_once(": FROM ") {
                 Some((_, base)) => EngineError::MissingImage { base: base.to_owned(), message: error }.into(),
                 None => {
                     log.push(error.as_bytes());
-                    ImageError::Build { log: text(log) }
+                    self.why_step_failed(&step, &error, text(log)).await
                 }
             }),
             // A Dockerfile with a syntax error.
             Ok(Err(Error::DockerResponseServerError { status_code: 400, message })) => {
-                Err(ImageError::Build { log: message })
+                Err(ImageError::Build { log: message }.into())
             }
             Ok(Err(error)) => Err(self.error("build an image", error).into()),
         }
     }
+
+    /// Classifies the failure of a build step, of which the engine says `error`.
+    async fn why_step_failed(&self, step: &BuildStep, error: &str, log: String) -> BuildFailure {
+        let free = self.host_free_bytes().await;
+        let met_oom = async |id: &str| !self.oom_events(&ContainerId(id.to_owned())).await.is_empty();
+        let out_of_memory = match &step.container {
+            Some(id) if is_killed(error) => met_oom(id).await,
+            Some(_) | None => false,
+        };
+        let output = String::from_utf8_lossy(&step.output);
+        match StepFailure::of(error, &output, out_of_memory, free) {
+            StepFailure::Dockerfile => ImageError::Build { log }.into(),
+            StepFailure::Unclear => BuildFailure::Unclear { log },
+            StepFailure::HostDiskFull => EngineError::Transport {
+                action: "build an image",
+                message: format!(
+                    "the disk of the host is full ({} MiB are free): {error}",
+                    free.unwrap_or_default() >> 20
+                ),
+            }
+            .into(),
+        }
+    }
+
+    /// Free bytes on the disk of a local engine.
+    async fn host_free_bytes(&self) -> Option<u64> {
+        if !self.endpoint.starts_with("unix://") {
+            return None;
+        }
+        let root = self.docker.info().await.ok()?.docker_root_dir?;
+        watchdog::free_bytes(Path::new(&root))
+    }
+}
+
+/// Why a build gave no image.
+enum BuildFailure {
+    Final(ImageError),
+    /// The host may have caused it as well as the Dockerfile.
+    Unclear {
+        log: String,
+    },
+}
+
+impl From<ImageError> for BuildFailure {
+    fn from(error: ImageError) -> Self {
+        Self::Final(error)
+    }
+}
+
+impl From<EngineError> for BuildFailure {
+    fn from(error: EngineError) -> Self {
+        Self::Final(error.into())
+    }
+}
+
+/// The step that a build has reached.
+#[derive(Default)]
+struct BuildStep {
+    /// The engine's line: `Step 2/3 : RUN make`.
+    name: String,
+    /// The container in which it runs.
+    container: Option<String>,
+    /// The end of its output.
+    output: Vec<u8>,
+}
+
+impl BuildStep {
+    /// Reads a piece of the build's log. A step can print lines that look like the builder's; that makes it neither less its own fault
+    /// nor the host's, since neither an out-of-memory event nor a full disk can be printed.
+    fn observe(&mut self, text: &str) {
+        if text.starts_with("Step ") {
+            *self = Self { name: text.trim().to_owned(), ..Self::default() };
+        } else if let (None, Some(id)) = (&self.container, text.strip_prefix(RUNNING_IN)) {
+            self.container = Some(id.trim().to_owned());
+        } else {
+            self.output.extend_from_slice(text.as_bytes());
+            self.output.drain(..self.output.len().saturating_sub(STEP_OUTPUT));
+        }
+    }
+}
+
+/// Who caused the failure of a build step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StepFailure {
+    Dockerfile,
+    HostDiskFull,
+    Unclear,
+}
+
+impl StepFailure {
+    /// From the engine's error, the step's output, its out-of-memory events, and the host's free disk space. What a step prints, and the
+    /// status that it ends with, are its own choice, so neither alone blames the host.
+    fn of(error: &str, output: &str, out_of_memory: bool, free: Option<u64>) -> Self {
+        // `LOW`, not full: what the step itself wrote was removed before the space was measured.
+        let no_space = [error, output].iter().any(|text| text.to_ascii_lowercase().contains(NO_SPACE));
+        if no_space && free.is_some_and(|free| free < watchdog::LOW_FREE_BYTES) {
+            Self::HostDiskFull
+        } else if no_space || (is_killed(error) && !out_of_memory) {
+            Self::Unclear
+        } else {
+            Self::Dockerfile
+        }
+    }
+}
+
+/// Whether the engine says that the step was killed, by itself or from outside.
+fn is_killed(error: &str) -> bool {
+    error.trim_end().ends_with("returned a non-zero code: 137")
 }
 
 fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
@@ -248,5 +386,51 @@ async fn lock_file(path: &Path) -> Result<File, EngineError> {
             Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_RETRY).await,
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_blamed_for_a_failed_step_only_with_evidence_of_its_own() {
+        use StepFailure::{Dockerfile, HostDiskFull, Unclear};
+        let (low, enough) = (Some(watchdog::LOW_FREE_BYTES - 1), Some(watchdog::LOW_FREE_BYTES));
+        let exit = |status: u8| format!("The command '/bin/sh -c x' returned a non-zero code: {status}");
+        let check = |error: &str, output: &str, oom: bool, free: Option<u64>, expect: StepFailure| {
+            assert_eq!(StepFailure::of(error, output, oom, free), expect, "{error} {output} {oom} {free:?}");
+        };
+        check(&exit(1), "", false, enough, Dockerfile);
+        check(&exit(1), "", false, low, Dockerfile);
+        check("COPY failed: file not found in build context", "", false, low, Dockerfile);
+        let written = "cp: error writing '/x': No space left on device";
+        check(&exit(1), written, false, low, HostDiskFull);
+        // Printed by the Dockerfile, or a full file system in memory, or a disk that had space again a moment later.
+        check(&exit(1), written, false, enough, Unclear);
+        check(&exit(1), written, false, None, Unclear);
+        let engine = "write /var/lib/docker/x: no space left on device";
+        check(engine, "", false, low, HostDiskFull);
+        check(engine, "", false, enough, Unclear);
+        check(&exit(137), "", false, low, Unclear);
+        check(&exit(137), "", false, enough, Unclear);
+        check(&exit(137), "", true, enough, Dockerfile);
+        check(&exit(13), "returned a non-zero code: 137", false, enough, Dockerfile);
+    }
+
+    #[test]
+    fn steps_are_read_from_the_log() {
+        let mut step = BuildStep::default();
+        for text in
+            ["Step 1/2 : FROM a", "\n", " ---> 0123\n", "Step 2/2 : RUN b", "\n", " ---> Running in f00\n"]
+        {
+            step.observe(text);
+        }
+        step.observe("one\n");
+        step.observe(" ---> Running in bad\n");
+        assert_eq!((step.name.as_str(), step.container.as_deref()), ("Step 2/2 : RUN b", Some("f00")));
+        assert_eq!(String::from_utf8_lossy(&step.output), "\none\n ---> Running in bad\n");
+        step.observe(&"é".repeat(STEP_OUTPUT));
+        assert_eq!(step.output.len(), STEP_OUTPUT);
     }
 }

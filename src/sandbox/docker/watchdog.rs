@@ -20,7 +20,7 @@ const EVERY: Duration = Duration::from_secs(3);
 const MAX_FILES: u64 = 250_000;
 /// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
 /// is not at fault.
-const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
+pub(super) const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
 /// Free space on the host below which an ENOSPC is attributed to the host. Ext4 reserves up to 5 % for
 /// root, so the space available to other users is what counts; single writes of programs are no larger.
 const FULL_FREE_BYTES: u64 = 16 * 1024 * 1024;
@@ -195,7 +195,7 @@ fn full_disk(own_excess: Option<String>, free: Option<u64>) -> Option<Loss> {
     }
 }
 
-fn free_bytes(path: &Path) -> Option<u64> {
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(path).ok()?;
     Some(stat.f_bavail * stat.f_frsize)
 }
