@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::scaffold::{
-    AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
+    AssistantMessage, Driver, EpisodeContext, OpenSession, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
     Session, Step,
 };
-use super::shell_command::{Ran, limits_context, run};
+use super::shell_command::{Ran, limits_context, opening, run};
 use crate::assets::Assets;
 use crate::model::{Shown, ToolCall, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
@@ -159,14 +159,9 @@ impl Protocol for BashTool {
         &'a self,
         episode: &'a EpisodeContext<'_>,
         instruction: &'a str,
-    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+    ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
-            let workdir = episode.sandbox.workdir();
-            let opening = Opening {
-                system: self.prompts.render("system.md.j2", limits_context(episode.limits))?,
-                prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
-                tools: vec![self.definition(episode)?],
-            };
+            let opening = opening(&self.prompts, episode, instruction, vec![self.definition(episode)?])?;
             Ok((Box::new(self) as Box<dyn Session>, opening))
         }
         .boxed()

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use minijinja::context;
 
 use super::scaffold::{
-    AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
+    AssistantMessage, Driver, EpisodeContext, OpenSession, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
     Session, Step,
 };
-use super::shell_command::{Ran, limits_context, run};
+use super::shell_command::{malformed, opening, run_only_command};
 use crate::assets::Assets;
-use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
 /// The scaffold's registry entry.
@@ -45,11 +43,6 @@ impl BashBlock {
         Ok(Self { prompts, gives_up, tries_again })
     }
 
-    fn malformed(&self, fault: &str, cut_off: bool) -> Result<Step, PromptsError> {
-        let message = self.prompts.render("malformed.md.j2", context! { fault, cut_off })?;
-        Ok(Step::malformed(message))
-    }
-
     async fn execute(
         &self,
         assistant: &AssistantMessage,
@@ -57,21 +50,12 @@ impl BashBlock {
     ) -> Result<Step, ScaffoldError> {
         let command = match read_block(&assistant.content) {
             Ok(command) => command,
-            Err(fault) => return Ok(self.malformed(&fault.to_string(), assistant.cut_off)?),
+            Err(fault) => return Ok(malformed(&self.prompts, &fault.to_string(), assistant)?),
         };
         if command.trim() == SUBMIT {
             return Ok(Step::submitted());
         }
-        match run(command, episode.limits.command, &self.prompts, episode).await? {
-            Ran::Command { act, seen, observation } => Ok(Step {
-                kind: TurnKind::Acted,
-                acts: vec![act],
-                seen: vec![seen],
-                shown: vec![Shown::text(observation)],
-                ..Step::default()
-            }),
-            Ran::Refused(fault) => Ok(self.malformed(&fault, assistant.cut_off)?),
-        }
+        run_only_command(command, assistant, &self.prompts, episode).await
     }
 }
 
@@ -94,14 +78,9 @@ impl Protocol for BashBlock {
         &'a self,
         episode: &'a EpisodeContext<'_>,
         instruction: &'a str,
-    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+    ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
-            let workdir = episode.sandbox.workdir();
-            let opening = Opening {
-                system: self.prompts.render("system.md.j2", limits_context(episode.limits))?,
-                prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
-                tools: Vec::new(),
-            };
+            let opening = opening(&self.prompts, episode, instruction, Vec::new())?;
             Ok((Box::new(self) as Box<dyn Session>, opening))
         }
         .boxed()

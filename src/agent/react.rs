@@ -5,15 +5,13 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use minijinja::context;
 
 use super::scaffold::{
-    AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
+    AssistantMessage, Driver, EpisodeContext, OpenSession, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
     Session, Step,
 };
-use super::shell_command::{Ran, limits_context, run};
+use super::shell_command::{malformed, opening, run_only_command};
 use crate::assets::Assets;
-use crate::model::{Shown, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
 /// The scaffold's registry entry.
@@ -44,11 +42,6 @@ impl React {
         Ok(Self { prompts: PromptSet::load(assets, NAME, &needed)? })
     }
 
-    fn malformed(&self, fault: &str, cut_off: bool) -> Result<Step, PromptsError> {
-        let message = self.prompts.render("malformed.md.j2", context! { fault, cut_off })?;
-        Ok(Step::malformed(message))
-    }
-
     async fn execute(
         &self,
         assistant: &AssistantMessage,
@@ -56,21 +49,12 @@ impl React {
     ) -> Result<Step, ScaffoldError> {
         // An action has no end marker, so a truncated message may contain half a command.
         let Some(action) = read_action(&assistant.content).filter(|_| !assistant.cut_off) else {
-            return Ok(self.malformed("there is no complete action in the reply", assistant.cut_off)?);
+            return Ok(malformed(&self.prompts, "there is no complete action in the reply", assistant)?);
         };
         if action == SUBMIT {
             return Ok(Step::submitted());
         }
-        match run(action, episode.limits.command, &self.prompts, episode).await? {
-            Ran::Command { act, seen, observation } => Ok(Step {
-                kind: TurnKind::Acted,
-                acts: vec![act],
-                seen: vec![seen],
-                shown: vec![Shown::text(observation)],
-                ..Step::default()
-            }),
-            Ran::Refused(fault) => Ok(self.malformed(&fault, assistant.cut_off)?),
-        }
+        run_only_command(action, assistant, &self.prompts, episode).await
     }
 }
 
@@ -97,14 +81,9 @@ impl Protocol for React {
         &'a self,
         episode: &'a EpisodeContext<'_>,
         instruction: &'a str,
-    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+    ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
-            let workdir = episode.sandbox.workdir();
-            let opening = Opening {
-                system: self.prompts.render("system.md.j2", limits_context(episode.limits))?,
-                prompt: self.prompts.render("task.md.j2", context! { instruction, workdir })?,
-                tools: Vec::new(),
-            };
+            let opening = opening(&self.prompts, episode, instruction, Vec::new())?;
             Ok((Box::new(self) as Box<dyn Session>, opening))
         }
         .boxed()

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use minijinja::{Value, context};
 
-use super::scaffold::{ActSeen, EpisodeContext, ScaffoldError, StepLimits};
-use crate::model::{Act, ShellOutcome};
+use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, ScaffoldError, Step, StepLimits};
+use crate::model::{Act, ShellOutcome, Shown, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 use crate::sandbox::{ExecLimit, SandboxError};
 
@@ -46,6 +46,50 @@ pub(super) async fn run(
         observation: observation(prompts, &output, result.outcome, limit)?,
         act: Act::Command { command: command.to_owned(), outcome: Some(result.outcome) },
         seen: ActSeen { bytes: result.bytes, milliseconds: result.took.as_secs_f64() * 1e3 },
+    })
+}
+
+/// Runs the only command of a message in plain text. A command that a shell cannot take makes the message malformed.
+pub(super) async fn run_only_command(
+    command: &str,
+    assistant: &AssistantMessage,
+    prompts: &PromptSet,
+    episode: &EpisodeContext<'_>,
+) -> Result<Step, ScaffoldError> {
+    match run(command, episode.limits.command, prompts, episode).await? {
+        Ran::Command { act, seen, observation } => Ok(Step {
+            kind: TurnKind::Acted,
+            acts: vec![act],
+            seen: vec![seen],
+            shown: vec![Shown::text(observation)],
+            ..Step::default()
+        }),
+        Ran::Refused(fault) => Ok(malformed(prompts, &fault, assistant)?),
+    }
+}
+
+/// The step of a message in plain text that has no command that can be run, by the scaffold's `malformed.md.j2`.
+pub(super) fn malformed(
+    prompts: &PromptSet,
+    fault: &str,
+    assistant: &AssistantMessage,
+) -> Result<Step, PromptsError> {
+    let cut_off = assistant.cut_off;
+    Ok(Step::malformed(prompts.render("malformed.md.j2", context! { fault, cut_off })?))
+}
+
+/// The first messages, by the scaffold's `system.md.j2` and `task.md.j2`.
+pub(super) fn opening(
+    prompts: &PromptSet,
+    episode: &EpisodeContext<'_>,
+    instruction: &str,
+    tools: Vec<ToolDefinition>,
+) -> Result<Opening, PromptsError> {
+    let workdir = episode.sandbox.workdir();
+    Ok(Opening {
+        system: prompts.render("system.md.j2", limits_context(episode.limits))?,
+        prompt: prompts.render("task.md.j2", context! { instruction, workdir })?,
+        tools,
     })
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::scaffold::{
-    ActSeen, AssistantMessage, Driver, EpisodeContext, Opening, Protocol, Scaffold, ScaffoldEntry,
-    ScaffoldError, Session, Step,
+    ActSeen, AssistantMessage, Driver, EpisodeContext, OpenSession, Opening, Protocol, Scaffold,
+    ScaffoldEntry, ScaffoldError, Session, Step,
 };
 use super::summary::{PlainSummary, SummaryTexts};
 use super::terminal::{SIZE, Terminal, WaitOutcome, Wake};
@@ -93,7 +93,7 @@ impl Protocol for Terminus {
         &'a self,
         episode: &'a EpisodeContext<'_>,
         instruction: &'a str,
-    ) -> BoxFuture<'a, Result<(Box<dyn Session + 'a>, Opening), ScaffoldError>> {
+    ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
             let opened = Terminal::open(episode.sandbox, episode.env, SIZE).await;
             let mut terminal = opened.map_err(|error| ScaffoldError::of(error, Vec::new()))?;

@@ -95,7 +95,10 @@ pub async fn clock_moves(
         ProcessOutcome::Exited(_)
         | ProcessOutcome::Signaled(_)
         | ProcessOutcome::TimedOut
-        | ProcessOutcome::NotStarted(_) => Err(format!("`date` fails in the image: {:?}", done.outcome)),
+        | ProcessOutcome::NotStarted(_) => {
+            let said = String::from_utf8_lossy(&done.stderr);
+            Err(format!("`date` fails in this image with libfaketime: {:?} {}", done.outcome, said.trim()))
+        }
     })
 }
 
