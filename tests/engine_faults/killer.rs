@@ -12,8 +12,8 @@ use bollard::query_parameters::{
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// How often the engine is asked for the victim. On an idle machine a container of a small trial lives for a tenth of a second.
-const LOOK_EVERY: Duration = Duration::from_millis(3);
+/// Interval between requests for the list of containers.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 const OWNER_LABEL: &str = "termsmith.owner";
 const PURPOSE_LABEL: &str = "termsmith.purpose";
 
@@ -64,16 +64,24 @@ impl Killer {
         }
     }
 
-    /// Waits for such a container, lets it live for up to `longest`, and ends it. Whether it still lived then.
-    pub(crate) async fn strike(&mut self, victim: Victim, how: How, longest: Duration) -> bool {
-        let found = loop {
-            if let Some(found) = self.find(victim).await {
-                break found;
+    /// Waits for such a container, lets it live for up to `longest`, ends it, and waits for the container that replaces it: without
+    /// one, the trial did not need the container any more.
+    pub(crate) async fn strike(&mut self, victim: Victim, how: How, longest: Duration) {
+        let mut struck = Vec::new();
+        loop {
+            if let Some(found) = self.find(victim).await
+                && !struck.contains(&found.id)
+            {
+                if !struck.is_empty() {
+                    return;
+                }
+                tokio::time::sleep(longest.mul_f64(self.random.random_range(0.0..1.0))).await;
+                if self.end(&found, how).await {
+                    struck.push(found.id);
+                }
             }
             tokio::time::sleep(LOOK_EVERY).await;
-        };
-        tokio::time::sleep(longest.mul_f64(self.random.random_range(0.0..1.0))).await;
-        self.end(&found, how).await
+        }
     }
 
     async fn find(&self, victim: Victim) -> Option<ContainerSummary> {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use termsmith::harbor::read_task;
-use termsmith::model::{EnvironmentDigest, FileTree, Outcome, Task, environment_digest};
+use termsmith::model::{EnvironmentDigest, File, FileTree, Outcome, RelPath, Task, environment_digest};
 use termsmith::sandbox::{Engine, Image};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{
@@ -36,16 +37,16 @@ enum Kind {
 
 /// What is done in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     Untouched,
     Reference,
     Wrong,
 }
 
-pub(crate) const DEEDS: [Deed; 3] = [Deed::Untouched, Deed::Reference, Deed::Wrong];
+pub(crate) const ACTIONS: [Action; 3] = [Action::Untouched, Action::Reference, Action::Wrong];
 
-/// A trial's name: of the task, and what was done.
-pub(crate) type Name = (&'static str, Deed);
+/// A trial's name: the task's, and the action.
+pub(crate) type Name = (&'static str, Action);
 
 /// Committed trials by name.
 pub(crate) type Verdicts = BTreeMap<Name, TrialRecord>;
@@ -72,14 +73,26 @@ pub(crate) struct Called {
     pub(crate) open: BTreeMap<Name, String>,
 }
 
+/// How long the containers of a trial live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// A fraction of a second on an idle machine.
+    Ordinary,
+    /// At least [`SLOW`] each, so that a container can be ended while it works, however fast the machine is.
+    Slow,
+}
+
+/// The time that solutions and tests sleep first in [`Pace::Slow`].
+pub(crate) const SLOW: Duration = Duration::from_secs(2);
+
 /// Tasks judged in the clean room: files alone, programs, a service; and in place: shared, separate.
-pub(crate) async fn subjects(engine: &Engine) -> Vec<Subject> {
+pub(crate) async fn subjects(engine: &Engine, pace: Pace) -> Vec<Subject> {
     let mut subjects = vec![
-        ours("files", task(Shape::Files)),
-        ours("programs", task(Shape::Programs)),
-        ours("service", task(Shape::Service)),
-        foreign("shared", "sound-report", SHARED_WRONG, engine).await,
-        foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, engine).await,
+        ours("files", task(Shape::Files), pace),
+        ours("programs", task(Shape::Programs), pace),
+        ours("service", task(Shape::Service), pace),
+        foreign("shared", "sound-report", SHARED_WRONG, engine, pace).await,
+        foreign("separate", "sound-separate-verifier", SEPARATE_WRONG, engine, pace).await,
     ];
     // Built here, so that no fault meets a build.
     let run = Run::new();
@@ -97,16 +110,27 @@ const SEPARATE_WRONG: &str = "awk '$4 >= 400 { print $1 }' /app/access.log >/app
 const OURS_WRONG: &str =
     "echo 5050 >sum.txt\nmkdir -p bin; printf '#!/bin/sh\\necho 4\\n' >bin/total; chmod 755 bin/total\n";
 
-fn ours(name: &'static str, task: Task) -> Subject {
+fn ours(name: &'static str, mut task: Task, pace: Pace) -> Subject {
+    if pace == Pace::Slow {
+        let seconds = SLOW.as_secs();
+        put_first(&mut task.solution, "solve.sh", &format!("sleep {seconds}\n"));
+        put_first(&mut task.tests, "test_outputs.py", &format!("import time\ntime.sleep({seconds})\n"));
+    }
     let digest = environment_digest(&task.environment, "core");
     let reference = task.solution.clone();
     let kind = Kind::Ours { task: Box::new(task), digest };
     Subject { name, kind, reference, wrong: tree(&[("solve.sh", OURS_WRONG)]), image: Image::named("") }
 }
 
-async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine) -> Subject {
+async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine, pace: Pace) -> Subject {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet").join(folder);
-    let task = Foreign::new(&read_task(&dir).unwrap()).unwrap();
+    let mut task = read_task(&dir).unwrap();
+    if pace == Pace::Slow {
+        for script in ["solution/solve.sh", "tests/test.sh"] {
+            put_first(&mut task.files, script, &format!("#!/bin/bash\nsleep {}\n", SLOW.as_secs()));
+        }
+    }
+    let task = Foreign::new(&task).unwrap();
     let run = Run::new();
     let tests = tests_of(&task);
     let mut images = None;
@@ -119,6 +143,13 @@ async fn foreign(name: &'static str, folder: &str, wrong: &str, engine: &Engine)
     let image = images.solver.clone();
     let kind = Kind::Foreign { task: Box::new(task), images };
     Subject { name, kind, reference, wrong: tree(&[("solve.sh", wrong)]), image }
+}
+
+/// Puts `text` before the content of a file.
+fn put_first(tree: &mut FileTree, name: &str, text: &str) {
+    let File { bytes, executable } = tree.get(name).unwrap().clone();
+    let bytes = [text.as_bytes(), &bytes].concat();
+    tree.insert(RelPath::new(name).unwrap(), File { bytes, executable });
 }
 
 async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&TrialRunner<'_>) -> T) -> T {
@@ -142,11 +173,11 @@ impl Subject {
         self.image.reference().to_owned()
     }
 
-    async fn trial(&self, deed: Deed, runner: &TrialRunner<'_>) -> Result<TrialRecord, TrialError> {
-        let act = match deed {
-            Deed::Untouched => Act::Nothing,
-            Deed::Reference => Act::Solve(&self.reference),
-            Deed::Wrong => Act::Solve(&self.wrong),
+    async fn trial(&self, action: Action, runner: &TrialRunner<'_>) -> Result<TrialRecord, TrialError> {
+        let act = match action {
+            Action::Untouched => Act::Nothing,
+            Action::Reference => Act::Solve(&self.reference),
+            Action::Wrong => Act::Solve(&self.wrong),
         };
         let trial = match &self.kind {
             Kind::Ours { task, digest } => {
@@ -162,12 +193,13 @@ impl Subject {
 }
 
 /// Every trial of these subjects once, as one call of termsmith would run them: what is committed is not run again.
-pub(crate) async fn call(engine: &Engine, run: &Run, subjects: &[&Subject], deeds: &[Deed]) -> Called {
+pub(crate) async fn call(engine: &Engine, run: &Run, subjects: &[&Subject], actions: &[Action]) -> Called {
     let mut called = Called::default();
     with_runner(engine.clone(), run, async |runner| {
-        let trials = subjects.iter().flat_map(|subject| deeds.iter().map(move |deed| (*subject, *deed)));
+        let trials =
+            subjects.iter().flat_map(|subject| actions.iter().map(move |action| (*subject, *action)));
         let mut ended = futures_util::stream::iter(trials)
-            .map(async |(subject, deed)| ((subject.name, deed), subject.trial(deed, runner).await))
+            .map(async |(subject, action)| ((subject.name, action), subject.trial(action, runner).await))
             .buffer_unordered(LANES);
         while let Some((name, ended)) = ended.next().await {
             match ended {
@@ -190,15 +222,15 @@ pub(crate) fn differences(verdicts: &Verdicts, faultless: &Verdicts) -> Vec<Stri
         .collect()
 }
 
-/// That the faultless run is one: every verdict is as it must be, and tells the deeds apart.
-pub(crate) fn assert_faultless(called: &Called, subjects: &[&Subject]) {
+/// That the faultless run is one: every verdict is as it must be, and tells the actions apart.
+pub(crate) fn assert_faultless(called: &Called, subjects: &[&Subject], actions: &[Action]) {
     assert!(called.open.is_empty(), "{:?}", called.open);
-    for ((name, deed), record) in &called.verdicts {
-        let expect = if *deed == Deed::Reference { Outcome::Pass } else { Outcome::Fail };
-        assert_eq!(record.verdict.outcome, expect, "{name} {deed:?}: {record:?}");
+    for ((name, action), record) in &called.verdicts {
+        let expect = if *action == Action::Reference { Outcome::Pass } else { Outcome::Fail };
+        assert_eq!(record.verdict.outcome, expect, "{name} {action:?}: {record:?}");
         assert!(!record.verdict.checks.is_empty() || record.verdict.cause.is_empty(), "{name}: {record:?}");
     }
-    assert_eq!(called.verdicts.len(), subjects.len() * DEEDS.len());
+    assert_eq!(called.verdicts.len(), subjects.len() * actions.len());
 }
 
 /// Records of the store that say of a trial that it has no verdict.
