@@ -161,7 +161,7 @@ impl Ledger {
         }
     }
 
-    /// Spent so far, without reservations.
+    /// Costs so far, without reservations.
     pub(super) fn spent(&self) -> Cost {
         self.state().spent
     }

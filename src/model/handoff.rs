@@ -24,7 +24,7 @@ pub struct Handoff {
     pub asides: Vec<Aside>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }

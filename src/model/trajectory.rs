@@ -299,7 +299,7 @@ pub struct Turn {
     pub cut_off: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }

@@ -24,7 +24,7 @@ from harbor.viewer.server import create_app
 
 
 def unknown_keys(written, loaded, where=""):
-    """Keys that a model dropped in silence. Harbor's models refuse few of them."""
+    """Keys that a model dropped silently. Harbor's models refuse few of them."""
     if isinstance(written, dict) and isinstance(loaded, dict):
         loaded = {str(key): value for key, value in loaded.items()}
         for key, value in written.items():

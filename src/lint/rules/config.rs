@@ -154,7 +154,7 @@ pub(in crate::lint) fn shared_verifier(subject: &Subject<'_>) -> Vec<RuleMatch> 
     vec![at_key(
         subject,
         "verifier.environment_mode",
-        "the tests run in the container that the solver had in its hands",
+        "the tests run in the container that the solver worked in",
     )]
 }
 

@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "shared-verifier",
         &[(TOML, "[verifier]\ntimeout_sec = 1\n")],
-        &["task.toml:1 the tests run in the container that the solver had in its hands"],
+        &["task.toml:1 the tests run in the container that the solver worked in"],
     ),
     row("artifact-log-overlap", &[(TOML, "artifacts = [\"/app\", \"/logstash\"]\n")], &[]),
     row(
