@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn engine_errors_are_distinguished_from_data() {
+    fn errors_are_distinguished_from_data() {
         let check = |output: &str, program: &str, expect: bool| {
             assert_eq!(shows_error(output, program), expect, "{program}: {output}");
         };
