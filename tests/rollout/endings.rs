@@ -475,7 +475,6 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
         [(["--max-steps", "1"], "step_limit", 1), (["--trial-tokens", "20"], "token_limit", 2)]
     {
         let args = [&args[..], &limit].concat();
-        let before = server.requests();
         let document = tokio::task::block_in_place(|| {
             let report: Value = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
             let id = report["rollouts"][0]["id"].as_str().unwrap().to_owned();
@@ -485,6 +484,5 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
         assert_eq!(document["extra"]["end"], expect, "{document}");
         let agent = document["steps"].as_array().unwrap().iter().filter(|step| step["source"] == "agent");
         assert_eq!(agent.count(), replies, "{document}");
-        assert_eq!(server.requests() - before, replies);
     }
 }
