@@ -17,6 +17,11 @@ HARBOR ?= harbor
 READERS_PYTHON ?= python3
 # Points at which the conformance suite kills a run.
 KILLS ?= 30
+# Rollouts of each of four tasks while containers are killed.
+ATTEMPTS ?= 50
+
+# The path of the binary, from cargo's messages: it depends on CARGO_TARGET_DIR and on cargo's own configuration.
+executable = sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'
 
 # Runs a build and prints the elapsed time every 8 s, since cargo prints nothing while it compiles the last crate. The
 # loop ends with its shell ($$$$), also where that is killed.
@@ -53,9 +58,12 @@ test: tools ## Set the machine up and run all tests
 	fi
 	$(CARGO) test --locked --doc
 
-conformance: demo ## The slow suite: kills at KILLS points, other Parquet readers, every demo task under Harbor
+conformance: demo ## The slow suite: kills at KILLS points, killed containers, other Parquet readers, every demo task under Harbor
 	@echo "== Killing a run at $(KILLS) points"
 	TERMSMITH_TEST_KILLS=$(KILLS) $(CARGO) test --locked --test pipeline killed_anywhere
+	@echo "== Killing containers under $(ATTEMPTS) rollouts of each of four tasks"
+	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
+	  tests/conformance/kill_containers.sh "$$binary" $(DEMO) $(ATTEMPTS) $$(ls -d $(DEMO)/tasks/*/ | head -n 4)
 	@echo "== Reading $(DEMO)/data with pyarrow, DuckDB, pandas and datasets"
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
 	@echo "== Oracle and nop of every task under Harbor"

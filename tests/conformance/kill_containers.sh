@@ -4,10 +4,15 @@
 #   tests/conformance/kill_containers.sh TERMSMITH OUT [ATTEMPTS [TASKS...]]
 #
 # TERMSMITH is the binary, OUT a run folder whose tasks/ are solved (`termsmith run --count 4 --out OUT`); rollouts go to OUT-rollouts.
-# ATTEMPTS (50) of each task are run under fire once, and their stored outcomes counted; then the same command runs, without fire, until
-# it ends with 0. Ends with 0 only if all rollouts are stored as passes, and none was ever stored as anything else.
+# ATTEMPTS (50) of each task run once while containers are killed, and their stored outcomes are counted; then the same command runs
+# without kills, up to 5 times, until it ends with 0. Exit status 0: a container was killed, all rollouts are stored as passes, and none
+# was ever stored as anything else (fail, verifier_error, ...). Exit status 1 otherwise; 2 if the arguments are wrong.
 set -euo pipefail
 
+if [ $# -lt 2 ]; then
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
 binary=$(realpath "$1")
 out=$2
 attempts=${3:-50}
@@ -17,13 +22,13 @@ tasks=("$@")
 rollouts=$out-rollouts
 every=${KILL_EVERY:-1.5}
 concurrency=${CONCURRENCY:-4}
-# Calls after the fire before this gives up.
+# Calls without kills before this gives up.
 max_calls=5
 
 command=("$binary" rollout "${tasks[@]}" --scaffold oracle -k "$attempts" -j "$concurrency" --out "$rollouts")
 
 # Kills one running container of the process $1 at a time, a random one, for as long as that process lives.
-fire() {
+kill_some() {
     local victim
     while kill -0 "$1" 2>/dev/null; do
         sleep "$every"
@@ -52,12 +57,13 @@ rm -rf "$rollouts" "$rollouts.killed"
 began=$SECONDS
 "${command[@]}" >"$rollouts.log" 2>&1 &
 pid=$!
-fire "$pid" &
-gun=$!
+kill_some "$pid" &
+killer=$!
 status=0
 wait "$pid" || status=$?
-wait "$gun" || true
-echo "under fire: exit status $status after $((SECONDS - began)) s, $(wc -l <"$rollouts.killed") containers killed; stored:"
+wait "$killer" || true
+killed=$(wc -l <"$rollouts.killed")
+echo "with kills: exit status $status after $((SECONDS - began)) s, $killed containers killed; stored:"
 outcomes
 wrong=$(outcomes | awk '$2 != "pass" { sum += $1 } END { print sum + 0 }')
 
@@ -66,11 +72,11 @@ while [ "$status" -ne 0 ] && [ "$calls" -lt "$max_calls" ]; do
     calls=$((calls + 1))
     status=0
     "${command[@]}" >>"$rollouts.log" 2>&1 || status=$?
-    echo "call $calls after the fire: exit status $status; stored:"
+    echo "call $calls without kills: exit status $status; stored:"
     outcomes
 done
 passes=$(outcomes | awk '$2 == "pass" { print $1 }')
 passes=${passes:-0}
 want=$((attempts * ${#tasks[@]}))
-echo "$passes of $want passes, $wrong stored as something else under fire"
-[ "$passes" -eq "$want" ] && [ "$wrong" -eq 0 ] && [ "$status" -eq 0 ]
+echo "$passes of $want passes, $wrong stored as something else while containers were killed"
+[ "$killed" -gt 0 ] && [ "$passes" -eq "$want" ] && [ "$wrong" -eq 0 ] && [ "$status" -eq 0 ]
