@@ -177,9 +177,9 @@ impl Models {
 
     async fn reply_to(&self, call: &PreparedCall<'_>) -> Result<Reply, CallError> {
         match self.store.get::<CallRecord>(CALL, &call.key)? {
-            Some(record) => self.from_journal(call, record).await,
+            Some(record) => self.replay_committed(call, record).await,
             None => match &self.options.cassette {
-                Some(cassette) => self.from_cassette(call, cassette).await,
+                Some(cassette) => self.replay_recorded(call, cassette).await,
                 None => self.send(call).await,
             },
         }
@@ -212,7 +212,11 @@ impl Models {
         Ok(PreparedCall { site, endpoint_name: &decl.endpoint, endpoint, body, bound, price, key })
     }
 
-    async fn from_journal(&self, call: &PreparedCall<'_>, record: CallRecord) -> Result<Reply, CallError> {
+    async fn replay_committed(
+        &self,
+        call: &PreparedCall<'_>,
+        record: CallRecord,
+    ) -> Result<Reply, CallError> {
         let exchange = Exchange::of_body(record.body);
         let AttemptOutcome::Reply(reply) = outcome(&exchange, self.options.clock.wall()) else {
             return Err(CallError::Record { key: call.key.clone() });
@@ -226,7 +230,11 @@ impl Models {
         Ok(call.reply(*reply, Origin { committed: true, ..Origin::default() }))
     }
 
-    async fn from_cassette(&self, call: &PreparedCall<'_>, cassette: &Cassette) -> Result<Reply, CallError> {
+    async fn replay_recorded(
+        &self,
+        call: &PreparedCall<'_>,
+        cassette: &Cassette,
+    ) -> Result<Reply, CallError> {
         let (body, drift) = cassette.reply(call.site, &call.body)?;
         let exchange = Exchange::of_body(body);
         let reply = match outcome(&exchange, self.options.clock.wall()) {
