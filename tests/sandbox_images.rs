@@ -1,5 +1,7 @@
 //! Images: built once, and errors of those that cannot be built.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
+
 mod support;
 
 use std::time::Duration;
