@@ -5,19 +5,22 @@ use futures_util::StreamExt as _;
 
 use crate::sandbox::{ArchiveError, ContainerId, EngineError};
 
-use super::api::asked_again;
+use super::api::{self, asked_again};
 use super::{DockerEngine, Shared};
 
 /// Maximum attempts of a download. An error that blames the container must occur twice.
 const ATTEMPTS: usize = 3;
+/// Lookups that must all be refused before a path counts as unreadable. The engine answers 500 for a loop of links, always, and for trouble
+/// of its own, at times. Each lookup is repeated by [`asked_again`].
+const REFUSALS: usize = 3;
 /// Tar consists of blocks of this size, and ends with two zero blocks.
 const BLOCK: usize = 512;
 
 impl DockerEngine {
     /// Downloads the archive of one folder, with a size limit.
     ///
-    /// A missing or unreadable `root` becomes part of a verdict, so it is believed only if the engine reports it twice, cannot look it up
-    /// either, and can look up `/` in the same container.
+    /// A missing or unreadable `root` becomes part of a verdict, so it is believed only if the engine reports it twice, says the same when
+    /// it looks the path up, and can look up `/` in the same container.
     pub(in crate::sandbox) async fn archive(
         &self,
         id: &ContainerId,
@@ -35,8 +38,7 @@ impl DockerEngine {
             let said = About::of(&error);
             if said == About::Path
                 && said_before == Some(said)
-                && !self.shared.can_read(id, root).await
-                && self.shared.can_read(id, "/").await
+                && let Some(error) = self.shared.why_unread(id, root).await
             {
                 return Err(error);
             }
@@ -104,12 +106,46 @@ impl Shared {
         Ok(tar)
     }
 
-    /// Whether the engine can look up `path` in a container.
-    async fn can_read(&self, id: &ContainerId, path: &str) -> bool {
+    /// What is wrong with a path of a container that answers for `/`; `None` if that is not certain.
+    ///
+    /// The download's own status does not decide: a path that is only missing is part of the solver's work, and must not count as
+    /// unreadable because the engine was in trouble at both downloads.
+    async fn why_unread(&self, id: &ContainerId, root: &str) -> Option<ArchiveError> {
+        for _ in 0..REFUSALS {
+            match self.look_up(id, root).await {
+                Found::Refused => {}
+                Found::Missing if self.look_up(id, "/").await == Found::Yes => {
+                    return Some(ArchiveError::Missing { root: root.to_owned() });
+                }
+                Found::Yes | Found::Missing | Found::Unanswered => return None,
+            }
+        }
+        let answers = self.look_up(id, "/").await == Found::Yes;
+        answers.then(|| ArchiveError::Unreadable { root: root.to_owned() })
+    }
+
+    async fn look_up(&self, id: &ContainerId, path: &str) -> Found {
         let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
         let look = || self.docker.get_container_archive_info(id.as_str(), Some(options.clone()));
-        asked_again(look).await.is_ok()
+        match asked_again(look).await {
+            Ok(_) => Found::Yes,
+            Err(error) => match api::status(&error) {
+                Some(404) => Found::Missing,
+                Some(_) => Found::Refused,
+                None => Found::Unanswered,
+            },
+        }
     }
+}
+
+/// What the engine says when it looks up a path in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Yes,
+    /// The path, or the container.
+    Missing,
+    Refused,
+    Unanswered,
 }
 
 /// Whether an archive is complete. A body that a proxy truncated can end at any byte, also between two entries, and
