@@ -34,9 +34,9 @@ use std::time::{Duration, Instant};
 use bollard::Docker;
 use daemon::Daemon;
 use killer::{How, Killer, Victim};
-use proxy::Proxy;
-use support::{docker, eventually, run};
-use termsmith::sandbox::Engine;
+use proxy::{Kind, Proxy};
+use support::{docker, eventually, launch, run};
+use termsmith::sandbox::{ArchiveError, Engine};
 use trials::{
     ACTIONS, Action, Called, Pace, Run, SLOW, Subject, assert_faultless, call, differences,
     stored_without_verdict, subjects,
@@ -195,6 +195,26 @@ fn each_kind_of_fault_is_survived_or_leaves_trials_open() {
             assert!(met > 0, "{name} was never met");
         }
         assert_nothing_left().await;
+    });
+}
+
+/// What is missing is part of the solver's work, and what the engine refuses is not, although both are answered with an error.
+#[test]
+fn a_refused_download_is_not_taken_for_an_unreadable_path() {
+    run(async {
+        if docker().await.is_none() {
+            return;
+        }
+        let proxy = Proxy::start(&socket(), &[Kind::DownloadRefused], 1.0, seed());
+        let engine = connected(&proxy).await;
+        let stopped = launch(&engine).await.stop().await.unwrap();
+        let missing = stopped.archive("/app/none", 1 << 20).await;
+        assert!(matches!(missing, Err(ArchiveError::Missing { .. })), "{missing:?}");
+        let present = stopped.archive("/etc", 1 << 20).await;
+        assert!(matches!(present, Err(ArchiveError::Engine(_))), "{present:?}");
+        assert!(proxy.injected().contains_key(&Kind::DownloadRefused));
+        drop(stopped);
+        engine.close().await;
     });
 }
 

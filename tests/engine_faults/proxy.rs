@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     CarriedOutAndRefused,
     /// Status 404, "No such container", for one that is there.
     NoSuchContainer,
+    /// Status 500 for a download of files, which the engine has not seen.
+    DownloadRefused,
     /// An attached stream ends while the container runs on.
     AttachDropped,
 }
@@ -131,7 +133,7 @@ impl Shared {
             Some(Kind::Delay) => tokio::time::sleep(self.millis(MAX_DELAY_MS)).await,
             // Closed with the request's body unread, which the client sees as a reset.
             Some(Kind::Reset) => return Ok(()),
-            Some(Kind::Refused) => {
+            Some(Kind::Refused | Kind::DownloadRefused) => {
                 return answer(&mut client, 500, "injected: the engine is in trouble").await;
             }
             Some(Kind::NoSuchContainer) => {
@@ -167,12 +169,18 @@ impl Shared {
                     ended = both_ways(from_client, to_engine, from_engine, to_client) => ended,
                 }
             }
-            Some(Kind::Delay | Kind::Reset | Kind::Refused | Kind::NoSuchContainer) | None
+            Some(
+                Kind::Delay | Kind::Reset | Kind::Refused | Kind::DownloadRefused | Kind::NoSuchContainer,
+            )
+            | None
                 if head.upgrades() =>
             {
                 both_ways(from_client, to_engine, from_engine, to_client).await
             }
-            Some(Kind::Delay | Kind::Reset | Kind::Refused | Kind::NoSuchContainer) | None => {
+            Some(
+                Kind::Delay | Kind::Reset | Kind::Refused | Kind::DownloadRefused | Kind::NoSuchContainer,
+            )
+            | None => {
                 // The answer's end is the end of the request, whatever the client still has to say.
                 tokio::select! {
                     sent = copy(&mut from_engine, &mut to_client) => sent.map(drop),
@@ -190,6 +198,7 @@ impl Shared {
         let applies = |kind: &&Kind| match kind {
             Kind::AttachDropped => head.upgrades(),
             Kind::NoSuchContainer => head.container().is_some(),
+            Kind::DownloadRefused => head.downloads(),
             Kind::Delay | Kind::Reset | Kind::Refused => true,
             // An upgraded connection has no answer that ends.
             Kind::Unanswered | Kind::Truncated | Kind::CarriedOutAndRefused => !head.upgrades(),
@@ -236,6 +245,11 @@ impl Head {
 
     fn upgrades(&self) -> bool {
         self.text.to_ascii_lowercase().contains("\r\nupgrade:")
+    }
+
+    fn downloads(&self) -> bool {
+        let mut words = self.text.split(' ');
+        words.next() == Some("GET") && words.next().is_some_and(|path| path.contains("/archive?"))
     }
 
     /// The container that the path names.

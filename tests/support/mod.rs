@@ -15,12 +15,21 @@ pub(crate) static RUNTIME: LazyLock<tokio::runtime::Runtime> =
 
 static PROCESS: LazyLock<Engine> = LazyLock::new(Engine::process);
 
+static DOCKER: tokio::sync::OnceCell<Engine> = tokio::sync::OnceCell::const_new();
+
 /// Runs a test on the shared runtime.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     RUNTIME.block_on(async {
         let result = test.await;
-        // Temporary folders would outlive the test process. (The next sweep removes leftovers on a Docker engine.)
+        // Temporary folders would outlive the test process.
         PROCESS.close().await;
+        // So would containers that are still being removed. Without nextest the tests of a process share the engine, and the
+        // next sweep of any process removes leftovers.
+        if std::env::var_os("NEXTEST").is_some()
+            && let Some(engine) = DOCKER.get()
+        {
+            engine.close().await;
+        }
         result
     })
 }
@@ -35,8 +44,7 @@ pub(crate) async fn docker() -> Option<Engine> {
     if std::env::var("TERMSMITH_TEST_ENGINE").is_ok_and(|engine| engine == "none") {
         return None;
     }
-    static ENGINE: tokio::sync::OnceCell<Engine> = tokio::sync::OnceCell::const_new();
-    let engine = ENGINE.get_or_init(async || match Engine::docker().await {
+    let engine = DOCKER.get_or_init(async || match Engine::docker().await {
         Ok(engine) => engine,
         Err(error) => {
             panic!("{error}\n(set TERMSMITH_TEST_ENGINE=none to leave out the tests that need an engine)")
