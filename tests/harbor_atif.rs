@@ -141,14 +141,14 @@ fn check_return(name: &str, out: &Rollout, back: &Rollout) {
     assert_eq!((&one.task, one.attempt, &one.task_digest), (&other.task, other.attempt, &other.task_digest));
     assert_eq!(out.metadata.skills, back.metadata.skills);
     let scripted = matches!(one.actor, Actor::Scripted { .. });
-    for (said, read) in one.turns.iter().zip(&other.turns) {
+    for (written, read) in one.turns.iter().zip(&other.turns) {
         assert_eq!(
-            (&said.content, said.kind, said.cut_off),
+            (&written.content, written.kind, written.cut_off),
             (&read.content, read.kind, read.cut_off),
             "{name}"
         );
-        assert!(scripted || (&said.reasoning, said.usage) == (&read.reasoning, read.usage), "{name}");
-        assert_eq!(said.tool_calls.len(), read.tool_calls.len(), "{name}");
+        assert!(scripted || (&written.reasoning, written.usage) == (&read.reasoning, read.usage), "{name}");
+        assert_eq!(written.tool_calls.len(), read.tool_calls.len(), "{name}");
     }
 }
 

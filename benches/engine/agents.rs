@@ -273,7 +273,7 @@ async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
     let mut text = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut out, &mut text).await?;
     let fleet: Fleet =
-        serde_json::from_str(text.trim()).with_context(|| format!("the fleet said `{text}`"))?;
+        serde_json::from_str(text.trim()).with_context(|| format!("the child process printed `{text}`"))?;
     let one = |what: String, unit, value| Line::single(Who::Termsmith, what, unit, value);
     let peak = peak.context("its memory was not seen")?;
     Ok(vec![

@@ -39,10 +39,10 @@ impl Progress {
             bar.set_style(style);
         }
         let state = Arc::new(Mutex::new(State::new(total, unit)));
-        let (printed, silence) = channel();
+        let (printed, on_print) = channel();
         let watcher = thread::spawn({
             let (bar, state) = (bar.clone(), state.clone());
-            move || watch(&silence, &state, if on_terminal { Some(&bar) } else { None })
+            move || watch(&on_print, &state, if on_terminal { Some(&bar) } else { None })
         });
         if on_terminal {
             say::draw(Some(bar.clone()));

@@ -151,16 +151,16 @@ mod tests {
         let machine = processes.iter().fold(machine, |m, (pid, comm, state)| m.process(*pid, comm, *state));
         let machine = machine.listening(listening);
         let system = machine.system();
-        let mut said = Vec::new();
-        clear(&system, Privilege::Root, &mut Events::new(&mut |event| said.push(format!("{event:?}"))))
+        let mut printed = Vec::new();
+        clear(&system, Privilege::Root, &mut Events::new(&mut |event| printed.push(format!("{event:?}"))))
             .unwrap();
         let gone: Vec<&str> =
             files.iter().map(|(path, _)| *path).filter(|path| !system.path(path).exists()).collect();
         assert_eq!(gone, expected);
         for path in expected {
-            assert!(said[0].contains(path), "removed without an announcement: {path}; {said:?}");
+            assert!(printed[0].contains(path), "removed without an announcement: {path}; {printed:?}");
         }
-        assert_eq!(said.is_empty(), expected.is_empty(), "{said:?}");
+        assert_eq!(printed.is_empty(), expected.is_empty(), "{printed:?}");
     }
 
     #[test]

@@ -35,23 +35,23 @@ fn summary(machine: &Machine, report: &Report) -> String {
 }
 
 fn repair_machine(machine: &Machine) -> (String, String) {
-    let mut said = String::new();
-    let report = repair(&machine.system(), Path::new("/tmp"), &mut |event| said += &format!("{event}\n"));
-    (summary(machine, &report), said)
+    let mut printed = String::new();
+    let report = repair(&machine.system(), Path::new("/tmp"), &mut |event| printed += &format!("{event}\n"));
+    (summary(machine, &report), printed)
 }
 
 #[test]
 fn a_machine_that_is_ready_is_not_changed() {
     let machine = machine().file("/etc/os-release", "ID=debian\n");
     start_engine(&machine);
-    let (rows, said) = repair_machine(&machine);
+    let (rows, printed) = repair_machine(&machine);
     insta::assert_snapshot!(rows, @r"
     ok engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
     ok limits: memory, processes and CPU can be limited
     ok base image: debian:bookworm-slim, 75 MB
     ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");
-    assert_eq!((said.as_str(), machine.commands(), machine.posts()), ("", Vec::new(), Vec::new()));
+    assert_eq!((printed.as_str(), machine.commands(), machine.posts()), ("", Vec::new(), Vec::new()));
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn a_bare_machine_gets_an_engine() {
         },
     );
     machine.when_run("setsid", Reply::text(0, ""), start_engine);
-    let (rows, said) = repair_machine(&machine);
+    let (rows, printed) = repair_machine(&machine);
     insta::assert_snapshot!(rows, @r"
     fixed engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
     ok limits: memory, processes and CPU can be limited
     ok base image: debian:bookworm-slim, 75 MB
     ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");
-    insta::assert_snapshot!(said, @r"
+    insta::assert_snapshot!(printed, @r"
     Installing docker.io, iptables (system packages, by apt-get) …
     Removing stale files of a dead daemon: /run/docker.pid …
     Starting `/usr/sbin/dockerd` in the background (no init system runs here; log: `/var/log/docker.log`) …
@@ -105,9 +105,9 @@ fn an_engine_that_the_package_started_is_not_started_again() {
 
 /// The row `engine` after a fix that cannot work.
 fn check_stop(machine: &Machine, expected: &str) {
-    let (rows, said) = repair_machine(machine);
+    let (rows, printed) = repair_machine(machine);
     assert_eq!(rows.lines().next(), Some(expected));
-    assert_eq!((said.as_str(), machine.commands().iter().any(|c| c.contains("apt-get"))), ("", false));
+    assert_eq!((printed.as_str(), machine.commands().iter().any(|c| c.contains("apt-get"))), ("", false));
 }
 
 #[test]

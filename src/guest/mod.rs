@@ -23,7 +23,7 @@ pub mod head_tail;
 
 mod codec;
 
-// Compiled into the guest binary, and into the library's tests only: nothing in the library can call `run`, which takes over the
+// Compiled into the guest binary, and into the library's tests only: nothing in the library can call `run`, which closes and replaces the
 // descriptors and signals of its process.
 #[cfg(any(guest_binary, test))]
 mod account;

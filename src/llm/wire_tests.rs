@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn the_bound_covers_every_byte(messages in proptest::collection::vec(assistant_message(), 0..5), most in proptest::option::of(1_u32..200)) {
         let (role, endpoint) = settings();
-        let said: usize = messages
+        let tokens: usize = messages
             .iter()
             .map(|message| {
                 let calls = message.tool_calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len());
@@ -75,7 +75,7 @@ proptest! {
         let request = ChatRequest { max_tokens: most, ..ChatRequest::of(messages) };
         let body = body(&site(0), &request, &role, &endpoint);
         let bound = bound(&body, &request, &role);
-        prop_assert!(bound.prompt_tokens >= said as u64);
+        prop_assert!(bound.prompt_tokens >= tokens as u64);
         prop_assert_eq!(Some(bound.completion_tokens), body["max_tokens"].as_u64());
         prop_assert_eq!(bound.completion_tokens, u64::from(most.unwrap_or(100).min(100)));
     }

@@ -28,7 +28,7 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     /// The image for `spec`, built if it does not exist.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
 
-    /// Starts a container and waits until its guest has said hello.
+    /// Starts a container and waits until its guest has answered.
     fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>>;
 
     /// Whether the engine answers.

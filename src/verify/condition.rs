@@ -96,8 +96,8 @@ pub async fn clock_moves(
         | ProcessOutcome::Signaled(_)
         | ProcessOutcome::TimedOut
         | ProcessOutcome::NotStarted(_) => {
-            let said = String::from_utf8_lossy(&done.stderr);
-            Err(format!("`date` fails in this image with libfaketime: {:?} {}", done.outcome, said.trim()))
+            let message = String::from_utf8_lossy(&done.stderr);
+            Err(format!("`date` fails in this image with libfaketime: {:?} {}", done.outcome, message.trim()))
         }
     })
 }

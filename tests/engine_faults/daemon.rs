@@ -85,10 +85,10 @@ impl Daemon {
             .spawn()
             .unwrap();
         let input = keeper.stdin.take();
-        let mut said = String::new();
+        let mut line = String::new();
         let mut output = std::io::BufReader::new(keeper.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut output, &mut said).unwrap();
-        if said.trim() != "ready" {
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        if line.trim() != "ready" {
             let _ = keeper.wait();
             return Err("this machine does not let root mount a loop device".to_owned());
         }

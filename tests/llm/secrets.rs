@@ -31,13 +31,13 @@ async fn errors_and_files_do_not_contain_the_key() {
         body,
     };
     let server = Server::start(move |body, attempt| {
-        let said = format!("you sent Bearer {KEY}");
+        let echoed = format!("you sent Bearer {KEY}");
         match (body["messages"][1]["content"].as_str().unwrap(), attempt) {
-            ("call 0", 0) => raw(429, said),
-            ("call 0", 1) => raw(200, said),
+            ("call 0", 0) => raw(429, echoed),
+            ("call 0", 1) => raw(200, echoed),
             ("call 0", _) => Answer::Text("hello".to_owned()),
-            ("call 1", _) => raw(401, format!("{{\"error\":{{\"message\":\"{said}\"}}}}")),
-            (_, _) => raw(500, said),
+            ("call 1", _) => raw(401, format!("{{\"error\":{{\"message\":\"{echoed}\"}}}}")),
+            (_, _) => raw(500, echoed),
         }
     })
     .await;
@@ -46,17 +46,17 @@ async fn errors_and_files_do_not_contain_the_key() {
     let clock = TestClock::jumping();
     let options = Options { recorder: Some(Recorder::open(&file).unwrap().into()), ..options(&clock) };
     let models = Models::new(settings(&server, "", ""), env, &store, options).unwrap();
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     for number in 0..3 {
         match models.call(&site(number), &request(number)).await {
-            Ok(reply) => said.push(format!("{reply:?}")),
-            Err(error) => said.extend([error.to_string(), format!("{error:?}")]),
+            Ok(reply) => texts.push(format!("{reply:?}")),
+            Err(error) => texts.extend([error.to_string(), format!("{error:?}")]),
         }
     }
-    said.extend([format!("{models:?}"), format!("{:?}", models.tally())]);
-    assert_eq!(said.len(), 7);
-    assert!(said[1..5].iter().all(|text| text.contains("[redacted]")), "{said:?}");
-    assert!(said.iter().all(|text| !text.contains(KEY)), "{said:?}");
+    texts.extend([format!("{models:?}"), format!("{:?}", models.tally())]);
+    assert_eq!(texts.len(), 7);
+    assert!(texts[1..5].iter().all(|text| text.contains("[redacted]")), "{texts:?}");
+    assert!(texts.iter().all(|text| !text.contains(KEY)), "{texts:?}");
     assert_eq!(holding(dir.path()), Vec::<String>::new());
     assert!(file.metadata().unwrap().len() > 0);
     let expected = format!("Bearer {KEY}");

@@ -140,18 +140,21 @@ fn files_that_apt_ignores_are_ignored() {
 /// What is run to install `pkg`, and how it ends.
 fn check_install(os_release: &str, uid: u32, expected: Result<&[&str], &str>) {
     let machine = Machine::new().file("/etc/os-release", os_release).uid(uid);
-    let mut said = Vec::new();
-    let result =
-        install(&machine.system(), &["pkg"], &mut Events::new(&mut |event| said.push(format!("{event:?}"))));
+    let mut printed = Vec::new();
+    let result = install(
+        &machine.system(),
+        &["pkg"],
+        &mut Events::new(&mut |event| printed.push(format!("{event:?}"))),
+    );
     match expected {
         Ok(commands) => {
             result.unwrap();
             assert_eq!(machine.commands(), commands);
-            assert!(said[0].contains("Installing pkg (system packages"), "{said:?}");
+            assert!(printed[0].contains("Installing pkg (system packages"), "{printed:?}");
         }
         Err(message) => {
             assert_eq!(result.unwrap_err().explain(), message);
-            assert_eq!(said, [""; 0], "nothing is announced that does not happen");
+            assert_eq!(printed, [""; 0], "nothing is announced that does not happen");
         }
     }
 }

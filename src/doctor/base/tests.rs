@@ -8,12 +8,12 @@ const NO_REGISTRY: &str = r#"{"message":"dial tcp: lookup registry: no such host
 
 fn fix_it(machine: &Machine) -> (Result<(), FixError>, Vec<String>) {
     let system = machine.system();
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     let result = fix(
         &Context { system: &system, out: Path::new("/out") },
-        &mut Events::new(&mut |event| said.push(event.to_string())),
+        &mut Events::new(&mut |event| printed.push(event.to_string())),
     );
-    (result, said)
+    (result, printed)
 }
 
 /// A machine whose engine pulls and imports with these replies.
@@ -45,9 +45,9 @@ fn with_mmdebstrap(machine: Machine) -> Machine {
 fn an_image_is_pulled_where_a_registry_answers() {
     let progress = "{\"status\":\"Pulling\"}\r\n{\"status\":\"Done\"}\r\n";
     let machine = machine(DEBIAN, Reply::text(200, progress), Reply::text(500, "not asked"));
-    let (result, said) = fix_it(&machine);
+    let (result, printed) = fix_it(&machine);
     result.unwrap();
-    assert_eq!(said, ["Pulling debian:bookworm-slim …"]);
+    assert_eq!(printed, ["Pulling debian:bookworm-slim …"]);
     assert_eq!(
         machine.posts(),
         [("POST /images/create?fromImage=debian&tag=bookworm-slim&platform=".to_owned(), Vec::new())]
@@ -58,15 +58,15 @@ fn an_image_is_pulled_where_a_registry_answers() {
 fn a_pull_that_fails_half_way_is_a_failure() {
     let progress = "{\"status\":\"Pulling\"}\r\n{\"errorDetail\":{\"message\":\"too many requests\"},\"error\":\"too many requests\"}\r\n";
     let machine = with_mmdebstrap(machine(DEBIAN, Reply::text(200, progress), Reply::text(200, "")));
-    let (result, said) = fix_it(&machine);
+    let (result, printed) = fix_it(&machine);
     result.unwrap();
-    assert!(said[1].contains("too many requests"), "{said:?}");
+    assert!(printed[1].contains("too many requests"), "{printed:?}");
 }
 
 #[test]
 fn without_a_registry_the_tree_is_streamed_into_the_engine() {
     let machine = with_mmdebstrap(offline(DEBIAN));
-    let (result, said) = fix_it(&machine);
+    let (result, printed) = fix_it(&machine);
     result.unwrap();
     let posts = machine.posts();
     let (line, body) = &posts[1];
@@ -77,8 +77,8 @@ fn without_a_registry_the_tree_is_streamed_into_the_engine() {
          %0ALABEL+termsmith.bootstrap%3D1&platform="
     );
     assert_eq!(body, b"a tree as tar");
-    assert!(said[1].contains("no such host"), "{said:?}");
-    assert!(said[2].starts_with("Building debian:bookworm-slim from Debian's archive"), "{said:?}");
+    assert!(printed[1].contains("no such host"), "{printed:?}");
+    assert!(printed[2].starts_with("Building debian:bookworm-slim from Debian's archive"), "{printed:?}");
 }
 
 #[test]

@@ -28,16 +28,16 @@ impl DockerEngine {
         max_bytes: u64,
     ) -> Result<Vec<u8>, ArchiveError> {
         let mut attempt = 1;
-        let mut said_before = None;
+        let mut reported_before = None;
         loop {
             let error = match self.shared.download(id, root, max_bytes).await {
                 Ok(tar) => return Ok(tar),
                 Err(error @ ArchiveError::TooLarge { .. }) => return Err(error),
                 Err(error) => error,
             };
-            let said = About::of(&error);
-            if said == About::Path
-                && said_before == Some(said)
+            let reported = About::of(&error);
+            if reported == About::Path
+                && reported_before == Some(reported)
                 && let Some(error) = self.shared.why_unread(id, root).await
             {
                 return Err(error);
@@ -53,7 +53,7 @@ impl DockerEngine {
                 });
             }
             tracing::debug!(container = %id, root, %error, attempt, "fetching files again");
-            said_before = Some(said);
+            reported_before = Some(reported);
             attempt += 1;
         }
     }
