@@ -147,3 +147,19 @@ fn the_sample_output_matches_the_binary() {
     // The same solution as a folder, and as a script without the files beside it.
     bench.run(&["verify", &task, "--solution", &format!("{task}/solution")]).ok().says("checks passed");
 }
+
+/// `cargo test` passes where no test has the name that it is given.
+#[test]
+fn tests_that_the_makefile_names_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let makefile = std::fs::read_to_string(root.join("Makefile")).unwrap();
+    let mut named = 0;
+    for line in makefile.lines() {
+        let mut words = line.split_whitespace().skip_while(|word| *word != "--test").skip(1);
+        let (Some(file), Some(name)) = (words.next(), words.next()) else { continue };
+        let text = std::fs::read_to_string(root.join("tests").join(file).with_extension("rs")).unwrap();
+        assert!(text.contains(&format!("fn {name}(")), "tests/{file}.rs has no test `{name}`");
+        named += 1;
+    }
+    assert!(named > 0, "the Makefile names no test");
+}
