@@ -6,13 +6,15 @@ mod support;
 
 use std::time::Duration;
 
-use support::{context, docker, engines, eventually, image_spec, launch, limits, run, shell, spec};
+use support::{context, docker, engines, eventually, image_spec, launch, limits, process, run, shell, spec};
 use termsmith::agent::terminal::{SIZE, Terminal, WaitOutcome, Wake};
 use termsmith::agent::terminus::to_bytes;
 use termsmith::sandbox::{Process, ProcessOutcome, Sandbox};
 
 /// Far more than any test here takes: it ends a failing test.
 const LONG: Duration = Duration::from_secs(60);
+/// Number of commands on a loaded machine. Before the guest waited for the kernel's worker, 3 of 3 runs had a wait that ended too early, within 75 rounds.
+const LOADED_ROUNDS: u32 = 100;
 /// Time to wait for an event that must not end a wait.
 const SHORT: Duration = Duration::from_millis(400);
 
@@ -84,6 +86,27 @@ fn a_wait_ends_when_the_shell_is_done() {
             let ended = terminal.wait_quiet(LONG, Wake::Never).await;
             assert_eq!(ended, WaitOutcome::Ended(ProcessOutcome::Exited(3)), "{name}");
             assert!(!terminal.is_alive(), "{name}");
+        }
+    });
+}
+
+/// Every wait ends after the output of its command, also where a loaded machine delivers keys and output late. The load is in the sandbox
+/// itself, and the engine is the one without CPU limits.
+#[test]
+fn a_wait_does_not_end_before_the_output_of_its_command() {
+    run(async {
+        let sandbox = launch(&process()).await;
+        let busy = "for n in 1 2 3 4 5 6; do (while :; do :; done) & done; wait";
+        let mut load = Process::new("sh").args(["-c", busy]).env("PATH", "/usr/bin:/bin");
+        sandbox.workdir().clone_into(&mut load.cwd);
+        let mut terminal = Terminal::start(&sandbox, &bash(sandbox.workdir()), SIZE).await.unwrap();
+        eventually("the first prompt", async || terminal.screen().starts_with('$')).await;
+        let _load = Terminal::start(&sandbox, &load, SIZE).await.unwrap();
+        for round in 0..LOADED_ROUNDS {
+            press(&mut terminal, &format!("clear; echo round $(({round} + 1))\n")).await;
+            let waited = terminal.wait_quiet(LONG, Wake::WhenDone).await;
+            assert_eq!(waited, WaitOutcome::Early, "round {round}");
+            assert_eq!(terminal.screen().trim_end(), format!("round {}\n$", round + 1), "round {round}");
         }
     });
 }

@@ -15,7 +15,8 @@ use super::sys::{self, Exit};
 use super::table;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// Maximum output read per turn and program.
+/// Maximum output read per turn and program. More than the kernel buffers for a terminal (12 KiB): a read of this size, which ends where nothing
+/// is left, returns everything that was written before it.
 const TURN_BYTES: usize = 16 * CHUNK;
 /// Interval at which a program's remaining processes are killed after its end: a dying process tree can still fork.
 const KILL_ROUNDS: usize = 5;
@@ -135,10 +136,12 @@ impl Programs {
     pub(super) fn report_state(&mut self, id: Id, out: &mut Outbound) {
         let Some(running) = self.find(id) else { return };
         let Io::Terminal { main, .. } = &mut running.io else { return };
-        let waiting = sys::readable_bytes(main);
-        read_ready(main, waiting, |bytes| out.send_bytes(id, Stream::Out, bytes));
         let typed = running.sent < running.input.len();
-        let at_prompt = !typed && table::sleeps(running.pid) && sys::awaits_key(main, running.pid);
+        // A sleep proves nothing before the input has reached the program, nor if the program started to run a command in the meantime.
+        let awaits_key = || sys::awaits_key(main, running.pid);
+        let at_prompt = !typed && awaits_key() && table::sleeps(running.pid) && awaits_key();
+        // Read after the checks: what the program wrote before them precedes the report.
+        read_ready(main, TURN_BYTES, |bytes| out.send_bytes(id, Stream::Out, bytes));
         let session = table::session(running.pid);
         let others = session.iter().filter(|entry| entry.pid != running.pid);
         let youngest = others.map(|entry| entry.started).max().unwrap_or(0);
@@ -294,8 +297,7 @@ impl Running {
                 stderr = err.send(self.id, Stream::Err, to_host);
             }
             Io::Terminal { main, .. } => {
-                let waiting = sys::readable_bytes(main);
-                read_ready(main, waiting, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
+                read_ready(main, TURN_BYTES, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
             }
         }
         to_host.send(&ToHost::ProcessDone { id: self.id, how, stdout, stderr, micros });

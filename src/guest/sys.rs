@@ -344,6 +344,15 @@ pub(super) fn open_terminal() -> io::Result<(File, File)> {
     Ok((main, other))
 }
 
+/// Number of bytes in the read queue of one end of a terminal; 0 only if nothing written to the other end is left to read.
+///
+/// The kernel moves bytes between the ends in a worker thread, which can be milliseconds late on a loaded machine. FIONREAD does not count bytes
+/// that still have to be moved, but `poll` on an empty queue waits for the worker.
+pub(super) fn readable_terminal_bytes(end: &impl AsRawFd) -> usize {
+    wait(&mut [PollFd { fd: end.as_raw_fd(), events: POLLIN, revents: 0 }], Some(Instant::now()));
+    readable_bytes(end)
+}
+
 /// Whether the foreground process group of a terminal is `group`, reads single keys, and has read all pending input.
 pub(super) fn awaits_key(main: &File, group: i32) -> bool {
     let mut foreground: i32 = 0;
@@ -360,7 +369,7 @@ pub(super) fn awaits_key(main: &File, group: i32) -> bool {
         }
         // Only the program's end reports the bytes in its input queue. It is open for no longer than this call.
         let other = ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-        other >= 0 && readable_bytes(&File::from_raw_fd(other)) == 0
+        other >= 0 && readable_terminal_bytes(&File::from_raw_fd(other)) == 0
     }
 }
 
@@ -369,4 +378,22 @@ pub(super) fn resize_terminal(terminal: &File, rows: u16, cols: u16) {
     let size = WinSize { rows, cols, x_pixels: 0, y_pixels: 0 };
     // SAFETY: TIOCSWINSZ reads one `struct winsize`.
     unsafe { ioctl(terminal.as_raw_fd(), TIOCSWINSZ, &raw const size) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    /// Without the wait for the kernel's worker, most rounds count no bytes.
+    #[test]
+    fn typed_bytes_are_counted_at_once() {
+        let (mut main, mut other) = open_terminal().unwrap();
+        for round in 0..200 {
+            main.write_all(b"k\n").unwrap();
+            assert_eq!(readable_terminal_bytes(&other), 2, "round {round}");
+            other.read_exact(&mut [0; 2]).unwrap();
+        }
+    }
 }

@@ -23,8 +23,8 @@ const POLL: Duration = Duration::from_millis(2);
 const QUICK_POLLS: u32 = 20;
 /// Interval between later polls.
 const LATER_POLL: Duration = Duration::from_millis(20);
-/// Number of consecutive polls at which the shell must be at its prompt, without output between them: at the first poll, bytes can still be
-/// in the kernel's buffers.
+/// Number of consecutive polls at which the shell must be at its prompt, without output between them: a shell can also sleep for a moment
+/// between two keys that it has read, and a job of it can still print.
 const CALM_POLLS: u32 = 3;
 
 /// Whether a wait may end before its time.
