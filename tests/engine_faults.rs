@@ -13,6 +13,7 @@
     reason = "tests print what they compare; modules are shared"
 )]
 
+mod common;
 #[path = "engine_faults/daemon.rs"]
 mod daemon;
 #[path = "sabotage/host.rs"]
@@ -28,10 +29,11 @@ mod task;
 mod trials;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
+use common::{Bench, Ran, names};
 use daemon::Daemon;
 use killer::{How, Killer, Victim};
 use proxy::{Kind, Proxy};
@@ -56,6 +58,8 @@ const STRIKES: u32 = 10;
 const KILLED_IN_STORMS: u32 = 5;
 /// Runs until so many were killed. Each lasts for seconds, with a kill about every second.
 const STORMS: u32 = 30;
+/// Exit status of a command that left work open.
+const EX_TEMPFAIL: i32 = 75;
 /// Tests of this file take turns: the killer of one must not meet the containers of another.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -215,6 +219,43 @@ fn a_refused_download_is_not_taken_for_an_unreadable_path() {
         assert!(proxy.injected().contains_key(&Kind::DownloadRefused));
         drop(stopped);
         engine.close().await;
+    });
+}
+
+/// The binary, where no container ever starts, and then where the engine is whole again.
+#[test]
+fn a_command_whose_trials_all_fail_for_the_engine_ends_with_75_and_can_be_completed() {
+    run(async {
+        let Some(shared) = docker().await else { return };
+        let _turn = TURN.lock().await;
+        drop(shared);
+        let task = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gauntlet/sound-report");
+        let task = task.to_string_lossy().into_owned();
+        let args = ["--json", "rollout", &task, "--scaffold", "oracle", "--attempts", "2", "--out", "out"];
+        let bench = Bench::new();
+        let under = async |endpoint: &str| {
+            let mut command = bench.command(&args);
+            command.env("DOCKER_HOST", endpoint);
+            let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+            Ran::new(&args, &output)
+        };
+
+        let proxy = Proxy::start(&socket(), &[Kind::NoSuchContainer], 1.0, seed());
+        let ran = under(&proxy.endpoint()).await.ends(EX_TEMPFAIL);
+        assert!(proxy.injected().contains_key(&Kind::NoSuchContainer));
+        let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let rollouts = |summary: &serde_json::Value| summary["rollouts"].as_array().unwrap().clone();
+        assert_eq!((&summary["left_open"], rollouts(&summary).len()), (&2.into(), 0), "{}", ran.out);
+        assert!(ran.err.contains("left open"), "{}", ran.err);
+        let stored = |stage: &str| names(&bench.path("out/store").join(stage)).len();
+        assert_eq!((stored("rollout"), stored("trial")), (0, 0));
+
+        let ran = under(&format!("unix://{}", socket().display())).await.ok();
+        let summary: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let passed = |rollout: &serde_json::Value| rollout["outcome"] == "pass";
+        assert!(rollouts(&summary).iter().all(passed), "{}", ran.out);
+        assert_eq!((&summary["left_open"], rollouts(&summary).len()), (&0.into(), 2), "{}", ran.out);
+        assert!(stored("rollout") > 0);
     });
 }
 

@@ -56,6 +56,20 @@ fn new_content<'a>(previous: &str, current: &'a str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    /// Harbor's too: what comes before the place where the earlier screen is found again is not shown.
+    #[test]
+    fn only_what_follows_the_earlier_screen_is_new() {
+        let check = |previous: &str, full: &str, expected: &str| {
+            let mut pane = Pane { previous: Some(previous.to_owned()) };
+            assert_eq!(pane.show(full.to_owned(), "the screen"), expected, "{previous:?}, then {full:?}");
+        };
+        check("$ ", "$ echo 42\n42\n$ ", "New Terminal Output:\n$ echo 42\n42\n$ ");
+        check("$ ls\na\n$ ", "$ ls\na\n$ pwd\n/\n$ ", "New Terminal Output:\n\n$ pwd\n/\n$ ");
+        // `clear; echo 42` on a pane that had only a prompt: the prompt is found again below the output.
+        check("$ ", "42\n$ ", "New Terminal Output:\n$ ");
+        check("$ ls\na\n$ ", "42\n$ ", "Current Terminal Screen:\nthe screen");
+    }
+
     #[test]
     fn too_much_output_loses_its_middle() {
         let check = |output: String, expected: String| assert_eq!(limit(&output), expected);
