@@ -155,8 +155,10 @@ fn a_command_that_cannot_be_sent_is_a_malformed_action() {
 #[test]
 fn a_pane_accepts_every_key() {
     run(async {
-        // A line of 1 MiB is more than a shell edits in time: that the pane survives it is all that is asked.
-        for (keys, still) in [("\0", "still 42"), ("C-@", "still 42"), (&*"a".repeat(1 << 20), "")] {
+        // A line of 1 MiB is more than a shell edits in time: only the end of the episode is checked.
+        for (keys, still) in
+            [("\0", Some("still 42")), ("C-@", Some("still 42")), (&*"a".repeat(1 << 20), None)]
+        {
             let keys = serde_json::json!([{ "keystrokes": keys, "duration": 0.1 }]);
             let content = |commands| {
                 let reply = serde_json::json!({ "analysis": "", "plan": "", "commands": commands });
@@ -175,7 +177,9 @@ fn a_pane_accepts_every_key() {
             assert_eq!((ended.end, ended.cause.as_str()), (End::StepLimit, ""));
             let kinds: Vec<_> = conversation.turns.iter().map(|turn| turn.kind).take(2).collect();
             assert_eq!(kinds, [TurnKind::Acted, TurnKind::Acted]);
-            assert!(shown(&conversation, 1).contains(still), "{}", shown(&conversation, 1));
+            if let Some(still) = still {
+                assert!(shown(&conversation, 1).contains(still), "{}", shown(&conversation, 1));
+            }
         }
     });
 }
