@@ -38,7 +38,7 @@ use daemon::Daemon;
 use killer::{How, Killer, Victim};
 use proxy::{Kind, Proxy};
 use support::{docker, eventually, launch, run};
-use termsmith::sandbox::{ArchiveError, Engine};
+use termsmith::sandbox::{ArchiveError, Engine, EngineError};
 use trials::{
     ACTIONS, Action, Called, Pace, Run, SLOW, Subject, assert_faultless, call, differences,
     stored_without_verdict, subjects,
@@ -219,6 +219,31 @@ fn a_refused_download_is_not_taken_for_an_unreadable_path() {
         assert!(proxy.injected().contains_key(&Kind::DownloadRefused));
         drop(stopped);
         engine.close().await;
+    });
+}
+
+/// A subject that cannot be started again may be the solver's work, and an engine that refuses anything else on the way is not. One refused
+/// attachment in each of two attempts was once the verdict `subject_lost`.
+#[test]
+fn only_refused_starts_look_like_a_subject_that_cannot_be_started_again() {
+    run(async {
+        if docker().await.is_none() {
+            return;
+        }
+        let check = async |kind: Kind, expect: fn(&EngineError) -> bool| {
+            let proxy = Proxy::start(&socket(), &[kind], 1.0, seed());
+            proxy.heal();
+            let engine = connected(&proxy).await;
+            let stopped = launch(&engine).await.stop().await.unwrap();
+            proxy.ail();
+            let error = stopped.restart("/").await.err().unwrap();
+            assert!(expect(&error), "{kind:?}: {error:?}");
+            assert!(proxy.injected().contains_key(&kind));
+            proxy.heal();
+            engine.close().await;
+        };
+        check(Kind::AttachRefused, |error| matches!(error, EngineError::Refused { .. })).await;
+        check(Kind::StartRefused, |error| matches!(error, EngineError::NotStarted { .. })).await;
     });
 }
 

@@ -287,7 +287,7 @@ fn a_stopped_container_can_be_started_again() {
         let sandbox = launch(&engine).await;
         shell(&sandbox, "cd /; mv /.termsmith /old; echo >/.termsmith; rm -rf /app; echo >/app").await;
         let refused = sandbox.stop().await.unwrap().restart("/").await.unwrap_err();
-        assert!(matches!(refused, EngineError::Refused { .. } | EngineError::Guest { .. }), "{refused}");
+        assert!(matches!(refused, EngineError::NotStarted { .. } | EngineError::Guest { .. }), "{refused}");
     });
 }
 

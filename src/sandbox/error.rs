@@ -22,6 +22,9 @@ pub enum EngineError {
     NoSuchContainer { container: String },
     #[error("the engine refused to {action} (status {status}): {message}")]
     Refused { action: &'static str, status: u16, message: String },
+    /// It refused several times. If nothing else is wrong with the engine, the files of a container that has run before are the cause.
+    #[error("the engine refused to start a container (status {status}): {message}")]
+    NotStarted { status: u16, message: String },
     #[error("failed to {action}: {message}")]
     Transport { action: &'static str, message: String },
     #[error("the image has no user `{user}`, which the task declares for its agent")]
@@ -50,11 +53,14 @@ impl EngineError {
             | Self::NoSuchContainer { .. } => Blame::Infra,
             // Conflicts and rate limits are transient. A 404 that names neither a container nor an image is not the engine's own:
             // other missing objects are handled where they are requested. Every other 4xx would be repeated unchanged.
-            Self::Refused { status, .. } if *status >= 500 || matches!(*status, 404 | 409 | 429) => {
+            Self::Refused { status, .. } | Self::NotStarted { status, .. }
+                if *status >= 500 || matches!(*status, 404 | 409 | 429) =>
+            {
                 Blame::Infra
             }
             // `Io`: files of this host that termsmith itself reads and writes.
             Self::Refused { .. }
+            | Self::NotStarted { .. }
             | Self::ApiVersion { .. }
             | Self::Unsupported { .. }
             | Self::MissingImage { .. }

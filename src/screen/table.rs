@@ -62,7 +62,7 @@ impl Table {
         self.push(Row { counts: false, ..plain(kind, name, true, why) });
     }
 
-    /// Adds the row of a trial that this host cannot make. It rejects: a certificate must not omit a trial, and a row that did not run is no
+    /// Adds the row of a trial that cannot be made in the task's image. It rejects: a certificate must not omit a trial, and a row that did not run is no
     /// `ok`.
     pub(super) fn could_not_run(&mut self, planned: &Planned<'_>, why: &str) {
         let message = format!("{} could not run: {why}", planned.about);
@@ -71,7 +71,7 @@ impl Table {
             name: planned.name.clone(),
             message: message.clone(),
             part: Part::Environment,
-            ask: "screen on another machine, or let the image have a dynamic `date` and a newer C library"
+            ask: "let the image have a dynamic `date` and a C library no older than this host's, or screen on a host with an older one"
                 .to_owned(),
         });
         self.rows.push(Row { counts: false, ..plain(planned.kind, &planned.name, false, &message) });

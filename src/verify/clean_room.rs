@@ -381,7 +381,7 @@ async fn bring_up(
     let lost = |error| NoVerdict::Sandbox { phase: Phase::Programs, error };
     let subject = match stopped.restart("/").await {
         Ok(subject) => subject,
-        Err(error @ (EngineError::Refused { .. } | EngineError::Guest { .. })) => {
+        Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
             // A file in place of a folder that the engine needs can cause this. An engine in trouble could not start a pristine container
             // either. The remaining case is a loss without evidence, since the trouble may have passed.
             engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;

@@ -1,5 +1,7 @@
 //! Conditions under which the reference of a sound task must pass.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::no_verdict::{NoVerdict, Phase};
@@ -69,7 +71,10 @@ impl Condition {
             Some(library) => clock_moves(engine, spec, &library).await?,
             None => Err(NO_LIBRARY.to_owned()),
         };
-        moved.map_err(|why| NoVerdict::Unmet { condition: self.name(), why })
+        moved.map_err(|why| NoVerdict::Unmet {
+            condition: self.name(),
+            why: format!("libfaketime does not move the clock in this image: {why}"),
+        })
     }
 }
 
@@ -97,7 +102,7 @@ pub async fn clock_moves(
         | ProcessOutcome::TimedOut
         | ProcessOutcome::NotStarted(_) => {
             let message = String::from_utf8_lossy(&done.stderr);
-            Err(format!("`date` fails in this image with libfaketime: {:?} {}", done.outcome, message.trim()))
+            Err(format!("`date` fails: {:?} {}", done.outcome, message.trim()))
         }
     })
 }
@@ -119,7 +124,7 @@ fn is_a_year_ahead(now: u64, output: &[u8], warnings: &[u8]) -> Result<(), Strin
     let warnings = String::from_utf8_lossy(warnings);
     let warning =
         warnings.lines().next().unwrap_or("its `date` does not load libraries of /etc/ld.so.preload");
-    Err(format!("libfaketime does not move the clock in this image: {}", warning.trim()))
+    Err(warning.trim().to_owned())
 }
 
 /// Path of the library in a container.
@@ -143,14 +148,36 @@ fn fake_clock() -> Option<Vec<u8>> {
     CLOCK_LIBRARIES.iter().find_map(|place| std::fs::read(place).ok())
 }
 
-/// Whether this host can change the clock of a container.
-pub fn clock_can_move() -> bool {
-    CLOCK_LIBRARIES.iter().any(|place| std::fs::metadata(place).is_ok())
+/// Whether this host's libfaketime moves the clock of this host's own `date`; otherwise what is wrong with it. A library that does not
+/// even load here says nothing about the images in which it would be tried.
+pub fn clock_can_move() -> Result<(), String> {
+    let library = CLOCK_LIBRARIES.iter().find(|place| Path::new(place).is_file());
+    library.map_or_else(|| Err(NO_LIBRARY.to_owned()), |library| moves_the_hosts_date(library))
+}
+
+fn moves_the_hosts_date(library: &str) -> Result<(), String> {
+    let date = std::process::Command::new("date")
+        .arg("+%s")
+        .env("LD_PRELOAD", library)
+        .env("FAKETIME", CLOCK_OFFSET.trim())
+        .output()
+        .map_err(|error| format!("cannot run `date` with {library}: {error}"))?;
+    is_a_year_ahead(now_ms() / 1000, &date.stdout, &date.stderr)
+        .map_err(|warning| format!("{library} does not move the clock of this host: {warning}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_that_does_not_load_on_this_host_is_told_before_any_trial() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join("libfaketime.so.1");
+        std::fs::write(&library, "no library").unwrap();
+        let why = moves_the_hosts_date(library.to_str().unwrap()).unwrap_err();
+        assert!(why.contains("does not move the clock of this host") && why.contains("preloaded"), "{why}");
+    }
 
     #[test]
     fn the_clock_has_moved_only_if_date_says_so() {
@@ -169,9 +196,9 @@ mod tests {
         let warning = "ERROR: ld.so: object '/usr/lib/termsmith-clock.so' cannot be preloaded: ignored.\n";
         check(&format!("{NOW}\n"), warning, Err("cannot be preloaded"));
         check(&format!("{NOW}\n"), "", Err("ld.so.preload"));
-        check(&format!("{}\n", NOW + CLOCK_AHEAD_SEC / 2), "", Err("does not move"));
-        check(&format!("{}\n", NOW - 5), "", Err("does not move"));
-        check("", "", Err("does not move"));
-        check("today\n", "", Err("does not move"));
+        check(&format!("{}\n", NOW + CLOCK_AHEAD_SEC / 2), "", Err("ld.so.preload"));
+        check(&format!("{}\n", NOW - 5), "", Err("ld.so.preload"));
+        check("", "", Err("ld.so.preload"));
+        check("today\n", "", Err("ld.so.preload"));
     }
 }

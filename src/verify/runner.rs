@@ -73,9 +73,9 @@ pub enum TrialError {
     NoVerdict(NoVerdict),
     /// A certificate must not omit a trial that could not be made.
     #[error(
-        "the trial under the condition `{condition}` cannot be made here: {missing} is missing\nhint: `termsmith doctor --fix` installs it"
+        "the trial under the condition `{condition}` cannot be made here: {why}\nhint: `termsmith doctor --fix` installs what is missing"
     )]
-    MissingTool { condition: &'static str, missing: &'static str },
+    MissingTool { condition: &'static str, why: String },
     #[error("the trial under the condition `{condition}` could not run: {why}")]
     Unmet { condition: &'static str, why: String },
     #[error(transparent)]

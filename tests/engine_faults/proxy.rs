@@ -41,6 +41,10 @@ pub(crate) enum Kind {
     NoSuchContainer,
     /// Status 500 for a download of files, which the engine has not seen.
     DownloadRefused,
+    /// Status 500 for an attached stream, which the engine has not seen.
+    AttachRefused,
+    /// Status 500 for the start of a container, which the engine has not seen.
+    StartRefused,
     /// An attached stream ends while the container runs on.
     AttachDropped,
 }
@@ -112,6 +116,11 @@ impl Proxy {
         self.shared.faulty.store(false, Ordering::Relaxed);
     }
 
+    /// Faults again, after [`Self::heal`].
+    pub(crate) fn ail(&self) {
+        self.shared.faulty.store(true, Ordering::Relaxed);
+    }
+
     /// How often each kind was injected.
     pub(crate) fn injected(&self) -> BTreeMap<Kind, u32> {
         self.shared.injected.lock().unwrap().clone()
@@ -133,7 +142,7 @@ impl Shared {
             Some(Kind::Delay) => tokio::time::sleep(self.millis(MAX_DELAY_MS)).await,
             // Closed with the request's body unread, which the client sees as a reset.
             Some(Kind::Reset) => return Ok(()),
-            Some(Kind::Refused | Kind::DownloadRefused) => {
+            Some(Kind::Refused | Kind::DownloadRefused | Kind::AttachRefused | Kind::StartRefused) => {
                 return answer(&mut client, 500, "injected: the engine is in trouble").await;
             }
             Some(Kind::NoSuchContainer) => {
@@ -169,18 +178,11 @@ impl Shared {
                     ended = both_ways(from_client, to_engine, from_engine, to_client) => ended,
                 }
             }
-            Some(
-                Kind::Delay | Kind::Reset | Kind::Refused | Kind::DownloadRefused | Kind::NoSuchContainer,
-            )
-            | None
-                if head.upgrades() =>
-            {
+            // The kinds that were answered above are no longer here.
+            Some(_) | None if head.upgrades() => {
                 both_ways(from_client, to_engine, from_engine, to_client).await
             }
-            Some(
-                Kind::Delay | Kind::Reset | Kind::Refused | Kind::DownloadRefused | Kind::NoSuchContainer,
-            )
-            | None => {
+            Some(_) | None => {
                 // The answer's end is the end of the request, whatever the client still has to say.
                 tokio::select! {
                     sent = copy(&mut from_engine, &mut to_client) => sent.map(drop),
@@ -196,7 +198,8 @@ impl Shared {
             return None;
         }
         let applies = |kind: &&Kind| match kind {
-            Kind::AttachDropped => head.upgrades(),
+            Kind::AttachDropped | Kind::AttachRefused => head.upgrades(),
+            Kind::StartRefused => head.starts(),
             Kind::NoSuchContainer => head.container().is_some(),
             Kind::DownloadRefused => head.downloads(),
             Kind::Delay | Kind::Reset | Kind::Refused => true,
@@ -250,6 +253,13 @@ impl Head {
     fn downloads(&self) -> bool {
         let mut words = self.text.split(' ');
         words.next() == Some("GET") && words.next().is_some_and(|path| path.contains("/archive?"))
+    }
+
+    fn starts(&self) -> bool {
+        self.text
+            .split(' ')
+            .nth(1)
+            .is_some_and(|path| path.split('?').next().unwrap_or(path).ends_with("/start"))
     }
 
     /// The container that the path names.

@@ -73,7 +73,11 @@ impl DockerEngine {
         }
         if shared.guest_is_uploaded.load(Ordering::Relaxed) {
             // Processes in it ran as root, and without a mount they could replace the guest.
-            shared.upload_guest(id).await?;
+            let uploaded = match shared.upload_guest(id).await {
+                Err(EngineError::Refused { .. }) => shared.upload_guest(id).await,
+                other => other,
+            };
+            uploaded.map_err(not_started)?;
         }
         self.start(container, workdir).await
     }
@@ -83,9 +87,9 @@ impl DockerEngine {
         let shared = &self.shared;
         let streams = shared.attach(&container.id).await?;
         // Starting a running container is not an error, so the request may be repeated. That a container cannot be started becomes part of a verdict
-        // if the subject's processes caused it; transient trouble of the engine must not look like that.
+        // if the subject's processes caused it; transient trouble of the engine, of this request or another, must not look like that.
         let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
-        started.map_err(|error| shared.error("start a container", error))?;
+        started.map_err(|error| not_started(shared.error("start a container", error)))?;
         Sandbox::connect(container, streams, workdir, HOME).await
     }
 }
@@ -206,6 +210,14 @@ impl Shared {
             Err(error) => Err(api::full_message(&error)),
         });
         Ok(Streams { input: attached.input, output: Box::pin(output) })
+    }
+}
+
+/// The error of a request that only a container's own files can make fail again and again.
+fn not_started(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Refused { status, message, .. } => EngineError::NotStarted { status, message },
+        other => other,
     }
 }
 
