@@ -28,6 +28,9 @@ impl Evaluation<'_> {
             // Boxed: the future of a trial is large, and many wait at once.
             Self::CleanRoom(hashed) => Box::pin(runner.trial(hashed, act, condition, repeat)).await,
             Self::InPlace { task, images } => {
+                // Tests that are not ours cannot be told to end early.
+                let condition =
+                    if condition == Condition::FirstFailure { Condition::Ordinary } else { condition };
                 Box::pin(runner.trial_in_place(task, images, act, condition, repeat)).await
             }
         }
@@ -78,7 +81,8 @@ impl Evaluation<'_> {
             | Condition::Offline
             | Condition::HalfCpu
             | Condition::Clock
-            | Condition::Rebuilt => None,
+            | Condition::Rebuilt
+            | Condition::FirstFailure => None,
         }
     }
 

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
-use super::table::{Expect, Planned, Table, trial_row};
+use super::table::{Expect, Planned, Table};
 use super::target::{Extent, Only, ScreeningTarget, mutant_name};
 use super::{battery, forms};
 use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings};
@@ -108,19 +108,19 @@ async fn trials(
         kind: RowKind::WrongSolution,
         name: wrong.name.clone(),
         act: Act::Solve(&wrong.files),
+        condition: extent.failing,
         expect: Expect::Fail,
         repeat: 0,
         about: format!("a solution that {}", wrong.why),
-        ..soundness::reference(solution, 1)
     }));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
         name: name.clone(),
         act: Act::Solve(files),
+        condition: extent.failing,
         expect: Expect::FailUnlessEqual,
         repeat: 0,
         about: about.clone(),
-        ..soundness::reference(solution, 1)
     }));
     let trials =
         planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
@@ -156,7 +156,7 @@ async fn trials(
             untouched: &untouched.outline,
         };
         let deadline = extent.budget.map(|budget| started + budget);
-        mutation(runner, target, solution, extent.mutants, deadline, &states, table).await?;
+        mutation(runner, target, solution, extent, deadline, &states, table).await?;
     }
     Ok(())
 }
@@ -198,11 +198,12 @@ async fn mutation(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
     solution: &FileTree,
-    most: usize,
+    extent: Extent,
     deadline: Option<Instant>,
     states: &States<'_>,
     table: &mut Table,
 ) -> Result<(), TrialError> {
+    let most = extent.mutants;
     let all = mutants(solution);
     let enough = if all.len() <= most { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
     let chosen: Vec<Mutant> = sample(all, most, Seed(0));
@@ -212,7 +213,7 @@ async fn mutation(
         if late() {
             break;
         }
-        let act = |mutant| target.evaluation.trial(runner, mutant, Condition::Ordinary, 0);
+        let act = |mutant| target.evaluation.trial(runner, mutant, extent.failing, 0);
         let trials = batch.iter().map(|mutant| act(Act::Solve(&mutant.files)));
         ended.extend(join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?);
     }
@@ -228,7 +229,7 @@ async fn mutation(
             (_, _, true) => (true, "survives: a check is missing"),
             _ => (true, ""),
         };
-        let row = trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
+        let row = table.trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
         table.push_timed(Row { counts, ..row }, &log);
     }
     let killed = rates(&table.rows).killed;

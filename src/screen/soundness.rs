@@ -90,6 +90,7 @@ fn about(condition: Condition) -> &'static str {
         Condition::HalfCpu => "at half the processor time",
         Condition::Clock => "the clock a year ahead",
         Condition::Rebuilt => "the image built anew",
+        Condition::FirstFailure => "up to the first failure",
     }
 }
 

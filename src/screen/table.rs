@@ -124,7 +124,7 @@ impl Table {
         let unless_equal = planned.expect == Expect::FailUnlessEqual;
         if unless_equal && equal {
             let note = "leaves the reference's final state".to_owned();
-            let row = trial_row(planned.kind, &planned.name, verdict, true, &note);
+            let row = self.trial_row(planned.kind, &planned.name, verdict, true, &note);
             self.push_timed(Row { counts: false, ..row }, log);
             return;
         }
@@ -139,7 +139,28 @@ impl Table {
                 (false, format!("no verdict on {}: {}", planned.about, verdict.cause))
             }
         };
-        self.push_timed(trial_row(planned.kind, &planned.name, verdict, ok, &note), log);
+        self.push_timed(self.trial_row(planned.kind, &planned.name, verdict, ok, &note), log);
+    }
+
+    /// The row of a trial. Where its tests ended at the first failure, that check stands in place of the number of passed checks.
+    pub(super) fn trial_row(
+        &self,
+        kind: RowKind,
+        name: &str,
+        verdict: &Verdict,
+        ok: bool,
+        note: &str,
+    ) -> Row {
+        let row = trial_row(kind, name, verdict, ok, note);
+        let ended_early = !verdict.checks.is_empty() && verdict.checks.len() < self.checks.len();
+        let failed = verdict.checks.iter().find(|check| !check.passed);
+        match failed.filter(|_| ended_early) {
+            Some(check) if note.is_empty() => {
+                Row { passed_of: None, note: format!("`{}` fails first", check.id), ..row }
+            }
+            Some(_) => Row { passed_of: None, ..row },
+            None => row,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::lint::Finding;
 use crate::model::{EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
 use crate::mutate::Mutant;
+use crate::verify::Condition;
 
 use super::evaluation::Evaluation;
 
@@ -73,6 +74,9 @@ pub struct Extent {
     pub cuts: usize,
     pub ablations: usize,
     pub mutants: usize,
+    /// Condition of the trials that are to fail. [`Condition::FirstFailure`] saves half of their time, and
+    /// [`Condition::Ordinary`] tells every check that fails.
+    pub failing: Condition,
     /// No further mutant is started after this time. `None`: all are run, so that the same task has the same rows on every machine.
     pub budget: Option<Duration>,
 }
@@ -81,10 +85,34 @@ impl Extent {
     /// The extent of a level. At the two lower levels, each trial is one that is likely to find something new.
     pub fn of(rigor: Rigor) -> Self {
         match rigor {
-            Rigor::Quick => Self { rigor, references: 2, cuts: 4, ablations: 0, mutants: 0, budget: None },
-            Rigor::Standard => Self { rigor, references: 2, cuts: 2, ablations: 1, mutants: 3, budget: None },
+            Rigor::Quick => Self {
+                rigor,
+                references: 2,
+                cuts: 4,
+                ablations: 0,
+                mutants: 0,
+                failing: Condition::FirstFailure,
+                budget: None,
+            },
+            Rigor::Standard => Self {
+                rigor,
+                references: 2,
+                cuts: 2,
+                ablations: 1,
+                mutants: 3,
+                failing: Condition::FirstFailure,
+                budget: None,
+            },
             // The goal is 20 well-formed mutants; about every second mutant leaves no answer or the correct one.
-            Rigor::Full => Self { rigor, references: 3, cuts: 4, ablations: 12, mutants: 48, budget: None },
+            Rigor::Full => Self {
+                rigor,
+                references: 3,
+                cuts: 4,
+                ablations: 12,
+                mutants: 48,
+                failing: Condition::Ordinary,
+                budget: None,
+            },
         }
     }
 }

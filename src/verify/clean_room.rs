@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
 use super::outline::Outline;
 use super::relay;
-use super::results::parse_results;
+use super::results::{Reported, parse_results};
 use super::subject::{CheckedSubject, SubjectLimits, check_archives};
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
@@ -230,12 +230,14 @@ async fn run_checks(
     ];
     let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
     let shuffle = (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
+    let first = (condition == Condition::FirstFailure).then(|| ("TERMSMITH_FIRST_FAILURE", "1".to_owned()));
     let process = Process {
         argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
         env: env
             .into_iter()
             .chain(relay)
             .chain(shuffle)
+            .chain(first)
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
         cwd: "/".to_owned(),
@@ -252,7 +254,16 @@ async fn run_checks(
     }
     match verifier.get(RESULTS, MAX_RESULTS).await {
         Ok(text) => {
-            let (checks, messages) = parse_results(&text, &task.checks)
+            let extent = match condition {
+                Condition::FirstFailure => Reported::UntilOneFails,
+                Condition::Ordinary
+                | Condition::Shuffled
+                | Condition::Offline
+                | Condition::HalfCpu
+                | Condition::Clock
+                | Condition::Rebuilt => Reported::All,
+            };
+            let (checks, messages) = parse_results(&text, &task.checks, extent)
                 .map_err(|error| NoVerdict::NoResults { cause: error.to_string() })?;
             log.messages = messages;
             Ok(Verdict::from_checks(checks))

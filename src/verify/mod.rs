@@ -35,7 +35,7 @@ pub use in_place::{
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
 pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
-pub use results::{CHECKS_FORMAT, ResultsError, parse_results};
+pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
 pub use subject::{CheckedSubject, SubjectError, SubjectLimits, check_archives};

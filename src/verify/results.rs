@@ -13,15 +13,23 @@ pub const CHECKS_FORMAT: u32 = 1;
 #[serde(deny_unknown_fields)]
 struct Report {
     version: u32,
-    checks: Vec<Reported>,
+    checks: Vec<ReportedCheck>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reported {
+struct ReportedCheck {
     id: CheckId,
     passed: bool,
     message: String,
+}
+
+/// The checks that a report must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reported {
+    All,
+    /// All, or some with a failed one among them, after which the tests ended.
+    UntilOneFails,
 }
 
 /// Why a report is invalid.
@@ -39,10 +47,11 @@ pub enum ResultsError {
     Missing(CheckId),
 }
 
-/// Results in the task's order, with the messages of failed checks.
+/// Results in the task's order, without the checks that did not run, and the messages of failed checks.
 pub fn parse_results(
     text: &[u8],
     expected: &[CheckId],
+    extent: Reported,
 ) -> Result<(Vec<CheckResult>, BTreeMap<CheckId, String>), ResultsError> {
     let report: Report =
         serde_json::from_slice(text).map_err(|error| ResultsError::Malformed(error.to_string()))?;
@@ -62,14 +71,12 @@ pub fn parse_results(
             messages.insert(check.id, check.message);
         }
     }
-    let in_order = expected
-        .iter()
-        .map(|id| {
-            let passed = *passed.get(id).ok_or_else(|| ResultsError::Missing(id.clone()))?;
-            Ok(CheckResult { id: id.clone(), passed })
-        })
-        .collect::<Result<Vec<_>, ResultsError>>()?;
-    Ok((in_order, messages))
+    let ended_early = extent == Reported::UntilOneFails && !messages.is_empty();
+    if let Some(missing) = expected.iter().find(|id| !ended_early && !passed.contains_key(*id)) {
+        return Err(ResultsError::Missing(missing.clone()));
+    }
+    let result = |id: &CheckId| passed.get(id).map(|passed| CheckResult { id: id.clone(), passed: *passed });
+    Ok((expected.iter().filter_map(result).collect(), messages))
 }
 
 #[cfg(test)]
@@ -77,8 +84,12 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Result<&[bool], &str>) {
+        check_extent(Reported::All, text, expect);
+    }
+
+    fn check_extent(extent: Reported, text: &str, expect: Result<&[bool], &str>) {
         let expected = [CheckId::parse("test_a").unwrap(), CheckId::parse("test_b").unwrap()];
-        match (parse_results(text.as_bytes(), &expected), expect) {
+        match (parse_results(text.as_bytes(), &expected, extent), expect) {
             (Ok((got, _)), Ok(want)) => {
                 assert_eq!(got.iter().map(|check| check.passed).collect::<Vec<_>>(), want, "{text}");
             }
@@ -101,6 +112,10 @@ mod tests {
             Err("not one of the task's"),
         );
         check(&report(2, &format!("{a},{b}")), Err("version 2"));
+        check_extent(Reported::UntilOneFails, &report(1, b), Ok(&[false]));
+        check_extent(Reported::UntilOneFails, &report(1, &format!("{b},{a}")), Ok(&[true, false]));
+        check_extent(Reported::UntilOneFails, &report(1, a), Err("`test_b` is not reported"));
+        check_extent(Reported::UntilOneFails, &report(1, ""), Err("`test_a` is not reported"));
         check("", Err("not what run_checks.py writes"));
         check("=== 2 passed ===", Err("not what run_checks.py writes"));
         check(&report(1, &format!("{a},{b}")).replace("true", "1"), Err("not what run_checks.py writes"));

@@ -194,7 +194,8 @@ impl TrialRunner<'_> {
                 | Condition::Shuffled
                 | Condition::Offline
                 | Condition::HalfCpu
-                | Condition::Clock => self.retry(|| self.image(hashed)).await?,
+                | Condition::Clock
+                | Condition::FirstFailure => self.retry(|| self.image(hashed)).await?,
             };
             run_trial(engine, &image, hashed.task, act, condition, self.drain).await
         })

@@ -82,7 +82,8 @@ impl TrialRunner<'_> {
                     | Condition::Shuffled
                     | Condition::Offline
                     | Condition::HalfCpu
-                    | Condition::Clock,
+                    | Condition::Clock
+                    | Condition::FirstFailure,
                 )
                 | (ImageSource::Named(_), _) => {
                     run_in_place(engine, images, task, act, condition, self.drain).await
