@@ -16,6 +16,7 @@ mod new;
 mod open;
 mod paths;
 mod plan;
+mod printable;
 mod progress;
 mod recipe;
 mod rollout;

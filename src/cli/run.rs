@@ -47,7 +47,7 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         Format::Json => say::json(&summary::json(&report, started.elapsed()))?,
         Format::Text => {
             let style = summary::Style { colour: std::io::stdout().is_terminal() };
-            say::text(&summary::text(&args.out, &plan, &report, &audit, started.elapsed(), style))?;
+            say::styled(&summary::text(&args.out, &plan, &report, &audit, started.elapsed(), style))?;
         }
     }
     Ok(status)

@@ -8,14 +8,20 @@ use serde::Serialize;
 
 use super::exit::Status;
 use super::failure::Failure;
+use super::printable::printable;
 
 /// One line on standard output.
 pub(super) fn line(line: impl AsRef<str>) -> Result<(), Failure> {
     text(&format!("{}\n", line.as_ref()))
 }
 
-/// Text on standard output as it is.
+/// Text on standard output, with control characters escaped.
 pub(super) fn text(text: &str) -> Result<(), Failure> {
+    styled(&printable(text))
+}
+
+/// Text on standard output as it is, with control sequences of our own. Whatever else is in it has gone through [`printable`].
+pub(super) fn styled(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     ignore_broken_pipe(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
         .map_err(Failure::io("write to standard output"))
@@ -45,7 +51,7 @@ pub(super) fn note(text: impl AsRef<str>) {
 /// Like `eprintln!`, but does not panic when standard error is closed (`2>&1 | head`).
 fn to_stderr(text: &str) {
     // There is no other place to report this to.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
 /// An error with its causes, each cause once.

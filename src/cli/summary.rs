@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::open;
+use super::printable::printable;
 use crate::audit::Audit;
 use crate::domain::Plan;
 use crate::model::{Blueprint, Outcome, RowKind};
@@ -78,7 +79,7 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
     }
 }
 
-/// The summary as text.
+/// The summary as text. Its only control sequences are those of `style`.
 pub(super) fn text(
     out: &Path,
     plan: &Plan,
@@ -90,7 +91,8 @@ pub(super) fn text(
     let mut text = String::new();
     // Writing to a String cannot fail.
     let mut line = |label: &str, value: String| {
-        let _ = writeln!(text, "{}  {value}", style.bold(&format!("{label:<10}")));
+        let label = style.bold(&format!("{label:<10}"));
+        let _ = writeln!(text, "{label}  {}", printable(&value));
     };
     let certified = certified(report);
     let rejected = report.ended.len() - certified;

@@ -25,6 +25,8 @@ pub(super) struct Module<'a> {
     pub(super) assertions: usize,
     /// Calls that start a program.
     pub(super) programs: Vec<ProgramCall>,
+    /// Lines of the calls of `zip` that end silently with the shorter of several sequences.
+    pub(super) lenient_zips: Vec<u32>,
 }
 
 /// One `def`.
@@ -72,6 +74,9 @@ pub(super) fn module(text: &str) -> Module<'_> {
             "call" => {
                 let name = called(node, text);
                 found.assertions += usize::from(matches!(name, "pytest.raises" | "pytest.fail"));
+                if name == "zip" && is_lenient(node, text) {
+                    found.lenient_zips.push(line(node));
+                }
                 if STARTS_PROGRAM.iter().any(|ending| name.ends_with(ending)) {
                     let words: Vec<_> = descendants(node)
                         .filter(|inner| inner.kind() == "string_content")
@@ -133,6 +138,20 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
         }
     }
     function
+}
+
+/// Whether a call of `zip` takes several sequences of which none is endless, without `strict`.
+fn is_lenient(call: Node<'_>, text: &str) -> bool {
+    const ENDLESS: [&str; 4] = ["count(", "itertools.count(", "cycle(", "itertools.cycle("];
+    let Some(arguments) = call.child_by_field_name("arguments") else { return false };
+    let (named, positional): (Vec<_>, Vec<_>) = named_children(arguments)
+        .into_iter()
+        .filter(|argument| argument.kind() != "comment")
+        .partition(|argument| argument.kind() == "keyword_argument");
+    let is_strict = named.iter().any(|argument| field(*argument, "name", text) == Some("strict"));
+    let is_endless =
+        |argument: &Node<'_>| ENDLESS.iter().any(|call| text_of(*argument, text).starts_with(call));
+    positional.len() > 1 && !is_strict && !positional.iter().any(is_endless)
 }
 
 /// The name of the called function: `pytest.raises`.

@@ -42,7 +42,8 @@ class Collector:
 def _message(report):
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr)
-    return text[:MAX_MESSAGE]
+    # Names that are not UTF-8 reach messages as lone surrogates, which no JSON reader takes.
+    return text[:MAX_MESSAGE].encode("utf-8", "backslashreplace").decode()
 
 
 def _write(name, text):

@@ -43,6 +43,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("invalid-compose", compose::invalid),
     ("invalid-task-config", config::invalid),
     ("invalid-task-files", files::invalid),
+    ("lenient-zip", python::lenient_zip),
     ("masked-test-exit", script::masked_exit),
     ("no-agent-timeout", metadata::no_agent_timeout),
     ("no-reward-written", script::no_reward_written),

@@ -127,6 +127,21 @@ pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
+pub(in crate::lint) fn lenient_zip(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
+    for (path, text) in subject.test_modules() {
+        let lines = module(text).lenient_zips.into_iter();
+        matches.extend(lines.take(MOST_IN_ONE_FILE).map(|line| {
+            RuleMatch::at(
+                path,
+                line,
+                "`zip` ends with the shorter list, and compares nothing with an empty one",
+            )
+        }));
+    }
+    matches
+}
+
 /// The reference, as tests import it or open its files.
 const REFERENCE: &str =
     r#"^\s*(?:from|import)\s+(solution|oracle|reference_solution)\b|["' ](/solution|/oracle)/"#;

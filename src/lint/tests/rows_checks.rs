@@ -102,6 +102,25 @@ pub(super) const ROWS: &[Row] = &[
         &["tests/test_outputs.py:3 `test_a` asserts nothing"],
     ),
     row(
+        "lenient-zip",
+        &[(
+            TEST,
+            "def test_a():\n    for a, b in zip(x, y, strict=True):\n        assert a == b\n    for a in zip(count(), x):\n        assert a\n    t = zip(*rows)\n    archive.zip(x, y)\n",
+        )],
+        &[],
+    ),
+    row(
+        "lenient-zip",
+        &[(
+            TEST,
+            "def helper(x, y):\n    return list(zip(x, y))\ndef test_a():\n    for a, b in zip(\n        x,  # got\n        y,\n        strict_=1,\n    ):\n        assert a == b\n",
+        )],
+        &[
+            "tests/test_outputs.py:2 `zip` ends with the shorter list, and compares nothing with an empty one",
+            "tests/test_outputs.py:4 `zip` ends with the shorter list, and compares nothing with an empty one",
+        ],
+    ),
+    row(
         "swallowed-assertion",
         &[(
             TEST,

@@ -15,6 +15,7 @@ TESTS = pathlib.Path(__file__).resolve().parent
 LOGS = pathlib.Path("/logs/verifier")
 # Enough of a failure to act on; results are read by machines with bounds of their own.
 MAX_MESSAGE = 600
+NOT_RUN = "did not run"
 
 
 class Collector:
@@ -28,7 +29,7 @@ class Collector:
         if seed := os.environ.get("TERMSMITH_SHUFFLE"):
             random.Random(seed).shuffle(items)
         for item in items:
-            self.results[item.name] = {"id": item.name, "passed": False, "message": "did not run"}
+            self.results[item.name] = {"id": item.name, "passed": False, "message": NOT_RUN}
 
     def pytest_runtest_logreport(self, report):
         result = self.results[report.nodeid.rsplit("::", 1)[-1]]
@@ -41,7 +42,8 @@ class Collector:
 def _message(report):
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr)
-    return text[:MAX_MESSAGE]
+    # Names that are not UTF-8 reach messages as lone surrogates, which no JSON reader takes.
+    return text[:MAX_MESSAGE].encode("utf-8", "backslashreplace").decode()
 
 
 def _write(name, text):
@@ -61,9 +63,12 @@ def main():
     import pytest
 
     collector = Collector()
-    options = ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
+    # Screening asks for the outcome alone where a trial is to fail.
+    until_one_fails = bool(os.environ.get("TERMSMITH_FIRST_FAILURE"))
+    options = ["--maxfail=1"] if until_one_fails else []
+    options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
     status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
-    checks = list(collector.results.values())
+    checks = [result for result in collector.results.values() if not (until_one_fails and result["message"] == NOT_RUN)]
     # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
     if int(status) not in (0, 1) or not checks:
         _write("reward.json", json.dumps({"reward": 0}) + "\n")

@@ -113,6 +113,35 @@ def run(argv, stdin=None, cwd=None, timeout=10, files=None, env=None):
     return Result(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
 
 
+def probe(text, request, timeout=10):
+    """Runs a Python program of the tests' own beside the subject's programs, with `request` as JSON on its standard input.
+
+    It starts isolated, without site packages and in a new folder, so that no module of the subject's takes the place of
+    one of the standard library. Its interpreter is the subject's all the same, so that its answers prove nothing by themselves: see `answers`.
+    """
+    folder = f"/tmp/{os.urandom(8).hex()}"
+    place = f"{folder}/probe.py"
+    argv = ["python3", "-I", "-S", "-B", place]
+    return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text})
+
+
+def answers(result, count, kind=dict):
+    """The JSON list of exactly `count` answers, each of this type, that a program of the subject's printed.
+
+    Whoever replaced the program chooses what it prints: fewer answers would be compared with nothing.
+    """
+    assert result.code == 0, f"the program could not be tried: status {result.code}, {result.stderr[-300:]}"
+    try:
+        found = json.loads(result.stdout)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise AssertionError(f"the program's answers are not JSON: {error}") from None
+    assert isinstance(found, list), f"the program's answers are {str(found)[:100]!r} and not a list"
+    assert len(found) == count, f"{len(found)} answers instead of {count}"
+    for answer in found:
+        assert isinstance(answer, kind), f"an answer is {str(answer)[:100]!r}"
+    return found
+
+
 def _workdir():
     return os.environ.get("SUBJECT_WORKDIR") or "/app"
 

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+sed -i "s/enumerate(sys.stdin)/enumerate(sys.stdin, 1)/" /app/longlines
