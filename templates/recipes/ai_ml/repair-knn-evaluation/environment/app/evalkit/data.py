@@ -18,9 +18,14 @@ def load(path):
             header = next(reader, [])
             if header[:3] != FIXED or len(header) < 4:
                 raise DataError(f"{path}: the columns must be id, group, label and at least one feature")
-            return [Row(row[0], row[1], row[2], tuple(float(value) for value in row[3:])) for row in reader]
+            rows = list(reader)
+            if any(len(row) != len(header) for row in rows):
+                raise DataError(f"{path}: a row has not {len(header)} fields")
+            return [Row(row[0], row[1], row[2], tuple(float(value) for value in row[3:])) for row in rows]
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}") from None
+    except (ValueError, csv.Error) as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def describe(rows):

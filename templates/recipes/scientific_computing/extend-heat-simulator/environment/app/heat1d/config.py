@@ -47,7 +47,7 @@ def is_number(value):
 
 
 def check_end(side, end):
-    if not isinstance(end, dict) or end.get("type") not in ENDS:
+    if not isinstance(end, dict) or not isinstance(end.get("type"), str) or end["type"] not in ENDS:
         raise CaseError(f"{side} must have a type of {', '.join(ENDS)}")
     names = ENDS[end["type"]]
     if sorted(end) != sorted(["type", *names]) or not all(is_number(end[name]) for name in names):
