@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::query_parameters::{KillContainerOptionsBuilder, RemoveContainerOptionsBuilder};
@@ -45,6 +45,11 @@ async fn check(engine: &Engine, name: &str, script: &str, expect: Expect) {
         _ => panic!("{name}: {expect:?}, but {lost:?}; the attack: {attack:?}; after it: {after:?}"),
     }
 }
+
+/// Events that an engine keeps, of all containers (dockerd's `eventsLimit`).
+const ENGINE_EVENTS: usize = 256;
+/// Longer than the time within which an out-of-memory event explains a kill.
+const LONG_BEFORE: Duration = Duration::from_secs(8);
 
 #[test]
 fn the_guest_survives_attacks_or_the_evidence_is_against_the_attacker() {
@@ -132,9 +137,17 @@ fn kills_from_outside_differ_from_the_containers_own_end() {
         kill(&sandbox).await;
         assert_eq!(lost(&sandbox, "killed").await, Evidence::KilledFromOutside);
 
-        // A child was killed for its memory long ago, and the container continued.
+        // A child was killed for its memory long ago, and the container continued. Meanwhile its neighbours had more events than the engine
+        // keeps.
         let sandbox = launch(&engine).await;
-        shell(&sandbox, "perl -e '@a = map { 0 x 10000000 } 1..100'; sleep 8").await;
+        shell(&sandbox, "perl -e '@a = map { 0 x 10000000 } 1..100'").await;
+        let neighbour = launch(&engine).await;
+        let later = Instant::now() + LONG_BEFORE;
+        for _ in 0..ENGINE_EVENTS / 2 {
+            api().pause_container(neighbour.id().as_str()).await.unwrap();
+            api().unpause_container(neighbour.id().as_str()).await.unwrap();
+        }
+        tokio::time::sleep_until(later.into()).await;
         kill(&sandbox).await;
         assert_eq!(lost(&sandbox, "killed after a child's end").await, Evidence::KilledFromOutside);
 

@@ -4,12 +4,11 @@
 //! a failure a second attempt; that must be impossible. A loss that the host caused and that is blamed on the solver must be rare. So
 //! wherever two readings are possible, the one that disadvantages the solver is chosen, or none ([`Evidence::blame`] is `None`).
 
-use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
 use bollard::models::ContainerState;
-use bollard::query_parameters::{EventsOptionsBuilder, TopOptionsBuilder, WaitContainerOptionsBuilder};
+use bollard::query_parameters::{TopOptionsBuilder, WaitContainerOptionsBuilder};
 use chrono::DateTime;
 use futures_util::StreamExt as _;
 
@@ -18,7 +17,7 @@ use crate::sandbox::connection::{Closed, Symptom};
 use crate::sandbox::{ContainerId, EngineError, Evidence, Loss, SandboxError};
 
 use super::state::EXIT_NOTED;
-use super::{DockerEngine, Shared, watchdog};
+use super::{DockerEngine, watchdog};
 
 /// Exit status of a process that was killed.
 const KILLED: i64 = 128 + 9;
@@ -26,8 +25,6 @@ const KILLED: i64 = 128 + 9;
 const UNKNOWN_STATUS: i64 = 255;
 /// The engine records an out-of-memory event some 50 ms before the exit that it caused; a busy engine takes longer.
 const OOM_BEFORE_EXIT: Duration = Duration::from_secs(5);
-/// Time to wait for late events.
-const EVENTS_WAIT: Duration = Duration::from_secs(1);
 /// Number of process listings of a silent container, and the time between two of them.
 const LOOKS: usize = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(400);
@@ -72,7 +69,7 @@ impl DockerEngine {
             }
         } else {
             let events = match state.exit_code {
-                Some(KILLED) => shared.oom_events(id).await,
+                Some(KILLED) => shared.oom_times(id).await,
                 _ => Vec::new(),
             };
             of_exit(&state, &events)
@@ -114,25 +111,7 @@ impl DockerEngine {
     }
 }
 
-impl Shared {
-    /// Times of the container's out-of-memory events, in seconds since 1970, for the events that the engine still has.
-    pub(super) async fn oom_events(&self, id: &ContainerId) -> Vec<i64> {
-        let filters = HashMap::from([("container", vec![id.as_str()]), ("event", vec!["oom"])]);
-        let options = EventsOptionsBuilder::new().since("1").filters(&filters).build();
-        let mut events = Box::pin(self.docker.events(Some(options)));
-        let mut times = Vec::new();
-        // The event stream continues until it is dropped.
-        let listen = async {
-            while let Some(Ok(event)) = events.next().await {
-                times.extend(event.time);
-            }
-        };
-        let _ = tokio::time::timeout(EVENTS_WAIT, listen).await;
-        times
-    }
-}
-
-/// Classifies the exit of the guest. `oom_events` are the times of the out-of-memory events that the engine still has.
+/// Classifies the exit of the guest. `oom_events` are the times of the known out-of-memory events.
 fn of_exit(state: &ContainerState, oom_events: &[i64]) -> Evidence {
     match state.exit_code {
         Some(KILLED) if ended_by_oom(state, oom_events) => Evidence::OutOfMemory,
@@ -149,8 +128,8 @@ fn of_exit(state: &ContainerState, oom_events: &[i64]) -> Evidence {
 /// Whether the SIGKILL came from the kernel because the container was at its memory limit.
 ///
 /// The engine's flag says only that some process of the container was ever killed by the OOM killer. Nothing in the container can send the
-/// SIGKILL that ended it, so if all recorded events are long before the end, it came from outside. Without any event (the engine keeps the last
-/// few hundred of all containers) the flag decides. A child's event within seconds of a kill from outside is blamed on the solver.
+/// SIGKILL that ended it, so if all recorded events are long before the end, it came from outside. Without any event the flag decides. A
+/// child's event within seconds of a kill from outside is blamed on the solver.
 fn ended_by_oom(state: &ContainerState, oom_events: &[i64]) -> bool {
     let flagged = state.oom_killed == Some(true);
     let Some(last) = oom_events.iter().max() else { return flagged };

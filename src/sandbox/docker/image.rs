@@ -255,7 +255,7 @@ impl Shared {
     /// Classifies the failure of a build step, of which the engine says `error`.
     async fn why_step_failed(&self, step: &BuildStep, error: &str, log: String) -> BuildFailure {
         let free = self.host_free_bytes().await;
-        let met_oom = async |id: &str| !self.oom_events(&ContainerId(id.to_owned())).await.is_empty();
+        let met_oom = async |id: &str| !self.oom_times(&ContainerId(id.to_owned())).await.is_empty();
         let out_of_memory = match &step.container {
             Some(id) if is_killed(error) => met_oom(id).await,
             Some(_) | None => false,

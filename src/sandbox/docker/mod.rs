@@ -8,6 +8,7 @@ mod evidence;
 mod image;
 mod launch;
 mod layers;
+mod oom;
 mod state;
 mod sweep;
 mod upper;
@@ -135,7 +136,8 @@ impl DockerEngine {
             }),
         };
         sweep::start(&engine.shared, stop.clone());
-        watchdog::start(&engine.shared, stop);
+        watchdog::start(&engine.shared, stop.clone());
+        oom::start(&engine.shared, stop);
         Ok(engine)
     }
 

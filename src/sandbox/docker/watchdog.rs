@@ -34,6 +34,8 @@ pub(super) struct Watched {
     upper: Option<WritableLayer>,
     /// Why it was killed.
     pub(super) killed: Option<String>,
+    /// Times of its out-of-memory events, in seconds since 1970.
+    pub(super) oom_times: Vec<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,12 +47,18 @@ enum WritableLayer {
 
 impl Watched {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { max_bytes: u64::from(limits.storage_mb) * MIB, upper: None, killed: None }
+        Self {
+            max_bytes: u64::from(limits.storage_mb) * MIB,
+            upper: None,
+            killed: None,
+            oom_times: Vec::new(),
+        }
     }
 
     /// The container is restarted: its former state no longer applies.
     pub(super) fn restarted(&mut self) {
         (self.upper, self.killed) = (None, None);
+        self.oom_times.clear();
     }
 }
 

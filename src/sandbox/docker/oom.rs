@@ -1,0 +1,80 @@
+//! Times at which the kernel killed processes of a container for its memory.
+//!
+//! The engine keeps its last few hundred events, of all containers: on a busy host those of some seconds. So they are noted as they
+//! happen, and the engine's own list is asked only for what was missed while no stream was open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::models::EventMessage;
+use bollard::query_parameters::EventsOptionsBuilder;
+use futures_util::{Stream, StreamExt as _};
+use tokio_util::sync::CancellationToken;
+
+use crate::sandbox::ContainerId;
+
+use super::Shared;
+
+/// Time to wait for late events.
+const EVENTS_WAIT: Duration = Duration::from_secs(1);
+/// Pause before a stream of events that has ended is opened again.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+
+/// Notes out-of-memory events of live containers until `stop`.
+pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
+    let (weak, docker) = (Arc::downgrade(shared), shared.docker.clone());
+    tokio::spawn(stop.run_until_cancelled_owned(async move {
+        loop {
+            let mut events = Box::pin(oom_events(&docker, None));
+            while let Some(Ok(event)) = events.next().await {
+                let Some(shared) = weak.upgrade() else { return };
+                shared.note_oom(&event);
+            }
+            tracing::debug!("the stream of out-of-memory events ended");
+            tokio::time::sleep(REOPEN_AFTER).await;
+        }
+    }));
+}
+
+/// Out-of-memory events of one container since the engine's start, or of all containers from now on. The stream continues until it is
+/// dropped.
+fn oom_events(
+    docker: &Docker,
+    id: Option<&ContainerId>,
+) -> impl Stream<Item = Result<EventMessage, bollard::errors::Error>> {
+    let mut filters = HashMap::from([("type", vec!["container"]), ("event", vec!["oom"])]);
+    let mut options = EventsOptionsBuilder::new();
+    if let Some(id) = id {
+        filters.insert("container", vec![id.as_str()]);
+        options = options.since("1");
+    }
+    docker.events(Some(options.filters(&filters).build()))
+}
+
+impl Shared {
+    fn note_oom(&self, event: &EventMessage) {
+        let attributes = event.actor.as_ref().and_then(|actor| actor.attributes.as_ref());
+        let name = attributes.and_then(|attributes| attributes.get("name"));
+        let mut live = self.live();
+        let watched = live.iter_mut().find(|(id, _)| name.is_some_and(|name| name == id.as_str()));
+        if let (Some((_, watched)), Some(time)) = (watched, event.time) {
+            watched.oom_times.push(time);
+        }
+    }
+
+    /// Times of the container's out-of-memory events, in seconds since 1970: those that were noted, and those that the engine still has.
+    pub(super) async fn oom_times(&self, id: &ContainerId) -> Vec<i64> {
+        let mut events = Box::pin(oom_events(&self.docker, Some(id)));
+        let mut times = Vec::new();
+        let listen = async {
+            while let Some(Ok(event)) = events.next().await {
+                times.extend(event.time);
+            }
+        };
+        let _ = tokio::time::timeout(EVENTS_WAIT, listen).await;
+        times.extend(self.live().get(id).into_iter().flat_map(|watched| watched.oom_times.iter().copied()));
+        times
+    }
+}
