@@ -291,6 +291,29 @@ fn a_stopped_container_can_be_started_again() {
     });
 }
 
+/// System calls that would let containers of one machine talk, or evade what watches them. Each line is an errno, or 0.
+#[test]
+fn calls_that_reach_past_a_container_are_refused() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let sandbox = launch(&engine).await;
+        let check = async |call: &str, expect: &str| {
+            let script = format!("perl -MSocket -e 'my $r = {call}; print defined $r && $r ? 0 : $! + 0'");
+            assert_eq!(output(&sandbox, &script).await, expect, "{call}");
+        };
+        const EAFNOSUPPORT: &str = "97";
+        const ENOSYS: &str = "38";
+        check("socket(my $s, 40, SOCK_STREAM, 0)", EAFNOSUPPORT).await;
+        check("socket(my $s, 40, SOCK_DGRAM, 0)", EAFNOSUPPORT).await;
+        check("socket(my $s, AF_UNIX, SOCK_STREAM, 0)", "0").await;
+        check("socket(my $s, AF_INET, SOCK_STREAM, 0)", "0").await;
+        check("1 + syscall(425, 4, 0)", ENOSYS).await;
+        check("1 + syscall(426, 0, 0, 0, 0, 0, 0)", ENOSYS).await;
+        check("1 + syscall(427, 0, 0, 0, 0)", ENOSYS).await;
+        check("1 + syscall(447, 0)", ENOSYS).await;
+    });
+}
+
 #[test]
 fn an_archive_is_unpacked_with_owners_modes_and_links() {
     run(async {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ending;
 use super::files::Files;
+use super::filter;
 use super::frame::{Id, ToGuest, ToHost, VERSION};
 use super::program::Programs;
 use super::relay::Relay;
@@ -50,6 +51,7 @@ struct Guest {
 impl Guest {
     fn start() -> io::Result<Self> {
         sys::become_guest()?;
+        filter::apply();
         let child_exits = sys::on_child_exit()?;
         let mut wire = Wire::take()?;
         // The work directory may be moved or unmounted later, so the guest itself stays in `/`.

@@ -2,7 +2,7 @@
 //!
 //! Standard library only, one thread. The modules:
 //! - [`frame`] (with its `codec`), [`head_tail`] and the exit statuses of [`ending`] are shared with the host; the others are not.
-//! - `wire` reads and writes frames on the standard streams; `sys` contains all foreign calls.
+//! - `wire` reads and writes frames on the standard streams; `sys` contains all foreign calls but those of `filter`, the system-call filter.
 //! - `shell`, `program`, `files`, `relay` are the services; `account` is the user of shells. Each service has a `turn`, which does all work that does not block.
 //! - `table` reads `/proc`.
 //!
@@ -31,6 +31,8 @@ mod account;
 mod event_loop;
 #[cfg(any(guest_binary, test))]
 mod files;
+#[cfg(any(guest_binary, test))]
+mod filter;
 #[cfg(any(guest_binary, test))]
 mod http;
 #[cfg(any(guest_binary, test))]
