@@ -185,6 +185,13 @@ fn saboteurs() -> Vec<Saboteur> {
             Judged,
             &["bytes omitted", "through"],
         ),
+        // Judged like any other wrong table: the message of the check is no reason to have no verdict.
+        saboteur(
+            "half a character in a failure message",
+            r#"printf '["\ud800 \udfff\u001b[2K"]' >table.json; cat table.json"#,
+            Judged,
+            &["ud800"],
+        ),
         saboteur("mounts and devices", attempts("mounts"), Judged, &["14 of 14 attempts refused"]),
         saboteur("namespaces and process 1", attempts("namespaces"), Judged, &["13 of 13 attempts refused"]),
         saboteur("the kernel's knobs", attempts("kernel"), Judged, &["22 of 22 attempts refused"]),

@@ -74,7 +74,8 @@ def test_numbers_are_as_they_were():
 
 def test_tables_can_be_read():
     if subject.exists('/app/table.json'):
-        assert subject.read_json('/app/table.json') == []
+        table = subject.read_json('/app/table.json')
+        assert table == [], f'the table is {table}'
     if subject.exists('/app/table.csv'):
         assert subject.read_csv('/app/table.csv') == []
 ";
