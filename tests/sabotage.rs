@@ -188,7 +188,7 @@ fn saboteurs() -> Vec<Saboteur> {
         // Judged like any other wrong table: the message of the check is no reason to have no verdict.
         saboteur(
             "half a character in a failure message",
-            r#"printf '["\ud800 \udfff\u001b[2K"]' >table.json; cat table.json"#,
+            r#"printf %s '["\ud800 \udfff\u001b[2K"]' >table.json; cat table.json"#,
             Judged,
             &["ud800"],
         ),
