@@ -37,8 +37,9 @@ use common::{Bench, Ran, names};
 use daemon::Daemon;
 use killer::{How, Killer, Victim};
 use proxy::{Kind, Proxy};
-use support::{docker, eventually, launch, run};
-use termsmith::sandbox::{ArchiveError, Engine, EngineError};
+use support::{docker, eventually, launch, limits, run, shell, spec};
+use termsmith::model::{Blame, ShellOutcome};
+use termsmith::sandbox::{ArchiveError, Engine, EngineError, Image};
 use trials::{
     ACTIONS, Action, Called, Pace, Run, SLOW, Subject, assert_faultless, call, differences,
     stored_without_verdict, subjects,
@@ -388,6 +389,7 @@ fn an_engine_that_stops_restarts_or_has_no_disk_changes_no_verdict() {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         daemon.copy_images(&api.unwrap(), &names).await;
         let engine = Engine::docker_at(&daemon.endpoint()).await.unwrap();
+        check_programs_on_a_full_disk(&engine, &daemon, &Image::named(names[0])).await;
         let faultless = without_faults(&engine, &some, &ACTIONS).await;
 
         let long = Duration::from_secs(20);
@@ -412,6 +414,28 @@ fn an_engine_that_stops_restarts_or_has_no_disk_changes_no_verdict() {
         }
         engine.close().await;
     });
+}
+
+/// A program that could not write because the host's disk was full has not failed. A container that holds most of its own allotment may
+/// have filled the disk itself, so its programs have.
+async fn check_programs_on_a_full_disk(engine: &Engine, daemon: &Daemon, image: &Image) {
+    let limits = limits();
+    let spec = spec(image, &limits);
+    let (modest, greedy) = tokio::join!(engine.launch(&spec), engine.launch(&spec));
+    let (modest, greedy) = (modest.unwrap(), greedy.unwrap());
+    let taken = shell(&greedy, "head -c 45000000 /dev/urandom > /app/taken").await;
+    assert_eq!(taken.outcome, ShellOutcome::Exited(0));
+    let written = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        shell(&modest, "head -c 1000000 /dev/urandom > /app/late").await
+    };
+    let (written, ()) = tokio::join!(written, daemon.fill_disk(Duration::from_secs(6)));
+    assert_eq!(written.outcome, ShellOutcome::Exited(1), "the disk was full");
+    assert!(modest.check_host_disk().is_err());
+    let stopped = modest.stop().await;
+    assert_eq!(stopped.map(drop).map_err(|error| error.blame()), Err(Blame::Infra));
+    let stopped = greedy.stop().await;
+    assert_eq!(stopped.map(drop).map_err(|error| error.blame()), Ok(()));
 }
 
 /// What happens to an engine of the test's own.

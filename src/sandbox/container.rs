@@ -51,6 +51,11 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { None })
     }
 
+    /// Evidence that the disk of the host was full while it ran, so that its programs could not write.
+    fn host_disk_full(&self) -> Option<Loss> {
+        None
+    }
+
     /// One folder (or file) of the stopped container with everything below it, as tar bytes.
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>>;
 

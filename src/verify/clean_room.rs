@@ -168,6 +168,13 @@ async fn judge_stopped(
             }
         }
     };
+    let ran = match ran {
+        Ok(verdict) if !verdict.passed() => verifier
+            .check_host_disk()
+            .map(|()| verdict)
+            .map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error }),
+        ran => ran,
+    };
     verifier.destroy().await;
     let ran = match (ran, programs) {
         (Ok(verdict), Some(programs)) if !verdict.passed() => {
@@ -186,10 +193,11 @@ async fn judge_stopped(
     }
 }
 
-/// An error if `programs` was lost and the solver is not known to be at fault.
+/// An error if `programs` was lost, or could not write, and the solver is not known to be at fault.
 async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
     /// Any request that a running guest answers.
     const QUESTION: &str = "/proc/self/does-not-exist";
+    programs.check_host_disk()?;
     match programs.get(QUESTION, 1).await {
         Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
             Ok(())

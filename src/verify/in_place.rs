@@ -394,7 +394,9 @@ impl TrialContext<'_> {
     async fn judge_here(&self, step: &ForeignStep, sandbox: &Sandbox) -> Result<Reported, SandboxError> {
         self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
         sandbox.put_tree(TESTS_DIR, &step.tests).await?;
-        self.run_tests(step, self.spec.workdir, sandbox).await
+        let reported = self.run_tests(step, self.spec.workdir, sandbox).await?;
+        sandbox.check_host_disk()?;
+        Ok(reported)
     }
 
     /// Judges in a new container with only the declared artifacts, at their original paths.
@@ -431,7 +433,9 @@ impl TrialContext<'_> {
         if !own_image {
             verifier.put_tree(TESTS_DIR, &step.tests).await?;
         }
-        self.run_tests(step, &config.workdir, &verifier).await
+        let reported = self.run_tests(step, &config.workdir, &verifier).await?;
+        verifier.check_host_disk()?;
+        Ok(reported)
     }
 
     async fn run_tests(

@@ -91,6 +91,10 @@ impl ContainerApi for DockerContainer {
         Box::pin(self.engine.why_full(&self.id))
     }
 
+    fn host_disk_full(&self) -> Option<Loss> {
+        self.engine.host_disk_full(&self.id)
+    }
+
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>> {
         Box::pin(self.engine.archive(&self.id, root, max_bytes))
     }

@@ -277,11 +277,7 @@ impl Shared {
 
     /// Free bytes on the disk of a local engine.
     async fn host_free_bytes(&self) -> Option<u64> {
-        if !self.endpoint.starts_with("unix://") {
-            return None;
-        }
-        let root = self.docker.info().await.ok()?.docker_root_dir?;
-        watchdog::free_bytes(Path::new(&root))
+        watchdog::free_bytes(&self.root_on_this_host().await?)
     }
 }
 

@@ -5,6 +5,7 @@ mod api;
 mod archive;
 pub(crate) mod discovery;
 mod evidence;
+mod host_disk;
 mod image;
 mod launch;
 mod layers;
@@ -137,6 +138,7 @@ impl DockerEngine {
         };
         sweep::start(&engine.shared, stop.clone());
         watchdog::start(&engine.shared, stop.clone());
+        host_disk::start(&engine.shared, stop.clone());
         oom::start(&engine.shared, stop);
         Ok(engine)
     }

@@ -17,25 +17,27 @@ use super::{DockerEngine, Shared};
 const EVERY: Duration = Duration::from_secs(3);
 /// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
 /// takes minutes to remove.
-const MAX_FILES: u64 = 250_000;
+pub(super) const MAX_FILES: u64 = 250_000;
 /// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
 /// is not at fault.
 pub(super) const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
 /// Free space on the host below which an ENOSPC is attributed to the host. Ext4 reserves up to 5 % for
 /// root, so the space available to other users is what counts; single writes of programs are no larger.
-const FULL_FREE_BYTES: u64 = 16 * 1024 * 1024;
+pub(super) const FULL_FREE_BYTES: u64 = 16 * 1024 * 1024;
 const MIB: u64 = 1024 * 1024;
 
 /// The watchdog's state of a container.
 #[derive(Debug)]
 pub(super) struct Watched {
-    max_bytes: u64,
+    pub(super) max_bytes: u64,
     /// Its writable paths on this host; `None` until they have been requested.
     upper: Option<WritableLayer>,
     /// Why it was killed.
     pub(super) killed: Option<String>,
     /// Times of its out-of-memory events, in seconds since 1970.
     pub(super) oom_times: Vec<i64>,
+    /// The disk of the host was full while it ran.
+    pub(super) host_disk_full: Option<Loss>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,12 +54,13 @@ impl Watched {
             upper: None,
             killed: None,
             oom_times: Vec::new(),
+            host_disk_full: None,
         }
     }
 
     /// The container is restarted: its former state no longer applies.
     pub(super) fn restarted(&mut self) {
-        (self.upper, self.killed) = (None, None);
+        (self.upper, self.killed, self.host_disk_full) = (None, None, None);
         self.oom_times.clear();
     }
 }
@@ -135,6 +138,14 @@ impl Shared {
         }
     }
 
+    /// Its writable paths, where they are readable here.
+    pub(super) async fn upper(&self, name: &str) -> Option<Upper> {
+        match self.writable_layer(name).await {
+            Some(WritableLayer::At(upper)) => Some(upper),
+            Some(WritableLayer::Elsewhere) | None => None,
+        }
+    }
+
     /// `None` if it does not exist (yet).
     async fn writable_layer(&self, name: &str) -> Option<WritableLayer> {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
@@ -183,7 +194,7 @@ fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
 /// Which disk is full after an ENOSPC in the container. The container's own limit is checked first: a
 /// container may fill a small disk between two checks of the watchdog.
 pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> {
-    let WritableLayer::At(upper) = shared.writable_layer(id.as_str()).await? else { return None };
+    let upper = shared.upper(id.as_str()).await?;
     let max_bytes = shared.live().get(id)?.max_bytes;
     let look = tokio::task::spawn_blocking(move || {
         let free = upper.folders.first().and_then(|folder| free_bytes(folder));
