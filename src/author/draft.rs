@@ -9,6 +9,7 @@ use rand::rngs::ChaCha20Rng;
 use regex::Regex;
 
 use super::canary::canary;
+use super::clauses::{Parts, clauses};
 use super::expert::expert;
 use super::render::Renderer;
 use super::seeded::Vocabulary;
@@ -137,6 +138,8 @@ pub fn draft(
         files.insert(rel("solve.sh"), script);
         wrong.push(WrongSolution { name: declared.name.clone(), why: declared.why.clone(), files });
     }
+    let parts = Parts { instruction: &instruction, solution: &solution, checks: &checks, wrong: &wrong };
+    let clauses = clauses(&renderer, &contexts.full, &parts)?;
     let expert = expert(&renderer, &contexts.public)?;
     let variants = legal_variants(shared, &renderer, decl, &contexts.full)?;
     let task = Task {
@@ -156,7 +159,15 @@ pub fn draft(
         profile: decl.profile,
         subject,
     };
-    Ok(Draft { task, second, wrong, variants, variants_excluded: decl.variants.exclude.clone(), expert })
+    Ok(Draft {
+        task,
+        second,
+        wrong,
+        clauses,
+        variants,
+        variants_excluded: decl.variants.exclude.clone(),
+        expert,
+    })
 }
 
 /// Variants for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.

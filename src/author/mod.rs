@@ -4,6 +4,7 @@
 //! engine. Screening decides whether a draft is a sound task.
 
 mod canary;
+mod clauses;
 mod draft;
 mod error;
 mod expert;

@@ -241,6 +241,9 @@ pub(super) enum RecipeCommand {
         /// How thoroughly the verifier is tested
         #[arg(long, value_enum, default_value_t = RigorArg::Quick)]
         rigor: RigorArg,
+        /// Only these rows, in full, without the expert: KIND or KIND:NAME (repeatable), as in `screen --only`
+        #[arg(long, value_name = "ROW")]
+        only: Vec<String>,
     },
     /// List the recipes
     List,
@@ -440,6 +443,8 @@ pub(super) enum SchemaFormat {
     Recipe,
     /// certificate.json
     Certificate,
+    /// clauses.toml of a recipe or a task
+    Clauses,
     /// timings.json, which `screen` writes beside a certificate
     Timings,
     /// termsmith.toml: model endpoints and the roles that use them

@@ -10,7 +10,7 @@ use super::paths::{self, Expected};
 use super::say;
 use crate::audit::table;
 use crate::export::report::text as report_text;
-use crate::model::{Actor, Rollout};
+use crate::model::{Actor, Rollout, Tally};
 use crate::pipeline::{
     Fault, Gathered, audit_store, export_store, gather, gather_groups, import_rollouts, publish_report,
     publish_rollouts, report_store,
@@ -184,6 +184,29 @@ pub(super) fn rows(certificate: &crate::model::Certificate) -> String {
             row.name,
             row.note.lines().next().unwrap_or_default()
         );
+    }
+    text
+}
+
+/// The clauses of the instruction as a table: violations refused, and the checks that noticed them.
+pub(super) fn clauses(certificate: &crate::model::Certificate) -> String {
+    let mut text = String::new();
+    for clause in &certificate.clauses {
+        let noticed: Vec<_> = clause.noticed_by.iter().map(crate::model::CheckId::as_str).collect();
+        let Tally { good, counted } = clause.violations;
+        // Writing to a String cannot fail.
+        let _ = match &clause.untested {
+            None => writeln!(
+                text,
+                "    clause {:<28} {good} of {counted} violations noticed  {}",
+                clause.id,
+                noticed.join(" ")
+            ),
+            Some(why) => writeln!(text, "    clause {:<28} not tested: {why}", clause.id),
+        };
+    }
+    for sentence in &certificate.uncovered {
+        let _ = writeln!(text, "    in no clause: {sentence}");
     }
     text
 }

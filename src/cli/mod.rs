@@ -20,6 +20,7 @@ mod printable;
 mod progress;
 mod recipe;
 mod rollout;
+mod rows;
 mod run;
 mod sandboxes;
 mod say;
@@ -68,9 +69,9 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Run(args) => run::run(config, &args),
         Command::Plan(args) => plan::plan(config, &args),
         Command::New(args) => new::new(config, &args.what),
-        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs, rigor }) => {
+        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs, rigor, only }) => {
             let rigor = rigor.into();
-            recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs, rigor })
+            recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs, rigor, only })
         }
         Command::Recipe(RecipeCommand::List) => recipe::list(config),
         Command::Recipe(RecipeCommand::Render { name, seed, out }) => {

@@ -9,8 +9,9 @@ use tokio::sync::Semaphore;
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::inspect::rows;
+use super::inspect::{clauses, rows};
 use super::interrupt::Interrupts;
+use super::rows::only;
 use super::{paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
@@ -26,6 +27,7 @@ pub(super) struct CheckOptions {
     pub(super) out: Option<PathBuf>,
     pub(super) jobs: Option<u32>,
     pub(super) rigor: Rigor,
+    pub(super) only: Vec<String>,
 }
 
 pub(super) fn list(config: &Config) -> Outcome {
@@ -63,6 +65,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     if let Some(out) = &options.out {
         paths::check_output_folder(out, "--out")?;
     }
+    let only = only(&options.only)?;
     let assets = config.pipeline_assets()?;
     let recipes: Vec<&Recipe> = if options.names.is_empty() {
         assets.recipes.values().collect()
@@ -86,7 +89,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         let mut finished = 0;
         for blueprint in &work {
             let rehearsed = tokio::select! {
-                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor) => rehearsed,
+                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, &only) => rehearsed,
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
             };
             match rehearsed {
@@ -153,6 +156,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
         blueprint.kind.as_str()
     );
     text.push_str(&rows(&rehearsal.certificate));
+    text.push_str(&clauses(&rehearsal.certificate));
     for run in &rehearsal.expert_runs {
         let mark = if run.ok { "ok " } else { "BAD" };
         // Writing to a String cannot fail.

@@ -10,6 +10,7 @@ pub(super) fn schema(args: &SchemaArgs) -> Outcome {
         SchemaFormat::Domain => crate::domain::domain_schema(),
         SchemaFormat::Recipe => crate::domain::recipe_schema(),
         SchemaFormat::Certificate => schemars::schema_for!(crate::model::Certificate),
+        SchemaFormat::Clauses => schemars::schema_for!(crate::model::Clauses),
         SchemaFormat::Timings => schemars::schema_for!(crate::model::Timings),
         SchemaFormat::Settings => crate::llm::settings_schema(),
         SchemaFormat::Lint => schemars::schema_for!(crate::lint::LintReport),

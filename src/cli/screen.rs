@@ -12,8 +12,9 @@ use super::args::{ScreenArgs, VerifyCertificateArgs};
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::inspect::rows;
+use super::inspect::{clauses, rows};
 use super::interrupt::Interrupts;
+use super::rows::{only, row};
 use super::{open, paths, say};
 use crate::harbor::read_task;
 use crate::model::{Certificate, File, RowKind, Timings};
@@ -252,6 +253,7 @@ fn page(screening: &Screening) -> String {
         None => "not tried".to_owned(),
     };
     // Writing to a String cannot fail.
+    let _ = writeln!(text, "    violations refused      {}", share(rates.clauses));
     let _ = writeln!(text, "    wrong answers refused   {}", share(rates.killed));
     let _ = writeln!(text, "    right forms accepted    {}", share(rates.accepted));
     let _ = writeln!(text, "    attacks repelled        {}", share(rates.repelled));
@@ -268,6 +270,7 @@ fn page(screening: &Screening) -> String {
         );
     }
     text.push_str(&took(&screening.timings));
+    text.push_str(&clauses(certificate));
     for reason in &certificate.reasons {
         let _ = writeln!(text, "  → {}:{}: {}", reason.kind.name(), reason.name, reason.message);
         let _ = writeln!(text, "    {}: {}", reason.part.path(), reason.ask);
@@ -282,25 +285,6 @@ fn took(timings: &Timings) -> String {
         format!("; {} of {} MiB at once", bytes.div_ceil(MIB), timings.memory_mb)
     });
     format!("    a reference took        {seconds:.1} of {} s{memory}\n", timings.agent_timeout_sec)
-}
-
-/// Parses rows such as `attack:D-02` and `variant`.
-fn only(texts: &[String]) -> Result<Only, Failure> {
-    if texts.is_empty() {
-        return Ok(Only::All);
-    }
-    let parsed = texts.iter().map(|text| row(text).map_err(Failure::usage)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Only::Rows(parsed))
-}
-
-fn row(text: &str) -> Result<(RowKind, Option<String>), String> {
-    let (kind, name) =
-        text.split_once(':').map_or((text, None), |(kind, name)| (kind, Some(name.to_owned())));
-    let kind = RowKind::ALL.into_iter().find(|known| known.name() == kind).ok_or_else(|| {
-        let known: Vec<_> = RowKind::ALL.iter().map(|kind| kind.name()).collect();
-        format!("no row `{kind}`\nhint: known rows: {}", known.join(", "))
-    })?;
-    Ok((kind, name))
 }
 
 fn expected(dir: &Path) -> Result<Expected, String> {
@@ -335,7 +319,10 @@ impl Expected {
         let says = |text: &str, good: bool| {
             let (kind, name) = text.split_once(':').unwrap_or((text, ""));
             certificate.rows.iter().any(|row| {
-                let named = row.name == name || row.name.starts_with(&format!("{name}-")) || name.is_empty();
+                let named = row.name == name
+                    || row.name.starts_with(&format!("{name}-"))
+                    || row.name.starts_with(&format!("{name}/"))
+                    || name.is_empty();
                 // A row of twenty references is called flake.
                 let flake = name == "flake" && row.name.parse::<u32>().is_ok();
                 row.kind.name() == kind && (named || flake) && row.ok == good

@@ -23,7 +23,7 @@ pub use manifest::{
 pub use name::task_name;
 pub use ours::TermsmithTable;
 pub use parse::{Finding, FindingKind, ManifestError, parse_manifest};
-pub use read::{HarborTask, IntoTaskError, ReadError, read_task};
+pub use read::{CLAUSES, HarborTask, IntoTaskError, ReadError, read_clauses, read_task};
 pub use write::{WriteError, write_task};
 
 /// The version of `task.toml` that is written.

@@ -9,7 +9,7 @@ use super::write::canary_line;
 use super::{NO_NETWORK, ORGANISATION};
 use crate::folder::{Bounds, WalkError, read_file, read_tree};
 use crate::model::{
-    File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
+    Clauses, File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
 };
 
 /// A task is held in memory. The largest public ones stay far below.
@@ -21,6 +21,9 @@ const LARGEST_TEXT: u64 = 4 << 20;
 /// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the directory is ignored.
 const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
 const FOLDERS: [&str; 4] = ["environment", "tests", "solution", "steps"];
+
+/// The clauses of an instruction, beside what Harbor packages.
+pub const CLAUSES: &str = "clauses.toml";
 
 /// Why a directory cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,8 @@ pub enum ReadError {
         #[source]
         source: ManifestError,
     },
+    #[error("`{}` holds no clauses: {message}\nhint: `termsmith schema clauses` prints its format", .path.display())]
+    Clauses { path: PathBuf, message: String },
     #[error(transparent)]
     Path(#[from] PathError),
 }
@@ -96,6 +101,14 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
     findings.extend(shape(dir, &files, &manifest));
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
     Ok(HarborTask { name, manifest, files, findings })
+}
+
+/// The `clauses.toml` of the task directory `dir`; no clauses if there is none.
+pub fn read_clauses(dir: &Path) -> Result<Clauses, ReadError> {
+    let path = dir.join(CLAUSES);
+    let Some(bytes) = read_file(&path, LARGEST_TEXT)? else { return Ok(Clauses::default()) };
+    let text = String::from_utf8(bytes).map_err(|_| ReadError::NotText(path.clone()))?;
+    toml::from_str(&text).map_err(|error| ReadError::Clauses { path, message: error.to_string() })
 }
 
 /// Missing or questionable files of the directory itself.

@@ -19,7 +19,7 @@ pub enum WriteError {
         "task `{task}` has `{path}`, which Harbor takes for a left-over and does not package\nhint: give the file another name"
     )]
     Clutter { task: String, path: RelPath },
-    #[error("failed to write the task.toml of `{task}`: {source}")]
+    #[error("failed to write a TOML file of `{task}`: {source}")]
     Toml {
         task: String,
         #[source]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Check, EnvironmentDigest, Outcome, TaskDigest};
+use super::{Check, CheckId, EnvironmentDigest, Outcome, TaskDigest};
 
 /// One row of the screening table: a trial or a static rule, and whether it ended as it must.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,8 @@ pub enum RowKind {
     TruncatedSolution,
     /// The reference without one of its state-changing statements.
     AblatedSolution,
+    /// The reference with an edit that violates one sentence of the instruction; named `clause/violation`.
+    Clause,
     /// The reference with one small error.
     Mutant,
     /// The reference's final state in another form that is as right.
@@ -57,7 +59,7 @@ pub enum RowKind {
 
 impl RowKind {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Lint,
         Self::Build,
         Self::Untouched,
@@ -66,6 +68,7 @@ impl RowKind {
         Self::WrongSolution,
         Self::TruncatedSolution,
         Self::AblatedSolution,
+        Self::Clause,
         Self::Mutant,
         Self::Variant,
         Self::Attack,
@@ -84,6 +87,7 @@ impl RowKind {
             Self::WrongSolution => "wrong_solution",
             Self::TruncatedSolution => "truncated_solution",
             Self::AblatedSolution => "ablated_solution",
+            Self::Clause => "clause",
             Self::Mutant => "mutant",
             Self::Variant => "variant",
             Self::Attack => "attack",
@@ -142,7 +146,10 @@ impl Tally {
 pub struct Rates {
     /// Well-formed wrong mutants that failed.
     pub killed: Tally,
-    /// The same by operator.
+    /// Violations of clauses, and known wrong solutions that violate one, that failed.
+    #[serde(default)]
+    pub clauses: Tally,
+    /// Those of `killed` by operator.
     pub killed_by_operator: BTreeMap<String, Tally>,
     /// Legal variants of the right state that passed.
     pub accepted: Tally,
@@ -152,6 +159,22 @@ pub struct Rates {
     pub steady: Tally,
     /// Upper end of the 95 % interval of the rate at which a verdict on the reference flips (Clopper-Pearson).
     pub flake_upper: f64,
+}
+
+/// What the violations of one clause of the instruction have shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClauseRecord {
+    pub id: String,
+    /// The words of the instruction.
+    pub says: Vec<String>,
+    /// Its violations that were executed, and those of them that failed.
+    pub violations: Tally,
+    /// The checks that failed for one of them. At the lower rigors a trial ends at its first failed check.
+    pub noticed_by: Vec<CheckId>,
+    /// Why none was executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untested: Option<String>,
 }
 
 /// `certificate.json`: the record of a draft's screening. It lies in the task directory and is left out of `task_digest`.
@@ -179,6 +202,12 @@ pub struct Certificate {
     pub rows: Vec<Row>,
     #[serde(default)]
     pub rates: Rates,
+    /// The clauses of the instruction, where its author declared them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clauses: Vec<ClauseRecord>,
+    /// Sentences of the instruction that neither a clause nor the background quotes, if clauses were declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncovered: Vec<String>,
     /// Classes from the untouched trial; empty when it did not get that far.
     pub checks: Vec<Check>,
     /// Why it was rejected; empty for a certified task.
@@ -233,8 +262,8 @@ pub enum Screened {
 }
 
 impl Certificate {
-    /// The version that this build writes. Version 1 had no rigor, judging and rates; it is read as a quick one.
-    pub const VERSION: u32 = 2;
+    /// The version that this build writes.
+    pub const VERSION: u32 = 3;
 
     /// The verdict.
     pub fn screened(&self) -> Screened {

@@ -7,11 +7,13 @@ mod blame;
 mod blueprint;
 mod call_detail;
 mod certificate;
+mod clause;
 mod digest;
 mod files;
 mod handoff;
 mod ids;
 mod limits;
+mod sentences;
 mod task;
 mod timings;
 mod trajectory;
@@ -22,8 +24,9 @@ pub use blame::Blame;
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
 pub use call_detail::CallDetail;
 pub use certificate::{
-    Certificate, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
+    Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
 };
+pub use clause::{Clause, ClauseError, Clauses, TextEdit, Violation};
 pub use digest::{canonical_json, environment_digest, task_digest};
 pub use files::{File, FileTree, PathError, RelPath};
 pub use handoff::{Aside, AsideKind, Handoff, HandoffShown};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blueprint, CheckId, FileTree, Limits, Profile, TaskName, Variant};
+use super::{Blueprint, CheckId, Clauses, FileTree, Limits, Profile, TaskName, Variant};
 
 /// Instruction, environment, solution, tests and metadata: what a Harbor task directory holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct Draft {
     /// An independent solution in another language or style (`solve.sh` and the files that it uses).
     pub second: FileTree,
     pub wrong: Vec<WrongSolution>,
+    /// What the instruction demands, and solutions that violate it.
+    #[serde(skip_serializing_if = "Clauses::is_empty", default)]
+    pub clauses: Clauses,
     /// Legal variants of the correct state, which the tests must accept.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub variants: Vec<Variant>,

@@ -6,7 +6,7 @@ use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
-use crate::harbor::{HarborTask, ReadError, read_task};
+use crate::harbor::{HarborTask, ReadError, read_clauses, read_task};
 use crate::lint::lint_task;
 use crate::model::environment_digest;
 use crate::screen::{Extent, Only, Ours, Screening, screen_in_place, screen_ours};
@@ -49,18 +49,19 @@ pub async fn examine(
 ) -> Result<Examined, ExamineError> {
     let directory = read_task(dir)?;
     let findings = lint_task(&assets.rules, &directory);
+    let clauses = read_clauses(dir)?;
     let span = tracing::info_span!("unit", task = directory.name);
     let screening = match ours(&directory, verifier_mode) {
         Some(task) => {
             let base = assets.kit.base(&task.base).unwrap_or_default();
             let digest = environment_digest(&task.environment, base);
             let hashed = HashedTask::new(&task, digest).map_err(Fault::from)?;
-            let ours = Ours { draft: None, hashed: &hashed, digest: directory.digest() };
+            let ours = Ours { draft: None, clauses: &clauses, hashed: &hashed, digest: directory.digest() };
             screen_ours(runner, &assets.suite, &ours, &findings, extent, only).instrument(span).await
         }
         None => match Foreign::new(&directory) {
             Ok(task) => {
-                screen_in_place(runner, &assets.suite, &directory, &task, &findings, extent, only)
+                screen_in_place(runner, &assets.suite, &directory, &task, &clauses, &findings, extent, only)
                     .instrument(span)
                     .await
             }

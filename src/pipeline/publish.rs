@@ -8,7 +8,8 @@ use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
 use super::unit::task_directory;
 use crate::export::atif::{Calls, Document, documents};
-use crate::model::{Certificate, File, FileTree, Key, RelPath, Rollout, Screened};
+use crate::harbor::{CLAUSES, WriteError};
+use crate::model::{Certificate, Clauses, File, FileTree, Key, RelPath, Rollout, Screened, TaskName};
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, Store, StoreError};
 
@@ -18,7 +19,8 @@ const CERTIFICATE: &str = "certificate.json";
 /// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
 pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Result<(), PublishError> {
     let name = &unit.draft.task.name;
-    let tree = with_certificate(task_directory(&unit.draft.task, image_prefix)?, &unit.certificate)?;
+    let mut tree = with_certificate(task_directory(&unit.draft.task, image_prefix)?, &unit.certificate)?;
+    add_clauses(&mut tree, name, &unit.draft.clauses)?;
     let (here, there) = match unit.certificate.screened() {
         Screened::Certified => ("tasks", "rejected"),
         Screened::Rejected => ("rejected", "tasks"),
@@ -61,6 +63,18 @@ fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Resul
         directory.insert(path, File::text(text + "\n"));
     }
     Ok(directory)
+}
+
+/// Adds `clauses.toml`, from which the rows of the clauses can be repeated. Harbor does not package it.
+fn add_clauses(directory: &mut FileTree, task: &TaskName, clauses: &Clauses) -> Result<(), WriteError> {
+    if !clauses.is_empty()
+        && let Ok(path) = RelPath::new(CLAUSES)
+    {
+        let text =
+            toml::to_string(clauses).map_err(|source| WriteError::Toml { task: task.to_string(), source })?;
+        directory.insert(path, File::text(text));
+    }
+    Ok(())
 }
 
 /// Removes derived files of tasks and rollouts that the store's current units do not have: those of units that were replaced, because

@@ -10,8 +10,10 @@ use super::event::Event;
 use super::unit::{HashedDraft, certify, hash_draft};
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
-use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome};
+use crate::lint::lint_draft;
+use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome, task_digest};
 use crate::rollout::{FinishedEpisode, RolloutError, run_scripted_episode};
+use crate::screen::{Extent, Only, Ours, screen_ours};
 use crate::verify::{HashedTask, TrialRunner};
 
 /// Result of a rehearsal.
@@ -39,23 +41,26 @@ impl ExpertRun {
     }
 }
 
-/// Screens the draft of `blueprint` and runs every variation of its expert.
+/// Screens the draft of `blueprint` and runs every variation of its expert. With rows in `only`, these alone.
 pub async fn rehearse(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &Blueprint,
     rigor: Rigor,
+    only: &Only,
 ) -> Result<Rehearsal, Fault> {
     let hashed_draft = hash_draft(assets, runner.store, blueprint, None)?;
     let hashed = HashedTask::new(&hashed_draft.draft.task, hashed_draft.environment_digest.clone())?;
-    let quiet = |_: Event| {};
-    let (_, certificate) = certify(runner, assets, &hashed_draft, &hashed, rigor, &quiet).await?;
+    let certificate = match only {
+        Only::All => certify(runner, assets, &hashed_draft, &hashed, rigor, &|_: Event| {}).await?.1,
+        Only::Rows(_) => some_rows(runner, assets, &hashed_draft, &hashed, rigor, only).await?,
+    };
     let mut rehearsal = Rehearsal {
         problems: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
         expert_runs: Vec::new(),
         certificate,
     };
-    if rehearsal.certificate.screened() == Screened::Certified {
+    if rehearsal.certificate.screened() == Screened::Certified && matches!(only, Only::All) {
         let script = &hashed_draft.draft.expert;
         let mut variations = vec![("no slip".to_owned(), Variation::Expert(None))];
         for slip in &script.slips {
@@ -81,6 +86,22 @@ pub async fn rehearse(
         }
     }
     Ok(rehearsal)
+}
+
+async fn some_rows(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    hashed_draft: &HashedDraft,
+    hashed: &HashedTask<'_>,
+    rigor: Rigor,
+    only: &Only,
+) -> Result<Certificate, Fault> {
+    let draft = &hashed_draft.draft;
+    let findings = lint_draft(&assets.rules, &hashed_draft.directory, draft);
+    let digest = task_digest(&hashed_draft.directory);
+    let ours = Ours { draft: Some(draft), clauses: &draft.clauses, hashed, digest };
+    let screening = screen_ours(runner, &assets.suite, &ours, &findings, Extent::of(rigor), only).await?;
+    Ok(screening.certificate)
 }
 
 async fn run_variation(

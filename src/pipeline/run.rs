@@ -238,6 +238,8 @@ mod tests {
             rigor: Rigor::Quick,
             judging: Judging::default(),
             left_out: 0,
+            clauses: Vec::new(),
+            uncovered: Vec::new(),
             rates: Rates::default(),
             rows: Vec::new(),
             checks: Vec::new(),

@@ -9,17 +9,19 @@ use super::rates::rates;
 use super::soundness;
 use super::table::{Expect, Planned, Table};
 use super::target::{Extent, Only, ScreeningTarget, mutant_name};
-use super::{battery, forms};
-use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings};
+use super::{battery, clauses, forms};
+use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings, Verdict};
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
-use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, same_meaning, well_formed};
+use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, same_meaning, well_formed};
 
 /// Bump when the table changes, so that certificates of the old table are made again.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 4 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 5 };
 
 /// Minimum number of counted mutants for a rate that can reject a task, unless there are no more mutants.
 const ENOUGH_MUTANTS: u32 = 12;
+/// Mutants that are tried for each that is to count: about every second one leaves no answer, or the correct one.
+const MUTANTS_PER_COUNTED: usize = 3;
 /// Mutants that run between two checks of the time budget.
 const BATCH: usize = 8;
 /// Below this number a task is never rejected.
@@ -50,6 +52,7 @@ pub(super) async fn run(
         trials(runner, target, extent, only, &mut table).await?;
     }
     let certified = !table.rejected();
+    let clauses = clauses::records(target.clauses, &table);
     let limits = target.evaluation.limits();
     let timings = Timings {
         version: Timings::VERSION,
@@ -69,7 +72,9 @@ pub(super) async fn run(
         rigor: extent.rigor,
         judging: target.evaluation.judging(),
         left_out: u32::try_from(table.left_out).unwrap_or(u32::MAX),
-        rates: rates(&table.rows),
+        clauses,
+        uncovered: clauses::uncovered(target.clauses, target.instruction),
+        rates: clauses::with_wrong(rates(&table.rows), target.clauses, &table.rows),
         rows: table.rows,
         checks: table.checks,
         reasons: table.reasons,
@@ -113,6 +118,8 @@ async fn trials(
         repeat: 0,
         about: format!("a solution that {}", wrong.why),
     }));
+    let violations = clauses::drawn(target, solution, extent, only, table);
+    planned.extend(violations.iter().map(|violation| violation.planned(extent.failing)));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
         name: name.clone(),
@@ -193,7 +200,7 @@ struct States<'a> {
     untouched: &'a Outline,
 }
 
-/// Mutants of the reference. Each survivor shows a missing check; only a rate over enough mutants rejects the task.
+/// Mutants of the reference, until enough of them count. Each survivor shows a missing check; only a rate over enough mutants rejects the task.
 async fn mutation(
     runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
@@ -203,34 +210,27 @@ async fn mutation(
     states: &States<'_>,
     table: &mut Table,
 ) -> Result<(), TrialError> {
-    let most = extent.mutants;
     let all = mutants(solution);
-    let enough = if all.len() <= most { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
-    let chosen: Vec<Mutant> = sample(all, most, Seed(0));
+    let enough = if all.len() <= extent.mutants { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
+    let chosen: Vec<Mutant> = sample(all, extent.mutants.saturating_mul(MUTANTS_PER_COUNTED), Seed(0));
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    let mut ended = Vec::new();
-    for batch in chosen.chunks(if deadline.is_some() { BATCH } else { chosen.len().max(1) }) {
+    let mut left = chosen.as_slice();
+    let mut counted = 0;
+    while counted < extent.mutants && !left.is_empty() {
         if late() {
+            table.left_out += (extent.mutants - counted).min(left.len());
             break;
         }
+        let wanted = extent.mutants - counted;
+        let wanted = if deadline.is_some() { wanted.min(BATCH) } else { wanted };
+        let (batch, rest) = left.split_at(wanted.min(left.len()));
+        left = rest;
         let act = |mutant| target.evaluation.trial(runner, mutant, extent.failing, 0);
         let trials = batch.iter().map(|mutant| act(Act::Solve(&mutant.files)));
-        ended.extend(join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?);
-    }
-    table.left_out += chosen.len() - ended.len();
-    for (mutant, (record, log)) in chosen.iter().zip(ended) {
-        let verdict = &record.verdict;
-        let equal =
-            log.state.as_deref() == states.reference_state || same_meaning(&log.outline, states.reference);
-        let formed = well_formed(&log.outline, states.reference, states.untouched);
-        let (counts, note) = match (equal, formed, verdict.passed()) {
-            (true, _, _) => (false, "leaves the reference's final state"),
-            (_, false, _) => (false, "leaves no complete answer"),
-            (_, _, true) => (true, "survives: a check is missing"),
-            _ => (true, ""),
-        };
-        let row = table.trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
-        table.push_timed(Row { counts, ..row }, &log);
+        let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        for (mutant, (record, log)) in batch.iter().zip(ended) {
+            counted += usize::from(push_mutant(mutant, &record.verdict, &log, states, table));
+        }
     }
     let killed = rates(&table.rows).killed;
     if let Some(rate) = killed.rate().filter(|rate| killed.counted >= enough && *rate < MIN_KILL_RATE) {
@@ -243,6 +243,28 @@ async fn mutation(
         table.verdict(RowKind::Mutant, "kill rate", &note);
     }
     Ok(())
+}
+
+/// Adds the row of a mutant, and returns whether it counts.
+fn push_mutant(
+    mutant: &Mutant,
+    verdict: &Verdict,
+    log: &TrialLog,
+    states: &States<'_>,
+    table: &mut Table,
+) -> bool {
+    let equal =
+        log.state.as_deref() == states.reference_state || same_meaning(&log.outline, states.reference);
+    let formed = well_formed(&log.outline, states.reference, states.untouched);
+    let (counts, note) = match (equal, formed, verdict.passed()) {
+        (true, _, _) => (false, "leaves the reference's final state"),
+        (_, false, _) => (false, "leaves no complete answer"),
+        (_, _, true) => (true, "survives: a check is missing"),
+        _ => (true, ""),
+    };
+    let row = table.trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
+    table.push_timed(Row { counts, ..row }, log);
+    counts
 }
 
 fn with_script(solution: &FileTree, script: String) -> FileTree {

@@ -5,6 +5,7 @@
 //! task of another maker they reject only if they make a trial impossible.
 
 mod battery;
+mod clauses;
 mod evaluation;
 mod forms;
 mod gauntlet;
@@ -18,7 +19,7 @@ mod target;
 
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
-use crate::model::{Draft, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
+use crate::model::{Clauses, Draft, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
 use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
@@ -54,7 +55,12 @@ pub async fn screen(
     findings: &[Finding],
     rigor: Rigor,
 ) -> Result<Screening, TrialError> {
-    let ours = Ours { draft: Some(draft), hashed, digest: crate::model::task_digest(directory) };
+    let ours = Ours {
+        draft: Some(draft),
+        clauses: &draft.clauses,
+        hashed,
+        digest: crate::model::task_digest(directory),
+    };
     screen_ours(runner, suite, &ours, findings, Extent::of(rigor), &Only::All).await
 }
 
@@ -62,6 +68,8 @@ pub async fn screen(
 #[derive(Clone, Debug)]
 pub struct Ours<'a> {
     pub draft: Option<&'a Draft>,
+    /// The draft's, or those of `clauses.toml` in the directory.
+    pub clauses: &'a Clauses,
     pub hashed: &'a HashedTask<'a>,
     /// Harbor's digest of the directory.
     pub digest: TaskDigest,
@@ -86,6 +94,7 @@ pub async fn screen_ours(
         }
     }
     let none: &[WrongSolution] = &[];
+    clauses::declared(ours.clauses, &task.instruction, Some(&task.solution), &mut table);
     let target = ScreeningTarget {
         name: task.name.to_string(),
         digest: ours.digest.clone(),
@@ -94,6 +103,7 @@ pub async fn screen_ours(
         solution: Some(&task.solution),
         second: ours.draft.map(|draft| &draft.second),
         wrong: ours.draft.map_or(none, |draft| &draft.wrong),
+        clauses: ours.clauses,
         variants: ours.draft.map_or_else(|| unconditional(suite), |draft| draft.variants.clone()),
         attacks: &suite.attacks,
         watches: &suite.watches,
@@ -111,12 +121,14 @@ pub async fn screen_in_place(
     suite: &AttackSuite,
     directory: &HarborTask,
     task: &Foreign,
+    clauses: &Clauses,
     findings: &[Finding],
     extent: Extent,
     only: &Only,
 ) -> Result<Screening, TrialError> {
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
+    clauses::declared(clauses, directory.instruction().unwrap_or_default(), task.solution(), &mut table);
     let tests = crate::verify::tests_of(task);
     let images =
         if table.rejected() { None } else { build_in_place(runner, task, &tests, &mut table).await? };
@@ -131,6 +143,7 @@ pub async fn screen_in_place(
         solution: task.solution(),
         second: None,
         wrong: &[],
+        clauses,
         variants: unconditional(suite),
         attacks: &suite.attacks,
         watches: &suite.watches,

@@ -20,6 +20,7 @@ pub(super) fn rates(rows: &[Row]) -> Rates {
                 let operator = row.name.split(' ').next().unwrap_or_default().to_owned();
                 good(rates.killed_by_operator.entry(operator).or_default(), !passed);
             }
+            RowKind::Clause => good(&mut rates.clauses, !passed),
             RowKind::Variant => good(&mut rates.accepted, passed),
             RowKind::Attack => good(&mut rates.repelled, !passed),
             // Numbered rows are ordinary repetitions.

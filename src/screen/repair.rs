@@ -42,6 +42,10 @@ pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
         (RowKind::WrongSolution | RowKind::TruncatedSolution | RowKind::AblatedSolution, _) => {
             (Part::Tests, "add a check that fails for this solution and passes for the reference")
         }
+        (RowKind::Clause, _) => (
+            Part::Tests,
+            "add a check of what these words of the instruction demand, on inputs where the violation shows",
+        ),
         (RowKind::Mutant, _) => (Part::Tests, "add checks by value for what the surviving mutants change"),
         (RowKind::Variant, _) => {
             (Part::Tests, "compare meaning instead of form, or state the form in the instruction")

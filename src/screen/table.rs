@@ -40,6 +40,8 @@ pub(super) struct Table {
     pub(super) timings: Vec<RowTiming>,
     /// Trials that were not made for lack of time.
     pub(super) left_out: usize,
+    /// The checks that failed in a trial that was to fail.
+    pub(super) noticed: BTreeMap<(RowKind, String), Vec<CheckId>>,
 }
 
 impl Table {
@@ -128,10 +130,19 @@ impl Table {
             self.push_timed(Row { counts: false, ..row }, log);
             return;
         }
+        if planned.expect != Expect::Pass {
+            let failed = verdict.checks.iter().filter(|check| !check.passed);
+            let failed = failed.map(|check| check.id.clone()).collect();
+            self.noticed.insert((planned.kind, planned.name.clone()), failed);
+        }
         let (ok, note) = match planned.expect {
             Expect::Pass if verdict.passed() => (true, String::new()),
             Expect::Pass => (false, format!("{} does not pass: {}", planned.about, why(verdict))),
             Expect::Fail | Expect::FailUnlessEqual if fails(verdict) => (true, String::new()),
+            Expect::Fail | Expect::FailUnlessEqual if verdict.passed() && equal => (
+                false,
+                format!("{} leaves the reference's final state, so it violates nothing", planned.about),
+            ),
             Expect::Fail | Expect::FailUnlessEqual if verdict.passed() => {
                 (false, format!("{} passes every check", planned.about))
             }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::lint::Finding;
-use crate::model::{EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
+use crate::model::{
+    Clauses, EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution,
+};
 use crate::mutate::Mutant;
 use crate::verify::Condition;
 
@@ -21,6 +23,7 @@ pub(super) struct ScreeningTarget<'a> {
     pub solution: Option<&'a FileTree>,
     pub second: Option<&'a FileTree>,
     pub wrong: &'a [WrongSolution],
+    pub clauses: &'a Clauses,
     /// Other forms of a correct state, which must be accepted.
     pub variants: Vec<Variant>,
     pub attacks: &'a [Exploit],
@@ -73,6 +76,9 @@ pub struct Extent {
     /// Maximum number of prefixes of the reference.
     pub cuts: usize,
     pub ablations: usize,
+    /// Maximum number of violations of clauses.
+    pub violations: usize,
+    /// Number of mutants that are to count for the kill rate.
     pub mutants: usize,
     /// Condition of the trials that are to fail. [`Condition::FirstFailure`] saves half of their time, and
     /// [`Condition::Ordinary`] tells every check that fails.
@@ -90,6 +96,7 @@ impl Extent {
                 references: 2,
                 cuts: 4,
                 ablations: 0,
+                violations: 0,
                 mutants: 0,
                 failing: Condition::FirstFailure,
                 budget: None,
@@ -99,17 +106,18 @@ impl Extent {
                 references: 2,
                 cuts: 2,
                 ablations: 1,
-                mutants: 3,
+                violations: 6,
+                mutants: 12,
                 failing: Condition::FirstFailure,
                 budget: None,
             },
-            // The goal is 20 well-formed mutants; about every second mutant leaves no answer or the correct one.
             Rigor::Full => Self {
                 rigor,
                 references: 3,
                 cuts: 4,
                 ablations: 12,
-                mutants: 48,
+                violations: usize::MAX,
+                mutants: 40,
                 failing: Condition::Ordinary,
                 budget: None,
             },

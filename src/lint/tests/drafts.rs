@@ -42,6 +42,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
     Draft {
         task,
         second: FileTree::default(),
+        clauses: crate::model::Clauses::default(),
         wrong: vec![one; wrong],
         variants: Vec::new(),
         variants_excluded: std::collections::BTreeMap::new(),

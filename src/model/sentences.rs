@@ -1,0 +1,120 @@
+//! The sentences of an instruction.
+
+/// White space as single blanks, since instructions are wrapped.
+pub(super) fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The text of an instruction without headings and code blocks, white space squeezed, and its sentences with their places there.
+pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
+    let mut blocks: Vec<String> = Vec::new();
+    let mut in_code = false;
+    let mut open = false;
+    for line in instruction.lines() {
+        let trimmed = line.trim();
+        if trimmed.starts_with("```") {
+            in_code = !in_code;
+            open = false;
+            continue;
+        }
+        let separates = trimmed.is_empty() || trimmed.starts_with('#') || is_table_rule(trimmed);
+        if in_code || separates {
+            open = false;
+            continue;
+        }
+        let begins = begins_item(trimmed) || trimmed.starts_with('|');
+        match blocks.last_mut().filter(|_| open && !begins) {
+            Some(block) => {
+                block.push(' ');
+                block.push_str(trimmed);
+            }
+            None => blocks.push(trimmed.to_owned()),
+        }
+        open = !trimmed.starts_with('|');
+    }
+    let mut text = String::new();
+    let mut sentences = Vec::new();
+    for block in blocks {
+        let block = squeeze(&block);
+        for sentence in sentences_of(&block) {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            sentences.push((text.len(), sentence.to_owned()));
+            text.push_str(sentence);
+        }
+    }
+    (text, sentences)
+}
+
+/// The sentences of a paragraph whose white space is squeezed. Semicolons separate demands too.
+fn sentences_of(block: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let mut start = 0;
+    for (at, mark) in block.match_indices(['.', '!', '?', ';']) {
+        let next = block[at + 1..].strip_prefix(' ').and_then(|rest| rest.chars().next());
+        let begins = |next: char| next.is_uppercase() || "`*\"'(".contains(next);
+        if next.is_some_and(|next| mark == ";" || begins(next)) {
+            sentences.push(block[start..=at].trim());
+            start = at + 1;
+        }
+    }
+    sentences.push(block[start..].trim());
+    // Without letters: the number of a list's item.
+    sentences.retain(|sentence| sentence.chars().any(char::is_alphabetic));
+    sentences
+}
+
+fn begins_item(line: &str) -> bool {
+    let number = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    line.starts_with("- ")
+        || line.starts_with("* ")
+        || (number.len() < line.len() && (number.starts_with(". ") || number.starts_with(") ")))
+}
+
+fn is_table_rule(line: &str) -> bool {
+    line.starts_with('|') && line.chars().all(|letter| "|-: ".contains(letter))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::model) const INSTRUCTION: &str = "\
+# Heading
+
+Some background. Write `out.txt`, sorted;
+duplicates are dropped.
+
+1. `first`: one rule.
+   It goes on e.g. here.
+2. second rule
+
+```
+out.txt could be this. And this.
+```
+
+| column | meaning |
+|---|---|
+| a | a row. |
+";
+
+    #[test]
+    fn sentences_are_found_in_paragraphs_lists_and_tables() {
+        let (text, found) = sentences(INSTRUCTION);
+        let found: Vec<&str> = found.iter().map(|(at, sentence)| &text[*at..*at + sentence.len()]).collect();
+        assert_eq!(
+            found,
+            [
+                "Some background.",
+                "Write `out.txt`, sorted;",
+                "duplicates are dropped.",
+                "`first`: one rule.",
+                "It goes on e.g. here.",
+                "2. second rule",
+                "| column | meaning |",
+                "| a | a row. |",
+            ]
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! Clauses: every sentence of the instruction that demands something is violated alone, and a check must notice.
+
+use std::collections::BTreeSet;
+
+use super::table::{Expect, Planned, Table};
+use super::target::{Extent, Only, ScreeningTarget};
+use crate::model::{
+    Clause, ClauseRecord, Clauses, FileTree, Outcome, Rates, Row, RowKind, Seed, Tally, Violation,
+};
+use crate::verify::{Act, Condition};
+
+/// A violation that is executed.
+pub(super) struct Drawn<'a> {
+    name: String,
+    clause: &'a Clause,
+    violation: &'a Violation,
+    files: FileTree,
+}
+
+impl Drawn<'_> {
+    /// Its trial.
+    pub(super) fn planned(&self, condition: Condition) -> Planned<'_> {
+        let words = self.clause.says.first().map(String::as_str).unwrap_or_default();
+        Planned {
+            kind: RowKind::Clause,
+            name: self.name.clone(),
+            act: Act::Solve(&self.files),
+            condition,
+            repeat: 0,
+            expect: Expect::Fail,
+            about: format!("a solution that {}, against “{words}”,", self.violation.that),
+        }
+    }
+}
+
+/// The violations to execute: all of them, or a sample drawn by the task's digest, so that a run of many tasks covers them.
+pub(super) fn drawn<'a>(
+    target: &ScreeningTarget<'a>,
+    solution: &FileTree,
+    extent: Extent,
+    only: &Only,
+    table: &mut Table,
+) -> Vec<Drawn<'a>> {
+    if !only.wants(RowKind::Clause) {
+        return Vec::new();
+    }
+    let all = target.clauses.clause.iter();
+    let all = all.flat_map(|clause| clause.violation.iter().map(move |violation| (clause, violation)));
+    let mut wanted: Vec<_> = all
+        .map(|(clause, violation)| (clause.row_name(violation), clause, violation))
+        .filter(|(name, clause, _)| {
+            only.wants_row(RowKind::Clause, name) || only.wants_row(RowKind::Clause, &clause.id)
+        })
+        .collect();
+    let seed = Seed(0).derive(&["clauses", target.digest.as_str()]);
+    if wanted.len() > extent.violations {
+        // One clause twice says less than two clauses.
+        let mut seen = BTreeSet::new();
+        wanted.sort_by_key(|(name, ..)| seed.derive(&[name]).0);
+        wanted.sort_by_cached_key(|(_, clause, _)| !seen.insert(clause.id.clone()));
+        wanted.truncate(extent.violations);
+        wanted.sort_by(|one, other| one.0.cmp(&other.0));
+    }
+    let mut drawn = Vec::new();
+    for (name, clause, violation) in wanted {
+        match violation.apply(solution) {
+            Ok(files) => drawn.push(Drawn { name, clause, violation, files }),
+            Err(error) => table.row(RowKind::Clause, &name, false, &error.to_string()),
+        }
+    }
+    drawn
+}
+
+/// Rejects clauses that do not fit the task. Those of a recipe were checked when it was rendered.
+pub(super) fn declared(clauses: &Clauses, instruction: &str, solution: Option<&FileTree>, table: &mut Table) {
+    let nothing = FileTree::default();
+    for problem in clauses.misfits(instruction, solution.unwrap_or(&nothing)) {
+        table.row(RowKind::Clause, "declaration", false, &format!("`clauses.toml`: {problem}"));
+    }
+}
+
+/// What the rows show of each clause.
+pub(super) fn records(clauses: &Clauses, table: &Table) -> Vec<ClauseRecord> {
+    let record = |clause: &Clause| {
+        let rows = rows_of(clause, &table.rows);
+        let noticed = rows.iter().filter_map(|row| table.noticed.get(&(row.kind, row.name.clone())));
+        let noticed: BTreeSet<_> = noticed.flatten().cloned().collect();
+        let untested = match (&clause.untested, rows.is_empty()) {
+            (_, false) => None,
+            (Some(why), true) => Some(why.clone()),
+            (None, true) => Some("none of its violations was executed at this rigor".to_owned()),
+        };
+        ClauseRecord {
+            id: clause.id.clone(),
+            says: clause.says.clone(),
+            violations: tally(&rows),
+            noticed_by: noticed.into_iter().collect(),
+            untested,
+        }
+    };
+    clauses.clause.iter().map(record).collect()
+}
+
+/// Sentences that no clause is about. None if no clauses were declared.
+pub(super) fn uncovered(clauses: &Clauses, instruction: &str) -> Vec<String> {
+    if clauses.is_empty() { Vec::new() } else { clauses.uncovered(instruction) }
+}
+
+/// `rates` with the known wrong solutions that violate a clause counted among its violations.
+pub(super) fn with_wrong(rates: Rates, clauses: &Clauses, rows: &[Row]) -> Rates {
+    let named: BTreeSet<&String> = clauses.clause.iter().flat_map(|clause| &clause.wrong).collect();
+    let wrong: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.kind == RowKind::WrongSolution && row.counts && named.contains(&row.name))
+        .collect();
+    let Tally { good, counted } = tally(&wrong);
+    let clauses = Tally { good: rates.clauses.good + good, counted: rates.clauses.counted + counted };
+    Rates { clauses, ..rates }
+}
+
+fn tally(rows: &[&Row]) -> Tally {
+    let killed = rows.iter().filter(|row| row.outcome != Some(Outcome::Pass)).count();
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Tally { good: number(killed), counted: number(rows.len()) }
+}
+
+/// The rows of a clause's violations, with known wrong solutions.
+fn rows_of<'a>(clause: &Clause, rows: &'a [Row]) -> Vec<&'a Row> {
+    let names: BTreeSet<String> =
+        clause.violation.iter().map(|violation| clause.row_name(violation)).collect();
+    let is_one = |row: &&Row| match row.kind {
+        RowKind::Clause => row.outcome.is_some() && names.contains(&row.name),
+        RowKind::WrongSolution => row.outcome.is_some() && clause.wrong.contains(&row.name),
+        _ => false,
+    };
+    rows.iter().filter(is_one).collect()
+}
