@@ -17,6 +17,8 @@ HARBOR ?= harbor
 READERS_PYTHON ?= python3
 # Points at which the conformance suite kills a run.
 KILLS ?= 30
+# Tasks that are attacked in Harbor's separate mode: with 13 recipes, one of each.
+SEPARATE ?= 13
 # Rollouts of each of four tasks while containers are killed.
 ATTEMPTS ?= 50
 
@@ -78,6 +80,9 @@ gauntlet: tools ## Screen the corpus of planted defects, and one task of every r
 	$(CARGO) run --profile demo --locked --quiet -- screen --summary --out out/gauntlet tests/gauntlet
 	@echo "== Screening a task of every recipe at --rigor full"
 	$(CARGO) run --profile demo --locked --quiet -- recipe check --seeds 1 --rigor full --out out/gauntlet-recipes
+	@echo "== All attacks on $(SEPARATE) tasks in Harbor's separate mode"
+	$(CARGO) run --profile demo --locked --quiet -- run --count $(SEPARATE) --attempts 0 --rigor quick --out out/gauntlet-separate
+	$(CARGO) run --profile demo --locked --quiet -- screen --as-harbor separate --only attack --out out/gauntlet-separate-screen out/gauntlet-separate/tasks
 
 bench: tools ## Set the machine up and measure speed and memory (ARGS="latency launch --json" for less)
 	@echo "== Building termsmith (release; the first build takes minutes)"

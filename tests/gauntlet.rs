@@ -6,17 +6,19 @@
 mod common;
 
 use common::Bench;
-use termsmith::model::{Certificate, RowKind, Timings};
+use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
-const SAMPLE: [&str; 12] = [
+const SAMPLE: [&str; 14] = [
     "build-fails",
+    "clause-untested",
     "conftest-loaded",
     "edits-input",
     "leak-in-layer",
     "live-writer",
     "no-reward-on-failure",
     "no-test-script",
+    "programs-as-root",
     "sound-separate-verifier",
     "sound-two-steps",
     "sound-user",
@@ -97,6 +99,24 @@ fn a_termsmith_task_passes_a_standard_screening() {
     }
 }
 
+/// There programs of the subject run beside the tests, and what a solver planted outside the work directory is gone.
+#[test]
+fn a_termsmith_task_repels_attacks_in_harbors_separate_mode() {
+    let bench = Bench::new();
+    bench.run(&["recipe", "render", "coding/mend-booking-cli", "--out", "task"]).ok();
+    let rows = ["attack:D-07-bash", "attack:D-08-by-programs", "attack:D-36", "attack:D-37"];
+    let mut args = vec!["--json", "screen", "task", "--as-harbor", "separate"];
+    args.extend(rows.iter().flat_map(|row| ["--only", row]));
+    let certificate: Certificate = serde_json::from_str(&bench.run(&args).ok().out).unwrap();
+    assert_eq!(certificate.judging, Judging::Separate);
+    let reference = certificate.rows.iter().find(|row| row.kind == RowKind::Reference).unwrap();
+    assert_eq!(reference.outcome, Some(Outcome::Pass));
+    let attacks = certificate.rows.iter().filter(|row| row.kind == RowKind::Attack && row.counts);
+    let outcomes: Vec<_> = attacks.map(|row| (row.name.as_str(), row.outcome)).collect();
+    assert!(outcomes.len() >= rows.len(), "{outcomes:?}");
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Some(Outcome::Fail)), "{outcomes:?}");
+}
+
 #[test]
 fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
     let root = env!("CARGO_MANIFEST_DIR");
@@ -105,7 +125,9 @@ fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
     let dirs: Vec<_> =
         dirs.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
     assert!(!dirs.is_empty());
-    for (dir, file) in dirs.iter().flat_map(|dir| ["subject.py", "run_checks.py"].map(|file| (dir, file))) {
+    for (dir, file) in
+        dirs.iter().flat_map(|dir| ["subject.py", "run_checks.py", "beside.py"].map(|file| (dir, file)))
+    {
         let copy = std::fs::read(dir.join("tests").join(file)).unwrap();
         let shipped = std::fs::read(format!("{root}/templates/verifier/{file}")).unwrap();
         assert!(copy == shipped, "`{}/tests/{file}` is not `templates/verifier/{file}`", dir.display());

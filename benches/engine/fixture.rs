@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use termsmith::assets::Assets;
 use termsmith::domain::{Domains, plan};
+use termsmith::harbor::Publication;
 use termsmith::model::{Draft, EnvironmentDigest, FileTree, Limits, Profile, RecipeId, Seed};
 use termsmith::pipeline::{PipelineAssets, hash_draft};
 use termsmith::sandbox::{Engine, EngineError, Image, ImageSpec, LaunchSpec, Network, Sandbox};
@@ -39,7 +40,7 @@ impl Fixture {
         let blueprint = planned.blueprints.first().with_context(|| format!("`{id}` cannot be planned"))?;
         let scratch = tempfile::tempdir()?;
         let store = Store::new(RunDir::open(scratch.path())?);
-        let hashed = hash_draft(&assets, &store, blueprint, None)?;
+        let hashed = hash_draft(&assets, &store, blueprint, &Publication::default())?;
         if hashed.draft.task.subject.programs {
             bail!(
                 "the tests of `{id}` run programs, so its trials take three containers; choose another one"

@@ -124,8 +124,9 @@ pub fn draft(
         roots: decl.subject.roots.clone(),
         programs: decl.subject.programs,
         bring_up: decl.subject.bring_up.clone(),
+        shared_because: decl.subject.shared_because.clone(),
     };
-    let tests = tests(shared, &renderer, &environment, &contexts.full, &canary, subject.workdir())?;
+    let tests = tests(shared, &renderer, &environment, &contexts.full, &canary, &subject)?;
     let checks = check_ids(tests.text("test_outputs.py").unwrap_or_default());
     let weights = weights(recipe, &checks)?;
     let mut wrong = Vec::new();
@@ -271,7 +272,7 @@ fn tests(
     environment: &FileTree,
     context: &Value,
     canary: &str,
-    workdir: &str,
+    subject: &SubjectSpec,
 ) -> Result<FileTree, AuthorError> {
     let mut files = renderer.folder("tests", context)?;
     if let Some(checks) = files.text("test_outputs.py") {
@@ -283,7 +284,12 @@ fn tests(
     pristine.0.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);
     let of_verifier = Renderer { files: &shared.verifier, ..*renderer };
-    let context = Value::from(Serde(serde_json::json!({ "canary": canary, "workdir": workdir })));
+    let context = Value::from(Serde(serde_json::json!({
+        "canary": canary,
+        "workdir": subject.workdir(),
+        "roots": subject.roots,
+        "as_root": subject.needs_shared().is_some(),
+    })));
     for (path, _) in shared.verifier.iter() {
         let name = path.as_str().trim_end_matches(".j2");
         if let Some(file) = of_verifier.one(name, &context)? {

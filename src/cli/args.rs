@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_rollout::{JudgeArgs, RolloutArgs};
 use super::exit::Status;
+use crate::harbor::DeclaredVerifier;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -171,6 +172,9 @@ pub(super) struct RunArgs {
     /// Name task images PREFIX/<task> in task.toml, for a registry that you push them to
     #[arg(long, value_name = "PREFIX")]
     pub(super) image_prefix: Option<String>,
+    /// Verifier that tasks declare for other harnesses; termsmith itself always judges in its clean room
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = HarborMode::Separate)]
+    pub(super) verifier_mode: HarborMode,
     /// How thoroughly each task's verifier is tested
     #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
     pub(super) rigor: RigorArg,
@@ -299,7 +303,7 @@ pub(super) struct AuditArgs {
   termsmith screen out/demo/tasks --rigor full
   termsmith screen some-folder --rigor full --budget 120
   termsmith screen some-task --only attack:D-02 --only variant
-  termsmith screen out/demo/tasks --as-harbor      the same in Harbor's shared mode
+  termsmith screen out/demo/tasks --as-harbor separate
 
 Certificates are written below --out. Killed at any instant, the same command continues.")]
 pub(super) struct ScreenArgs {
@@ -312,9 +316,10 @@ pub(super) struct ScreenArgs {
     /// Seconds after which no further mutant of a task is started; the most informative come first [default: all mutants]
     #[arg(long, value_name = "SECONDS")]
     pub(super) budget: Option<u64>,
-    /// Judge termsmith's own tasks in Harbor's shared mode (tests run in the solver's container), where attacks reach further
-    #[arg(long)]
-    pub(super) as_harbor: bool,
+    /// Judge termsmith's own tasks as Harbor would: with the tests in a container of their own, or in the solver's, where attacks reach
+    /// further
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(super) as_harbor: Option<HarborMode>,
     /// Only these rows of the certificate, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
     #[arg(long, value_name = "ROW")]
     pub(super) only: Vec<String>,
@@ -433,6 +438,24 @@ pub(super) struct SchemaArgs {
     /// Which format
     #[arg(value_enum)]
     pub(super) format: SchemaFormat,
+}
+
+/// Where Harbor runs the tests of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum HarborMode {
+    /// In a container of their own, with what the solver left
+    Separate,
+    /// In the solver's container
+    Shared,
+}
+
+impl From<HarborMode> for DeclaredVerifier {
+    fn from(mode: HarborMode) -> Self {
+        match mode {
+            HarborMode::Separate => Self::Separate,
+            HarborMode::Shared => Self::Shared,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

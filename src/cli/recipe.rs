@@ -15,8 +15,10 @@ use super::rows::only;
 use super::{paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
+use crate::harbor::Publication;
 use crate::model::{Blueprint, RecipeId, Rigor, Seed};
-use crate::pipeline::{Fault, PipelineAssets, Rehearsal, hash_draft, rehearse};
+use crate::pipeline::{Fault, PipelineAssets, Rehearsal, add_clauses, hash_draft, rehearse};
+use crate::store::{parent_of, publish_tree};
 use crate::verify::{EngineOnDemand, TrialRunner};
 
 /// The arguments of `recipe check`.
@@ -55,8 +57,14 @@ pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outc
     let scratch = tempfile::tempdir().map_err(Failure::io("make a temporary folder"))?;
     let store = run_to_write(&scratch.path().join("store"))?;
     let blueprint = blueprint(&assets, recipe, seed, 0)?;
-    let hashed = hash_draft(&assets, &store, &blueprint, None)?;
-    crate::store::publish_tree(&scratch.path().join("files"), out, &hashed.directory)?;
+    let hashed = hash_draft(&assets, &store, &blueprint, &Publication::default())?;
+    let mut files = hashed.directory;
+    add_clauses(&mut files, &hashed.draft.task.name, &hashed.draft.clauses).map_err(Fault::from)?;
+    // Beside the result: a rename does not leave its file system.
+    let parent = parent_of(out);
+    std::fs::create_dir_all(parent).map_err(Failure::io("make the folder of --out"))?;
+    let beside = tempfile::tempdir_in(parent).map_err(Failure::io("make a temporary folder"))?;
+    publish_tree(beside.path(), out, &files)?;
     say::line(format!("wrote {}", out.display()))?;
     Ok(Status::Ok)
 }

@@ -11,6 +11,7 @@ use super::interrupt::Interrupts;
 use super::progress::Progress;
 use super::{open, paths, say, summary};
 use crate::domain::{Domains, Plan, Shard, plan};
+use crate::harbor::Publication;
 use crate::model::Seed;
 use crate::pipeline::{
     Event, Fault, PipelineAssets, RunOptions, RunReport, UnitOptions, audit_store, publish_audit,
@@ -34,7 +35,10 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         unit: UnitOptions {
             attempts: args.attempts,
             rigor: args.rigor.into(),
-            image_prefix: args.image_prefix.clone(),
+            publication: Publication {
+                image_prefix: args.image_prefix.clone(),
+                verifier: args.verifier_mode.into(),
+            },
         },
         slots: jobs(args.jobs),
         export: export_options(&args.data, &args.out)?,

@@ -78,7 +78,8 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let engine = EngineOnDemand::default();
     let budget = args.budget.map(Duration::from_secs);
     let extent = Extent { budget, ..Extent::of(args.rigor.into()) };
-    let verifier_mode = if args.as_harbor { VerifierMode::AsHarbor } else { VerifierMode::AsDeclared };
+    let verifier_mode =
+        args.as_harbor.map_or(VerifierMode::AsDeclared, |mode| VerifierMode::AsHarbor(mode.into()));
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };

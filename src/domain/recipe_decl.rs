@@ -74,6 +74,9 @@ pub struct SubjectDecl {
     pub programs: bool,
     /// Shell command that starts services in the subject container before the tests.
     pub bring_up: Option<String>,
+    /// Why the emitted task declares Harbor's shared verifier: its checks look at what artifacts do not carry, such as owners and
+    /// folders of the system. Without it the task is judged in a container of the tests' own.
+    pub shared_because: Option<String>,
 }
 
 /// One `wrong/<name>.sh`.

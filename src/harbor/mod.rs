@@ -24,7 +24,7 @@ pub use name::task_name;
 pub use ours::TermsmithTable;
 pub use parse::{Finding, FindingKind, ManifestError, parse_manifest};
 pub use read::{CLAUSES, HarborTask, IntoTaskError, ReadError, read_clauses, read_task};
-pub use write::{WriteError, write_task};
+pub use write::{DeclaredVerifier, Publication, WriteError, write_task};
 
 /// The version of `task.toml` that is written.
 pub const SCHEMA_VERSION: &str = "1.4";

@@ -36,6 +36,8 @@ pub struct TermsmithTable {
     pub roots: Vec<String>,
     pub programs: bool,
     pub bring_up: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_because: Option<String>,
     /// Processes and threads; Harbor has no such limit.
     pub pids: u32,
     pub checks: Vec<CheckId>,
@@ -47,7 +49,7 @@ pub struct TermsmithTable {
 
 impl TermsmithTable {
     /// The version that this build writes and reads.
-    pub const FORMAT: u32 = 2;
+    pub const FORMAT: u32 = 3;
 
     /// The table of `task`.
     pub fn of(task: &Task) -> Self {
@@ -87,6 +89,7 @@ impl TermsmithTable {
             roots: task.subject.roots.clone(),
             programs: task.subject.programs,
             bring_up: task.subject.bring_up.clone(),
+            shared_because: task.subject.shared_because.clone(),
             pids: task.limits.pids,
             checks: task.checks.clone(),
             weights: task.weights.clone(),

@@ -247,6 +247,7 @@ impl HarborTask {
                 roots: ours.roots.clone(),
                 programs: ours.programs,
                 bring_up: ours.bring_up.clone(),
+                shared_because: ours.shared_because.clone(),
             },
             blueprint: ours.blueprint(),
         })

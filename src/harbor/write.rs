@@ -33,13 +33,29 @@ pub enum WriteError {
     },
 }
 
+/// How a task is written for other harnesses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Publication {
+    /// Registry prefix under which others can pull the image, named `<prefix>/<task>`. Without one the Dockerfile is used, since a local
+    /// tag is useless elsewhere.
+    pub image_prefix: Option<String>,
+    pub verifier: DeclaredVerifier,
+}
+
+/// Harbor's `verifier.environment_mode` of a written task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeclaredVerifier {
+    /// The tests run in a container of their own with the subject's roots, unless the task says that this cannot judge it.
+    #[default]
+    Separate,
+    /// The tests run in the solver's container: for harnesses that know no other mode.
+    Shared,
+}
+
 /// The files of `task`'s directory: `task.toml`, `instruction.md`, `environment/`, `solution/` and `tests/`.
-///
-/// `docker_image` is a reference that others can pull; without one the Dockerfile is used, since a local tag is useless
-/// elsewhere.
-pub fn write_task(task: &Task, docker_image: Option<&str>) -> Result<FileTree, WriteError> {
+pub fn write_task(task: &Task, publication: &Publication) -> Result<FileTree, WriteError> {
     let name = || task.name.to_string();
-    let manifest = written(task, docker_image);
+    let manifest = written(task, publication);
     let text = toml::to_string(&manifest).map_err(|source| WriteError::Toml { task: name(), source })?;
     let canary = canary_line(&task.canary).ok_or_else(|| WriteError::Canary { task: name() })?;
     let path = |path: &str| RelPath::new(path).map_err(|source| WriteError::Path { task: name(), source });
@@ -68,6 +84,8 @@ pub(super) fn canary_line(canary: &str) -> Option<String> {
 #[derive(Serialize)]
 struct Written<'a> {
     schema_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifacts: Option<&'a [String]>,
     task: Package,
     metadata: Metadata<'a>,
     agent: Agent,
@@ -86,12 +104,17 @@ struct Metadata<'a> {
     termsmith: TermsmithTable,
 }
 
-fn written<'a>(task: &'a Task, docker_image: Option<&str>) -> Written<'a> {
+fn written<'a>(task: &'a Task, publication: &Publication) -> Written<'a> {
+    let separate =
+        publication.verifier == DeclaredVerifier::Separate && task.subject.needs_shared().is_none();
+    let image_prefix = publication.image_prefix.as_deref();
+    let docker_image = image_prefix.map(|prefix| format!("{}/{}", prefix.trim_end_matches('/'), task.name));
     let blueprint = &task.blueprint;
     let limits = &task.limits;
     let kind = blueprint.kind.as_str().to_owned();
     Written {
         schema_version: SCHEMA_VERSION,
+        artifacts: separate.then_some(task.subject.roots.as_slice()),
         task: Package {
             name: Some(format!("{ORGANISATION}/{}", task.name)),
             version: Some(task.recipe_version.to_string()),
@@ -111,10 +134,14 @@ fn written<'a>(task: &'a Task, docker_image: Option<&str>) -> Written<'a> {
             termsmith: TermsmithTable::of(task),
         },
         agent: Agent { timeout_sec: Some(limits.agent_timeout_sec.into()), ..Agent::default() },
-        verifier: Verifier { timeout_sec: Some(limits.verifier_timeout_sec.into()), ..Verifier::default() },
+        verifier: Verifier {
+            timeout_sec: Some(limits.verifier_timeout_sec.into()),
+            environment_mode: Some(if separate { "separate" } else { "shared" }.to_owned()),
+            ..Verifier::default()
+        },
         environment: Environment {
             build_timeout_sec: Some(limits.build_timeout_sec.into()),
-            docker_image: docker_image.map(str::to_owned),
+            docker_image,
             cpus: Some(limits.cpus),
             memory_mb: Some(limits.memory_mb.into()),
             storage_mb: Some(limits.storage_mb.into()),

@@ -6,7 +6,9 @@ use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
-use crate::harbor::{HarborTask, ReadError, read_clauses, read_task};
+use crate::harbor::{
+    DeclaredVerifier, HarborTask, Publication, ReadError, parse_manifest, read_clauses, read_task, write_task,
+};
 use crate::lint::lint_task;
 use crate::model::environment_digest;
 use crate::screen::{Extent, Only, Ours, Screening, screen_in_place, screen_ours};
@@ -17,8 +19,8 @@ use crate::verify::{Foreign, HashedTask, TrialRunner};
 pub enum VerifierMode {
     /// Our tasks in the clean room, tasks of other makers as they declare.
     AsDeclared,
-    /// Every task in Harbor's shared mode, to measure how robust it is there.
-    AsHarbor,
+    /// Our tasks as Harbor judges those that declare this mode, to measure how robust they are there. Other tasks are judged as they declare.
+    AsHarbor(DeclaredVerifier),
 }
 
 /// Result of screening a directory.
@@ -59,7 +61,7 @@ pub async fn examine(
             let ours = Ours { draft: None, clauses: &clauses, hashed: &hashed, digest: directory.digest() };
             screen_ours(runner, &assets.suite, &ours, &findings, extent, only).instrument(span).await
         }
-        None => match Foreign::new(&directory) {
+        None => match Foreign::new(&declaring(directory.clone(), verifier_mode)?) {
             Ok(task) => {
                 screen_in_place(runner, &assets.suite, &directory, &task, &clauses, &findings, extent, only)
                     .instrument(span)
@@ -71,8 +73,19 @@ pub async fn examine(
     Ok(Examined::Screened(Box::new(screening.map_err(Fault::from)?)))
 }
 
+/// Our own task, written as it would declare this mode.
+fn declaring(directory: HarborTask, verifier_mode: VerifierMode) -> Result<HarborTask, Fault> {
+    let VerifierMode::AsHarbor(verifier) = verifier_mode else { return Ok(directory) };
+    let Ok(task) = directory.clone().into_task() else { return Ok(directory) };
+    let written = write_task(&task, &Publication { verifier, ..Publication::default() })?;
+    let Some(manifest) = written.text("task.toml").and_then(|text| parse_manifest(text).ok()) else {
+        return Ok(directory);
+    };
+    Ok(HarborTask { manifest: manifest.0, ..directory })
+}
+
 fn ours(directory: &HarborTask, verifier_mode: VerifierMode) -> Option<crate::model::Task> {
-    if verifier_mode == VerifierMode::AsHarbor {
+    if matches!(verifier_mode, VerifierMode::AsHarbor(_)) {
         return None;
     }
     // A task that declares our format but cannot be parsed as such is treated as a foreign task.

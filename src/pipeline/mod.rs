@@ -33,7 +33,7 @@ pub use import::{ImportSummary, ImportTaskError, import_rollouts};
 pub use judging::{JudgingReport, judge_store};
 pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store};
 pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};
-pub use publish::{publish, publish_rollouts, trajectory_documents};
+pub use publish::{add_clauses, publish, publish_rollouts, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
 pub use rehearse::{ExpertRun, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};

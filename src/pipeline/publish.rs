@@ -6,9 +6,8 @@ use std::fs;
 use super::error::PublishError;
 use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
-use super::unit::task_directory;
 use crate::export::atif::{Calls, Document, documents};
-use crate::harbor::{CLAUSES, WriteError};
+use crate::harbor::{CLAUSES, Publication, WriteError, write_task};
 use crate::model::{Certificate, Clauses, File, FileTree, Key, RelPath, Rollout, Screened, TaskName};
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, Store, StoreError};
@@ -17,9 +16,9 @@ use crate::store::{ReadStore, Store, StoreError};
 const CERTIFICATE: &str = "certificate.json";
 
 /// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
-pub fn publish(store: &Store, unit: &Gathered, image_prefix: Option<&str>) -> Result<(), PublishError> {
+pub fn publish(store: &Store, unit: &Gathered, publication: &Publication) -> Result<(), PublishError> {
     let name = &unit.draft.task.name;
-    let mut tree = with_certificate(task_directory(&unit.draft.task, image_prefix)?, &unit.certificate)?;
+    let mut tree = with_certificate(write_task(&unit.draft.task, publication)?, &unit.certificate)?;
     add_clauses(&mut tree, name, &unit.draft.clauses)?;
     let (here, there) = match unit.certificate.screened() {
         Screened::Certified => ("tasks", "rejected"),
@@ -66,7 +65,7 @@ fn with_certificate(mut directory: FileTree, certificate: &Certificate) -> Resul
 }
 
 /// Adds `clauses.toml`, from which the rows of the clauses can be repeated. Harbor does not package it.
-fn add_clauses(directory: &mut FileTree, task: &TaskName, clauses: &Clauses) -> Result<(), WriteError> {
+pub fn add_clauses(directory: &mut FileTree, task: &TaskName, clauses: &Clauses) -> Result<(), WriteError> {
     if !clauses.is_empty()
         && let Ok(path) = RelPath::new(CLAUSES)
     {

@@ -10,6 +10,7 @@ use super::event::Event;
 use super::unit::{HashedDraft, certify, hash_draft};
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
+use crate::harbor::Publication;
 use crate::lint::lint_draft;
 use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome, task_digest};
 use crate::rollout::{FinishedEpisode, RolloutError, run_scripted_episode};
@@ -49,7 +50,7 @@ pub async fn rehearse(
     rigor: Rigor,
     only: &Only,
 ) -> Result<Rehearsal, Fault> {
-    let hashed_draft = hash_draft(assets, runner.store, blueprint, None)?;
+    let hashed_draft = hash_draft(assets, runner.store, blueprint, &Publication::default())?;
     let hashed = HashedTask::new(&hashed_draft.draft.task, hashed_draft.environment_digest.clone())?;
     let certificate = match only {
         Only::All => certify(runner, assets, &hashed_draft, &hashed, rigor, &|_: Event| {}).await?.1,

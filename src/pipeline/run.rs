@@ -18,6 +18,7 @@ use super::read::export_store;
 use super::unit::{Ended, UnitOptions, unit};
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
+use crate::harbor::Publication;
 use crate::judge::Judgements;
 use crate::model::{Blueprint, Key};
 use crate::rollout::rollout_id;
@@ -119,9 +120,9 @@ async fn one<'a>(
     let span = tracing::info_span!("unit", task = %crate::harbor::task_name(blueprint));
     let result = unit(runner, assets, blueprint, &options.unit, events).instrument(span).await;
     let result = match result {
-        Ok(ended) => publish_unit(store, &ended, options.unit.image_prefix.as_deref())
-            .map(|()| ended)
-            .map_err(Fault::from),
+        Ok(ended) => {
+            publish_unit(store, &ended, &options.unit.publication).map(|()| ended).map_err(Fault::from)
+        }
         Err(fault) => Err(fault),
     };
     match &result {
@@ -151,9 +152,9 @@ async fn one<'a>(
     (blueprint, result)
 }
 
-fn publish_unit(store: &Store, ended: &Ended, image_prefix: Option<&str>) -> Result<(), PublishError> {
+fn publish_unit(store: &Store, ended: &Ended, publication: &Publication) -> Result<(), PublishError> {
     match read_unit(store, &ended.key, &Judgements::default())? {
-        Some(gathered) => publish(store, &gathered, image_prefix),
+        Some(gathered) => publish(store, &gathered, publication),
         None => Ok(()),
     }
 }
@@ -169,7 +170,7 @@ fn finish(
     // Units of other shards whose `tasks/` did not come along, such as those of a merged store.
     for unit in units.iter().filter(|unit| !ended.contains(&unit.key)) {
         if let Some(gathered) = read_unit(store, &unit.key, &Judgements::default())? {
-            publish(store, &gathered, options.unit.image_prefix.as_deref())?;
+            publish(store, &gathered, &options.unit.publication)?;
         }
     }
     write_index(store, units.iter().map(|unit| unit.key.clone()).collect())?;
@@ -227,7 +228,7 @@ mod tests {
 
     /// Commits the records of a run of `blueprint`, with a certificate that needs no container.
     fn ended(store: &Store, assets: &PipelineAssets, blueprint: &Blueprint, tool: &str) -> Ended {
-        let hashed = hash_draft(assets, store, blueprint, None).unwrap();
+        let hashed = hash_draft(assets, store, blueprint, &Publication::default()).unwrap();
         let certificate = Certificate {
             version: Certificate::VERSION,
             task: hashed.draft.task.name.to_string(),
@@ -256,7 +257,7 @@ mod tests {
         let key = key(UNIT, &record).unwrap();
         store.put(UNIT, &key, &record).unwrap();
         let ended = Ended { key, record, certificate, outcomes: Vec::new() };
-        publish_unit(store, &ended, None).unwrap();
+        publish_unit(store, &ended, &Publication::default()).unwrap();
         ended
     }
 
@@ -274,7 +275,7 @@ mod tests {
         };
         let options = RunOptions {
             shard: Shard::WHOLE,
-            unit: UnitOptions { attempts: 0, rigor: Rigor::Quick, image_prefix: None },
+            unit: UnitOptions { attempts: 0, rigor: Rigor::Quick, publication: Publication::default() },
             slots: 1,
             export: ExportOptions::default(),
         };

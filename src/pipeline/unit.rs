@@ -10,10 +10,10 @@ use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::event::{Event, EventSink};
 use crate::author::{AuthorError, draft};
-use crate::harbor::{WriteError, write_task};
+use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
-    Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened, Task,
+    Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
     TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
@@ -63,8 +63,8 @@ pub struct UnitOptions {
     pub attempts: u32,
     /// How thoroughly the verifier is tested.
     pub rigor: Rigor,
-    /// Registry prefix to which task images are pushed, if any.
-    pub image_prefix: Option<String>,
+    /// How tasks are written for other harnesses.
+    pub publication: Publication,
 }
 
 /// Renders a blueprint's draft, or reads the committed one.
@@ -72,7 +72,7 @@ pub fn hash_draft(
     assets: &PipelineAssets,
     store: &Store,
     blueprint: &Blueprint,
-    image_prefix: Option<&str>,
+    publication: &Publication,
 ) -> Result<HashedDraft, Fault> {
     let unknown = || AuthorError::Unknown(blueprint.recipe.clone());
     let recipe = assets.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
@@ -95,14 +95,8 @@ pub fn hash_draft(
     };
     let base = assets.kit.base(&draft.task.base).unwrap_or_default();
     let environment_digest = environment_digest(&draft.task.environment, base);
-    let directory = task_directory(&draft.task, image_prefix)?;
+    let directory = write_task(&draft.task, publication)?;
     Ok(HashedDraft { draft, key, directory, environment_digest })
-}
-
-/// A task's Harbor directory. With a prefix, its image is named `<prefix>/<task>`.
-pub(super) fn task_directory(task: &Task, image_prefix: Option<&str>) -> Result<FileTree, WriteError> {
-    let image = image_prefix.map(|prefix| format!("{}/{}", prefix.trim_end_matches('/'), task.name));
-    write_task(task, image.as_deref())
 }
 
 /// Runs one blueprint until its unit is committed.
@@ -114,7 +108,7 @@ pub async fn unit(
     events: EventSink<'_>,
 ) -> Result<Ended, Fault> {
     let started = Instant::now();
-    let hashed_draft = hash_draft(assets, runner.store, blueprint, options.image_prefix.as_deref())?;
+    let hashed_draft = hash_draft(assets, runner.store, blueprint, &options.publication)?;
     let draft = &hashed_draft.draft;
     let task = draft.task.name.to_string();
     let hashed = HashedTask::new(&draft.task, hashed_draft.environment_digest.clone())?;

@@ -26,7 +26,7 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
     if holds(path, file) {
         return Ok(FileChange::Unchanged);
     }
-    let parent = path.parent().unwrap_or(Path::new("."));
+    let parent = parent_of(path);
     create_folder(parent)?;
     fs::create_dir_all(scratch).map_err(StoreError::io("create folder", scratch))?;
     let temporary = scratch_name(scratch);
@@ -45,7 +45,7 @@ pub(crate) fn replace_file(temporary: &Path, path: &Path, file: &File) -> io::Re
 
 /// Writes `file` to `path` in one rename, without waiting for the disk.
 pub(super) fn note_file(scratch: &Path, path: &Path, file: &File) -> Result<(), StoreError> {
-    let parent = path.parent().unwrap_or(Path::new("."));
+    let parent = parent_of(path);
     fs::create_dir_all(parent).map_err(StoreError::io("create folder", parent))?;
     fs::create_dir_all(scratch).map_err(StoreError::io("create folder", scratch))?;
     let temporary = scratch_name(scratch);
@@ -75,7 +75,7 @@ pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileC
     for folder in &folders {
         sync_folder(folder)?;
     }
-    let parent = dir.parent().unwrap_or(Path::new("."));
+    let parent = parent_of(dir);
     create_folder(parent)?;
     let aside = scratch_name(scratch);
     replace_folder(&temporary, dir, &aside)?;
@@ -124,16 +124,16 @@ fn write_synced(path: &Path, file: &File) -> io::Result<()> {
     out.sync_all()
 }
 
+/// The folder that holds `path`; the working directory for a bare name.
+pub fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Makes `dir` and the folders above it that are missing. Each new entry is synced: a synced file in a folder that a power failure
 /// takes away is lost too. Returns the folders that were synced.
 pub(crate) fn create_folder(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let missing = dir.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
-    let parents: Vec<PathBuf> = missing
-        .map(|above| match above.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            Some(_) | None => PathBuf::from("."),
-        })
-        .collect();
+    let parents: Vec<PathBuf> = missing.map(|above| parent_of(above).to_owned()).collect();
     fs::create_dir_all(dir).map_err(StoreError::io("create folder", dir))?;
     for parent in &parents {
         sync_folder(parent)?;

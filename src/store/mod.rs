@@ -15,7 +15,7 @@ mod run_dir;
 #[cfg(test)]
 mod tests;
 
-pub use atomic::{FileChange, publish_file, publish_tree, remove_published};
+pub use atomic::{FileChange, parent_of, publish_file, publish_tree, remove_published};
 pub(crate) use atomic::{create_folder, replace_file, replace_folder, sync_folder};
 pub use error::StoreError;
 pub use journal::{ReadStore, Stage, Store, key};

@@ -425,6 +425,10 @@ impl TrialContext<'_> {
             let limits = super::SubjectLimits::default();
             let root = [(artifact.clone(), archive.tar)];
             if let Ok(carried) = super::check_archives("", &root, &limits) {
+                // As Harbor does it: what the image has in the folder would hide deletions.
+                let place = quoted(artifact);
+                self.harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier)
+                    .await?;
                 verifier.unpack(carried.tar).await?;
             }
         }

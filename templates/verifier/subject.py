@@ -1,8 +1,8 @@
 """How tests reach what a solver left: the subject.
 
 In termsmith's clean room the subject's files lie under $SUBJECT_ROOT of a pristine container, and its programs run in
-another container, reached through $TERMSMITH_RELAY. In Harbor's shared mode neither is set: the subject is `/` and its
-programs are plain subprocesses. One test file serves both.
+another container, reached through $TERMSMITH_RELAY. Under Harbor, $SUBJECT_ROOT is a copy that run_checks.py has made, and programs
+run as another user in the tests' container (`beside`). One test file serves all.
 
 Everything here raises AssertionError with a plain sentence when the subject is at fault.
 """
@@ -13,11 +13,11 @@ import io
 import json
 import os
 import pathlib
-import signal
 import socket
 import stat
-import subprocess
 from collections import namedtuple
+
+import beside
 
 ROOT = pathlib.Path(os.environ.get("SUBJECT_ROOT") or "/")
 RELAY = os.environ.get("TERMSMITH_RELAY")
@@ -109,7 +109,7 @@ def run(argv, stdin=None, cwd=None, timeout=10, files=None, env=None):
         "files": {str(name): _to_bytes(content) for name, content in (files or {}).items()},
         "env": {**CLEAN_ENV, **(env or {})},
     }
-    code, stdout, stderr = _run_by_relay(request) if RELAY else _run_here(request)
+    code, stdout, stderr = _run_by_relay(request) if RELAY else beside.run(request)
     return Result(code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
 
 
@@ -170,27 +170,6 @@ def _resolve(name, follow_last):
             continue
         done.append(part)
     return ROOT.joinpath(*done)
-
-
-def _run_here(request):
-    for name, content in request["files"].items():
-        place = pathlib.Path(name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-    try:
-        child = subprocess.Popen(
-            request["argv"], cwd=request["cwd"], env=request["env"], start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-    except OSError as error:
-        return 127, b"", str(error).encode()
-    try:
-        stdout, stderr = child.communicate(request["stdin"], timeout=request["timeout"])
-        return child.returncode, stdout[:MAX_BYTES], stderr[:MAX_BYTES]
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.kill()
-        return 124, b"", b"timed out"
 
 
 def _run_by_relay(request):

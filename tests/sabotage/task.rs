@@ -128,7 +128,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     };
     let roots = ["/app", "/srv/shelf/box"].map(str::to_owned).to_vec();
     let bring_up = (shape == Shape::Service).then(|| "bash /app/start.sh".to_owned());
-    task.subject = SubjectSpec { roots, programs: shape != Shape::Files, bring_up };
+    task.subject = SubjectSpec { roots, programs: shape != Shape::Files, bring_up, shared_because: None };
     task
 }
 

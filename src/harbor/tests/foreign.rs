@@ -277,7 +277,7 @@ fn hostile_directories_are_refused() {
 
 #[test]
 fn directories_of_other_formats_are_not_read_as_tasks() {
-    let files = write_task(&task(), None).unwrap();
+    let files = write_task(&task(), &Publication::default()).unwrap();
     let check = |file: &str, from: &str, to: &str, expected: &str| {
         let mut files = files.clone();
         let text = files.text(file).unwrap();
@@ -298,11 +298,11 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
     );
     check(
         "task.toml",
-        "format = 2",
         "format = 3",
-        " has format 3, and this build reads 2\nhint: use the termsmith that wrote it, or a newer one",
+        "format = 4",
+        " has format 4, and this build reads 3\nhint: use the termsmith that wrote it, or a newer one",
     );
-    check("task.toml", "format = 2\n", "", ": [metadata.termsmith] has no `format`");
+    check("task.toml", "format = 3\n", "", ": [metadata.termsmith] has no `format`");
     check(
         "task.toml",
         "network_mode = \"no-network\"\n",
@@ -317,9 +317,9 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
     );
     check(
         "task.toml",
-        "format = 2",
-        "format = 2\nmood = 1",
-        ": [metadata.termsmith]: unknown field `mood`, expected one of `format`, `tool`, `domain`, `skills`, `operations`, `kind`, `difficulty`, `persona`, `language`, `fixture`, `verifier`, `author`, `recipe`, `recipe_version`, `seed`, `index`, `base`, `profile`, `roots`, `programs`, `bring_up`, `pids`, `checks`, `weights`, `canary`",
+        "format = 3",
+        "format = 3\nmood = 1",
+        ": [metadata.termsmith]: unknown field `mood`, expected one of `format`, `tool`, `domain`, `skills`, `operations`, `kind`, `difficulty`, `persona`, `language`, `fixture`, `verifier`, `author`, `recipe`, `recipe_version`, `seed`, `index`, `base`, `profile`, `roots`, `programs`, `bring_up`, `shared_because`, `pids`, `checks`, `weights`, `canary`",
     );
     check(
         "task.toml",

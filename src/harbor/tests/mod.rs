@@ -65,7 +65,12 @@ pub(super) fn task() -> Task {
         weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
-        subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },
+        subject: SubjectSpec {
+            roots: vec!["/app".to_owned()],
+            programs: false,
+            bring_up: None,
+            shared_because: None,
+        },
     }
 }
 

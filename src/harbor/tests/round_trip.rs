@@ -7,7 +7,7 @@ use super::*;
 /// Writes `task` to a directory and reads it back.
 fn round_trip(task: &Task) -> Task {
     let dir = tempfile::tempdir().unwrap();
-    lay_out(dir.path(), &write_task(task, None).unwrap());
+    lay_out(dir.path(), &write_task(task, &Publication::default()).unwrap());
     let read = read_task(dir.path()).unwrap();
     assert_eq!(read.findings, []);
     read.into_task().unwrap()
@@ -20,17 +20,25 @@ fn a_task_toml_is_golden() {
             roots: vec!["/app".to_owned(), "/etc".to_owned()],
             programs: true,
             bring_up: Some("serve &\nsleep 1".to_owned()),
+            shared_because: None,
         },
         ..task()
     };
-    let files = write_task(&service, Some("registry.example/termsmith/settle:1")).unwrap();
+    let files = write_task(
+        &service,
+        &Publication {
+            image_prefix: Some("registry.example/termsmith/".to_owned()),
+            ..Publication::default()
+        },
+    )
+    .unwrap();
     insta::assert_snapshot!("task_toml", files.text("task.toml").unwrap());
     insta::assert_snapshot!(files.text("instruction.md").unwrap(), @"
     <!-- termsmith-canary 01234567-89ab-cdef-0123-456789abcdef: a text with this line in it was copied from this task -->
 
     Repair `/app/settle.py`.
     ");
-    let plain = write_task(&task(), None).unwrap();
+    let plain = write_task(&task(), &Publication::default()).unwrap();
     assert!(!plain.text("task.toml").unwrap().contains("docker_image"));
 }
 
@@ -41,6 +49,7 @@ fn tasks_come_back_whole() {
         roots: vec!["/srv/a b".to_owned()],
         programs: true,
         bring_up: Some("a\n'b' \"c\"".to_owned()),
+        shared_because: Some("owners of files".to_owned()),
     };
     for (what, task) in [
         ("plain", task()),
@@ -63,7 +72,7 @@ fn tasks_come_back_whole() {
 /// As [`round_trip`], but an empty instruction is worth a finding.
 fn write_and_read(task: &Task) -> Task {
     let dir = tempfile::tempdir().unwrap();
-    lay_out(dir.path(), &write_task(task, None).unwrap());
+    lay_out(dir.path(), &write_task(task, &Publication::default()).unwrap());
     read_task(dir.path()).unwrap().into_task().unwrap()
 }
 
@@ -87,7 +96,7 @@ fn tasks_that_cannot_be_written_are_refused() {
             "task `data-science-settle-meter-readings-0007` has `tests/__pycache__/a`",
         ),
     ] {
-        let message = write_task(&task, None).unwrap_err().to_string();
+        let message = write_task(&task, &Publication::default()).unwrap_err().to_string();
         assert!(message.starts_with(expected), "{message}");
     }
 }

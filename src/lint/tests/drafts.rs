@@ -36,7 +36,12 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         weights: [].into(),
         limits: Limits::default(),
         profile: Profile::Plain,
-        subject: SubjectSpec { roots: vec!["/app".to_owned()], programs: false, bring_up: None },
+        subject: SubjectSpec {
+            roots: vec!["/app".to_owned()],
+            programs: false,
+            bring_up: None,
+            shared_because: None,
+        },
     };
     let one = WrongSolution { name: "w".to_owned(), why: String::new(), files: FileTree::default() };
     Draft {

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -54,12 +55,27 @@ def _write(name, text):
     place.write_text(text)
 
 
+def _out_of_time(*_):
+    """Ends the run at the harness's limit, with a reward of 0, and no program of the subject's alive that could replace it."""
+    import beside
+
+    beside.kill_all(None)
+    _write("reward.txt", "0\n")
+    os._exit(124)
+
+
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     _write("reward.txt", "0\n")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(TESTS)
     sys.path.insert(0, str(TESTS))
+    if "SUBJECT_ROOT" not in os.environ:
+        import beside
+
+        signal.signal(signal.SIGTERM, _out_of_time)
+        roots = os.environ["SUBJECT_ROOTS"].split(":")
+        os.environ["SUBJECT_ROOT"] = str(beside.take(roots, hidden=[TESTS, LOGS]))
     import pytest
 
     collector = Collector()

@@ -1,0 +1,248 @@
+"""Runs the subject's programs in the tests' own container, where a harness has no second one (Harbor, both modes).
+
+The tests read a copy of the subject that was made before its first program ran, and which only root can reach. Programs run in the
+original place as another user, without new privileges, in a session of their own, with bounds on time, output and processes;
+none of them survives the call. So no program of the subject reaches the tests, their copy, or the results.
+"""
+
+import ctypes
+import os
+import pathlib
+import resource
+import selectors
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+
+# Debian's `nobody`: an account that owns no file of the image.
+USER = 65534
+# Bounds of a copy, as in termsmith's clean room.
+MAX_COPY_BYTES = 256 * 1024 * 1024
+MAX_COPY_ENTRIES = 100_000
+MAX_COPY_DEPTH = 64
+# Kept of each of the two streams of a program.
+MAX_OUTPUT = 4 * 1024 * 1024
+# More than any program of a task needs, and few enough to be killed in one pass.
+MAX_PROCESSES = 512
+# One file that a program writes.
+MAX_FILE_BYTES = 1024 * 1024 * 1024
+PIECE = 1 << 16
+PR_SET_NO_NEW_PRIVS = 38
+# As timeout(1) and shells say it.
+TIMED_OUT, NOT_STARTED, BY_SIGNAL = 124, 127, 128
+
+# Set where checks look at owners or at files of the system that only root reads: then the programs' user is root, and nothing is hidden.
+AS_ROOT = os.environ.get("SUBJECT_AS_ROOT") == "1"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_home = "/root"
+
+
+class TooLarge(Exception):
+    """The subject is larger than any result of a task."""
+
+
+def take(roots, hidden):
+    """Copies `roots` of the subject for the tests, gives the originals to the programs' user, and returns the folder of the copies.
+
+    Folders in `hidden` become root's alone.
+    """
+    global _home
+    if AS_ROOT:
+        return pathlib.Path("/")
+    for folder in hidden:
+        os.chmod(folder, 0o700)
+    copies = pathlib.Path(tempfile.mkdtemp(prefix="subject-", dir="/var/tmp"))
+    left = [MAX_COPY_BYTES, MAX_COPY_ENTRIES]
+    for root in roots:
+        if os.path.lexists(root):
+            target = copies / root.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _copy(root, target, left, 0)
+            _give(root)
+    _home = tempfile.mkdtemp(prefix="home-", dir="/tmp")
+    os.chown(_home, USER, USER)
+    return copies
+
+
+def _copy(source, target, left, depth):
+    """Files with their modes, owners and links; no devices, FIFOs and sockets, and no set-id bits. Links are never followed."""
+    found = os.lstat(source)
+    left[1] -= 1
+    if left[1] < 0 or depth > MAX_COPY_DEPTH:
+        raise TooLarge(f"{source}: more than {MAX_COPY_ENTRIES} entries, or more than {MAX_COPY_DEPTH} levels")
+    if stat.S_ISLNK(found.st_mode):
+        os.symlink(os.readlink(source), target)
+        os.lchown(target, found.st_uid, found.st_gid)
+        return
+    if stat.S_ISDIR(found.st_mode):
+        os.mkdir(target)
+        for entry in os.scandir(source):
+            _copy(entry.path, os.path.join(target, entry.name), left, depth + 1)
+    elif stat.S_ISREG(found.st_mode):
+        left[0] -= found.st_size
+        if left[0] < 0:
+            raise TooLarge(f"{source}: more than {MAX_COPY_BYTES} bytes")
+        handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, "rb") as reading, open(target, "xb") as writing:
+            shutil.copyfileobj(reading, writing, PIECE)
+    else:
+        return
+    os.chown(target, found.st_uid, found.st_gid)
+    os.chmod(target, stat.S_IMODE(found.st_mode) & 0o1777)
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _give(place):
+    found = os.lstat(place)
+    os.lchown(place, USER, USER)
+    if stat.S_ISDIR(found.st_mode):
+        for entry in os.scandir(place):
+            _give(entry.path)
+    elif stat.S_ISREG(found.st_mode):
+        # A change of the owner clears set-id bits, and here they must stay cleared.
+        os.chmod(place, stat.S_IMODE(found.st_mode) & 0o1777)
+
+
+def run(request):
+    """Runs one program as `subject.run` describes it; returns status, standard output and standard error."""
+    env = dict(request["env"])
+    if env.get("HOME") == "/root":
+        env["HOME"] = _home
+    try:
+        child = subprocess.Popen(
+            request["argv"], env=env, start_new_session=True, preexec_fn=lambda: _become(request),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        kill_all(None)
+        return NOT_STARTED, b"", str(error).encode()
+    try:
+        return _collect(child, request["stdin"], time.monotonic() + request["timeout"])
+    finally:
+        kill_all(child)
+        for stream in (child.stdin, child.stdout, child.stderr):
+            stream.close()
+        child.wait()
+
+
+def _become(request):
+    """In the child, before the program: everything from here on happens with the rights of the programs' user."""
+    if not AS_ROOT:
+        resource.setrlimit(resource.RLIMIT_NPROC, (MAX_PROCESSES, MAX_PROCESSES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not AS_ROOT:
+        _give_up_rights()
+    os.umask(0o022)
+    for name, content in request["files"].items():
+        place = pathlib.Path(name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_symlink() or place.exists():
+            place.unlink()
+        place.write_bytes(content)
+    os.chdir(request["cwd"])
+
+
+def _give_up_rights():
+    os.setgroups([])
+    os.setresgid(USER, USER, USER)
+    os.setresuid(USER, USER, USER)
+    if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def _collect(child, stdin, deadline):
+    kept = {child.stdout: bytearray(), child.stderr: bytearray()}
+    timed_out = False
+    with selectors.DefaultSelector() as ready:
+        for stream in kept:
+            os.set_blocking(stream.fileno(), False)
+            ready.register(stream, selectors.EVENT_READ)
+        os.set_blocking(child.stdin.fileno(), False)
+        unsent = memoryview(stdin)
+        ready.register(child.stdin, selectors.EVENT_WRITE)
+        while ready.get_map():
+            if child.poll() is not None:
+                # Whatever it left behind holds the pipes open.
+                kill_all(child)
+            elif time.monotonic() >= deadline:
+                timed_out = True
+                kill_all(child)
+            # Short, so that the end of a program is seen that leaves its pipes to others.
+            for key, _ in ready.select(0.05):
+                if key.fileobj is child.stdin:
+                    unsent = _send(child.stdin, unsent)
+                    if not unsent:
+                        ready.unregister(child.stdin)
+                        child.stdin.close()
+                elif not _receive(key.fileobj, kept[key.fileobj]):
+                    ready.unregister(key.fileobj)
+            if child.poll() is not None and child.stdin in [key.fileobj for key in ready.get_map().values()]:
+                ready.unregister(child.stdin)
+    try:
+        child.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        kill_all(child)
+        child.wait()
+    code = child.returncode if child.returncode >= 0 else BY_SIGNAL - child.returncode
+    return TIMED_OUT if timed_out else code, bytes(kept[child.stdout]), bytes(kept[child.stderr])
+
+
+def _send(stream, unsent):
+    try:
+        return unsent[os.write(stream.fileno(), unsent[:PIECE]):] if unsent else unsent
+    except BlockingIOError:
+        return unsent
+    except BrokenPipeError:
+        return unsent[:0]
+
+
+def _receive(stream, kept):
+    """Reads a piece; false at the end."""
+    try:
+        piece = os.read(stream.fileno(), PIECE)
+    except BlockingIOError:
+        return True
+    kept += piece[:max(0, MAX_OUTPUT - len(kept))]
+    return bool(piece)
+
+
+def kill_all(child):
+    """Kills every process of the programs' user: a session or group would miss those that left it. Root's are killed by their group."""
+    if AS_ROOT:
+        try:
+            if child:
+                os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        return
+    for _ in range(100):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _give_up_rights()
+                os.kill(-1, signal.SIGKILL)
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        if not _alive():
+            return
+        time.sleep(0.01)
+
+
+def _alive():
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/status") as file:
+                    lines = dict(line.split(":", 1) for line in file if ":" in line)
+            except OSError:
+                continue
+            if str(USER) in lines.get("Uid", "").split() and not lines.get("State", "").strip().startswith(("Z", "X")):
+                return True
+    return False
