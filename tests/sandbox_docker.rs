@@ -152,6 +152,37 @@ fn the_disk_watchdog_kills_containers_above_their_limit() {
     });
 }
 
+/// They lie outside its layer: the engine mounts them.
+#[test]
+fn the_disk_watchdog_counts_the_files_that_the_engine_mounts() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let sandbox = launch(&engine).await;
+        let fill =
+            "for i in hosts hostname resolv.conf; do head -c 30000000 /dev/zero >/etc/$i; done; sleep 1000";
+        let lost = sandbox.shell(fill, &limit(Duration::from_secs(60))).await;
+        let Err(SandboxError::Lost(loss)) = lost else { panic!("{lost:?}") };
+        assert_eq!(loss.evidence, Evidence::DiskLimit);
+    });
+}
+
+/// A lock on a file that two containers have mounted would be a bit that passes between them.
+#[test]
+fn locks_on_the_guest_are_not_seen_by_other_sandboxes() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let (one, other) = (launch(&engine).await, launch(&engine).await);
+        let hold = "(flock 9; sleep 20) 9</.termsmith/guest & sleep 1; echo held";
+        let held = shell(&one, hold).await;
+        assert_eq!(held.output, b"held\n");
+        // The control: another process of the same sandbox sees the lock.
+        let look = "(flock -n 9 && echo free || echo locked) 9</.termsmith/guest";
+        assert_eq!(output(&one, look).await, "locked\n");
+        assert_eq!(output(&other, look).await, "free\n");
+        assert_eq!(output(&other, "cat /proc/cmdline /proc/locks | wc -c").await, "0\n");
+    });
+}
+
 #[test]
 fn the_profile_decides_capabilities_and_there_is_no_network() {
     run(async {

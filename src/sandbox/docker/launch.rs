@@ -1,6 +1,7 @@
 //! From an image to a running guest.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use bollard::body_full;
@@ -32,6 +33,35 @@ const CAPABILITIES: [&str; 8] =
 /// Open files, soft and hard: Linux's own defaults. An engine's default of 1,048,576 slows down daemons that loop over all descriptors, and a
 /// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
 const OPEN_FILES: (i64, i64) = (1024, 4096);
+/// Files and folders that read as empty: the engine's own list, which a list of ours replaces.
+const ENGINE_MASKED: [&str; 10] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+];
+/// The same for what says something of the host or of other containers: the host's boot options, locks that others hold, counters that
+/// others can change. What `ps`, `top`, `free` and `vmstat` read stays.
+const MASKED: [&str; 12] = [
+    "/proc/cmdline",
+    "/proc/locks",
+    "/proc/interrupts",
+    "/proc/softirqs",
+    "/proc/schedstat",
+    "/proc/diskstats",
+    "/proc/zoneinfo",
+    "/proc/buddyinfo",
+    "/proc/pagetypeinfo",
+    "/proc/slabinfo",
+    "/proc/kallsyms",
+    "/proc/modules",
+];
 /// The kernel's default period of CPU shares.
 const CPU_PERIOD_MICROS: i64 = 100_000;
 const MIB: i64 = 1024 * 1024;
@@ -102,12 +132,22 @@ impl Shared {
                     if message.contains("bind source path does not exist") =>
                 {
                     self.guest_is_uploaded.store(true, Ordering::Relaxed);
+                    self.forget_guest(id.as_str());
                 }
                 other => return other,
             }
         }
         self.create_with(id, spec, Guest::Uploaded).await?;
         self.upload_guest(id).await
+    }
+
+    async fn mounted_guest(&self, id: &ContainerId) -> Result<PathBuf, EngineError> {
+        let copied = self.own_guest(id.as_str()).await;
+        copied.map_err(|source| EngineError::Io {
+            action: "copy the guest",
+            path: self.guest.clone(),
+            source,
+        })
     }
 
     async fn upload_guest(&self, id: &ContainerId) -> Result<(), EngineError> {
@@ -129,7 +169,7 @@ impl Shared {
             // A mount, unlike a "bind", is refused when the engine cannot see the file.
             Guest::Mounted => Some(vec![Mount {
                 typ: Some(MountType::BIND),
-                source: Some(self.guest.to_string_lossy().into_owned()),
+                source: Some(self.mounted_guest(id).await?.to_string_lossy().into_owned()),
                 target: Some(GUEST_PATH.to_owned()),
                 read_only: Some(true),
                 ..Mount::default()
@@ -250,6 +290,8 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
         cap_drop: (!stock).then(|| vec!["ALL".to_owned()]),
         cap_add: (!stock).then_some(capabilities),
         security_opt: (!stock).then(|| vec!["no-new-privileges".to_owned()]),
+        masked_paths: (!stock)
+            .then(|| ENGINE_MASKED.iter().chain(&MASKED).map(|path| (*path).to_owned()).collect()),
         // No `init`: the guest must be process 1 itself. It reaps, and only process 1 survives `kill -9 -1`.
         init: None,
         pids_limit: Some(i64::from(limits.pids)),

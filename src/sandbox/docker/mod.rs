@@ -10,6 +10,7 @@ mod image;
 mod launch;
 mod layers;
 mod oom;
+mod own_guest;
 mod state;
 mod sweep;
 mod upper;
@@ -191,9 +192,13 @@ impl Shared {
         self.make_removable(name).await;
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.docker.remove_container(name, Some(options)).await {
-            Ok(()) => Ok(()),
-            Err(error) if matches!(api::status(&error), Some(404 | 409)) => Ok(()),
-            Err(error) => Err(self.error("remove a container", error)),
+            Err(error) if !matches!(api::status(&error), Some(404 | 409)) => {
+                Err(self.error("remove a container", error))
+            }
+            Ok(()) | Err(_) => {
+                self.forget_guest(name);
+                Ok(())
+            }
         }
     }
 

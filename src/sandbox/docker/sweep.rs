@@ -1,6 +1,6 @@
 //! Finds and removes containers and images without a living owner.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,10 +71,12 @@ impl Shared {
         let mut removed = Removed::default();
         // An object that the engine cannot remove must not keep all others from being removed.
         let mut failed = None;
+        let mut names = BTreeSet::new();
         for container in self.containers().await? {
             let owner = label(&container).and_then(Owner::parse);
             let Some(name) = container.names.iter().flatten().next() else { continue };
             let name = name.trim_start_matches('/');
+            names.insert(name.to_owned());
             let takes = match scope {
                 SweepScope::All => true,
                 SweepScope::OrphansAndOwn => name.starts_with(&self.prefix) || self.is_orphan(owner.as_ref()),
@@ -91,6 +93,7 @@ impl Shared {
                 }
             }
         }
+        self.sweep_guests(&names);
         // After the containers: an image in use cannot be removed.
         for (reference, owner) in self.images(OWNER_LABEL).await? {
             let owner = Owner::parse(&owner);

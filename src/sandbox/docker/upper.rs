@@ -22,6 +22,8 @@ const MOVED: &str = ".termsmith-moved-";
 pub(super) struct Upper {
     /// Its writable layer and its volumes.
     pub(super) folders: Vec<PathBuf>,
+    /// The files that the engine mounts over `/etc/hostname` and the like: they lie outside its layer, and it can write to them.
+    pub(super) files: Vec<PathBuf>,
     /// Process number of its first process on this host; 0 when it does not run.
     pub(super) pid: i64,
 }
@@ -48,6 +50,12 @@ impl Upper {
     /// Counts what was written until one limit is exceeded.
     pub(super) fn usage(&self, max_bytes: u64, max_files: u64) -> Usage {
         let mut used = Usage { bytes: self.unlinked_bytes(), ..Usage::default() };
+        used.bytes += self
+            .files
+            .iter()
+            .filter_map(|file| fs::symlink_metadata(file).ok())
+            .map(|file| file.blocks() * BLOCK)
+            .sum::<u64>();
         for folder in &self.folders {
             let mut walk = Walk::new(folder, MAX_DEPTH);
             while let Some(entry) = walk.next() {
@@ -174,7 +182,7 @@ mod tests {
         let check = |name: &str, depth: usize, too_deep: bool| {
             let folder = tempfile::tempdir().unwrap();
             let lowest = nest(folder.path(), name, depth);
-            let upper = Upper { folders: vec![folder.path().to_owned()], pid: 0 };
+            let upper = Upper { folders: vec![folder.path().to_owned()], files: Vec::new(), pid: 0 };
             assert_eq!(upper.usage(u64::MAX, u64::MAX).too_deep, too_deep, "{} {depth}", name.len());
             level(folder.path());
             let levelled = upper.usage(u64::MAX, u64::MAX);
@@ -194,7 +202,7 @@ mod tests {
     fn links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
-        let upper = Upper { folders: vec![folder.path().to_owned()], pid: 0 };
+        let upper = Upper { folders: vec![folder.path().to_owned()], files: Vec::new(), pid: 0 };
         assert_eq!(upper.usage(u64::MAX, u64::MAX).files, 1);
     }
 }

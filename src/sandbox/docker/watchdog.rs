@@ -129,7 +129,7 @@ impl Shared {
         if let Err(error) = self.kill(name).await {
             tracing::debug!(container = name, %error, "cannot kill a container before its removal");
         }
-        if let Some(WritableLayer::At(Upper { folders, pid: 0 })) = self.writable_layer(name).await {
+        if let Some(WritableLayer::At(Upper { folders, pid: 0, .. })) = self.writable_layer(name).await {
             // Walking folders blocks.
             let walk = tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| level(folder)));
             if let Err(error) = walk.await {
@@ -158,7 +158,9 @@ impl Shared {
         let volumes = inspected.mounts.into_iter().flatten();
         let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some("volume"));
         let folders = [upper].into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from));
-        Some(WritableLayer::At(Upper { folders: folders.collect(), pid }))
+        let files = [inspected.hostname_path, inspected.hosts_path, inspected.resolv_conf_path];
+        let files = files.into_iter().flatten().filter(|path| !path.is_empty()).map(PathBuf::from);
+        Some(WritableLayer::At(Upper { folders: folders.collect(), files: files.collect(), pid }))
     }
 }
 
@@ -244,7 +246,7 @@ mod tests {
             let path = folder.path().join(name);
             fs::create_dir_all(path.join("deep")).unwrap();
             fs::write(path.join("deep/file"), vec![1; bytes]).unwrap();
-            (ContainerId(name.to_owned()), Upper { folders: vec![path], pid: 0 }, max)
+            (ContainerId(name.to_owned()), Upper { folders: vec![path], files: Vec::new(), pid: 0 }, max)
         };
         let watched = [
             container("small", 10, MIB),
