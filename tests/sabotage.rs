@@ -295,6 +295,28 @@ fn saboteurs() -> Vec<Saboteur> {
             Failed,
             &[],
         ),
+        saboteur(
+            "a table that is small until it is unpacked",
+            "head -c 1500000000 /dev/zero | gzip >table.gz; stat -c %s table.gz",
+            Failed,
+            &[],
+        ),
+        saboteur(
+            "a path that is too long only under the verifier's own",
+            python(
+                "for _ in range(16): os.mkdir('p' * 250); os.chdir('p' * 250)\nlong = 4090 - len(os.getcwd())\nopen('f' * max(1, min(250, long)), 'w').write('x')\nprint(len(os.getcwd()))",
+            ),
+            Failed,
+            &[],
+        ),
+        saboteur(
+            "a path that is too long only for the watchdog of the verifier",
+            python(
+                "for _ in range(14): os.mkdir('p' * 245); os.chdir('p' * 245)\nopen('file', 'w').write('x')",
+            ),
+            Failed,
+            &[],
+        ),
         with_programs(
             "a program that takes process 1 with it, by memory",
             "printf '#!/bin/sh\nexec python3 /app/victim.py memory\n' >bin/total; cp /solution/victim.py .",

@@ -57,6 +57,8 @@ def test_program():
 ";
 
 const CHECKS: &str = "\
+import gzip
+
 import subject
 
 
@@ -78,6 +80,8 @@ def test_tables_can_be_read():
         assert table == [], f'the table is {table}'
     if subject.exists('/app/table.csv'):
         assert subject.read_csv('/app/table.csv') == []
+    if subject.exists('/app/table.gz'):
+        assert gzip.decompress(subject.read_bytes('/app/table.gz')) == b''
 ";
 
 /// Programs or services that are judged in addition to files.
@@ -103,7 +107,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     let numbers: String = (1..=100).map(|number| format!("{number}\n")).collect();
     let dockerfile = format!("{}\n\nCOPY app/ /app/\nWORKDIR /app\n", kit.base("core").unwrap().trim_end());
     task.environment = tree(&[("Dockerfile", &dockerfile), ("app/numbers.txt", &numbers)]);
-    for file in ["run_checks.py", "subject.py", "test.sh"] {
+    for file in ["run_checks.py", "subject.py", "beside.py", "test.sh"] {
         assert!(task.tests.get(file).is_some(), "{file}");
     }
     task.tests.0.retain(|path, _| !path.as_str().starts_with("pristine/"));
