@@ -38,6 +38,19 @@ fn drafts() -> Vec<Draft> {
     bent_drafts(|_| ())
 }
 
+/// A draft is refused if a sentence of its instruction is in no clause, so this is about whole recipes only.
+#[test]
+fn every_recipe_declares_what_its_instruction_demands() {
+    for draft in drafts() {
+        let clauses = &draft.clauses.clause;
+        let violations: usize = clauses.iter().map(|clause| clause.violation.len()).sum();
+        let untested = clauses.iter().filter(|clause| clause.untested.is_some()).count();
+        let name = &draft.task.name;
+        assert!(clauses.len() >= 15 && violations >= 25, "{name}: {} clauses, {violations}", clauses.len());
+        assert!(untested <= 2, "{name}: {untested} clauses without a violation");
+    }
+}
+
 #[test]
 fn every_reference_has_mutants_of_many_kinds() {
     let mut table = String::new();

@@ -71,7 +71,7 @@ def install(share):
         os.chmod(target, 0o644)
 
 
-if sys.argv[1] == "--install":
+if sys.argv[1:2] == ["--install"]:
     install(sys.argv[2])
 else:
-    build(*sys.argv[1:])
+    build(os.environ["TITLE"], os.environ["EDITION"])

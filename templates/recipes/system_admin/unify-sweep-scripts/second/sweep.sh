@@ -11,6 +11,7 @@ section() {
 }
 
 plan() {
+    case $1 in /*) ;; *) set -- "./$1" "$2" "$3" ;; esac
     find "${1%/}/" -mindepth 1 -maxdepth 1 -xtype f -printf '%f\0' | sort -z | SETTINGS=$3 PINS=$1/.pins gawk -v RS='\0' -v now="$2" '
         function day(text) {
             stamp = mktime(substr(text, 1, 4) " " substr(text, 6, 2) " " substr(text, 9, 2) " 00 00 00", 1)
@@ -57,23 +58,24 @@ main() {
         echo "$me: there is no section for $name" >&2
         exit 78
     fi
-    if ! echo "$2" | grep -qE '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' || ! date -d "$2" > /dev/null 2>&1; then echo "$me: bad date: $2" >&2; exit 65; fi
+    if [[ $2 != [0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] ]] || ! date -d "$2" > /dev/null 2>&1; then echo "$me: bad date: $2" >&2; exit 65; fi
     if [ ! -d "$1" ]; then echo "$me: not a directory: $1" >&2; exit 66; fi
     if [ -e "$1/.hold" ] && ! echo "$settings" | grep -qx hold=ignore; then echo "$me: held" >&2; exit 75; fi
-    old=0 kept=0 skipped=0
+    old=0 kept=0 skipped=0 away=() what=''
     while read -r -d '' verdict file; do
         case $verdict in
             skip) skipped=$((skipped + 1)); echo "skip $file" ;;
             keep) kept=$((kept + 1)); echo "keep $file" ;;
             hush) kept=$((kept + 1)) ;;
-            *) old=$((old + 1)); echo "$say$verdict $file"; [ -n "$say" ] || "do_$verdict" "$1" "$file" ;;
+            *) old=$((old + 1)); echo "$say$verdict $file"; [ -n "$say" ] || { what=$verdict; away+=("$1/$file"); } ;;
         esac
     done < <(plan "$1" "$2" "$settings")
+    [ -z "$what" ] || "do_$what" "$1"
     echo "$name: $old old, $kept kept, $skipped skipped"
     if [ $old = 0 ]; then exit "$(echo "$settings" | sed -n 's/^idle_status=//p' | grep . || echo 0)"; fi
     exit 0
 }
 
-do_delete() { rm -f -- "$1/$2"; }
-do_attic() { mkdir -p -- "$1/attic"; mv -f -- "$1/$2" "$1/attic/"; }
-do_compress() { gzip -nf -- "$1/$2"; }
+do_delete() { rm -f -- "${away[@]}"; }
+do_attic() { mkdir -p -- "$1/attic"; mv -f -t "$1/attic" -- "${away[@]}"; }
+do_compress() { gzip -nf -- "${away[@]}"; }

@@ -1,3 +1,3 @@
 #!/bin/sh
 # deps.sh PAGE: the parts that a page includes, as make rules. Parts may disappear, so each is a target of its own.
-sed -n "s|^include: *\([a-z-]*\) *\$|build/$1.html: parts/\1.txt\nparts/\1.txt:|p" "pages/$1.txt"
+sed -n "s|^include: [[:blank:]]*\([^[:blank:]]\{1,\}\).*|build/$1.html: parts/\1.txt\nparts/\1.txt:|p" "pages/$1.txt"
