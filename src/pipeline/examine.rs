@@ -11,7 +11,7 @@ use crate::harbor::{
 };
 use crate::lint::lint_task;
 use crate::model::environment_digest;
-use crate::screen::{Extent, Only, Ours, Screening, screen_in_place, screen_ours};
+use crate::screen::{Extent, Only, Ours, Screening, Theirs, screen_in_place, screen_ours};
 use crate::verify::{Foreign, HashedTask, TrialRunner};
 
 /// How our own tasks are judged.
@@ -63,9 +63,8 @@ pub async fn examine(
         }
         None => match Foreign::new(&declaring(directory.clone(), verifier_mode)?) {
             Ok(task) => {
-                screen_in_place(runner, &assets.suite, &directory, &task, &clauses, &findings, extent, only)
-                    .instrument(span)
-                    .await
+                let theirs = Theirs { directory: &directory, task: &task, clauses: &clauses };
+                screen_in_place(runner, &assets.suite, theirs, &findings, extent, only).instrument(span).await
             }
             Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
         },

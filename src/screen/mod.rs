@@ -115,17 +115,25 @@ pub async fn screen_ours(
     Box::pin(gauntlet::run(runner, &target, extent, only, table)).await
 }
 
+/// A task of any maker.
+#[derive(Clone, Copy, Debug)]
+pub struct Theirs<'a> {
+    pub directory: &'a HarborTask,
+    pub task: &'a Foreign,
+    /// Those of `clauses.toml` in the directory.
+    pub clauses: &'a Clauses,
+}
+
 /// Screens a task of any maker as it declares to be judged.
 pub async fn screen_in_place(
     runner: &TrialRunner<'_>,
     suite: &AttackSuite,
-    directory: &HarborTask,
-    task: &Foreign,
-    clauses: &Clauses,
+    theirs: Theirs<'_>,
     findings: &[Finding],
     extent: Extent,
     only: &Only,
 ) -> Result<Screening, TrialError> {
+    let Theirs { directory, task, clauses } = theirs;
     let mut table = Table::default();
     lint_rows(findings, only, &mut table);
     clauses::declared(clauses, directory.instruction().unwrap_or_default(), task.solution(), &mut table);
