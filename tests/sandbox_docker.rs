@@ -251,7 +251,7 @@ fn preloads_are_there_before_anything_runs() {
         };
         let (image, limits) = (base(), limits());
         let preload = ["/new/and/deeper", "/usr/share", "/"]
-            .map(|dest| Preload { dest: dest.to_owned(), tar: tar.clone() });
+            .map(|dest| Preload { dest: dest.to_owned(), tar: tar.clone().into() });
         let before = output(&launch(&engine).await, "stat -c '%a %u %Y' /usr /usr/share/doc").await;
         let sandbox =
             engine.launch(&LaunchSpec { preload: preload.into(), ..spec(&image, &limits) }).await.unwrap();
@@ -275,7 +275,7 @@ fn a_stopped_container_can_be_read_compared_and_committed() {
         assert_eq!(kind("/etc/profile"), Some(ChangeKind::Modified), "{changes:?}");
         assert!(changes.iter().all(|change| !change.path.contains("termsmith")), "{changes:?}");
         let archive = stopped.archive("/app/file", 10_000).await.unwrap();
-        assert!(archive.tar.windows(6).any(|window| window == b"state\n"));
+        assert!(archive.tar.bytes().unwrap().windows(6).any(|window| window == b"state\n"));
 
         let snapshot = stopped.commit().await.unwrap();
         let reference = snapshot.reference().to_owned();
@@ -361,13 +361,13 @@ fn an_archive_is_unpacked_with_owners_modes_and_links() {
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_size(0);
         tar.append_link(&mut header, "new/link", "/etc/passwd").unwrap();
-        sandbox.unpack(tar.into_inner().unwrap()).await.unwrap();
+        sandbox.unpack(&tar.into_inner().unwrap().into()).await.unwrap();
         assert_eq!(
             output(&sandbox, "stat -c '%u %g %a' /new/deep/file; cat /new/deep/file; readlink /new/link")
                 .await,
             "1234 4321 640\ntext\n/etc/passwd\n"
         );
-        let failed = sandbox.unpack(b"no archive at all".to_vec()).await.unwrap_err();
+        let failed = sandbox.unpack(&b"no archive at all".to_vec().into()).await.unwrap_err();
         assert!(failed.to_string().contains("tar"), "{failed}");
     });
 }

@@ -234,7 +234,7 @@ fn a_stopped_sandbox_is_files() {
             shell(&sandbox, "echo kept >file; ln -s /etc/passwd link; sleep 1000 &").await;
             let stopped = sandbox.stop().await.unwrap();
             let archive = stopped.archive(&root, 1 << 20).await.unwrap();
-            let mut tar = tar::Archive::new(archive.tar.as_slice());
+            let mut tar = tar::Archive::new(archive.tar.reader());
             let folder = root.rsplit('/').next().unwrap();
             let mut entries: Vec<_> = tar
                 .entries()

@@ -15,7 +15,7 @@ use termsmith::model::Blame;
 use termsmith::model::ShellOutcome::Exited;
 use termsmith::sandbox::{
     ArchiveError, Closed, Container, ContainerApi, ContainerId, Engine, EngineApi, EngineError, Evidence,
-    Image, ImageError, ImageSpec, LaunchSpec, Loss, Piece, Sandbox, SandboxError, Streams,
+    Image, ImageError, ImageSpec, LaunchSpec, Loss, Piece, Sandbox, SandboxError, Spooled, Streams,
 };
 use tokio::io::AsyncReadExt as _;
 
@@ -86,7 +86,7 @@ impl ContainerApi for ToyContainer {
         })
     }
 
-    fn archive<'a>(&'a self, root: &'a str, _max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>> {
+    fn archive<'a>(&'a self, root: &'a str, _max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>> {
         Box::pin(async { Err(ArchiveError::Missing { root: root.to_owned() }) })
     }
 

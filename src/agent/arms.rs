@@ -81,17 +81,17 @@ impl ArmTexts {
         }
     }
 
-    /// What an agent reads after a failed round: the names of the failed checks, and their messages without values that it has not seen.
+    /// What an agent reads after a failed round: the names of the failed checks, and their messages without values that the instruction does
+    /// not have. Values that the agent has printed are left out too: it could print many, and read here which of them is expected.
     pub fn feedback(
         &self,
         failed: &[(String, String)],
         passed: usize,
-        conversation: &Conversation,
+        instruction: &str,
     ) -> Result<String, PromptsError> {
-        let known = known_to(conversation);
         let failed: Vec<_> = failed
             .iter()
-            .map(|(name, message)| context! { name, message => redacted(message, &known) })
+            .map(|(name, message)| context! { name, message => redacted(message, instruction) })
             .collect();
         self.set.render("feedback.md.j2", context! { failed, passed })
     }
@@ -221,25 +221,7 @@ fn without_code(text: &str) -> String {
     kept.trim().to_owned()
 }
 
-/// All messages of the conversation: what the agent read and wrote.
-fn known_to(conversation: &Conversation) -> String {
-    let shown = conversation.seen.iter().flat_map(|seen| &seen.shown).map(|shown| shown.content.as_str());
-    let assistant = conversation.turns.iter().map(|turn| turn.content.as_str());
-    let calls =
-        conversation.turns.iter().flat_map(|turn| &turn.tool_calls).map(|call| call.arguments.as_str());
-    [conversation.opening.system.as_str(), &conversation.opening.prompt]
-        .into_iter()
-        .chain(shown)
-        .chain(assistant)
-        .chain(calls)
-        .fold(String::new(), |mut all, part| {
-            all.push_str(part);
-            all.push('\n');
-            all
-        })
-}
-
-/// A message without the values that the agent has not seen, so that feedback does not reveal expected results. Numbers and quoted texts
+/// A message without the values that `known` does not have, so that feedback does not reveal expected results. Numbers and quoted texts
 /// are values; words are not.
 fn redacted(message: &str, known: &str) -> String {
     /// Compiled once; the pattern is fixed, so it compiles.
@@ -285,6 +267,15 @@ mod tests {
         check("/app/out2.csv is missing", "write out2.csv", "/app/out2.csv is missing");
         check(r#"missing "k9""#, "", "missing …");
         check("sum is 3.5.", "saw 3.5", "sum is 3.5.");
+    }
+
+    #[test]
+    fn feedback_shows_values_of_the_instruction_only() {
+        let texts = ArmTexts::load(&Assets::embedded()).unwrap();
+        let failed = [("test_sum".to_owned(), "sum is 41, not 60, in out.csv of 'north'".to_owned())];
+        // An agent that runs `seq 1 60` has printed the expected value, and must not learn that it is the one.
+        let text = texts.feedback(&failed, 7, "Add up what `north` used, into out2.csv.").unwrap();
+        assert!(text.contains("- test_sum: sum is …, not …, in out.csv of 'north'"), "{text}");
     }
 
     #[test]

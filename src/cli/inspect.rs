@@ -195,15 +195,15 @@ pub(super) fn clauses(certificate: &crate::model::Certificate) -> String {
         let noticed: Vec<_> = clause.noticed_by.iter().map(crate::model::CheckId::as_str).collect();
         let Tally { good, counted } = clause.violations;
         // Writing to a String cannot fail.
-        let _ = match &clause.untested {
-            None => writeln!(
-                text,
-                "    clause {:<28} {good} of {counted} violations noticed  {}",
-                clause.id,
-                noticed.join(" ")
-            ),
-            Some(why) => writeln!(text, "    clause {:<28} not tested: {why}", clause.id),
-        };
+        let _ = writeln!(
+            text,
+            "    clause {:<28} {good} of {counted} violations noticed  {}",
+            clause.id,
+            noticed.join(" ")
+        );
+        if let Some(why) = &clause.untested {
+            let _ = writeln!(text, "           {:<28} not tested: {why}", "");
+        }
     }
     for sentence in &certificate.uncovered {
         let _ = writeln!(text, "    in no clause: {sentence}");

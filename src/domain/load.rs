@@ -8,7 +8,7 @@ use super::recipe_files;
 use super::source::{Source, Step, at};
 use super::spec::{DomainSpec, Specs};
 use crate::assets::Assets;
-use crate::model::{DomainId, RecipeId, RelPath};
+use crate::model::{DomainId, RecipeId, RelPath, is_kebab_case};
 
 const DOMAINS: &str = "domains";
 const RECIPES: &str = "templates/recipes";
@@ -278,12 +278,4 @@ fn check_mix<'a>(
         problems.push(problem.hint("give at least one entry a positive weight"));
     }
     problems
-}
-
-/// Whether `id` is kebab-case.
-pub(super) fn is_kebab_case(id: &str) -> bool {
-    let part = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    id.split('-').all(part)
 }

@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::load::{check_base, is_kebab_case, repeated};
+use super::load::{check_base, repeated};
 use super::param::{Param, ParamFile, ParamRange};
 use super::problem::{DomainError, Problem, suggest};
 use super::source::{Source, at};
 use super::{DomainSpec, LimitOverrides, VariantsDecl};
-use crate::model::{Difficulty, EngineeringKind, Profile, RecipeId, Seed};
+use crate::model::{Difficulty, EngineeringKind, Profile, RecipeId, Seed, is_kebab_case};
 
 /// All recipes of a run.
 pub type Recipes = BTreeMap<RecipeId, RecipeDecl>;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::load::is_kebab_case;
 use super::problem::Problem;
 use super::recipe_decl::RecipeDecl;
 use super::source::{Source, at};
-use crate::model::{RecipeId, RelPath};
+use crate::model::{RecipeId, RelPath, is_kebab_case};
 
 /// Required files of a recipe, with or without `.j2`, and their purpose.
 const NEEDED: [(&str, &str); 4] = [

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::load::{is_kebab_case, repeated};
+use super::load::repeated;
 use super::problem::{Problem, suggest};
 use super::source::{Source, at};
-use crate::model::{Applies, RelPath};
+use crate::model::{Applies, RelPath, is_kebab_case};
 
 /// Differences from the variants that are legal for every task.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]

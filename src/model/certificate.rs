@@ -172,7 +172,7 @@ pub struct ClauseRecord {
     pub violations: Tally,
     /// The checks that failed for one of them. At the lower rigors a trial ends at its first failed check.
     pub noticed_by: Vec<CheckId>,
-    /// Why none was executed.
+    /// What of it no executed violation tests, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
 }

@@ -40,7 +40,7 @@ pub struct Clause {
     pub wrong: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violation: Vec<Violation>,
-    /// Why no violation of it can be executed. Certificates name such clauses.
+    /// What of it no violation below tests, and why: none can be executed, or a check is missing. Certificates say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
 }
@@ -263,7 +263,8 @@ impl Violation {
     }
 }
 
-fn is_kebab_case(name: &str) -> bool {
+/// Whether `name` is lower-case letters and digits in words joined by single hyphens.
+pub fn is_kebab_case(name: &str) -> bool {
     !name.is_empty()
         && name.split('-').all(|word| {
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

@@ -13,8 +13,8 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
 use super::turn_log::RoundSeen;
 use crate::agent::{
-    AgentError, Conversation, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
-    PromptsError, Scaffold, StepLimits, Summariser, run_episode, run_installed,
+    AgentError, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy, PromptsError,
+    Scaffold, StepLimits, Summariser, run_episode, run_installed,
 };
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
@@ -127,7 +127,7 @@ async fn run_attempt(
         else {
             break evaluated;
         };
-        let feedback = stage.feedback(&evaluated, conversation)?;
+        let feedback = stage.feedback(&evaluated)?;
         let ended = Round { turns: conversation.turns.len(), verdict: evaluated.verdict.clone() };
         let seen = RoundSeen { feedback: feedback.clone(), verifier: evaluated.log.clone() };
         turn_log.round_ended(ended_rounds.len(), &ended, &seen).await?;
@@ -345,7 +345,7 @@ impl AttemptContext<'_> {
     }
 
     /// The message after a failed round.
-    fn feedback(&self, evaluated: &Evaluated, conversation: &Conversation) -> Result<String, PromptsError> {
+    fn feedback(&self, evaluated: &Evaluated) -> Result<String, PromptsError> {
         let checks = &evaluated.verdict.checks;
         let failed: Vec<_> = checks
             .iter()
@@ -355,7 +355,7 @@ impl AttemptContext<'_> {
                 (check.id.to_string(), message.lines().next().unwrap_or_default().to_owned())
             })
             .collect();
-        self.texts.arms.feedback(&failed, checks.len() - failed.len(), conversation)
+        self.texts.arms.feedback(&failed, checks.len() - failed.len(), self.prepared.instruction)
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::connection::Closed;
-use super::{ArchiveError, Change, EngineError, Image, Loss, Sandbox, SandboxError, StoppedState};
+use super::{
+    ArchiveError, Change, EngineError, Image, Loss, Preload, Sandbox, SandboxError, Spooled, StoppedState,
+};
 
 /// The engine's name for a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +59,12 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
     }
 
     /// One folder (or file) of the stopped container with everything below it, as tar bytes.
-    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>>;
+    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>>;
+
+    /// Unpacks an archive of any size into the folder `preload.dest`, also while its processes run.
+    fn upload<'a>(&'a self, _preload: &'a Preload) -> BoxFuture<'a, Result<(), EngineError>> {
+        unsupported(self.engine(), "upload an archive")
+    }
 
     /// Differences from its image.
     fn changes(&self) -> BoxFuture<'_, Result<Vec<Change>, EngineError>> {

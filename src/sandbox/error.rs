@@ -40,6 +40,12 @@ pub enum EngineError {
         #[source]
         source: io::Error,
     },
+    /// Large archives wait in temporary files of the host.
+    #[error("a temporary file in `{}` cannot be written or read: {source}", std::env::temp_dir().display())]
+    Spool {
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl EngineError {
@@ -50,7 +56,8 @@ impl EngineError {
             Self::Unreachable { .. }
             | Self::Transport { .. }
             | Self::Guest { .. }
-            | Self::NoSuchContainer { .. } => Blame::Infra,
+            | Self::NoSuchContainer { .. }
+            | Self::Spool { .. } => Blame::Infra,
             // Conflicts and rate limits are transient. A 404 that names neither a container nor an image is not the engine's own:
             // other missing objects are handled where they are requested. Every other 4xx would be repeated unchanged.
             Self::Refused { status, .. } | Self::NotStarted { status, .. }

@@ -26,6 +26,7 @@ mod relay;
 #[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod sandbox;
 mod spec;
+mod spool;
 mod stopped;
 
 pub use connection::{Closed, Piece, Streams, Symptom};
@@ -40,4 +41,5 @@ pub use pty::{Pty, PtyEvent, PtyInput, PtySize, PtyStatus};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;
 pub use spec::{CleanScope, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed};
+pub use spool::{Spool, Spooled, SpooledReader};
 pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};

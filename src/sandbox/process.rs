@@ -19,7 +19,7 @@ use super::container::{Container, ContainerApi};
 use super::engine::EngineApi;
 use super::{
     ArchiveError, ContainerId, EngineError, Evidence, Image, ImageError, ImageSpec, LaunchSpec, Loss,
-    Network, Sandbox, SandboxError, guest_binary,
+    Network, Sandbox, SandboxError, Spool, Spooled, guest_binary,
 };
 
 /// Time that a guest has to kill its children and end after its input is closed.
@@ -66,7 +66,7 @@ impl ProcessEngine {
         for preload in &spec.preload {
             let dest = root.join(preload.dest.trim_start_matches('/'));
             std::fs::create_dir_all(&dest)
-                .and_then(|()| tar::Archive::new(preload.tar.as_slice()).unpack(&dest))
+                .and_then(|()| tar::Archive::new(preload.tar.reader()).unpack(&dest))
                 .map_err(failed("unpack files into"))?;
         }
         let guest = guest_binary::install(&guest_binary::cache_dir())?;
@@ -151,7 +151,7 @@ impl ContainerApi for ProcessContainer {
         Box::pin(self.why_lost(closed))
     }
 
-    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>> {
+    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>> {
         Box::pin(async move { self.archive(root, max_bytes) })
     }
 
@@ -180,23 +180,23 @@ impl ProcessContainer {
     }
 
     /// The archive of a folder below the work directory, with paths as the Docker engine writes them.
-    pub(super) fn archive(&self, root: &str, max_bytes: u64) -> Result<Vec<u8>, ArchiveError> {
+    pub(super) fn archive(&self, root: &str, max_bytes: u64) -> Result<Spooled, ArchiveError> {
         let path = Path::new(root);
         if !path.starts_with(&self.root) || path.symlink_metadata().is_err() {
             return Err(ArchiveError::Missing { root: root.to_owned() });
         }
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-        let mut tar = tar::Builder::new(Vec::new());
+        let mut tar = tar::Builder::new(Spool::new());
         tar.follow_symlinks(false);
         let packed = if path.is_dir() {
             tar.append_dir_all(&name, path)
         } else {
             tar.append_path_with_name(path, &name)
         };
-        let bytes = packed.and_then(|()| tar.into_inner());
+        let bytes = packed.and_then(|()| tar.into_inner()?.finish());
         let bytes =
             bytes.map_err(|source| EngineError::Io { action: "pack", path: path.to_owned(), source })?;
-        if bytes.len() as u64 > max_bytes {
+        if bytes.len() > max_bytes {
             return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
         }
         Ok(bytes)

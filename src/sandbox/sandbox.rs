@@ -18,14 +18,16 @@ use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
 use super::stopped::{Change, Stopped};
 use super::{
-    ContainerId, EngineError, ExecLimit, GetError, Image, Process, ProcessOutcome, ProcessResult,
-    SandboxError, ShellResult,
+    ContainerId, EngineError, ExecLimit, GetError, Image, Preload, Process, ProcessOutcome, ProcessResult,
+    SandboxError, ShellResult, Spooled,
 };
 
 /// Additional time that an answer may take beyond the command's own time-out: the guest's two kill stages, and a loaded host.
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
 /// Time-out of a file operation; a program in the sandbox can delay one only by exhausting the machine.
 const FILE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Archives that the sandbox is sent in one piece; larger ones are uploaded by the engine.
+const MAX_UNPACKED: u64 = 8 << 20;
 /// Maximum kept output of any request, so that a caller's mistake does not exhaust the guest's memory.
 const MAX_KEEP: usize = MAX_INPUT;
 /// Maximum length of the line that replaces omitted bytes.
@@ -135,9 +137,14 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which no other command has
-    /// run yet. An upload by the engine needs no `tar`, but takes ten times as long: the engine starts a process for each.
-    pub async fn unpack(&self, archive: Vec<u8>) -> Result<(), SandboxError> {
+    /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which no command of a subject
+    /// has run yet. An upload by the engine, which larger archives need, takes ten times as long: the engine starts a process for each.
+    pub async fn unpack(&self, archive: &Spooled) -> Result<(), SandboxError> {
+        if archive.len() > MAX_UNPACKED {
+            let preload = Preload { dest: "/".to_owned(), tar: archive.clone() };
+            return Ok(self.container.handle.upload(&preload).await?);
+        }
+        let archive = archive.bytes().map_err(|source| EngineError::Spool { source })?;
         let process = Process {
             argv: ["tar", "-x", "-p", "--numeric-owner", "-C", "/", "-f", "-"].map(Into::into).to_vec(),
             env: vec![("PATH".into(), CLEAN_PATH.into())],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{FileTree, Limits, Profile};
 
-use super::{ContainerId, Image};
+use super::{ContainerId, Image, Spooled};
 
 /// An image, and the build context for it if it does not exist.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ pub struct Preload {
     /// Absolute path of a folder; created if it is missing.
     pub dest: String,
     /// Uncompressed tar bytes with paths relative to `dest`.
-    pub tar: Vec<u8>,
+    pub tar: Spooled,
 }
 
 /// Which objects `termsmith clean` removes.

@@ -1,7 +1,7 @@
 //! A container without processes: its files, as data.
 
 use super::container::{Container, Pause};
-use super::{ArchiveError, ContainerId, EngineError, Image, Sandbox};
+use super::{ArchiveError, ContainerId, EngineError, Image, Sandbox, Spooled};
 
 /// A stopped container. Dropping it removes it.
 #[derive(Debug)]
@@ -10,10 +10,10 @@ pub struct Stopped {
 }
 
 /// Uncompressed tar bytes of one folder. They come from an untrusted container and have not been checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Archive {
     /// Paths of entries begin with the last component of the folder, as the engine writes them.
-    pub tar: Vec<u8>,
+    pub tar: Spooled,
 }
 
 /// One difference between a container and its image.

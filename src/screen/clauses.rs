@@ -85,11 +85,8 @@ pub(super) fn records(clauses: &Clauses, table: &Table) -> Vec<ClauseRecord> {
         let rows = rows_of(clause, &table.rows);
         let noticed = rows.iter().filter_map(|row| table.noticed.get(&(row.kind, row.name.clone())));
         let noticed: BTreeSet<_> = noticed.flatten().cloned().collect();
-        let untested = match (&clause.untested, rows.is_empty()) {
-            (_, false) => None,
-            (Some(why), true) => Some(why.clone()),
-            (None, true) => Some("none of its violations was executed at this rigor".to_owned()),
-        };
+        let none = rows.is_empty().then(|| "none of its violations was executed at this rigor".to_owned());
+        let untested = clause.untested.clone().or(none);
         ClauseRecord {
             id: clause.id.clone(),
             says: clause.says.clone(),

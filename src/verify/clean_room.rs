@@ -10,11 +10,11 @@ use super::no_verdict::{NoVerdict, Phase};
 use super::outline::Outline;
 use super::relay;
 use super::results::{Reported, parse_results};
-use super::subject::{CheckedSubject, SubjectLimits, check_archives};
+use super::subject::{CheckError, CheckedSubject, Packing, SubjectLimits, SubjectState, check_archives};
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Preload, Process,
-    ProcessOutcome, Sandbox, SandboxError, Stopped,
+    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Process,
+    ProcessOutcome, Sandbox, SandboxError, Spooled, Stopped,
 };
 
 /// Path of the subject in the verifier's container.
@@ -33,8 +33,6 @@ const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 const SHUFFLE_SEED: &str = "1";
 /// Disk space of the largest subject in the verifier's container.
 const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
-/// Larger archives are uploaded by the engine, which has no limit.
-const MAX_UNPACKED: usize = 8 << 20;
 /// Time limit for the start of a service.
 const BRING_UP: Duration = Duration::from_secs(30);
 
@@ -122,7 +120,7 @@ async fn judge_stopped(
     let programs = if task.subject.programs {
         match bring_up(engine, image, task, stopped).await {
             Ok(sandbox) => Some(sandbox),
-            Err(lost) => return judged_without(lost, silent, subject, VerifierLog::default()),
+            Err(lost) => return judged_without(lost, silent, subject.state, VerifierLog::default()),
         }
     } else {
         stopped.destroy().await;
@@ -133,18 +131,15 @@ async fn judge_stopped(
         Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
         _ => Network::None,
     };
-    let mut subject = subject;
-    let mut tar = std::mem::take(&mut subject.tar);
+    let CheckedSubject { mut files, state: subject } = subject;
     let tests = task.tests.iter();
-    append_files(
-        &mut tar,
-        tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice())),
-    );
+    let tests = tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
+    let files = add_files(&mut files, tests).and_then(|()| files.finish()).map_err(host_failed)?;
     let limits = condition.limits(&task.limits);
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
     let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
-    let verifier = match furnish(engine, &spec, tar, condition).await {
+    let verifier = match furnish(engine, &spec, files, condition).await {
         Ok(verifier) => verifier,
         Err(error) => {
             // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
@@ -187,7 +182,7 @@ async fn judge_stopped(
     match ran {
         Ok(verdict) => {
             let log = VerifierLog { dropped: subject.dropped, ..log };
-            Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log })
+            Ok(Judged { verdict, state: Some(subject.hash), outline: subject.outline, log })
         }
         Err(lost) => judged_without(lost, silent, subject, log),
     }
@@ -213,13 +208,13 @@ async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxE
 fn judged_without(
     lost: NoVerdict,
     silent: Option<Blame>,
-    subject: CheckedSubject,
+    subject: SubjectState,
     mut log: VerifierLog,
 ) -> Result<Judged, NoVerdict> {
     log.output.push_str(&lost.to_string());
     let verdict = lost.verdict(silent)?;
     let log = VerifierLog { dropped: subject.dropped, ..log };
-    Ok(Judged { verdict, state: Some(subject.state), outline: subject.outline, log })
+    Ok(Judged { verdict, state: Some(subject.hash), outline: subject.outline, log })
 }
 
 async fn run_checks(
@@ -304,23 +299,26 @@ async fn read_subject(
         }
     }
     let checked = tokio::task::spawn_blocking(move || {
-        let mut carried = check_archives(SUBJECT_ROOT, &archives, &limits)?;
+        let mut checked = check_archives(SUBJECT_ROOT, &archives, &limits)?;
         let files = mounted.iter();
-        append_files(
-            &mut carried.tar,
-            files.map(|(path, bytes)| (format!("{SUBJECT_ROOT}{path}"), 0o644, bytes.as_slice())),
-        );
-        Ok(carried)
+        let files = files.map(|(path, bytes)| (format!("{SUBJECT_ROOT}{path}"), 0o644, bytes.as_slice()));
+        add_files(&mut checked.files, files).map_err(CheckError::Host)?;
+        Ok(checked)
     })
     .await;
-    let checked: Result<CheckedSubject, super::SubjectError> = match checked {
-        Ok(checked) => checked,
+    match checked {
+        Ok(Ok(checked)) => Ok(Ok(checked)),
+        Ok(Err(CheckError::Subject(error))) => Ok(Err(error.to_string())),
+        Ok(Err(CheckError::Host(source))) => Err(host_failed(source)),
         Err(error) => {
             let cause = format!("the subject's archive could not be read: {error}");
-            return Err(NoVerdict::NoResults { cause });
+            Err(NoVerdict::NoResults { cause })
         }
-    };
-    Ok(checked.map_err(|error| error.to_string()))
+    }
+}
+
+fn host_failed(source: std::io::Error) -> NoVerdict {
+    EngineError::Spool { source }.into()
 }
 
 /// Contents of the files that the engine mounts over the container's own, where a root covers them.
@@ -340,22 +338,12 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
     Ok(found)
 }
 
-/// Adds (path, mode, bytes) to an archive in memory.
-fn append_files<'a>(tar: &mut Vec<u8>, files: impl Iterator<Item = (String, u32, &'a [u8])>) {
-    // An archive ends in two zero blocks, and what follows them is ignored.
-    const TRAILER: usize = 1024;
-    let mut builder = tar::Builder::new(Vec::new());
-    for (path, mode, bytes) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_mode(mode);
-        header.set_size(bytes.len() as u64);
-        // Writing to memory cannot fail.
-        let _ = builder.append_data(&mut header, path, bytes);
-    }
-    if let Ok(more) = builder.into_inner() {
-        tar.truncate(tar.len().saturating_sub(TRAILER));
-        tar.extend(more);
-    }
+/// Adds (path, mode, bytes) to an archive.
+fn add_files<'a>(
+    packing: &mut Packing,
+    mut files: impl Iterator<Item = (String, u32, &'a [u8])>,
+) -> std::io::Result<()> {
+    files.try_for_each(|(path, mode, bytes)| packing.add(&path, mode, bytes))
 }
 
 /// The launch specification of a verifier: the task's unmodified image.
@@ -371,21 +359,15 @@ fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpe
     }
 }
 
-/// A new container with `tar` unpacked in it.
+/// A new container with `files` unpacked in it.
 async fn furnish(
     engine: &Engine,
     spec: &LaunchSpec<'_>,
-    tar: Vec<u8>,
+    files: Spooled,
     condition: Condition,
 ) -> Result<Sandbox, SandboxError> {
-    let verifier = if tar.len() > MAX_UNPACKED {
-        let preload = vec![Preload { dest: "/".to_owned(), tar }];
-        engine.launch(&LaunchSpec { preload, ..spec.clone() }).await?
-    } else {
-        let verifier = engine.launch(spec).await?;
-        verifier.unpack(tar).await?;
-        verifier
-    };
+    let verifier = engine.launch(spec).await?;
+    verifier.unpack(&files).await?;
     condition.prepare(&verifier).await?;
     Ok(verifier)
 }

@@ -14,6 +14,7 @@ use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{changed, state_of};
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
+use super::subject::CheckError;
 use super::trial::{Trial, TrialLog};
 use crate::model::{Blame, CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
@@ -424,13 +425,16 @@ impl TrialContext<'_> {
             };
             let limits = super::SubjectLimits::default();
             let root = [(artifact.clone(), archive.tar)];
-            if let Ok(carried) = super::check_archives("", &root, &limits) {
-                // As Harbor does it: what the image has in the folder would hide deletions.
-                let place = quoted(artifact);
-                self.harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier)
-                    .await?;
-                verifier.unpack(carried.tar).await?;
-            }
+            let carried = match super::check_archives("", &root, &limits) {
+                Ok(carried) => carried,
+                Err(CheckError::Subject(_)) => continue,
+                Err(CheckError::Host(source)) => return Err(EngineError::Spool { source }.into()),
+            };
+            // As Harbor does it: what the image has in the folder would hide deletions.
+            let place = quoted(artifact);
+            self.harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier).await?;
+            let files = carried.files.finish().map_err(|source| EngineError::Spool { source })?;
+            verifier.unpack(&files).await?;
         }
         self.condition.prepare(&verifier).await?;
         self.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await?;

@@ -38,5 +38,5 @@ pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
-pub use subject::{CheckedSubject, SubjectError, SubjectLimits, check_archives};
+pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
 pub use trial::{Trial, TrialLog, run_trial, solver_container};

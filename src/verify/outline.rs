@@ -29,7 +29,9 @@ pub struct Trace {
 }
 
 /// Larger files are only hashed: results that a person would read are shorter.
-const MAX_PARSED: usize = 4 << 20;
+pub(super) const MAX_PARSED: u64 = 4 << 20;
+/// The kind of files that are not parsed.
+const LARGE: &str = "large";
 /// Folders whose files are never part of an answer.
 const APART: [&str; 7] = ["/solution", "/logs", "/tmp", "/run", "/root/.cache", "/var/log", "/tests"];
 /// Maximum number of changed files that are examined.
@@ -47,10 +49,15 @@ impl Trace {
             edited: false,
         }
     }
+
+    /// The outline of a file of more than [`MAX_PARSED`] bytes.
+    pub(super) fn of_large(hash: blake3::Hash, size: u64) -> Self {
+        Self { hash: hash.to_hex().to_string(), meaning: None, shape: LARGE.to_owned(), size, edited: false }
+    }
 }
 
 fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
-    if !path.ends_with(".json") || bytes.len() > MAX_PARSED {
+    if !path.ends_with(".json") || bytes.len() as u64 > MAX_PARSED {
         return None;
     }
     let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
@@ -72,8 +79,8 @@ fn shape(path: &str, bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "empty".to_owned();
     }
-    if bytes.len() > MAX_PARSED {
-        return "large".to_owned();
+    if bytes.len() as u64 > MAX_PARSED {
+        return LARGE.to_owned();
     }
     let Ok(text) = std::str::from_utf8(bytes) else {
         return match bytes {
@@ -149,7 +156,7 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, NoVerdict> {
         !apart && !change.path.contains("/__pycache__")
     });
     for change in files.take(MAX_FILES) {
-        match sandbox.get(&change.path, MAX_PARSED as u64).await {
+        match sandbox.get(&change.path, MAX_PARSED).await {
             Ok(bytes) => {
                 let edited = change.kind == ChangeKind::Modified;
                 let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };

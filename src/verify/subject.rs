@@ -6,11 +6,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::outline::{Outline, Trace};
+use super::outline::{self, Outline, Trace};
+use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
 
 /// Limits of the subject in the verifier.
@@ -49,28 +50,103 @@ pub enum SubjectError {
     Damaged { root: String, message: String },
 }
 
+/// Why the archives of a subject were not checked to their end.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// Large archives are kept in temporary files. The solver is not at fault.
+    #[error("a temporary file cannot be read or written: {0}")]
+    Host(std::io::Error),
+}
+
+impl CheckError {
+    /// The cause of an error while an archive of `root` was copied: the operating system's errors are the host's.
+    fn of(root: &str, error: std::io::Error) -> Self {
+        let os_error = |error: &(dyn std::error::Error + 'static)| {
+            error.downcast_ref::<std::io::Error>().is_some_and(|error| error.raw_os_error().is_some())
+        };
+        let mut sources =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        if sources.any(os_error) {
+            return Self::Host(error);
+        }
+        SubjectError::Damaged { root: root.to_owned(), message: error.to_string() }.into()
+    }
+}
+
 /// A checked subject.
 #[derive(Debug)]
 pub struct CheckedSubject {
-    /// A tar archive whose paths begin with the requested prefix.
-    pub tar: Vec<u8>,
+    /// An archive whose paths begin with the requested prefix.
+    pub files: Packing,
+    pub state: SubjectState,
+}
+
+/// What is known of a checked subject without its files.
+#[derive(Debug, Default)]
+pub struct SubjectState {
     /// Hash over paths, types, modes, sizes, contents and link targets; equal for equal final states. Times and interpreter caches are
     /// excluded.
-    pub state: String,
+    pub hash: String,
     /// Regular files by their absolute path in the solver's container.
     pub outline: Outline,
     /// Paths that were dropped, with the reason.
     pub dropped: Vec<String>,
 }
 
+/// A tar archive that is being written.
+pub struct Packing(Builder<Spool>);
+
+impl Packing {
+    fn new() -> Self {
+        Self(Builder::new(Spool::new()))
+    }
+
+    /// Adds a regular file of root's.
+    pub fn add(&mut self, path: &str, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_mode(mode);
+        header.set_size(bytes.len() as u64);
+        self.0.append_data(&mut header, path, bytes)
+    }
+
+    /// The whole archive.
+    pub fn finish(self) -> std::io::Result<Spooled> {
+        self.0.into_inner()?.finish()
+    }
+}
+
+impl std::fmt::Debug for Packing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Packing").finish_non_exhaustive()
+    }
+}
+
+/// Reads to the end of a file of an archive, and hashes what passes.
+struct Hashing<R> {
+    from: R,
+    hasher: blake3::Hasher,
+    read: u64,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        self.read += count as u64;
+        Ok(count)
+    }
+}
+
 /// Checks the archives of `roots` (absolute path and tar bytes) and writes them below `prefix`.
 pub fn check_archives(
     prefix: &str,
-    roots: &[(String, Vec<u8>)],
+    roots: &[(String, Spooled)],
     limits: &SubjectLimits,
-) -> Result<CheckedSubject, SubjectError> {
+) -> Result<CheckedSubject, CheckError> {
     let mut out = Layout {
-        builder: Builder::new(Vec::new()),
+        files: Packing::new(),
         state: BTreeMap::new(),
         outline: Outline::new(),
         dropped: Vec::new(),
@@ -83,9 +159,6 @@ pub fn check_archives(
         let base = Path::new(prefix).join(parent);
         add_root(&mut out, &base, root, tar, limits, &mut left)?;
     }
-    let damaged =
-        |error: std::io::Error| SubjectError::Damaged { root: prefix.to_owned(), message: error.to_string() };
-    let tar = out.builder.into_inner().map_err(damaged)?;
     let mut hasher = blake3::Hasher::new();
     for (path, facts) in out.state.iter().filter(|(path, _)| !is_cache(path)) {
         hasher.update(path.as_os_str().as_bytes());
@@ -93,12 +166,13 @@ pub fn check_archives(
         hasher.update(facts.as_bytes());
         hasher.update(b"\n");
     }
-    let state = hasher.finalize().to_hex().to_string();
-    Ok(CheckedSubject { tar, state, outline: out.outline, dropped: out.dropped })
+    let hash = hasher.finalize().to_hex().to_string();
+    let state = SubjectState { hash, outline: out.outline, dropped: out.dropped };
+    Ok(CheckedSubject { files: out.files, state })
 }
 
 struct Layout {
-    builder: Builder<Vec<u8>>,
+    files: Packing,
     state: BTreeMap<PathBuf, String>,
     outline: Outline,
     dropped: Vec<String>,
@@ -113,13 +187,12 @@ fn add_root(
     out: &mut Layout,
     base: &Path,
     root: &str,
-    tar: &[u8],
+    tar: &Spooled,
     limits: &SubjectLimits,
     left: &mut Left,
-) -> Result<(), SubjectError> {
-    let damaged =
-        |error: std::io::Error| SubjectError::Damaged { root: root.to_owned(), message: error.to_string() };
-    let mut archive = Archive::new(tar);
+) -> Result<(), CheckError> {
+    let damaged = |error: std::io::Error| CheckError::of(root, error);
+    let mut archive = Archive::new(tar.reader());
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
         left.entries = left
@@ -132,7 +205,7 @@ fn add_root(
             continue;
         };
         if path.components().count() > limits.depth as usize {
-            return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth });
+            return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth }.into());
         }
         let place = base.join(&path);
         // The archive of a real folder never has an entry below a link or a file: unpacked, it would follow that link.
@@ -154,30 +227,42 @@ fn add_root(
         let kind = entry.header().entry_type();
         let facts = match kind {
             EntryType::Regular | EntryType::Continuous => {
-                let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-                entry.read_to_end(&mut content).map_err(damaged)?;
                 header.set_entry_type(EntryType::Regular);
-                header.set_size(content.len() as u64);
-                let facts = format!("file {mode:o} {} {}", content.len(), blake3::hash(&content).to_hex());
+                header.set_size(size);
+                let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
+                let absolute = parent.join(&path).to_string_lossy().into_owned();
+                let trace = if size <= outline::MAX_PARSED {
+                    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+                    entry.read_to_end(&mut content).map_err(damaged)?;
+                    if content.len() as u64 != size {
+                        return Err(damaged(ErrorKind::UnexpectedEof.into()));
+                    }
+                    out.files.0.append_data(&mut header, &place, content.as_slice()).map_err(damaged)?;
+                    Trace::of(&absolute, &content)
+                } else {
+                    let mut content = Hashing { from: &mut entry, hasher: blake3::Hasher::new(), read: 0 };
+                    out.files.0.append_data(&mut header, &place, &mut content).map_err(damaged)?;
+                    if content.read != size {
+                        return Err(damaged(ErrorKind::UnexpectedEof.into()));
+                    }
+                    Trace::of_large(content.hasher.finalize(), size)
+                };
+                let facts = format!("file {mode:o} {size} {}", trace.hash);
                 if !is_cache(&path) {
-                    let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
-                    let absolute = parent.join(&path).to_string_lossy().into_owned();
-                    let trace = Trace::of(&absolute, &content);
                     out.outline.insert(absolute, trace);
                 }
-                out.builder.append_data(&mut header, &place, content.as_slice()).map_err(damaged)?;
                 facts
             }
             EntryType::Directory => {
                 header.set_size(0);
-                out.builder.append_data(&mut header, &place, std::io::empty()).map_err(damaged)?;
+                out.files.0.append_data(&mut header, &place, std::io::empty()).map_err(damaged)?;
                 format!("folder {mode:o}")
             }
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
                 header.set_size(0);
                 let link = Path::new(OsStr::from_bytes(&target));
-                out.builder.append_link(&mut header, &place, link).map_err(damaged)?;
+                out.files.0.append_link(&mut header, &place, link).map_err(damaged)?;
                 format!("link {}", String::from_utf8_lossy(&target))
             }
             EntryType::Link => {
@@ -193,7 +278,7 @@ fn add_root(
                     }
                     Some(target) => {
                         header.set_size(0);
-                        out.builder.append_link(&mut header, &place, &target).map_err(damaged)?;
+                        out.files.0.append_link(&mut header, &place, &target).map_err(damaged)?;
                         out.state.get(&target).cloned().unwrap_or_default()
                     }
                 }

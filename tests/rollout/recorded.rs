@@ -114,11 +114,14 @@ fn recorded_conversations_end_as_recorded() {
         let at = ROWS.iter().position(|(row, ..)| *row == name).unwrap();
         &documents[at]
     };
-    // After a failed round the feedback named the check but no value that the agent had not seen, and the next round passed.
+    // After a failed round the feedback named the check but no value that the instruction does not have, and the next round passed.
     let corrected = document("terminus-self-correction");
     assert_eq!(corrected["extra"]["rounds"].as_array().unwrap().len(), 1);
     let text = corrected.to_string();
-    assert!(text.contains("checks failed") && text.contains("test_usage"), "{text}");
+    assert!(
+        text.contains("checks failed") && text.contains("test_usage: AssertionError: kwh of … is …, not …"),
+        "{text}"
+    );
     // The plan preceded the first message, and a question was answered.
     let guided = document("bash-plan-interactive").to_string();
     assert!(guided.contains("suggests this plan") && guided.contains("The mentor says"));

@@ -9,7 +9,7 @@ use crate::sandbox::container::{Container, ContainerApi, Pause};
 use crate::sandbox::engine::EngineApi;
 use crate::sandbox::{
     ArchiveError, Change, CleanScope, ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec,
-    LaunchSpec, LayerFile, Loss, Removed, Sandbox, SandboxError, StoppedState,
+    LaunchSpec, LayerFile, Loss, Preload, Removed, Sandbox, SandboxError, Spooled, StoppedState,
 };
 
 use super::DockerEngine;
@@ -95,7 +95,11 @@ impl ContainerApi for DockerContainer {
         self.engine.host_disk_full(&self.id)
     }
 
-    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Vec<u8>, ArchiveError>> {
+    fn upload<'a>(&'a self, preload: &'a Preload) -> BoxFuture<'a, Result<(), EngineError>> {
+        Box::pin(self.engine.upload(&self.id, preload))
+    }
+
+    fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>> {
         Box::pin(self.engine.archive(&self.id, root, max_bytes))
     }
 

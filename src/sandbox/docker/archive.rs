@@ -1,9 +1,11 @@
 //! Folders of a stopped container, as tar bytes.
 
 use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder};
+use std::io::Write as _;
+
 use futures_util::StreamExt as _;
 
-use crate::sandbox::{ArchiveError, ContainerId, EngineError};
+use crate::sandbox::{ArchiveError, ContainerId, EngineError, Spool, Spooled};
 
 use super::api::{self, asked_again};
 use super::{DockerEngine, Shared};
@@ -26,7 +28,7 @@ impl DockerEngine {
         id: &ContainerId,
         root: &str,
         max_bytes: u64,
-    ) -> Result<Vec<u8>, ArchiveError> {
+    ) -> Result<Spooled, ArchiveError> {
         let mut attempt = 1;
         let mut reported_before = None;
         loop {
@@ -78,10 +80,12 @@ impl About {
 }
 
 impl Shared {
-    async fn download(&self, id: &ContainerId, root: &str, max_bytes: u64) -> Result<Vec<u8>, ArchiveError> {
+    async fn download(&self, id: &ContainerId, root: &str, max_bytes: u64) -> Result<Spooled, ArchiveError> {
         let options = DownloadFromContainerOptionsBuilder::new().path(root).build();
         let mut pieces = Box::pin(self.docker.download_from_container(id.as_str(), Some(options)));
-        let mut tar = Vec::new();
+        let mut tar = Spool::new();
+        let mut progress = Progress::default();
+        let spooled = |source| EngineError::Spool { source };
         while let Some(piece) = pieces.next().await {
             let piece = match piece.map_err(|error| self.error("fetch files", error)) {
                 Ok(piece) => piece,
@@ -94,16 +98,18 @@ impl Shared {
                 }
                 Err(error) => return Err(error.into()),
             };
-            if tar.len() as u64 + piece.len() as u64 > max_bytes {
+            if tar.written() + piece.len() as u64 > max_bytes {
                 return Err(ArchiveError::TooLarge { root: root.to_owned(), max: max_bytes });
             }
-            tar.extend_from_slice(&piece);
+            progress.read(&piece);
+            tar.write_all(&piece).map_err(spooled)?;
         }
-        if !is_complete(&tar) {
-            let message = format!("the archive of `{root}` ends after {} bytes, in its middle", tar.len());
+        if !progress.is_complete() {
+            let message =
+                format!("the archive of `{root}` ends after {} bytes, in its middle", tar.written());
             return Err(EngineError::Transport { action: "fetch files", message }.into());
         }
-        Ok(tar)
+        Ok(tar.finish().map_err(spooled)?)
     }
 
     /// What is wrong with a path of a container that answers for `/`; `None` if that is not certain.
@@ -148,21 +154,53 @@ enum Found {
     Unanswered,
 }
 
-/// Whether an archive is complete. A body that a proxy truncated can end at any byte, also between two entries, and
-/// is then a shorter archive without an error.
-fn is_complete(tar: &[u8]) -> bool {
-    let mut rest = tar;
-    loop {
-        let Some((header, after)) = rest.split_at_checked(BLOCK) else { return false };
-        if header.iter().all(|byte| *byte == 0) {
-            return after.len() >= BLOCK && after[..BLOCK].iter().all(|byte| *byte == 0);
+/// How far an archive was read. A body that a proxy truncated can end at any byte, also between two entries, and is then a shorter
+/// archive without an error.
+#[derive(Default)]
+struct Progress {
+    /// Bytes of the present block.
+    block: Vec<u8>,
+    /// Bytes of content, padded to blocks, before the next header.
+    content: u64,
+    /// Blocks of zeros in succession where a header was expected.
+    zeros: usize,
+    /// A header that cannot be read: nothing after it can be followed.
+    damaged: bool,
+}
+
+impl Progress {
+    fn read(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.damaged && self.zeros < 2 {
+            let skipped = usize::try_from(self.content).unwrap_or(usize::MAX).min(bytes.len());
+            self.content -= skipped as u64;
+            bytes = &bytes[skipped..];
+            let taken = (BLOCK - self.block.len()).min(bytes.len());
+            self.block.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if self.block.len() == BLOCK {
+                self.end_block();
+            }
         }
-        let Ok(size) = tar::Header::from_byte_slice(header).entry_size() else { return false };
-        let Ok(size) = usize::try_from(size) else { return false };
-        let Some(next) = size.checked_next_multiple_of(BLOCK).and_then(|padded| after.get(padded..)) else {
-            return false;
-        };
-        rest = next;
+    }
+
+    fn end_block(&mut self) {
+        if self.block.iter().all(|byte| *byte == 0) {
+            self.zeros += 1;
+        } else if self.zeros > 0 {
+            self.damaged = true;
+        } else {
+            let size = tar::Header::from_byte_slice(&self.block).entry_size().ok();
+            match size.and_then(|size| size.checked_next_multiple_of(BLOCK as u64)) {
+                Some(size) => self.content = size,
+                None => self.damaged = true,
+            }
+        }
+        self.block.clear();
+    }
+
+    /// Whether the archive's end was read: two blocks of zeros.
+    fn is_complete(&self) -> bool {
+        self.zeros == 2 && !self.damaged
     }
 }
 
@@ -181,10 +219,17 @@ mod tests {
             tar.append_data(&mut header, name, bytes.as_slice()).unwrap();
         }
         let whole = tar.into_inner().unwrap();
-        assert!(is_complete(&whole));
-        assert!(is_complete(&[whole.clone(), vec![0; 8192]].concat()), "padded to a record");
+        let is_complete = |tar: &[u8], piece: usize| {
+            let mut progress = Progress::default();
+            tar.chunks(piece).for_each(|piece| progress.read(piece));
+            progress.is_complete()
+        };
+        for piece in [1, 7, BLOCK, 700, usize::MAX] {
+            assert!(is_complete(&whole, piece), "pieces of {piece} bytes");
+        }
+        assert!(is_complete(&[whole.clone(), vec![0; 8192]].concat(), 700), "padded to a record");
         for end in 0..whole.len() {
-            assert!(!is_complete(&whole[..end]), "cut off after {end} of {} bytes", whole.len());
+            assert!(!is_complete(&whole[..end], 700), "cut off after {end} of {} bytes", whole.len());
         }
     }
 }

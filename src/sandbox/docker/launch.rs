@@ -1,10 +1,11 @@
 //! From an image to a running guest.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use bollard::body_full;
+use bollard::body_try_stream;
 use bollard::container::LogOutput;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
@@ -12,18 +13,22 @@ use bollard::models::{
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 
 use crate::model::Profile;
 use crate::sandbox::connection::{Piece, Streams};
 use crate::sandbox::container::Container;
-use crate::sandbox::{ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, guest_binary};
+use crate::sandbox::{
+    ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, Spooled, guest_binary,
+};
 
 use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
 
+/// Bytes of an upload that travel as one chunk.
+const UPLOAD_PIECE: u64 = 256 << 10;
 /// Folder of the guest in every container.
 pub(super) const GUEST_FOLDER: &str = "/.termsmith";
 const GUEST_PATH: &str = "/.termsmith/guest";
@@ -86,6 +91,15 @@ impl DockerEngine {
             shared.upload(&id, preload).await?;
         }
         self.start(container, spec.workdir).await
+    }
+
+    /// Unpacks an archive in a container.
+    pub(in crate::sandbox) async fn upload(
+        &self,
+        id: &ContainerId,
+        preload: &Preload,
+    ) -> Result<(), EngineError> {
+        self.shared.upload(id, preload).await
     }
 
     /// Restarts a stopped container with only a new guest running in it.
@@ -156,7 +170,7 @@ impl Shared {
             path: self.guest.clone(),
             source,
         })?;
-        self.upload(id, &Preload { dest: "/".to_owned(), tar }).await
+        self.upload(id, &Preload { dest: "/".to_owned(), tar: tar.into() }).await
     }
 
     async fn create_with(
@@ -208,12 +222,13 @@ impl Shared {
 
     /// Unpacks an archive; missing folders are created, existing ones keep their owner and mode.
     async fn upload(&self, id: &ContainerId, preload: &Preload) -> Result<(), EngineError> {
-        let send = async |path: &str, tar: Vec<u8>| {
+        let send = async |path: &str, tar: &Spooled| {
             let options = UploadToContainerOptionsBuilder::new().path(path).build();
-            self.docker.upload_to_container(id.as_str(), Some(options), body_full(tar.into())).await
+            let body = body_try_stream(stream::iter(pieces(tar.reader())).map(|piece| piece.map(Into::into)));
+            self.docker.upload_to_container(id.as_str(), Some(options), body).await
         };
         let dest = preload.dest.trim_end_matches('/');
-        match send(&format!("{dest}/"), preload.tar.clone()).await {
+        match send(&format!("{dest}/"), &preload.tar).await {
             Err(error) if api::is_missing_path(&error) => {}
             other => return other.map_err(|error| self.error("upload files", error)),
         }
@@ -225,15 +240,13 @@ impl Shared {
                 path: dest.into(),
                 source,
             })?;
-            match send(parent, skeleton).await {
+            match send(parent, &skeleton.into()).await {
                 Ok(()) => break,
                 Err(error) if api::is_missing_path(&error) => {}
                 Err(error) => return Err(self.error("make a folder for files", error)),
             }
         }
-        send(&format!("{dest}/"), preload.tar.clone())
-            .await
-            .map_err(|error| self.error("upload files", error))
+        send(&format!("{dest}/"), &preload.tar).await.map_err(|error| self.error("upload files", error))
     }
 
     /// Attaches before the start, so that no byte is lost and no polling is needed.
@@ -310,6 +323,18 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..HostConfig::default()
     }
+}
+
+/// The pieces of an upload, read as the engine takes them.
+fn pieces(mut reader: impl Read) -> impl Iterator<Item = std::io::Result<Vec<u8>>> {
+    std::iter::from_fn(move || {
+        let mut piece = Vec::new();
+        match reader.by_ref().take(UPLOAD_PIECE).read_to_end(&mut piece) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(piece)),
+            Err(error) => Some(Err(error)),
+        }
+    })
 }
 
 fn guest_tar() -> std::io::Result<Vec<u8>> {
