@@ -1,12 +1,13 @@
 //! The container engine: whether one answers, which one it is, and how to get one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bollard::models::{SystemInfo, SystemVersion};
 
 use super::error::FixError;
 use super::{Context, Events, Finding, System, apt, client, daemon, stale};
 use crate::sandbox::discovery::{DEFAULT_SOCKET, DockerHost, Endpoint, NotFound, ProbeFailure};
+use crate::sandbox::quota;
 
 /// Engines with which the test suite passes. With others termsmith may work as well; the doctor warns that it does not know.
 const TESTED: [(&str, &str); 1] = [("Docker", "20.10")];
@@ -29,7 +30,7 @@ pub(super) fn inspect(context: &Context<'_>) -> Finding {
 pub(super) fn inspect_limits(context: &Context<'_>) -> Finding {
     let Ok(endpoint) = client::find(context.system) else { return Finding::needs_engine() };
     match client::info(&endpoint) {
-        Ok(info) => judge_limits(&info),
+        Ok(info) => judge_limits(&info, &mounts(context.system)),
         Err(error) => Finding::missing(error.explain()),
     }
 }
@@ -163,12 +164,42 @@ fn judge(endpoint: &Endpoint, version: &SystemVersion, info: &SystemInfo) -> Fin
     Finding::ok(detail)
 }
 
-fn judge_limits(info: &SystemInfo) -> Finding {
+/// The mounted file systems, as the kernel lists them; empty where it does not.
+fn mounts(system: &System) -> String {
+    std::fs::read_to_string(system.path("/proc/self/mounts")).unwrap_or_default()
+}
+
+/// How a container's disk is limited.
+fn disk_limit(info: &SystemInfo, mounts: &str) -> String {
+    let driver = info.driver.as_deref().unwrap_or("unknown storage");
+    let storage =
+        quota::backing(info).map_or_else(|| driver.to_owned(), |backing| format!("{driver} on {backing}"));
+    if quota::is_possible(info) && has_project_quotas(info, mounts) {
+        return format!("disk by quota ({storage})");
+    }
+    format!("disk by polling every {} s, since {storage} has no usable quotas", quota::POLLED_EVERY.as_secs())
+}
+
+/// Whether the engine's folder is on a file system mounted with project quotas.
+fn has_project_quotas(info: &SystemInfo, mounts: &str) -> bool {
+    let Some(folder) = info.docker_root_dir.as_deref().map(Path::new) else { return false };
+    let entries = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (place, _, options) = (fields.next()?, fields.next()?, fields.next()?);
+        folder.starts_with(place).then_some((place.len(), options))
+    });
+    // Of mounts at the same place the last one counts.
+    let deepest = entries.max_by_key(|(len, _)| *len);
+    deepest
+        .is_some_and(|(_, options)| options.split(',').any(|option| matches!(option, "prjquota" | "pquota")))
+}
+
+fn judge_limits(info: &SystemInfo, mounts: &str) -> Finding {
     let limits = [("memory", info.memory_limit), ("processes", info.pids_limit), ("CPU", info.cpu_cfs_quota)];
     let absent: Vec<&str> =
         limits.iter().filter(|(_, present)| *present != Some(true)).map(|(name, _)| *name).collect();
     if absent.is_empty() {
-        Finding::ok("memory, processes and CPU can be limited")
+        Finding::ok(format!("memory, processes and CPU by the kernel, {}", disk_limit(info, mounts)))
     } else {
         Finding::warn(format!("the engine cannot limit {}", absent.join(", ")))
             .hint("a task may use up the machine; enable these cgroup controllers in the kernel")

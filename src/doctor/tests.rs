@@ -47,7 +47,7 @@ fn a_machine_that_is_ready_is_not_changed() {
     let (rows, printed) = repair_machine(&machine);
     insta::assert_snapshot!(rows, @r"
     ok engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
-    ok limits: memory, processes and CPU can be limited
+    ok limits: memory, processes and CPU by the kernel, disk by polling every 3 s, since overlay2 has no usable quotas
     ok base image: debian:bookworm-slim, 75 MB
     ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");
@@ -83,7 +83,7 @@ fn a_bare_machine_gets_an_engine() {
     let (rows, printed) = repair_machine(&machine);
     insta::assert_snapshot!(rows, @r"
     fixed engine: Docker 20.10.24+dfsg1 at unix:///var/run/docker.sock, overlay2, cgroup v1
-    ok limits: memory, processes and CPU can be limited
+    ok limits: memory, processes and CPU by the kernel, disk by polling every 3 s, since overlay2 has no usable quotas
     ok base image: debian:bookworm-slim, 75 MB
     ok clock: `/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1`
     ");

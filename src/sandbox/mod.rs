@@ -31,7 +31,7 @@ mod stopped;
 
 pub use connection::{Closed, Piece, Streams, Symptom};
 pub use container::{Container, ContainerApi, ContainerId, Pause};
-pub(crate) use docker::discovery;
+pub(crate) use docker::{discovery, quota};
 pub use engine::{Engine, EngineApi};
 pub use error::{ArchiveError, EngineError, GetError, ImageError, SandboxError};
 pub use exec::{ExecLimit, Process, ProcessOutcome, ProcessResult, ShellResult};

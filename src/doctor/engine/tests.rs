@@ -42,9 +42,9 @@ fn versions_that_were_not_tested_are_warned_about() {
 fn absent_limits_are_named() {
     for (info, status, detail) in [
         (
-            r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true}"#,
+            r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"Driver":"overlay2","DriverStatus":[["Backing Filesystem","extfs"]]}"#,
             Status::Ok,
-            "memory, processes and CPU can be limited",
+            "memory, processes and CPU by the kernel, disk by polling every 3 s, since overlay2 on extfs has no usable quotas",
         ),
         (
             r#"{"MemoryLimit":true,"PidsLimit":false,"CpuCfsQuota":true}"#,
@@ -53,8 +53,25 @@ fn absent_limits_are_named() {
         ),
         ("{}", Status::Warn, "the engine cannot limit memory, processes, CPU"),
     ] {
-        let finding = judge_limits(&serde_json::from_str(info).unwrap());
+        let finding = judge_limits(&serde_json::from_str(info).unwrap(), "");
         assert_eq!((finding.status, finding.detail.as_str()), (status, detail), "{info}");
+    }
+}
+
+#[test]
+fn disk_quotas_need_a_file_system_that_is_mounted_with_them() {
+    let xfs = r#"{"Driver":"overlay2","DockerRootDir":"/var/lib/docker","DriverStatus":[["Backing Filesystem","xfs"]]}"#;
+    let polled = "disk by polling every 3 s, since overlay2 on xfs has no usable quotas";
+    let quota = "disk by quota (overlay2 on xfs)";
+    for (info, mounts, detail) in [
+        (xfs, "", polled),
+        (xfs, "/dev/a / ext4 rw 0 0\n/dev/b /var/lib/docker xfs rw,prjquota 0 0\n", quota),
+        (xfs, "/dev/a / xfs rw,prjquota 0 0\n/dev/b /var/lib xfs rw,noquota 0 0\n", polled),
+        (xfs, "/dev/b /var/lib xfs rw,noquota 0 0\n/dev/c /var/lib xfs rw,pquota 0 0\n", quota),
+        (xfs, "/dev/b /var/lib/other xfs rw,pquota 0 0\n", polled),
+        (r#"{"Driver":"btrfs"}"#, "", "disk by polling every 3 s, since btrfs has no usable quotas"),
+    ] {
+        assert_eq!(disk_limit(&serde_json::from_str(info).unwrap(), mounts), detail, "{mounts}");
     }
 }
 

@@ -24,6 +24,7 @@ use crate::sandbox::{
 
 use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
+use super::quota;
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
 
@@ -190,6 +191,11 @@ impl Shared {
             }]),
             Guest::Uploaded => None,
         };
+        let create = async |body: ContainerCreateBody| {
+            let options = CreateContainerOptionsBuilder::new().name(id.as_str()).build();
+            let created = self.docker.create_container(Some(options), body).await;
+            created.map(drop).map_err(|error| self.error("create a container", error))
+        };
         let body = ContainerCreateBody {
             image: Some(spec.image.reference().to_owned()),
             entrypoint: Some(vec![GUEST_PATH.to_owned()]),
@@ -215,9 +221,21 @@ impl Shared {
             host_config: Some(HostConfig { mounts, ..host_config(spec) }),
             ..ContainerCreateBody::default()
         };
-        let options = CreateContainerOptionsBuilder::new().name(id.as_str()).build();
-        let created = self.docker.create_container(Some(options), body).await;
-        created.map(drop).map_err(|error| self.error("create a container", error))
+        if !self.has_quotas.load(Ordering::Relaxed) {
+            return create(body).await;
+        }
+        let mut limited = body.clone();
+        if let Some(host) = &mut limited.host_config {
+            host.storage_opt = Some(quota::storage_opt(spec.limits.storage_mb));
+        }
+        match create(limited).await {
+            Err(error) if quota::is_refused(&error) => {
+                tracing::debug!(%error, "the engine's storage has no quotas; disk limits are polled");
+                self.has_quotas.store(false, Ordering::Relaxed);
+                create(body).await
+            }
+            other => other,
+        }
     }
 
     /// Unpacks an archive; missing folders are created, existing ones keep their owner and mode.

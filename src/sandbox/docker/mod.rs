@@ -11,6 +11,7 @@ mod launch;
 mod layers;
 mod oom;
 mod own_guest;
+pub(crate) mod quota;
 mod state;
 mod sweep;
 mod upper;
@@ -79,6 +80,8 @@ struct Shared {
     guest: PathBuf,
     /// The engine cannot see files of this host: it is remote, or this process runs in one of its containers.
     guest_is_uploaded: AtomicBool,
+    /// The engine's storage may limit a container's disk itself; `false` from its first refusal on.
+    has_quotas: AtomicBool,
     /// Name prefix of all objects that this value creates. Another value of the same process must not remove them.
     prefix: String,
     launched: AtomicU64,
@@ -116,6 +119,8 @@ impl DockerEngine {
             let have = format!("{}.{}", version.major_version, version.minor_version);
             return Err(EngineError::ApiVersion { endpoint, have, need: "1.41 (Docker 20.10, Podman 4)" });
         }
+        // Without the answer disk limits are polled.
+        let has_quotas = docker.info().await.is_ok_and(|info| quota::is_possible(&info));
         let cache = guest_binary::cache_dir();
         let guest = guest_binary::install(&cache)?;
         let stop = CancellationToken::new();
@@ -132,6 +137,7 @@ impl DockerEngine {
                 cache,
                 guest,
                 guest_is_uploaded: AtomicBool::new(false),
+                has_quotas: AtomicBool::new(has_quotas),
                 launched: AtomicU64::new(0),
                 live: Mutex::default(),
                 _background: stop.clone().drop_guard(),

@@ -1,20 +1,18 @@
-//! Enforces disk limits on engines that have none: overlay2 on ext4 does not support `storage-opt`.
+//! Enforces disk limits on engines that have none (overlay2 on ext4 does not support [`super::quota`]), and of files everywhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Limits;
 use crate::sandbox::{ContainerId, Evidence, Loss};
 
+use super::quota::POLLED_EVERY;
 use super::upper::{Upper, level};
 use super::{DockerEngine, Shared};
 
-/// Interval between two checks. A container can exceed its limit by what it writes in that time; no single file can.
-const EVERY: Duration = Duration::from_secs(3);
 /// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
 /// takes minutes to remove.
 pub(super) const MAX_FILES: u64 = 250_000;
@@ -70,7 +68,7 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     let weak = Arc::downgrade(shared);
     tokio::spawn(stop.run_until_cancelled_owned(async move {
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(POLLED_EVERY).await;
             let Some(shared) = weak.upgrade() else { return };
             look(&DockerEngine { shared }).await;
         }
@@ -151,16 +149,19 @@ impl Shared {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
         let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
         let layers = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
-        let Some(upper) = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok())
-        else {
-            return Some(WritableLayer::Elsewhere);
-        };
+        // Drivers other than overlay2 name no such folder; what the engine mounts is counted all the same.
+        let upper = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
         let volumes = inspected.mounts.into_iter().flatten();
         let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some("volume"));
-        let folders = [upper].into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from));
+        let folders: Vec<_> =
+            upper.into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from)).collect();
         let files = [inspected.hostname_path, inspected.hosts_path, inspected.resolv_conf_path];
         let files = files.into_iter().flatten().filter(|path| !path.is_empty()).map(PathBuf::from);
-        Some(WritableLayer::At(Upper { folders: folders.collect(), files: files.collect(), pid }))
+        let files: Vec<_> = files.filter(|path| fs::symlink_metadata(path).is_ok()).collect();
+        if folders.is_empty() && files.is_empty() {
+            return Some(WritableLayer::Elsewhere);
+        }
+        Some(WritableLayer::At(Upper { folders, files, pid }))
     }
 }
 
@@ -170,8 +171,7 @@ fn offenders(watched: &[(ContainerId, Upper, u64)]) -> Vec<(ContainerId, String)
     for (id, upper, max_bytes) in watched {
         found.extend(own_excess(upper, *max_bytes).map(|cause| (id.clone(), cause)));
     }
-    let layer = watched.first().and_then(|(_, upper, _)| upper.folders.first());
-    if let Some(free) = layer.and_then(|folder| free_bytes(folder))
+    if let Some(free) = watched.first().and_then(|(_, upper, _)| host_free_bytes(upper))
         && free < LOW_FREE_BYTES
     {
         tracing::warn!(free_mib = free / MIB, "the disk of the host is nearly full");
@@ -199,7 +199,7 @@ pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> 
     let upper = shared.upper(id.as_str()).await?;
     let max_bytes = shared.live().get(id)?.max_bytes;
     let look = tokio::task::spawn_blocking(move || {
-        let free = upper.folders.first().and_then(|folder| free_bytes(folder));
+        let free = host_free_bytes(&upper);
         (own_excess(&upper, max_bytes), free)
     });
     let (excess, free) = look.await.ok()?;
@@ -214,6 +214,12 @@ fn full_disk(own_excess: Option<String>, free: Option<u64>) -> Option<Loss> {
         }
         (None, _) => None,
     }
+}
+
+/// Free space of the engine's storage. Under a quota, a container's own layer reports what is left of the quota.
+fn host_free_bytes(upper: &Upper) -> Option<u64> {
+    // STORAGE/ID/diff
+    free_bytes(upper.folders.first()?.ancestors().nth(2)?)
 }
 
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
