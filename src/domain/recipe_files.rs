@@ -8,11 +8,12 @@ use super::source::{Source, at};
 use crate::model::{RecipeId, RelPath, is_kebab_case};
 
 /// Required files of a recipe, with or without `.j2`, and their purpose.
-const NEEDED: [(&str, &str); 4] = [
+const NEEDED: [(&str, &str); 5] = [
     ("instruction.md", "it is what a solver reads"),
     ("solution/solve.sh", "it is the reference solution"),
     ("second/solve.sh", "it is an independent solution in another language or style"),
     ("tests/test_outputs.py", "its `test_…` functions are the checks"),
+    ("clauses.toml", "it says what each sentence of the instruction demands, and how that can be violated"),
 ];
 
 /// Its strings contain templates, but the file itself is not one.

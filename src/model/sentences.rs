@@ -40,7 +40,10 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
             if !text.is_empty() {
                 text.push(' ');
             }
-            sentences.push((text.len(), sentence.to_owned()));
+            // The number of a list's item is no sentence, but quotations over several items contain it.
+            if sentence.chars().any(char::is_alphabetic) {
+                sentences.push((text.len(), sentence.to_owned()));
+            }
             text.push_str(sentence);
         }
     }
@@ -60,8 +63,7 @@ fn sentences_of(block: &str) -> Vec<&str> {
         }
     }
     sentences.push(block[start..].trim());
-    // Without letters: the number of a list's item.
-    sentences.retain(|sentence| sentence.chars().any(char::is_alphabetic));
+    sentences.retain(|sentence| !sentence.is_empty());
     sentences
 }
 
@@ -102,6 +104,7 @@ out.txt could be this. And this.
     #[test]
     fn sentences_are_found_in_paragraphs_lists_and_tables() {
         let (text, found) = sentences(INSTRUCTION);
+        assert!(text.contains("duplicates are dropped. 1. `first`: one rule. It goes on"), "{text}");
         let found: Vec<&str> = found.iter().map(|(at, sentence)| &text[*at..*at + sentence.len()]).collect();
         assert_eq!(
             found,

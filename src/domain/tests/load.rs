@@ -278,7 +278,7 @@ fn broken_folders() {
         ),
         (
             incomplete,
-            "templates/recipes/garden/dig-bed: the recipe has no `instruction.md` or `instruction.md.j2`\nhint: it is what a solver reads\ntemplates/recipes/garden/dig-bed: the recipe has no `solution/solve.sh` or `solution/solve.sh.j2`\nhint: it is the reference solution\ntemplates/recipes/garden/dig-bed: the recipe has no `second/solve.sh` or `second/solve.sh.j2`\nhint: it is an independent solution in another language or style\ntemplates/recipes/garden/dig-bed: the recipe has no `tests/test_outputs.py` or `tests/test_outputs.py.j2`\nhint: its `test_…` functions are the checks\ntemplates/recipes/garden/dig-bed: the recipe has no `expert.toml`\nhint: it scripts the offline expert",
+            "templates/recipes/garden/dig-bed: the recipe has no `instruction.md` or `instruction.md.j2`\nhint: it is what a solver reads\ntemplates/recipes/garden/dig-bed: the recipe has no `solution/solve.sh` or `solution/solve.sh.j2`\nhint: it is the reference solution\ntemplates/recipes/garden/dig-bed: the recipe has no `second/solve.sh` or `second/solve.sh.j2`\nhint: it is an independent solution in another language or style\ntemplates/recipes/garden/dig-bed: the recipe has no `tests/test_outputs.py` or `tests/test_outputs.py.j2`\nhint: its `test_…` functions are the checks\ntemplates/recipes/garden/dig-bed: the recipe has no `clauses.toml` or `clauses.toml.j2`\nhint: it says what each sentence of the instruction demands, and how that can be violated\ntemplates/recipes/garden/dig-bed: the recipe has no `expert.toml`\nhint: it scripts the offline expert",
         ),
         (
             without_toml,

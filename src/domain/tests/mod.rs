@@ -101,10 +101,11 @@ why = "has no edge"
 }
 
 /// The other files of that recipe.
-const RECIPE_FILES: [&str; 8] = [
+const RECIPE_FILES: [&str; 9] = [
     "instruction.md.j2",
     "solution/solve.sh",
     "second/solve.sh.j2",
+    "clauses.toml.j2",
     "tests/test_outputs.py.j2",
     "expert.toml",
     "wrong/too-flat.sh",
