@@ -19,6 +19,8 @@ READERS_PYTHON ?= python3
 KILLS ?= 30
 # Tasks that are attacked in Harbor's separate mode: with 13 recipes, one of each.
 SEPARATE ?= 13
+# Tasks that are attacked in the real Harbor.
+ATTACKED ?= 2
 # Rollouts of each of four tasks while containers are killed.
 ATTEMPTS ?= 50
 
@@ -70,6 +72,10 @@ conformance: demo ## The slow suite: kills at KILLS points, killed containers, o
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
 	@echo "== Oracle and nop of every task under Harbor"
 	tests/readers/check_harbor.sh "$(HARBOR)" $(DEMO)/tasks
+	@echo "== Attacks on $(ATTACKED) tasks under Harbor, separate and shared, against termsmith's emulation of both"
+	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
+	  $(READERS_PYTHON) tests/conformance/harbor_attacks.py "$(HARBOR)" "$$binary" templates/attacks \
+	  $$(ls -d $(DEMO)/tasks/*/ | head -n $(ATTACKED))
 
 gauntlet: tools ## Screen the corpus of planted defects, and one task of every recipe, at full rigor
 	@echo "== Building termsmith (profile demo; the first build takes minutes)"

@@ -1,4 +1,4 @@
-//! Peak memory of termsmith itself, by the number of rollouts.
+//! Peak memory of termsmith itself, by the number of rollouts, and with a large subject.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -25,6 +25,10 @@ const LARGEST: usize = 1000;
 /// Largest growth that counts as flat for a hundred times the rollouts: the buffers of one open row group.
 const FLAT: f64 = 1.5;
 const ROUNDS: usize = 3;
+/// A solver that leaves nearly as much as a verifier accepts (256 MiB).
+const LARGE: &str = "#!/bin/bash\nhead -c 240000000 /dev/urandom > large.bin\n";
+/// Largest peak for it: such subjects must pass through temporary files.
+const LARGE_MAX: f64 = 64.0;
 /// Interval at which the kernel's high-water mark is read: later growth is missed.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -34,7 +38,7 @@ pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let domain = &context.fixture.draft.task.blueprint.domain;
     let attempts = REAL.to_string();
     let selection = ["--seed", "7", "--count", "1", "--domain", domain.as_str(), "--attempts", &attempts];
-    let run = peak("run", &at("run"), &selection).await?;
+    let run = peak("run", &[&selection[..], &["--out", text(&at("run"))?]].concat()).await?;
 
     let store = ReadStore::open(&at("run"))?;
     let unit = gather(&store)?.next().context("the run made no task")??;
@@ -45,14 +49,21 @@ pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
     let mut exports = SIZES.map(|_| Sample::default());
     for _ in 0..ROUNDS {
         for (size, sample) in SIZES.iter().zip(&mut exports) {
-            sample.push(peak("export", &at(&size.to_string()), &[]).await?);
+            sample.push(peak("export", &["--out", text(&at(&size.to_string()))?]).await?);
         }
     }
+
+    std::fs::write(at("large.sh"), LARGE)?;
+    let task = at("run").join("tasks").join(unit.draft.task.name.as_str());
+    let large = peak("verify", &[text(&task)?, "--solution", text(&at("large.sh"))?]).await?;
 
     let mut section =
         Section::new("memory", "peak memory of the termsmith process (the engine has no counterpart)");
     let what = format!("`run`: one task screened, {REAL} rollouts, exported");
     section.groups.push(vec![Line::single(Who::Termsmith, what, Unit::Mebibytes, run)]);
+    let what = "`verify` of a solver that leaves 240 MB".to_owned();
+    let line = Line::single(Who::Termsmith, what, Unit::Mebibytes, large);
+    section.groups.push(vec![line.aim("≤ 64 MiB", |peak| peak <= LARGE_MAX)]);
     let mut lines: Vec<Line> = Vec::new();
     for (size, sample) in SIZES.iter().zip(&exports) {
         let line = Line::new(Who::Termsmith, format!("`export` of {size} rollouts"), Unit::Mebibytes, sample);
@@ -72,12 +83,10 @@ pub(crate) async fn measure(context: &BenchContext) -> anyhow::Result<Section> {
 }
 
 /// Runs the real program to its end; returns its peak memory in MiB.
-async fn peak(command: &str, out: &Path, more: &[&str]) -> anyhow::Result<f64> {
+async fn peak(command: &str, args: &[&str]) -> anyhow::Result<f64> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_termsmith"))
         .arg(command)
-        .arg("--out")
-        .arg(out)
-        .args(more)
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -93,8 +102,14 @@ async fn peak(command: &str, out: &Path, more: &[&str]) -> anyhow::Result<f64> {
             None => tokio::time::sleep(LOOK_EVERY).await,
         }
     };
-    ensure!(status.success(), "`termsmith {command} --out {}` ended with {status}", out.display());
+    // 1: the verdict is a failure, as it should be for a solver that does something else.
+    let ended = status.success() || command == "verify" && status.code() == Some(1);
+    ensure!(ended, "`termsmith {command} {}` ended with {status}", args.join(" "));
     peak.context("the kernel told no peak memory")
+}
+
+fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().with_context(|| format!("`{}` is not UTF-8", path.display()))
 }
 
 /// A run folder with `count` copies of `unit`, as the pipeline would have left them.
