@@ -125,8 +125,9 @@ fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
     let dirs: Vec<_> =
         dirs.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
     assert!(!dirs.is_empty());
-    for (dir, file) in
-        dirs.iter().flat_map(|dir| ["subject.py", "run_checks.py", "beside.py"].map(|file| (dir, file)))
+    for (dir, file) in dirs
+        .iter()
+        .flat_map(|dir| ["subject.py", "run_checks.py", "beside.py", "many_runs.py"].map(|file| (dir, file)))
     {
         let copy = std::fs::read(dir.join("tests").join(file)).unwrap();
         let shipped = std::fs::read(format!("{root}/templates/verifier/{file}")).unwrap();

@@ -125,6 +125,44 @@ def probe(text, request, timeout=10):
     return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text})
 
 
+Case = namedtuple("Case", "argv stdin cwd files after timeout", defaults=(b"", None, {}, (), 10))
+Ended = namedtuple("Ended", "code stdout stderr after")
+
+
+def run_many(cases, timeout=45):
+    """Runs programs of the subject one after the other, as `run` would, in one process: Case(argv, stdin, cwd, files, after) -> Ended.
+
+    `after` names files whose content is wanted afterwards, as text or None. A program that python3 interprets runs in a fork of an
+    interpreter that has imported the standard library, which saves most of its time. All cases together have `timeout` seconds.
+    """
+    coded = [
+        {
+            "argv": [str(word) for word in case.argv],
+            "stdin": base64.b64encode(_to_bytes(case.stdin)).decode(),
+            "cwd": str(case.cwd or _workdir()),
+            "files": {str(name): base64.b64encode(_to_bytes(content)).decode() for name, content in case.files.items()},
+            "after": [str(name) for name in case.after],
+            "timeout": float(case.timeout),
+        }
+        for case in cases
+    ]
+    request = {"cases": coded, "timeout": timeout}
+    found = answers(probe((TESTS / "many_runs.py").read_text(), request, timeout=timeout + 5), len(cases), list)
+    return [_ended(case, answer) for case, answer in zip(cases, found, strict=True)]
+
+
+def _ended(case, answer):
+    def text(coded):
+        return base64.b64decode(coded).decode("utf-8", "replace")
+
+    try:
+        code, stdout, stderr, after = answer
+        texts = {str(name): None if after[str(name)] is None else text(after[str(name)]) for name in case.after}
+        return Ended(int(code), text(stdout), text(stderr), texts)
+    except (TypeError, ValueError, KeyError):
+        raise AssertionError(f"an answer is {str(answer)[:100]!r}") from None
+
+
 def answers(result, count, kind=dict):
     """The JSON list of exactly `count` answers, each of this type, that a program of the subject's printed.
 
