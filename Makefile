@@ -1,8 +1,8 @@
 # Each target is a few cargo and termsmith commands; `termsmith doctor --fix` provides what the machine lacks.
 # CARGO_TARGET_DIR and cargo's own configuration are respected, since cargo itself runs what it built.
 
-# Number of tasks in the demo.
-COUNT ?= 20
+# Number of tasks in the demo: one of each recipe.
+COUNT ?= 13
 
 # Arguments of `make bench`: sections to measure (default: all), --json, --most N.
 ARGS ?=
