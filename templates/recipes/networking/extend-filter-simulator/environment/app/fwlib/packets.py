@@ -1,18 +1,12 @@
 """Reading captures."""
 
 import csv
-from dataclasses import dataclass
+from collections import namedtuple
 from ipaddress import IPv4Address
 
 
-@dataclass(frozen=True)
-class Packet:
-    id: str
-    proto: str
-    source: IPv4Address
-    sport: int | None
-    target: IPv4Address
-    dport: int | None
+class Packet(namedtuple("Packet", "id proto source sport target dport")):
+    """A packet of a capture; ports are None for icmp."""
 
 
 def load(path):
