@@ -58,7 +58,8 @@ fn started(folder: &Path, argv: &[&str], stdin: &str) -> Ended {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    // Most programs do not read it, and may have ended.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let done = child.wait_with_output().unwrap();
     Ended {
         // Python reports a signal as a negative number.
