@@ -143,9 +143,9 @@ fn kills_from_outside_differ_from_the_containers_own_end() {
         shell(&sandbox, "perl -e '@a = map { 0 x 10000000 } 1..100'").await;
         let neighbour = launch(&engine).await;
         let later = Instant::now() + LONG_BEFORE;
-        for _ in 0..ENGINE_EVENTS / 2 {
-            api().pause_container(neighbour.id().as_str()).await.unwrap();
-            api().unpause_container(neighbour.id().as_str()).await.unwrap();
+        for _ in 0..ENGINE_EVENTS {
+            let options = KillContainerOptionsBuilder::new().signal("SIGCONT").build();
+            api().kill_container(neighbour.id().as_str(), Some(options)).await.unwrap();
         }
         tokio::time::sleep_until(later.into()).await;
         kill(&sandbox).await;
