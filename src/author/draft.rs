@@ -171,6 +171,23 @@ pub fn draft(
     })
 }
 
+/// The tests of `draft` with other random numbers, and all else as it was: the same task with other held-out inputs. `None`
+/// if the tests draw no random numbers.
+pub fn redrawn_tests(
+    shared: &AuthorAssets,
+    recipe: &Recipe,
+    draft: &Draft,
+    draw: u32,
+) -> Result<Option<FileTree>, AuthorError> {
+    let Task { blueprint, name, environment, canary, subject, .. } = &draft.task;
+    let renderer =
+        Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &shared.words };
+    let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
+    let redrawing = Renderer { seed: blueprint.seed.derive(&["redraw", &draw.to_string()]), ..renderer };
+    let tests = tests(shared, &redrawing, environment, &contexts.full, canary, subject)?;
+    Ok((tests != draft.task.tests).then_some(tests))
+}
+
 /// Variants for all tasks that the recipe does not exclude, conditional ones that it includes, and its own.
 fn legal_variants(
     shared: &AuthorAssets,

@@ -12,6 +12,6 @@ mod recipe;
 mod render;
 mod seeded;
 
-pub use draft::{AuthorAssets, draft};
+pub use draft::{AuthorAssets, draft, redrawn_tests};
 pub use error::AuthorError;
 pub use recipe::{Recipe, recipes};

@@ -245,7 +245,11 @@ pub(super) enum RecipeCommand {
         /// How thoroughly the verifier is tested
         #[arg(long, value_enum, default_value_t = RigorArg::Quick)]
         rigor: RigorArg,
-        /// Only these rows, in full, without the expert: KIND or KIND:NAME (repeatable), as in `screen --only`
+        /// Further draws of the tests' random inputs that the reference and the second solution must pass
+        /// [default: none at quick, 2 at standard, 10 at full]
+        #[arg(long, value_name = "N")]
+        draws: Option<u32>,
+        /// Only these rows, all of them, without the expert: KIND or KIND:NAME (repeatable), as in `screen --only`
         #[arg(long, value_name = "ROW")]
         only: Vec<String>,
     },

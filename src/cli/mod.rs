@@ -69,9 +69,10 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Run(args) => run::run(config, &args),
         Command::Plan(args) => plan::plan(config, &args),
         Command::New(args) => new::new(config, &args.what),
-        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs, rigor, only }) => {
+        Command::Recipe(RecipeCommand::Check { names, seeds, from, out, jobs, rigor, draws, only }) => {
             let rigor = rigor.into();
-            recipe::check(config, &recipe::CheckOptions { names, seeds, from, out, jobs, rigor, only })
+            let options = recipe::CheckOptions { names, seeds, from, out, jobs, rigor, draws, only };
+            recipe::check(config, &options)
         }
         Command::Recipe(RecipeCommand::List) => recipe::list(config),
         Command::Recipe(RecipeCommand::Render { name, seed, out }) => {

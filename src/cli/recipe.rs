@@ -18,8 +18,14 @@ use crate::domain::{Domains, plan};
 use crate::harbor::Publication;
 use crate::model::{Blueprint, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, add_clauses, hash_draft, rehearse};
+use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
 use crate::verify::{EngineOnDemand, TrialRunner};
+
+/// Draws of held-out inputs at `--rigor standard`: few, since each costs a trial of two solutions.
+const STANDARD_DRAWS: u32 = 2;
+/// And at `--rigor full`: tests of the shipped recipes make 50 to 300 inputs from one draw, so at least 500 in all.
+const FULL_DRAWS: u32 = 10;
 
 /// The arguments of `recipe check`.
 pub(super) struct CheckOptions {
@@ -29,6 +35,8 @@ pub(super) struct CheckOptions {
     pub(super) out: Option<PathBuf>,
     pub(super) jobs: Option<u32>,
     pub(super) rigor: Rigor,
+    /// Further draws of the tests' random inputs; by rigor if not given.
+    pub(super) draws: Option<u32>,
     pub(super) only: Vec<String>,
 }
 
@@ -74,6 +82,11 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         paths::check_output_folder(out, "--out")?;
     }
     let only = only(&options.only)?;
+    let draws = options.draws.unwrap_or(match (&only, options.rigor) {
+        (Only::Rows(_), _) | (Only::All, Rigor::Quick) => 0,
+        (Only::All, Rigor::Standard) => STANDARD_DRAWS,
+        (Only::All, Rigor::Full) => FULL_DRAWS,
+    });
     let assets = config.pipeline_assets()?;
     let recipes: Vec<&Recipe> = if options.names.is_empty() {
         assets.recipes.values().collect()
@@ -97,7 +110,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         let mut finished = 0;
         for blueprint in &work {
             let rehearsed = tokio::select! {
-                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, &only) => rehearsed,
+                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, draws, &only) => rehearsed,
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
             };
             match rehearsed {
@@ -152,6 +165,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
             "difficulty": blueprint.difficulty,
             "certificate": rehearsal.certificate,
             "expert_runs": rehearsal.expert_runs,
+            "redrawn": rehearsal.redrawn,
             "problems": rehearsal.problems,
         }))?;
         return Ok(());
@@ -165,6 +179,12 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
     );
     text.push_str(&rows(&rehearsal.certificate));
     text.push_str(&clauses(&rehearsal.certificate));
+    for redrawn in &rehearsal.redrawn {
+        let mark = if redrawn.failure.is_none() { "ok " } else { "BAD" };
+        let share = format!("{} of {} draws", redrawn.passed, redrawn.draws);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{mark} {:<18} {:<28} {share}", "redraw", redrawn.solution);
+    }
     for run in &rehearsal.expert_runs {
         let mark = if run.ok { "ok " } else { "BAD" };
         // Writing to a String cannot fail.

@@ -15,6 +15,7 @@ mod outputs;
 mod prepared;
 mod publish;
 mod read;
+mod redraw;
 mod rehearse;
 mod run;
 mod stop;
@@ -35,6 +36,7 @@ pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store}
 pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};
 pub use publish::{add_clauses, publish, publish_rollouts, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
+pub use redraw::Redrawn;
 pub use rehearse::{ExpertRun, Rehearsal, rehearse};
 pub use run::{RunOptions, RunReport, run};
 pub use stop::Stop;

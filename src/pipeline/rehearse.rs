@@ -7,12 +7,15 @@ use serde::Serialize;
 use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::event::Event;
+use super::redraw::{Redrawn, redraw};
 use super::unit::{HashedDraft, certify, hash_draft};
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
 use crate::harbor::Publication;
 use crate::lint::lint_draft;
-use crate::model::{Act, Blueprint, Certificate, FailureMode, Rigor, Screened, ShellOutcome, task_digest};
+use crate::model::{
+    Act, Blueprint, Certificate, FailureMode, Rigor, RowKind, Screened, ShellOutcome, task_digest,
+};
 use crate::rollout::{FinishedEpisode, RolloutError, run_scripted_episode};
 use crate::screen::{Extent, Only, Ours, screen_ours};
 use crate::verify::{HashedTask, TrialRunner};
@@ -22,6 +25,8 @@ use crate::verify::{HashedTask, TrialRunner};
 pub struct Rehearsal {
     pub certificate: Certificate,
     pub expert_runs: Vec<ExpertRun>,
+    /// The correct solutions on other draws of the tests' random inputs.
+    pub redrawn: Vec<Redrawn>,
     /// One sentence for each problem. Empty for a sound recipe.
     pub problems: Vec<String>,
 }
@@ -42,12 +47,14 @@ impl ExpertRun {
     }
 }
 
-/// Screens the draft of `blueprint` and runs every variation of its expert. With rows in `only`, these alone.
+/// Screens the draft of `blueprint`, runs its correct solutions on `draws` further draws of the tests' random inputs, and every
+/// variation of its expert. With rows in `only`, the expert is left out.
 pub async fn rehearse(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &Blueprint,
     rigor: Rigor,
+    draws: u32,
     only: &Only,
 ) -> Result<Rehearsal, Fault> {
     let hashed_draft = hash_draft(assets, runner.store, blueprint, &Publication::default())?;
@@ -56,11 +63,20 @@ pub async fn rehearse(
         Only::All => certify(runner, assets, &hashed_draft, &hashed, rigor, &|_: Event| {}).await?.1,
         Only::Rows(_) => some_rows(runner, assets, &hashed_draft, &hashed, rigor, only).await?,
     };
+    // A draft that does not build has no row of a reference.
+    let built = certificate.rows.iter().any(|row| row.kind == RowKind::Reference);
+    let redrawn = redraw(runner, assets, &hashed_draft, if built { draws } else { 0 }).await?;
     let mut rehearsal = Rehearsal {
         problems: certificate.reasons.iter().map(|reason| reason.message.clone()).collect(),
         expert_runs: Vec::new(),
+        redrawn,
         certificate,
     };
+    for redrawn in &rehearsal.redrawn {
+        if let Some(failure) = &redrawn.failure {
+            rehearsal.problems.push(format!("the {} solution fails on {failure}", redrawn.solution));
+        }
+    }
     if rehearsal.certificate.screened() == Screened::Certified && matches!(only, Only::All) {
         let script = &hashed_draft.draft.expert;
         let mut variations = vec![("no slip".to_owned(), Variation::Expert(None))];

@@ -44,8 +44,13 @@ pub(super) async fn run(
     only: &Only,
     mut table: Table,
 ) -> Result<Screening, TrialError> {
-    // Rows requested by name are made in full.
-    let full = Extent { rigor: extent.rigor, budget: extent.budget, ..Extent::of(Rigor::Full) };
+    // Rows requested by name are all made; the rigor still decides whether a trial ends at its first failed check.
+    let full = Extent {
+        rigor: extent.rigor,
+        failing: extent.failing,
+        budget: extent.budget,
+        ..Extent::of(Rigor::Full)
+    };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
         soundness::require_tools(extent.rigor, only)?;
