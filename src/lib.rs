@@ -9,6 +9,7 @@ pub mod agent;
 pub mod assets;
 pub mod audit;
 pub mod author;
+pub mod authoring;
 pub mod cli;
 pub mod clock;
 pub mod doctor;

@@ -15,7 +15,7 @@ const LEVELS: &[&[&str]] = &[
     &["judge", "lint", "mutate", "verify"],
     &["agent"],
     &["author", "screen", "rollout"],
-    &["export", "audit"],
+    &["authoring", "export", "audit"],
     &["doctor", "pipeline"],
     &["cli"],
 ];

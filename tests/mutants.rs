@@ -18,7 +18,7 @@ const ENOUGH: usize = 20;
 fn bent_drafts(bend: impl Fn(&mut Recipe)) -> Vec<Draft> {
     let mut seen = BTreeSet::new();
     let mut drafts = all_drafts(60, bend);
-    drafts.retain(|draft| seen.insert(draft.task.blueprint.recipe.clone()));
+    drafts.retain(|draft| seen.insert(draft.task.blueprint.author.clone()));
     drafts
 }
 
@@ -35,7 +35,7 @@ fn all_drafts(count: u32, bend: impl Fn(&mut Recipe)) -> Vec<Draft> {
         .iter()
         .map(|blueprint| {
             let limits = specs[&blueprint.domain].limits.over(&Limits::default());
-            draft(&kit, &recipes[&blueprint.recipe], blueprint, &limits).unwrap()
+            draft(&kit, &recipes[blueprint.recipe().unwrap()], blueprint, &limits).unwrap()
         })
         .collect()
 }
@@ -68,7 +68,7 @@ fn every_reference_has_mutants_of_many_kinds() {
         for mutant in &all {
             *by_operator.entry(mutant.operator).or_default() += 1;
         }
-        let recipe = &draft.task.blueprint.recipe;
+        let recipe = draft.task.blueprint.recipe().unwrap();
         write!(
             table,
             "{recipe}: {} mutants, {informative} informative, {} ablations;",
@@ -92,7 +92,7 @@ fn every_reference_has_mutants_of_many_kinds() {
 fn mutants_are_distinct_and_samples_are_spread() {
     for draft in drafts() {
         let all = mutants(&draft.task.solution);
-        let recipe = &draft.task.blueprint.recipe;
+        let recipe = draft.task.blueprint.recipe().unwrap();
         let key = |mutant: &Mutant| termsmith::model::task_digest(&mutant.files);
         let texts: BTreeSet<_> = all.iter().map(key).collect();
         assert_eq!(texts.len(), all.len(), "{recipe}");
@@ -113,7 +113,7 @@ fn mutants_are_distinct_and_samples_are_spread() {
 #[test]
 fn drafts_carry_the_legal_variants() {
     for draft in drafts() {
-        assert!(draft.variants.len() >= 10, "{}", draft.task.blueprint.recipe);
+        assert!(draft.variants.len() >= 10, "{:?}", draft.task.blueprint.author);
     }
 }
 
@@ -151,7 +151,7 @@ fn a_recipe_leaves_out_includes_and_adds_variants() {
 #[allow(clippy::print_stdout, reason = "it is a listing")]
 fn list() {
     for draft in drafts() {
-        println!("{}", draft.task.blueprint.recipe);
+        println!("{:?}", draft.task.blueprint.author);
         for mutant in sample(mutants(&draft.task.solution), usize::MAX, Seed(7)) {
             let Mutant { operator, place, what, uninformative, .. } = mutant;
             println!("  {} {place} {what} {}", operator.as_str(), uninformative.unwrap_or_default());

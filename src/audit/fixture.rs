@@ -1,7 +1,7 @@
 //! A small run for the tests of this module.
 
 use super::{Audit, AuditEntry, DomainAxes, SkillAxes, audit};
-use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Seed};
+use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Seed, TaskAuthor};
 
 /// Two domains, one of them without tasks in [`audited`], which has a task of a third, undeclared domain.
 pub(super) fn specs() -> Vec<DomainAxes> {
@@ -41,7 +41,7 @@ pub(super) fn entry(
             index: 0,
             seed: Seed(1),
             domain: DomainId::parse(domain).unwrap(),
-            recipe: RecipeId::parse("games/r").unwrap(),
+            author: TaskAuthor::Recipe(RecipeId::parse("games/r").unwrap()),
             skills: texts(skills),
             operations: texts(operations),
             kind,

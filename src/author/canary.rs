@@ -3,7 +3,7 @@
 use crate::model::{Seed, TaskName};
 
 /// A canary in the shape of a UUID, unique to the task's name and seed.
-pub(super) fn canary(name: &TaskName, seed: Seed) -> String {
+pub fn canary(name: &TaskName, seed: Seed) -> String {
     let hash = blake3::hash(format!("termsmith canary\0{name}\0{seed}").as_bytes()).to_hex();
     let part = |from: usize, to: usize| &hash.as_str()[from..to];
     format!(

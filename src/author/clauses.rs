@@ -25,7 +25,7 @@ pub(super) fn clauses(
     parts: &Parts<'_>,
 ) -> Result<Clauses, AuthorError> {
     let malformed = |message: String| AuthorError::Malformed {
-        recipe: renderer.recipe.clone(),
+        recipe: renderer.recipe.to_owned(),
         file: FILE.to_owned(),
         message,
     };

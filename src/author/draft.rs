@@ -18,7 +18,8 @@ use crate::assets::Assets;
 use crate::domain::{RecipeDecl, VariantsDecl};
 use crate::harbor::task_name;
 use crate::model::{
-    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, SubjectSpec, Task, Variant, WrongSolution,
+    Blueprint, CheckId, Draft, File, FileTree, Limits, RelPath, Seed, SubjectSpec, Task, Variant,
+    WrongSolution,
 };
 use crate::mutate::variants;
 
@@ -66,6 +67,16 @@ impl AuthorAssets {
         self.bases.get(name).map(String::as_str)
     }
 
+    /// Variants that are legal for every task.
+    pub fn unconditional_variants(&self) -> Vec<Variant> {
+        self.variants.iter().filter(|variant| !variant.conditional).cloned().collect()
+    }
+
+    /// The module through which tests reach a subject.
+    pub fn subject_interface(&self) -> &str {
+        self.verifier.text("subject.py").unwrap_or_default()
+    }
+
     /// Hash over all shared assets, for the address of a draft.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -103,11 +114,15 @@ pub fn draft(
 ) -> Result<Draft, AuthorError> {
     let decl = &recipe.decl;
     let name = task_name(blueprint);
-    let renderer =
-        Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &shared.words };
+    let renderer = Renderer {
+        recipe: recipe.id.as_str(),
+        files: &recipe.files,
+        seed: blueprint.seed,
+        words: &shared.words,
+    };
     let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
     let need = |file: &str, hint: &'static str| AuthorError::MissingFile {
-        recipe: recipe.id.clone(),
+        recipe: recipe.id.to_string(),
         file: file.to_owned(),
         hint,
     };
@@ -162,7 +177,7 @@ pub fn draft(
     };
     Ok(Draft {
         task,
-        second,
+        second: Some(second),
         wrong,
         clauses,
         variants,
@@ -180,8 +195,12 @@ pub fn redrawn_tests(
     draw: u32,
 ) -> Result<Option<FileTree>, AuthorError> {
     let Task { blueprint, name, environment, canary, subject, .. } = &draft.task;
-    let renderer =
-        Renderer { recipe: &recipe.id, files: &recipe.files, seed: blueprint.seed, words: &shared.words };
+    let renderer = Renderer {
+        recipe: recipe.id.as_str(),
+        files: &recipe.files,
+        seed: blueprint.seed,
+        words: &shared.words,
+    };
     let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
     let redrawing = Renderer { seed: blueprint.seed.derive(&["redraw", &draw.to_string()]), ..renderer };
     let tests = tests(shared, &redrawing, environment, &contexts.full, canary, subject)?;
@@ -206,7 +225,7 @@ fn legal_variants(
             .one(&path, context)?
             .and_then(|file| file.as_text().map(str::to_owned))
             .ok_or_else(|| AuthorError::MissingFile {
-                recipe: renderer.recipe.clone(),
+                recipe: renderer.recipe.to_owned(),
                 file: path.clone(),
                 hint: "every [[variants.own]] of recipe.toml has a script of its name",
             })?;
@@ -256,7 +275,7 @@ fn contexts(
     let data = match renderer.one("data.json", &Value::from(Serde(&first)))? {
         None => serde_json::Value::Null,
         Some(file) => serde_json::from_slice(&file.bytes).map_err(|error| AuthorError::Malformed {
-            recipe: recipe.id.clone(),
+            recipe: recipe.id.to_string(),
             file: "data.json.j2".to_owned(),
             message: format!("what it renders to is not JSON: {error}"),
         })?,
@@ -291,7 +310,19 @@ fn tests(
     canary: &str,
     subject: &SubjectSpec,
 ) -> Result<FileTree, AuthorError> {
-    let mut files = renderer.folder("tests", context)?;
+    let files = renderer.folder("tests", context)?;
+    shipped_tests(shared, files, environment, canary, subject)
+}
+
+/// `own` tests with what every task ships beside them: the verifier's files and pristine copies of the environment.
+pub fn shipped_tests(
+    shared: &AuthorAssets,
+    own: FileTree,
+    environment: &FileTree,
+    canary: &str,
+    subject: &SubjectSpec,
+) -> Result<FileTree, AuthorError> {
+    let mut files = own;
     if let Some(checks) = files.text("test_outputs.py") {
         let marked = format!("# {canary}\n{checks}");
         files.insert(rel("test_outputs.py"), File::text(marked));
@@ -300,7 +331,8 @@ fn tests(
     let mut pristine = environment.clone();
     pristine.0.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);
-    let of_verifier = Renderer { files: &shared.verifier, ..*renderer };
+    let of_verifier =
+        Renderer { recipe: "(verifier)", files: &shared.verifier, seed: Seed(0), words: &shared.words };
     let context = Value::from(Serde(serde_json::json!({
         "canary": canary,
         "workdir": subject.workdir(),
@@ -322,19 +354,19 @@ fn solution_files(renderer: &Renderer<'_>, folder: &str, context: &Value) -> Res
         return Ok(files);
     }
     Err(AuthorError::MissingFile {
-        recipe: renderer.recipe.clone(),
+        recipe: renderer.recipe.to_owned(),
         file: format!("{folder}/solve.sh"),
         hint: "a recipe has a reference in `solution/` and an independent one in `second/`",
     })
 }
 
-/// The names of the top-level `test_…` functions, in file order.
+/// The recipe's weights, by check.
 fn weights(recipe: &Recipe, checks: &[CheckId]) -> Result<BTreeMap<CheckId, f64>, AuthorError> {
     let weights = recipe.decl.weights.iter();
     let known = weights.map(|(name, weight)| match checks.iter().find(|check| check.as_str() == name) {
         Some(check) => Ok((check.clone(), *weight)),
         None => Err(AuthorError::Malformed {
-            recipe: recipe.id.clone(),
+            recipe: recipe.id.to_string(),
             file: "recipe.toml".to_owned(),
             message: format!("`weights` names `{name}`, which is no function of `test_outputs.py`"),
         }),
@@ -342,7 +374,8 @@ fn weights(recipe: &Recipe, checks: &[CheckId]) -> Result<BTreeMap<CheckId, f64>
     known.collect()
 }
 
-fn check_ids(source: &str) -> Vec<CheckId> {
+/// The names of the top-level `test_…` functions, in file order.
+pub fn check_ids(source: &str) -> Vec<CheckId> {
     static TEST: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^def (test_\w+)\(").ok());
     let Some(pattern) = TEST.as_ref() else { return Vec::new() };
     pattern.captures_iter(source).filter_map(|found| CheckId::parse(&found[1]).ok()).collect()

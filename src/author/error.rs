@@ -1,33 +1,40 @@
 //! Errors of rendering a recipe.
 
-use crate::model::{PathError, RecipeId};
+use crate::model::{Blueprint, PathError};
 use crate::mutate::VariantError;
 
 /// A recipe that cannot be rendered. The error concerns one recipe; other tasks continue.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorError {
     #[error("recipe `{recipe}`: no file `{file}`\nhint: {hint}")]
-    MissingFile { recipe: RecipeId, file: String, hint: &'static str },
+    MissingFile { recipe: String, file: String, hint: &'static str },
     #[error("recipe `{recipe}`: failed to render `{file}`: {message}")]
-    Template { recipe: RecipeId, file: String, message: String },
+    Template { recipe: String, file: String, message: String },
     #[error("recipe `{recipe}`: `{file}` is malformed: {message}")]
-    Malformed { recipe: RecipeId, file: String, message: String },
+    Malformed { recipe: String, file: String, message: String },
     #[error(
         "recipe `{recipe}`: `{file}` is not UTF-8, so it cannot be a template\nhint: drop the `.j2` to copy it verbatim"
     )]
-    NotText { recipe: RecipeId, file: String },
+    NotText { recipe: String, file: String },
     #[error("recipe `{recipe}`: {source}")]
     Path {
-        recipe: RecipeId,
+        recipe: String,
         #[source]
         source: PathError,
     },
     #[error(
         "no recipe `{0}`\nhint: `termsmith plan` lists the recipes; `termsmith new recipe {0}` starts one"
     )]
-    Unknown(RecipeId),
+    Unknown(String),
     #[error("`templates/{0}` is missing\nhint: an overriding templates folder must be complete")]
     MissingTemplate(String),
     #[error(transparent)]
     Variant(#[from] VariantError),
+}
+
+impl AuthorError {
+    /// `blueprint` names a recipe or a domain that does not exist, or no recipe.
+    pub fn unknown(blueprint: &Blueprint) -> Self {
+        Self::Unknown(blueprint.recipe().map_or_else(|| blueprint.domain.to_string(), ToString::to_string))
+    }
 }

@@ -55,12 +55,15 @@ struct DeclaredFailure {
 pub(super) fn expert(renderer: &Renderer<'_>, public: &Value) -> Result<ExpertScript, AuthorError> {
     let recipe = renderer.recipe;
     let source = renderer.files.text(FILE).ok_or_else(|| AuthorError::MissingFile {
-        recipe: recipe.clone(),
+        recipe: recipe.to_owned(),
         file: FILE.to_owned(),
         hint: "it scripts the offline expert; `termsmith new recipe` shows its form",
     })?;
-    let malformed =
-        |message: String| AuthorError::Malformed { recipe: recipe.clone(), file: FILE.to_owned(), message };
+    let malformed = |message: String| AuthorError::Malformed {
+        recipe: recipe.to_owned(),
+        file: FILE.to_owned(),
+        message,
+    };
     let declared: Declared = toml::from_str(source).map_err(|error| malformed(error.to_string()))?;
     let render = |place: String, text: &str| {
         renderer.text(&format!("{FILE}:{place}"), text, public).map(|text| text.trim_end().to_owned())

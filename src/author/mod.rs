@@ -1,4 +1,4 @@
-//! Authors create task drafts from blueprints. This module has the offline author, which renders a recipe.
+//! Renders a recipe for a blueprint: the author that needs no model.
 //!
 //! A draft is a pure function of the blueprint, the recipe's files and the shared templates: no clock, no environment, no
 //! engine. Screening decides whether a draft is a sound task.
@@ -12,6 +12,7 @@ mod recipe;
 mod render;
 mod seeded;
 
-pub use draft::{AuthorAssets, draft, redrawn_tests};
+pub use canary::canary;
+pub use draft::{AuthorAssets, check_ids, draft, redrawn_tests, shipped_tests};
 pub use error::AuthorError;
 pub use recipe::{Recipe, recipes};

@@ -6,14 +6,15 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 use super::AuthorError;
 use super::seeded::{Vocabulary, add_functions};
-use crate::model::{File, FileTree, RecipeId, RelPath, Seed};
+use crate::model::{File, FileTree, RelPath, Seed};
 
 /// Extension of templates; removed from the name of the rendered file.
 const TEMPLATE_SUFFIX: &str = ".j2";
 
 /// Renders the templates of one recipe for one task.
 pub(super) struct Renderer<'a> {
-    pub(super) recipe: &'a RecipeId,
+    /// Its name, for messages.
+    pub(super) recipe: &'a str,
     /// All files of the recipe, so that templates can include each other.
     pub(super) files: &'a FileTree,
     pub(super) seed: Seed,
@@ -24,7 +25,7 @@ impl Renderer<'_> {
     /// Renders one text; `name` is for messages and for the random numbers it draws.
     pub(super) fn text(&self, name: &str, source: &str, context: &Value) -> Result<String, AuthorError> {
         let failed = |error: &minijinja::Error| AuthorError::Template {
-            recipe: self.recipe.clone(),
+            recipe: self.recipe.to_owned(),
             file: name.to_owned(),
             // The debug form includes the offending lines, which the display form omits.
             message: format!("{error:#}"),
@@ -78,12 +79,12 @@ impl Renderer<'_> {
             None => (name, file.bytes.clone()),
             Some(name) => {
                 let not_text =
-                    || AuthorError::NotText { recipe: self.recipe.clone(), file: path.to_string() };
+                    || AuthorError::NotText { recipe: self.recipe.to_owned(), file: path.to_string() };
                 let source = file.as_text().ok_or_else(not_text)?;
                 (name, self.text(path.as_str(), source, context)?.into_bytes())
             }
         };
-        let bad = |source| AuthorError::Path { recipe: self.recipe.clone(), source };
+        let bad = |source| AuthorError::Path { recipe: self.recipe.to_owned(), source };
         // Scripts are executable by their name: a folder unpacked without modes must give the same task.
         let executable = file.executable || name.ends_with(".sh") || name.ends_with(".py");
         Ok((RelPath::new(name).map_err(bad)?, File { bytes, executable }))

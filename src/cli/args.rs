@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::args_rollout::{JudgeArgs, RolloutArgs};
+use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
 use super::exit::Status;
+use crate::domain::Authors;
 use crate::harbor::DeclaredVerifier;
 
 const EXAMPLES: &str = "\
@@ -58,7 +59,7 @@ pub(super) struct LogArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// The whole pipeline: plan, author, screen, roll out, export, audit
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show the tasks of a run and their coverage, without making them
     Plan(PlanArgs),
     /// Start a domain spec or a recipe from a working example
@@ -160,6 +161,14 @@ pub(super) struct RunArgs {
     pub(super) out: PathBuf,
     #[command(flatten)]
     pub(super) selection: Selection,
+    /// Who writes the tasks
+    #[arg(long, value_enum, default_value_t = AuthorArg::Recipe)]
+    pub(super) author: AuthorArg,
+    /// With a model as author: solvers that see only the instruction and the machine; one of them has to pass
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(super) blind: u32,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
     /// Rollouts of each certified task
     #[arg(long, default_value_t = 3)]
     pub(super) attempts: u32,
@@ -180,6 +189,29 @@ pub(super) struct RunArgs {
     pub(super) rigor: RigorArg,
     #[command(flatten)]
     pub(super) data: DataArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum AuthorArg {
+    /// The built-in recipes, offline
+    Recipe,
+    /// A language model, stage by stage, with the results of trials as feedback
+    Model,
+    /// Recipes for the cells of the specs that they fill, a model for the others
+    Mixed,
+    /// A model, and only for cells that no recipe fills
+    Fill,
+}
+
+impl From<AuthorArg> for Authors {
+    fn from(author: AuthorArg) -> Self {
+        match author {
+            AuthorArg::Recipe => Self::Recipes,
+            AuthorArg::Model => Self::Model,
+            AuthorArg::Mixed => Self::Mixed,
+            AuthorArg::Fill => Self::Fill,
+        }
+    }
 }
 
 /// Export options.
@@ -205,6 +237,9 @@ pub(super) enum SftArg {
 pub(super) struct PlanArgs {
     #[command(flatten)]
     pub(super) selection: Selection,
+    /// Who writes the tasks
+    #[arg(long, value_enum, default_value_t = AuthorArg::Recipe)]
+    pub(super) author: AuthorArg,
 }
 
 #[derive(Debug, Args)]

@@ -4,12 +4,13 @@ use super::exit::Status;
 use crate::agent::{AgentError, PromptsError};
 use crate::assets::AssetError;
 use crate::author::AuthorError;
+use crate::authoring::StageError;
 use crate::domain::DomainError;
 use crate::export::ExportError;
 use crate::folder::WalkError;
 use crate::harbor::{IntoTaskError, ReadError, WriteError};
 use crate::lint::LintError;
-use crate::llm::CallError;
+use crate::llm::{AskError, CallError};
 use crate::model::Blame;
 use crate::pipeline::{AssetsError, Fault, ImportTaskError, PipelineError, PublishError};
 use crate::sandbox::{EngineError, SandboxError};
@@ -148,8 +149,25 @@ pub(super) fn fault_status(fault: &Fault) -> Status {
         Fault::NoVerdict(_) => Status::TryAgain,
         Fault::Trial(_) => Status::Failed,
         Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
+        Fault::Authoring(error) => authoring_status(error),
         Fault::Author(_) | Fault::Rollout(_) | Fault::Directory(_) => Status::BadInput,
         Fault::Drained => Status::Interrupted,
+    }
+}
+
+/// The status of an authoring that a model's call or reply ended.
+fn authoring_status(error: &StageError) -> Status {
+    match error {
+        StageError::Call(error) | StageError::Ask(AskError::Call(error)) => call_status(error),
+        // The model was told once, and may do better another time.
+        StageError::Ask(AskError::Unusable { .. }) => Status::Failed,
+        StageError::Trial(_)
+        | StageError::Rollout(_)
+        | StageError::Store(_)
+        | StageError::Prompts(_)
+        | StageError::Kit(_)
+        | StageError::Path(_)
+        | StageError::Directory(_) => Status::BadInput,
     }
 }
 

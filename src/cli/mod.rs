@@ -2,6 +2,7 @@
 
 mod args;
 mod args_rollout;
+mod authors;
 mod config;
 mod doctor;
 mod exit;

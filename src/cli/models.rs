@@ -104,8 +104,16 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
         usd_per_1m_output_tokens: None,
         extra: serde_json::Map::new(),
     };
-    let roles =
-        [ModelRole::Expert, ModelRole::Judge, ModelRole::Planner, ModelRole::Mentor, ModelRole::Adversary];
+    let roles = [
+        ModelRole::Expert,
+        ModelRole::Judge,
+        ModelRole::Planner,
+        ModelRole::Mentor,
+        ModelRole::Adversary,
+        ModelRole::Sampler,
+        ModelRole::Author,
+        ModelRole::Solver,
+    ];
     Ok(Settings {
         version: Settings::VERSION,
         endpoints: BTreeMap::from([(ENDPOINT.to_owned(), endpoint)]),

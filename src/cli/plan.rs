@@ -11,7 +11,7 @@ use crate::domain::{coverage, gaps};
 
 pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
     let assets = config.pipeline_assets()?;
-    let plan = run::planned(&assets, &args.selection)?;
+    let plan = run::planned(&assets, &args.selection, args.author.into())?;
     let coverage = coverage(&assets.domains, &plan.blueprints);
     if config.format == Format::Json {
         say::json(&serde_json::json!({
@@ -29,7 +29,7 @@ pub(super) fn plan(config: &Config, args: &PlanArgs) -> Outcome {
             text,
             "{:>4}  {:<50} {:<16} {:<6} {}",
             blueprint.index,
-            blueprint.recipe,
+            blueprint.recipe().map_or("(model)", |recipe| recipe.as_str()),
             blueprint.kind.as_str(),
             blueprint.difficulty.as_str(),
             blueprint.language,

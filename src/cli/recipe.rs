@@ -123,7 +123,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
                 Err(fault @ (Fault::Author(_) | Fault::Directory(_))) => {
                     finished += 1;
                     problems += 1;
-                    say::note(format!("{}\n  → {fault}\n", blueprint.recipe));
+                    say::note(format!("{}\n  → {fault}\n", recipe_of(blueprint)));
                 }
                 Err(Fault::Drained) => break,
                 Err(fault) => {
@@ -160,7 +160,7 @@ async fn engine_close(engine: &EngineOnDemand) {
 fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Result<(), Failure> {
     if config.format == Format::Json {
         say::json(&serde_json::json!({
-            "recipe": blueprint.recipe,
+            "recipe": blueprint.recipe(),
             "seed": blueprint.seed,
             "difficulty": blueprint.difficulty,
             "certificate": rehearsal.certificate,
@@ -172,7 +172,7 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
     }
     let mut text = format!(
         "{} seed {} {} {}\n",
-        blueprint.recipe,
+        recipe_of(blueprint),
         blueprint.seed,
         blueprint.difficulty.as_str(),
         blueprint.kind.as_str()
@@ -197,6 +197,10 @@ fn report(config: &Config, blueprint: &Blueprint, rehearsal: &Rehearsal) -> Resu
     text.push('\n');
     say::text(&text)?;
     Ok(())
+}
+
+fn recipe_of(blueprint: &Blueprint) -> &str {
+    blueprint.recipe().map_or("", RecipeId::as_str)
 }
 
 fn find<'a>(assets: &'a PipelineAssets, name: &str) -> Result<&'a Recipe, Failure> {

@@ -4,13 +4,14 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use super::args::{RunArgs, Selection};
+use super::authors::model_author;
 use super::config::{Config, Format, export_options, jobs, run_to_write, runtime, sweep};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{open, paths, say, summary};
-use crate::domain::{Domains, Plan, Shard, plan};
+use super::{models, open, paths, say, summary};
+use crate::domain::{Authors, Domains, Plan, Shard, plan_by};
 use crate::harbor::Publication;
 use crate::model::Seed;
 use crate::pipeline::{
@@ -28,12 +29,13 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     };
     paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
-    let plan = planned(&assets, &args.selection)?;
+    let plan = planned(&assets, &args.selection, args.author.into())?;
     let store = run_to_write(&args.out)?;
-    let options = RunOptions {
+    let mut options = RunOptions {
         shard,
         unit: UnitOptions {
             attempts: args.attempts,
+            model: None,
             rigor: args.rigor.into(),
             publication: Publication {
                 image_prefix: args.image_prefix.clone(),
@@ -43,7 +45,11 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
         slots: jobs(args.jobs),
         export: export_options(&args.data, &args.out)?,
     };
-    let report = runtime()?.block_on(drive(&assets, &store, &plan, &options))?;
+    let report = runtime()?.block_on(async {
+        let interrupts = Interrupts::listen()?;
+        options.unit.model = model_author(config, args, &store, &interrupts.drain)?;
+        drive(&assets, &store, &plan, &options, &interrupts).await
+    })?;
     let audit = audit_store(&assets, &store)?;
     publish_audit(&store, &audit)?;
     let status = status(&report);
@@ -58,11 +64,15 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
 }
 
 /// The plan of a selection.
-pub(super) fn planned(assets: &PipelineAssets, selection: &Selection) -> Result<Plan, Failure> {
+pub(super) fn planned(
+    assets: &PipelineAssets,
+    selection: &Selection,
+    authors: Authors,
+) -> Result<Plan, Failure> {
     let domains = Domains::named(&assets.domains, &selection.only)
         .map_err(|error| Failure::new(Status::Usage, error))?;
     let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
-    Ok(plan(&assets.domains, &recipes, Seed(selection.seed), selection.count, &domains))
+    Ok(plan_by(&assets.domains, &recipes, Seed(selection.seed), selection.count, &domains, authors))
 }
 
 async fn drive(
@@ -70,8 +80,8 @@ async fn drive(
     store: &Store,
     plan: &Plan,
     options: &RunOptions,
+    interrupts: &Interrupts,
 ) -> Result<RunReport, Failure> {
-    let interrupts = Interrupts::listen()?;
     let engine = EngineOnDemand::default();
     let progress = Progress::new(plan.shard(options.shard).count(), "tasks");
     let show = |event: Event| progress.show(&event);
@@ -82,6 +92,9 @@ async fn drive(
         () = interrupts.kill.cancelled() => None,
     };
     drop(progress);
+    if let Some(model) = &options.unit.model {
+        models::report(&model.models);
+    }
     if let Some(engine) = engine.connected() {
         engine.close().await;
     }

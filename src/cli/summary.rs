@@ -27,7 +27,7 @@ impl Style {
 }
 
 /// Version of the JSON summary.
-const SUMMARY_VERSION: u32 = 2;
+const SUMMARY_VERSION: u32 = 3;
 
 /// The summary as JSON.
 #[derive(Serialize)]
@@ -36,6 +36,8 @@ pub(super) struct Summary<'a> {
     planned: usize,
     certified: usize,
     rejected: BTreeMap<&'a str, Vec<String>>,
+    /// Blueprints of which a model made no draft: the stage that could not be mended, and its problems.
+    unmade: BTreeMap<String, (&'a str, &'a [String])>,
     /// Tasks without a result, and why.
     without_result: BTreeMap<String, String>,
     /// Of these, the tasks that the same command completes.
@@ -58,6 +60,14 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
             .map(|ended| {
                 let reasons = ended.certificate.reasons.iter().map(|reason| reason.message.clone());
                 (ended.certificate.task.as_str(), reasons.collect())
+            })
+            .collect(),
+        unmade: report
+            .unmade
+            .iter()
+            .map(|(blueprint, unmade)| {
+                let task = crate::harbor::task_name(blueprint).to_string();
+                (task, (unmade.stage.as_str(), unmade.problems.as_slice()))
             })
             .collect(),
         without_result: report
@@ -103,6 +113,9 @@ pub(super) fn text(
             format!("{certified} certified"),
             format!("{rejected} rejected"),
         ];
+        if !report.unmade.is_empty() {
+            parts.push(format!("{} without a draft", report.unmade.len()));
+        }
         let without_result = report.faults.len() - left_open(report).count();
         if without_result > 0 {
             parts.push(format!("{without_result} without a result"));
@@ -126,6 +139,12 @@ pub(super) fn text(
                 ),
             );
         }
+    }
+    for (blueprint, unmade) in &report.unmade {
+        let task = crate::harbor::task_name(blueprint);
+        let stage = unmade.stage.as_str();
+        let problem = unmade.problems.first().map_or("", |problem| first_line(problem));
+        line("", format!("{task}: given up at its {stage}: {problem}"));
     }
     for (fault, tasks) in by_fault(report) {
         let first = tasks.first().map_or("", String::as_str);

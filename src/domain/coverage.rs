@@ -66,7 +66,9 @@ pub fn coverage<'a>(specs: &Specs, blueprints: impl IntoIterator<Item = &'a Blue
         DomainCoverage {
             domain: id.clone(),
             tasks: count(own.len()),
-            recipes: count(own.iter().map(|blueprint| &blueprint.recipe).collect::<BTreeSet<_>>().len()),
+            recipes: count(
+                own.iter().filter_map(|blueprint| blueprint.recipe()).collect::<BTreeSet<_>>().len(),
+            ),
             kinds: tally(own.iter().map(|blueprint| blueprint.kind)),
             difficulties: tally(own.iter().map(|blueprint| blueprint.difficulty)),
             missing_operations: wanted

@@ -14,7 +14,7 @@ use super::impossible::{ImpossibleCell, impossible_cells};
 use super::problem::suggest;
 use super::shard::Shard;
 use super::{DomainSpec, RecipeDecl, Recipes, Specs};
-use crate::model::{Blueprint, DomainId, RecipeId, Seed};
+use crate::model::{Blueprint, DomainId, RecipeId, Seed, TaskAuthor};
 
 /// Blueprints, and the cells that no recipe can fill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,6 +83,7 @@ impl Plan {
 }
 
 /// A recipe with the spec of its domain.
+#[derive(Clone, Copy)]
 pub(super) struct Candidate<'a> {
     pub(super) domain: &'a DomainId,
     pub(super) spec: &'a DomainSpec,
@@ -110,7 +111,7 @@ impl Candidate<'_> {
             && self.decl.difficulties.iter().any(|level| wanted(self.spec.difficulty.get(level)))
     }
 
-    fn blueprint(&self, run_seed: Seed, index: u32) -> Option<Blueprint> {
+    pub(super) fn blueprint(&self, run_seed: Seed, index: u32) -> Option<Blueprint> {
         let seed = run_seed.derive(&["blueprint", self.domain.as_str(), &index.to_string()]);
         // One generator per axis: a longer list of personas must not change the language.
         let axis = |name: &str| ChaCha20Rng::seed_from_u64(seed.derive(&["axis", name]).0);
@@ -119,7 +120,7 @@ impl Candidate<'_> {
             index,
             seed,
             domain: self.domain.clone(),
-            recipe: self.id.clone(),
+            author: TaskAuthor::Recipe(self.id.clone()),
             skills: self.decl.skills.clone(),
             operations: operations.into_iter().map(|operation| operation.as_str().to_owned()).collect(),
             kind: *weighted(&self.decl.kinds, &self.spec.kinds, &mut axis("kind"))?,
@@ -132,14 +133,18 @@ impl Candidate<'_> {
     }
 }
 
-fn uniform<'a, T>(items: &'a [T], rng: &mut ChaCha20Rng) -> Option<&'a T> {
+pub(super) fn uniform<'a, T>(items: &'a [T], rng: &mut ChaCha20Rng) -> Option<&'a T> {
     // `u32`: ranges of `usize` give other numbers on other platforms.
     let len = u32::try_from(items.len()).ok().filter(|len| *len > 0)?;
     items.get(rng.random_range(0..len) as usize)
 }
 
 /// One of `items` with probability in proportion to its weight; `None` where no weight is positive.
-fn weighted<'a, T: Ord>(items: &'a [T], weights: &BTreeMap<T, f64>, rng: &mut ChaCha20Rng) -> Option<&'a T> {
+pub(super) fn weighted<'a, T: Ord>(
+    items: &'a [T],
+    weights: &BTreeMap<T, f64>,
+    rng: &mut ChaCha20Rng,
+) -> Option<&'a T> {
     let weigh = |item: &'a T| Some((item, weights.get(item).copied().filter(|weight| *weight > 0.0)?));
     let positive: Vec<_> = items.iter().filter_map(weigh).collect();
     let total: f64 = positive.iter().map(|(_, weight)| weight).sum();

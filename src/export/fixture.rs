@@ -2,8 +2,8 @@
 
 use crate::model::{
     Act, Actor, Blueprint, CheckId, CheckResult, Difficulty, DomainId, End, EngineeringKind,
-    EnvironmentDigest, Outcome, RecipeId, Rewards, Rollout, Seed, ShellOutcome, Shown, TaskDigest,
-    TaskMetadata, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
+    EnvironmentDigest, Outcome, RecipeId, Rewards, Rollout, Seed, ShellOutcome, Shown, TaskAuthor,
+    TaskDigest, TaskMetadata, TaskName, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Checks of every verdict made here.
@@ -15,7 +15,7 @@ pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
         index,
         seed: Seed(1000 + u64::from(index)),
         domain: DomainId::parse(domain).unwrap(),
-        recipe: RecipeId::parse(format!("{domain}/roll-up")).unwrap(),
+        author: TaskAuthor::Recipe(RecipeId::parse(format!("{domain}/roll-up")).unwrap()),
         skills: vec!["log-analysis".to_owned(), "aggregation".to_owned()],
         operations: vec!["data-processing".to_owned(), "file-system".to_owned()],
         kind: EngineeringKind::FromScratch,

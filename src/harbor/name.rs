@@ -6,5 +6,8 @@ use crate::model::{Blueprint, TaskName};
 ///
 /// Unique within a run by its index, and sorted as the plan is within a recipe.
 pub fn task_name(blueprint: &Blueprint) -> TaskName {
-    TaskName::numbered(&format!("{}-{}", blueprint.domain, blueprint.recipe.name()), blueprint.index)
+    TaskName::numbered(
+        &format!("{}-{}", blueprint.domain, blueprint.recipe().map_or("model", |recipe| recipe.name())),
+        blueprint.index,
+    )
 }

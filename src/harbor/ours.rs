@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, Profile, RecipeId, Seed, Task,
+    Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, Profile, RecipeId, Seed, Task, TaskAuthor,
 };
 
 /// The table, one key per line. Together with Harbor's own keys and the files it restores the task.
@@ -25,9 +25,11 @@ pub struct TermsmithTable {
     pub language: String,
     pub fixture: String,
     pub verifier: String,
-    /// The author of the task: `recipe`.
+    /// The author of the task: `recipe` or `model`.
     pub author: String,
-    pub recipe: RecipeId,
+    /// Absent where a model wrote the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<RecipeId>,
     pub recipe_version: u32,
     pub seed: Seed,
     pub index: u32,
@@ -57,7 +59,7 @@ impl TermsmithTable {
             index,
             seed,
             domain,
-            recipe,
+            author,
             skills,
             operations,
             kind,
@@ -79,8 +81,11 @@ impl TermsmithTable {
             language,
             fixture,
             verifier,
-            author: "recipe".to_owned(),
-            recipe,
+            author: author.as_str().to_owned(),
+            recipe: match author {
+                TaskAuthor::Recipe(recipe) => Some(recipe),
+                TaskAuthor::Model => None,
+            },
             recipe_version: task.recipe_version,
             seed,
             index,
@@ -103,7 +108,7 @@ impl TermsmithTable {
             index: self.index,
             seed: self.seed,
             domain: self.domain,
-            recipe: self.recipe,
+            author: self.recipe.map_or(TaskAuthor::Model, TaskAuthor::Recipe),
             skills: self.skills,
             operations: self.operations,
             kind: self.kind,

@@ -14,7 +14,7 @@ pub struct Blueprint {
     /// All randomness of the task derives from this.
     pub seed: Seed,
     pub domain: DomainId,
-    pub recipe: RecipeId,
+    pub author: TaskAuthor,
     /// Skill ids of the domain spec that the task exercises.
     pub skills: Vec<String>,
     /// Operations (TerminalWorld's sixteen) that those skills exercise.
@@ -28,6 +28,36 @@ pub struct Blueprint {
     pub fixture: String,
     /// Verifier kind of the domain spec.
     pub verifier: String,
+}
+
+/// Who makes the task of a blueprint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskAuthor {
+    /// A recipe, which is rendered offline.
+    Recipe(RecipeId),
+    /// A language model, stage by stage.
+    Model,
+}
+
+impl TaskAuthor {
+    /// The id used in files.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Recipe(_) => "recipe",
+            Self::Model => "model",
+        }
+    }
+}
+
+impl Blueprint {
+    /// The recipe of the task, if one makes it.
+    pub fn recipe(&self) -> Option<&RecipeId> {
+        match &self.author {
+            TaskAuthor::Recipe(recipe) => Some(recipe),
+            TaskAuthor::Model => None,
+        }
+    }
 }
 
 /// LongCLI-Bench's engineering categories (§3.3 of its paper).

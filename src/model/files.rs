@@ -114,6 +114,12 @@ impl<'de> Deserialize<'de> for File {
 #[serde(transparent)]
 pub struct FileTree(pub BTreeMap<RelPath, File>);
 
+impl FromIterator<(RelPath, File)> for FileTree {
+    fn from_iter<I: IntoIterator<Item = (RelPath, File)>>(files: I) -> Self {
+        Self(files.into_iter().collect())
+    }
+}
+
 impl FileTree {
     /// Adds or replaces one file.
     pub fn insert(&mut self, path: RelPath, file: File) {

@@ -3,6 +3,7 @@
 //! Everything that is written under `store/` is one of these types, so a change here is a change of format:
 //! bump the version of the stage that writes it (see `store::Stage`).
 
+mod authoring;
 mod blame;
 mod blueprint;
 mod call_detail;
@@ -20,8 +21,9 @@ mod trajectory;
 mod variant;
 mod verdict;
 
+pub use authoring::{AuthorStage, AuthoringLog, AuthoringOutcome, AuthoringRecord, StageVersion};
 pub use blame::Blame;
-pub use blueprint::{Blueprint, Difficulty, EngineeringKind};
+pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};
 pub use call_detail::CallDetail;
 pub use certificate::{
     Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
@@ -32,6 +34,7 @@ pub use files::{File, FileTree, PathError, RelPath};
 pub use handoff::{Aside, AsideKind, Handoff, HandoffShown};
 pub use ids::{CheckId, DomainId, EnvironmentDigest, IdError, Key, RecipeId, Seed, TaskDigest, TaskName};
 pub use limits::{Limits, Profile};
+pub use sentences::squeeze;
 pub use task::{
     Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,
 };

@@ -1,7 +1,7 @@
 //! The sentences of an instruction.
 
 /// White space as single blanks, since instructions are wrapped.
-pub(super) fn squeeze(text: &str) -> String {
+pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

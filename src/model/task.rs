@@ -72,7 +72,8 @@ impl SubjectSpec {
 pub struct Draft {
     pub task: Task,
     /// An independent solution in another language or style (`solve.sh` and the files that it uses).
-    pub second: FileTree,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub second: Option<FileTree>,
     pub wrong: Vec<WrongSolution>,
     /// What the instruction demands, and solutions that violate it.
     #[serde(skip_serializing_if = "Clauses::is_empty", default)]

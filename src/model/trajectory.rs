@@ -458,7 +458,7 @@ impl From<&Blueprint> for TaskMetadata {
             difficulty: Some(blueprint.difficulty),
             language: Some(blueprint.language.clone()),
             persona: Some(blueprint.persona.clone()),
-            recipe: Some(blueprint.recipe.to_string()),
+            recipe: blueprint.recipe().map(ToString::to_string),
             seed: Some(blueprint.seed.0),
         }
     }

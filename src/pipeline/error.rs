@@ -1,6 +1,7 @@
 //! Errors that end a unit, or a whole run, without a result.
 
 use crate::author::AuthorError;
+use crate::authoring::StageError;
 use crate::export::ExportError;
 use crate::export::atif::AtifError;
 use crate::harbor::WriteError;
@@ -15,6 +16,9 @@ use crate::verify::{Blamed as _, NoVerdict, TrialError};
 pub enum Fault {
     #[error(transparent)]
     Author(#[from] AuthorError),
+    /// A model's call or reply, while it wrote a task.
+    #[error(transparent)]
+    Authoring(Box<StageError>),
     #[error(transparent)]
     Engine(EngineError),
     #[error(transparent)]
@@ -41,6 +45,7 @@ impl Fault {
             Self::NoVerdict(error) => matches!(error.blame(), None | Some(Blame::Infra)),
             Self::Rollout(error) => matches!(error.blame(), None | Some(Blame::Infra)),
             Self::Author(_)
+            | Self::Authoring(_)
             | Self::Trial(_)
             | Self::Store(_)
             | Self::Trajectory(_)
@@ -68,6 +73,22 @@ impl From<RolloutError> for Fault {
             RolloutError::Trial(error) => error.into(),
             RolloutError::Agent(crate::agent::AgentError::Engine(error)) => Self::Engine(error),
             other => Self::Rollout(other),
+        }
+    }
+}
+
+impl From<StageError> for Fault {
+    fn from(error: StageError) -> Self {
+        match error {
+            StageError::Trial(error) => error.into(),
+            StageError::Rollout(error) => error.into(),
+            StageError::Store(error) => Self::Store(error),
+            StageError::Kit(error) => Self::Author(error),
+            StageError::Directory(error) => Self::Directory(error),
+            error @ (StageError::Call(_)
+            | StageError::Ask(_)
+            | StageError::Prompts(_)
+            | StageError::Path(_)) => Self::Authoring(Box::new(error)),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here prints. Progress is reported as [`Event`]s, which no decision depends on.
 
 mod assets;
+mod authored;
 mod campaign;
 mod capacity;
 mod error;
@@ -22,6 +23,7 @@ mod stop;
 mod unit;
 
 pub use assets::{AssetsError, PipelineAssets};
+pub use authored::{AUTHORING, ModelAuthor, Unmade};
 pub use campaign::{
     CampaignContext, CampaignOptions, CampaignReport, Judging, MEMBER, Member, MemberRecord, Solver, campaign,
 };

@@ -32,8 +32,9 @@ pub(super) async fn redraw(
     draws: u32,
 ) -> Result<Vec<Redrawn>, Fault> {
     let draft = &hashed_draft.draft;
-    let id = &draft.task.blueprint.recipe;
-    let recipe = assets.recipes.get(id).ok_or_else(|| AuthorError::Unknown(id.clone()))?;
+    let blueprint = &draft.task.blueprint;
+    let recipe = blueprint.recipe().and_then(|id| assets.recipes.get(id));
+    let recipe = recipe.ok_or_else(|| AuthorError::unknown(blueprint))?;
     let mut tasks = Vec::new();
     for draw in 1..=draws {
         if let Some(tests) = redrawn_tests(&assets.kit, recipe, draft, draw)? {
@@ -47,7 +48,8 @@ pub(super) async fn redraw(
     let hashed = tasks.iter().map(|task| HashedTask::new(task, environment.clone()));
     let hashed = hashed.collect::<Result<Vec<_>, _>>()?;
     let mut all = Vec::new();
-    for (solution, files) in [("reference", &draft.task.solution), ("second", &draft.second)] {
+    let second = draft.second.iter().map(|files| ("second", files));
+    for (solution, files) in std::iter::once(("reference", &draft.task.solution)).chain(second) {
         all.push(on_all(runner, &hashed, solution, files).await?);
     }
     Ok(all)

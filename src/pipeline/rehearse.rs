@@ -143,7 +143,8 @@ async fn run_variation(
         Err(other) => return Err(other.into()),
     };
     let conversation = &finished.conversation;
-    let script = assets.recipes.get(&task.blueprint.recipe).map(author_texts).unwrap_or_default();
+    let script =
+        task.blueprint.recipe().and_then(|id| assets.recipes.get(id)).map(author_texts).unwrap_or_default();
     let tools = assets.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
     let shown: Vec<_> = conversation.seen.iter().map(|seen| seen.shown.clone()).collect();
     let prompt = &conversation.opening.prompt;

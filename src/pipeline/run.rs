@@ -9,13 +9,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
+use super::authored::Unmade;
 use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
 use super::gather::{current_units, read_unit, write_index};
 use super::publish::{prune, publish};
 use super::read::export_store;
-use super::unit::{Ended, UnitOptions, unit};
+use super::unit::{Ended, UnitEnd, UnitOptions, unit};
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
 use crate::harbor::Publication;
@@ -48,6 +49,8 @@ pub struct RunReport {
     pub planned: usize,
     /// By blueprint index.
     pub ended: Vec<Ended>,
+    /// Blueprints of which a model made no draft.
+    pub unmade: Vec<(Blueprint, Unmade)>,
     /// Units without a result.
     pub faults: Vec<(Blueprint, Fault)>,
     /// `None` when it was interrupted.
@@ -88,6 +91,7 @@ pub async fn run(
     let mut report = RunReport {
         planned: blueprints.len(),
         ended: Vec::new(),
+        unmade: Vec::new(),
         faults: Vec::new(),
         export: None,
         interrupted: false,
@@ -95,7 +99,8 @@ pub async fn run(
     };
     for (blueprint, result) in results {
         match result {
-            Ok(ended) => report.ended.push(ended),
+            Ok(UnitEnd::Ended(ended)) => report.ended.push(*ended),
+            Ok(UnitEnd::Unmade(unmade)) => report.unmade.push((blueprint.clone(), unmade)),
             Err(Fault::Drained) => report.interrupted = true,
             Err(Fault::Store(error)) => return Err(error.into()),
             Err(fault) => report.faults.push((blueprint.clone(), fault)),
@@ -116,14 +121,14 @@ async fn one<'a>(
     options: &RunOptions,
     watch: &Watch,
     events: EventSink<'_>,
-) -> (&'a Blueprint, Result<Ended, Fault>) {
+) -> (&'a Blueprint, Result<UnitEnd, Fault>) {
     let span = tracing::info_span!("unit", task = %crate::harbor::task_name(blueprint));
     let result = unit(runner, assets, blueprint, &options.unit, events).instrument(span).await;
     let result = match result {
-        Ok(ended) => {
-            publish_unit(store, &ended, &options.unit.publication).map(|()| ended).map_err(Fault::from)
-        }
-        Err(fault) => Err(fault),
+        Ok(UnitEnd::Ended(ended)) => publish_unit(store, &ended, &options.unit.publication)
+            .map(|()| UnitEnd::Ended(ended))
+            .map_err(Fault::from),
+        unfinished @ (Ok(UnitEnd::Unmade(_)) | Err(_)) => unfinished,
     };
     match &result {
         Ok(_) => watch.engine_answered(),
@@ -140,6 +145,7 @@ async fn one<'a>(
         Ok(_)
         | Err(
             Fault::Author(_)
+            | Fault::Authoring(_)
             | Fault::Engine(_)
             | Fault::NoVerdict(_)
             | Fault::Trial(_)
@@ -268,6 +274,7 @@ mod tests {
         let report = RunReport {
             planned: blueprints.len(),
             ended: blueprints.iter().map(|blueprint| ended(&store, &assets, blueprint, tool)).collect(),
+            unmade: Vec::new(),
             faults: Vec::new(),
             export: None,
             interrupted: false,
@@ -275,7 +282,12 @@ mod tests {
         };
         let options = RunOptions {
             shard: Shard::WHOLE,
-            unit: UnitOptions { attempts: 0, rigor: Rigor::Quick, publication: Publication::default() },
+            unit: UnitOptions {
+                attempts: 0,
+                rigor: Rigor::Quick,
+                model: None,
+                publication: Publication::default(),
+            },
             slots: 1,
             export: ExportOptions::default(),
         };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
+use super::authored::{ModelAuthor, Unmade, authored};
 use super::error::Fault;
 use super::event::{Event, EventSink};
 use crate::author::{AuthorError, draft};
@@ -14,7 +15,7 @@ use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
-    TrajectoryRecord, environment_digest,
+    TaskAuthor, TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, Screening, screen};
@@ -63,6 +64,8 @@ pub struct UnitOptions {
     pub attempts: u32,
     /// How thoroughly the verifier is tested.
     pub rigor: Rigor,
+    /// Writes the tasks of blueprints without a recipe.
+    pub model: Option<ModelAuthor>,
     /// How tasks are written for other harnesses.
     pub publication: Publication,
 }
@@ -74,8 +77,8 @@ pub fn hash_draft(
     blueprint: &Blueprint,
     publication: &Publication,
 ) -> Result<HashedDraft, Fault> {
-    let unknown = || AuthorError::Unknown(blueprint.recipe.clone());
-    let recipe = assets.recipes.get(&blueprint.recipe).ok_or_else(unknown)?;
+    let unknown = || AuthorError::unknown(blueprint);
+    let recipe = blueprint.recipe().and_then(|id| assets.recipes.get(id)).ok_or_else(unknown)?;
     let domain = assets.domains.get(&blueprint.domain).ok_or_else(unknown)?;
     let limits = domain.limits.over(&Limits::default());
     let input = serde_json::json!({
@@ -99,6 +102,15 @@ pub fn hash_draft(
     Ok(HashedDraft { draft, key, directory, environment_digest })
 }
 
+/// How the work on a blueprint ended.
+#[derive(Debug)]
+pub enum UnitEnd {
+    /// Its unit is committed.
+    Ended(Box<Ended>),
+    /// No draft came of it.
+    Unmade(Unmade),
+}
+
 /// Runs one blueprint until its unit is committed.
 pub async fn unit(
     runner: &TrialRunner<'_>,
@@ -106,9 +118,19 @@ pub async fn unit(
     blueprint: &Blueprint,
     options: &UnitOptions,
     events: EventSink<'_>,
-) -> Result<Ended, Fault> {
+) -> Result<UnitEnd, Fault> {
     let started = Instant::now();
-    let hashed_draft = hash_draft(assets, runner.store, blueprint, &options.publication)?;
+    let hashed_draft = match (&blueprint.author, &options.model) {
+        (TaskAuthor::Model, Some(model)) => {
+            match authored(runner, assets, model, blueprint, options).await? {
+                Ok(hashed_draft) => hashed_draft,
+                Err(unmade) => return Ok(UnitEnd::Unmade(unmade)),
+            }
+        }
+        (TaskAuthor::Recipe(_), _) | (TaskAuthor::Model, None) => {
+            hash_draft(assets, runner.store, blueprint, &options.publication)?
+        }
+    };
     let draft = &hashed_draft.draft;
     let task = draft.task.name.to_string();
     let hashed = HashedTask::new(&draft.task, hashed_draft.environment_digest.clone())?;
@@ -117,7 +139,9 @@ pub async fn unit(
     let rollouts = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
-            let runs = (0..options.attempts).map(|attempt| {
+            // A task that a model wrote has no scripted expert; `rollout` runs others on it.
+            let attempts = if draft.expert.steps.is_empty() { 0 } else { options.attempts };
+            let runs = (0..attempts).map(|attempt| {
                 let (hashed, certificate, task) = (&hashed, &certificate, &task);
                 async move {
                     let key = rollout(runner, &assets.prompts, draft, hashed, certificate, attempt)
@@ -144,7 +168,7 @@ pub async fn unit(
         runner.store.put(UNIT, &key, &record)?;
     }
     events(Event::Finished { task, seconds: started.elapsed().as_secs_f64() });
-    Ok(Ended { key, record, certificate, outcomes })
+    Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, outcomes })))
 }
 
 /// Screens a draft, or reads the committed certificate.

@@ -101,7 +101,7 @@ pub async fn screen_ours(
         environment_digest: ours.hashed.environment_digest.clone(),
         evaluation: Evaluation::CleanRoom(ours.hashed),
         solution: Some(&task.solution),
-        second: ours.draft.map(|draft| &draft.second),
+        second: ours.draft.and_then(|draft| draft.second.as_ref()),
         wrong: ours.draft.map_or(none, |draft| &draft.wrong),
         clauses: ours.clauses,
         variants: ours.draft.map_or_else(|| unconditional(suite), |draft| draft.variants.clone()),

@@ -102,7 +102,8 @@ pub(crate) fn task(shape: Shape) -> Task {
     let kit = AuthorAssets::load(&assets).unwrap();
     let declared = recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
     let blueprint = plan(&specs, &declared, Seed(1), 1, &Domains::All).blueprints.remove(0);
-    let mut task = draft(&kit, &recipes[&blueprint.recipe], &blueprint, &Limits::default()).unwrap().task;
+    let mut task =
+        draft(&kit, &recipes[blueprint.recipe().unwrap()], &blueprint, &Limits::default()).unwrap().task;
 
     let numbers: String = (1..=100).map(|number| format!("{number}\n")).collect();
     let dockerfile = format!("{}\n\nCOPY app/ /app/\nWORKDIR /app\n", kit.base("core").unwrap().trim_end());

@@ -39,7 +39,7 @@ fn reaches_everything(specs: &Specs, recipes: &Recipes) {
             plan.blueprints.iter().take(domains.len()).map(|each| each.domain.as_str()).collect();
         assert_eq!(first, domains, "seed {seed}");
         for cycle in plan.blueprints.chunks(recipes.len().max(1)) {
-            let hit: BTreeSet<_> = cycle.iter().map(|each| &each.recipe).collect();
+            let hit: BTreeSet<_> = cycle.iter().map(|each| each.recipe().unwrap()).collect();
             assert_eq!(hit.len(), recipes.len(), "seed {seed}");
         }
     }
@@ -50,7 +50,7 @@ fn axes_keep_to_the_recipe_and_to_the_weights() {
     let (specs, recipes) = garden();
     let plan = planned(600, 1);
     for blueprint in &plan.blueprints {
-        let (spec, decl) = (&specs[&blueprint.domain], &recipes[&blueprint.recipe]);
+        let (spec, decl) = (&specs[&blueprint.domain], &recipes[blueprint.recipe().unwrap()]);
         assert!(decl.kinds.contains(&blueprint.kind) && decl.difficulties.contains(&blueprint.difficulty));
         assert!(decl.languages.contains(&blueprint.language) && decl.fixtures.contains(&blueprint.fixture));
         assert!(decl.verifiers.contains(&blueprint.verifier) && spec.persona(&blueprint.persona).is_some());

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::*;
 use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, EngineeringKind, File, FileTree, Limits, Profile, RecipeId,
-    RelPath, Seed, SubjectSpec, Task, TaskDigest, TaskName,
+    RelPath, Seed, SubjectSpec, Task, TaskAuthor, TaskDigest, TaskName,
 };
 
 pub(super) fn path(path: &str) -> RelPath {
@@ -30,7 +30,7 @@ pub(super) fn blueprint() -> Blueprint {
         index: 7,
         seed: Seed(6_777_727_780_853_989_857),
         domain: DomainId::parse("data_science").unwrap(),
-        recipe: RecipeId::parse("data_science/settle-meter-readings").unwrap(),
+        author: TaskAuthor::Recipe(RecipeId::parse("data_science/settle-meter-readings").unwrap()),
         skills: vec!["data-cleaning".to_owned(), "aggregation".to_owned()],
         operations: vec!["data-processing".to_owned()],
         kind: EngineeringKind::BugFix,
@@ -101,7 +101,7 @@ fn names() {
     ] {
         let domain = DomainId::parse(domain).unwrap();
         let recipe = RecipeId::parse(recipe).unwrap();
-        let name = task_name(&Blueprint { index, domain, recipe, ..blueprint() });
+        let name = task_name(&Blueprint { index, domain, author: TaskAuthor::Recipe(recipe), ..blueprint() });
         assert_eq!(name.as_str(), expected);
         assert!(name.as_str().len() <= 64);
     }

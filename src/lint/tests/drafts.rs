@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, Draft, EngineeringKind, ExpertScript, Limits, Profile,
-    RecipeId, Seed, SubjectSpec, Task, TaskName, WrongSolution,
+    RecipeId, Seed, SubjectSpec, Task, TaskAuthor, TaskName, WrongSolution,
 };
 
 fn draft(checks: &[&str], wrong: usize) -> Draft {
@@ -11,7 +11,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         index: 0,
         seed: Seed(1),
         domain: DomainId::parse("coding").unwrap(),
-        recipe: RecipeId::parse("coding/a-task").unwrap(),
+        author: TaskAuthor::Recipe(RecipeId::parse("coding/a-task").unwrap()),
         skills: Vec::new(),
         operations: Vec::new(),
         kind: EngineeringKind::BugFix,
@@ -46,7 +46,7 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
     let one = WrongSolution { name: "w".to_owned(), why: String::new(), files: FileTree::default() };
     Draft {
         task,
-        second: FileTree::default(),
+        second: None,
         clauses: crate::model::Clauses::default(),
         wrong: vec![one; wrong],
         variants: Vec::new(),

@@ -1,0 +1,67 @@
+//! Who is at fault where a solution fails checks: the solution, the checks or the instruction. Asked of a model that sees no solution.
+
+use minijinja::context;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::working::Working;
+use super::{StageContext, StageError};
+use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole, ask_checked};
+use crate::model::squeeze;
+
+/// Who is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Fault {
+    Solution,
+    Checks,
+    Instruction,
+}
+
+/// A judgement.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+pub(super) struct Judged {
+    pub(super) fault: Fault,
+    /// The words of the instruction that decide it.
+    #[serde(default)]
+    words: String,
+    pub(super) reason: String,
+}
+
+/// Asks about `failures`.
+pub(super) async fn judged(
+    context: &StageContext<'_>,
+    working: &Working,
+    failures: &[String],
+) -> Result<Judged, StageError> {
+    let texts = &context.texts.arbiter;
+    let Working { instruction, checks, .. } = working;
+    let request = ChatRequest::of(vec![
+        ChatMessage::system(texts.text("system.md")?),
+        ChatMessage::user(
+            texts.render("task.md.j2", context! { instruction, checks, failures => failures.to_vec() })?,
+        ),
+    ]);
+    // Two requests of one authoring differ in what they show; the same question has the same answer.
+    let shown = blake3::hash(format!("{instruction}\0{checks}\0{failures:?}").as_bytes()).to_hex();
+    let site = CallSite {
+        role: ModelRole::Judge,
+        unit: context.unit.to_owned(),
+        stage: format!("author-arbiter/{}", &shown.as_str()[..12]),
+        round: 0,
+        step: 0,
+        sample: 0,
+    };
+    let whole = squeeze(instruction);
+    let judged = ask_checked(context.models, &site, &request, |judged: &Judged| {
+        let quoted = !judged.words.trim().is_empty() && whole.contains(&squeeze(&judged.words));
+        // Without words that demand it, nothing is the solution's fault.
+        if judged.fault == Fault::Solution && !quoted {
+            return Err(
+                "`words` must quote the instruction verbatim where the solution is at fault".to_owned()
+            );
+        }
+        Ok(())
+    });
+    Ok(judged.await?)
+}

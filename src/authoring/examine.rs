@@ -1,0 +1,280 @@
+//! Examines a draft, cheapest first, and says which stage has to mend what is found.
+
+use futures_util::future::try_join_all;
+
+use super::arbiter::{self, Fault};
+use super::working::Working;
+use super::{Authoring, StageContext, StageError, blind, gate, quotes};
+use crate::harbor::{Publication, write_task};
+use crate::lint::lint_draft;
+use crate::model::{
+    AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, RejectReason, RowKind,
+    ShellOutcome, Task, environment_digest,
+};
+use crate::screen::screen;
+use crate::verify::{Act, Condition, HashedTask, TrialLog, TrialRecord};
+
+/// Bytes of an output that a model is shown: its end, where errors are.
+const SHOWN: usize = 3_000;
+
+/// The first stage with problems, and these.
+pub(super) type Found = Option<(AuthorStage, Vec<String>)>;
+
+impl Authoring<'_> {
+    /// Examines what is written up to `stage`.
+    pub(super) async fn examine(&mut self, stage: AuthorStage) -> Result<Found, StageError> {
+        let context = self.context;
+        let draft = self.working.draft(context)?;
+        let base = context.kit.base(&draft.task.base).unwrap_or_default();
+        let environment = environment_digest(&draft.task.environment, base);
+        let hashed = HashedTask::new(&draft.task, environment)?;
+        let examined = Examined { context, working: &self.working, draft: &draft, hashed: &hashed };
+        let mut found = examined.machine().await?;
+        if found.is_none() && stage >= AuthorStage::Instruction {
+            let problems = gate::problems(&self.working.instruction);
+            found = (!problems.is_empty()).then_some((AuthorStage::Instruction, problems));
+        }
+        if found.is_none() && stage >= AuthorStage::Solution {
+            found = examined.solution().await?;
+        }
+        if found.is_none() && stage >= AuthorStage::Checks {
+            found = examined.checks().await?;
+        }
+        if found.is_none() && stage >= AuthorStage::Attacks {
+            found = examined.attacks().await?;
+        }
+        if found.is_none() && stage >= AuthorStage::Clauses {
+            let declared = examined.clauses();
+            if declared.is_none() {
+                let (clauses, missing) = quotes::assigned(self.working.clauses.clone(), &self.working.checks);
+                let missing =
+                    missing.iter().map(|words| format!("no check quotes “{words}”, which demands something"));
+                let missing: Vec<_> = missing.collect();
+                found = (!missing.is_empty()).then_some((AuthorStage::Checks, missing));
+                self.working.clauses = clauses;
+            } else {
+                found = declared;
+            }
+        }
+        if found.is_none() && stage >= AuthorStage::Screening {
+            let certificate = certificate(context, &self.working).await?;
+            found = self.refused(&certificate);
+        }
+        if found.is_none() && stage >= AuthorStage::Blind {
+            let solved = blind::solved(context, &self.working).await?;
+            match solved {
+                Ok(second) => self.working.second = second,
+                Err((stage, problems)) => found = Some((stage, problems)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a rejected certificate asks for, and of whom.
+    fn refused(&mut self, certificate: &Certificate) -> Found {
+        let mut by_stage: Vec<(AuthorStage, String)> = Vec::new();
+        for reason in &certificate.reasons {
+            let stage = match reason.kind {
+                RowKind::Lint => stage_of_file(reason),
+                RowKind::Build | RowKind::Leak => AuthorStage::Environment,
+                RowKind::Inputs => AuthorStage::Solution,
+                // A violation that no check notices twice may be none.
+                RowKind::Clause if !self.survivors.insert(reason.name.clone()) => AuthorStage::Clauses,
+                RowKind::Clause
+                | RowKind::Untouched
+                | RowKind::Reference
+                | RowKind::SecondSolution
+                | RowKind::WrongSolution
+                | RowKind::TruncatedSolution
+                | RowKind::AblatedSolution
+                | RowKind::Mutant
+                | RowKind::Variant
+                | RowKind::Attack => AuthorStage::Checks,
+            };
+            let hint = match (reason.kind, stage) {
+                (RowKind::Clause, AuthorStage::Clauses) => {
+                    " (its effect may be none: replace it by a violation that changes a result, or drop it)"
+                }
+                _ => "",
+            };
+            by_stage.push((stage, format!("{}{hint}", reason.message)));
+        }
+        let first = by_stage.iter().map(|(stage, _)| *stage).min()?;
+        let problems = by_stage.into_iter().filter(|(stage, _)| *stage == first);
+        Some((first, problems.map(|(_, problem)| problem).collect()))
+    }
+}
+
+/// The stage that wrote the file that a finding is about.
+fn stage_of_file(reason: &RejectReason) -> AuthorStage {
+    let places = [
+        ("environment/", AuthorStage::Environment),
+        ("instruction.md", AuthorStage::Instruction),
+        ("solution/", AuthorStage::Solution),
+    ];
+    let written = places.into_iter().find(|(place, _)| reason.message.contains(place));
+    written.map_or(AuthorStage::Checks, |(_, stage)| stage)
+}
+
+/// Screens the draft. Its trials, and those of the pipeline's own screening of it, are the same.
+async fn certificate(context: &StageContext<'_>, working: &Working) -> Result<Certificate, StageError> {
+    let draft = working.draft(context)?;
+    let base = context.kit.base(&draft.task.base).unwrap_or_default();
+    let hashed = HashedTask::new(&draft.task, environment_digest(&draft.task.environment, base))?;
+    let directory = write_task(&draft.task, &Publication::default())?;
+    let findings = lint_draft(context.rules, &directory, &draft);
+    let screening =
+        screen(context.runner, context.suite, &draft, &hashed, &directory, &findings, context.rigor).await?;
+    Ok(screening.certificate)
+}
+
+/// One state of the draft.
+struct Examined<'a> {
+    context: &'a StageContext<'a>,
+    working: &'a Working,
+    draft: &'a Draft,
+    hashed: &'a HashedTask<'a>,
+}
+
+impl Examined<'_> {
+    fn task(&self) -> &Task {
+        &self.draft.task
+    }
+
+    async fn trial(&self, act: Act<'_>) -> Result<(TrialRecord, TrialLog), StageError> {
+        Ok(Box::pin(self.context.runner.trial(self.hashed, act, Condition::Ordinary, 0)).await?)
+    }
+
+    async fn machine(&self) -> Result<Found, StageError> {
+        Ok(match self.context.runner.build(self.hashed).await? {
+            Ok(()) => None,
+            Err(log) => {
+                let problem = format!("the image does not build; the end of the log:\n{}", tail(&log));
+                Some((AuthorStage::Environment, vec![problem]))
+            }
+        })
+    }
+
+    async fn solution(&self) -> Result<Found, StageError> {
+        let (record, log) = self.trial(Act::Solve(&self.task().solution)).await?;
+        let ended = match record.exit {
+            Some(ShellOutcome::Exited(0)) => return Ok(None),
+            Some(ShellOutcome::Exited(status)) => format!("`solve.sh` ended with status {status}"),
+            Some(ShellOutcome::TimedOut) => "`solve.sh` did not end in time".to_owned(),
+            Some(ShellOutcome::ShellDied(status)) => {
+                format!("the shell of `solve.sh` died with status {status}")
+            }
+            None => format!("`solve.sh` could not be run: {}", record.verdict.cause),
+        };
+        let problem = format!("{ended}; the end of its output:\n{}", tail(&log.output));
+        Ok(Some((AuthorStage::Solution, vec![problem])))
+    }
+
+    async fn checks(&self) -> Result<Found, StageError> {
+        let quoted = quotes::problems(&self.task().checks, &self.working.checks, &self.working.instruction);
+        if !quoted.is_empty() {
+            return Ok(Some((AuthorStage::Checks, quoted)));
+        }
+        let (untouched, log) = self.trial(Act::Nothing).await?;
+        if let Some(problem) = no_verdict(&untouched, &log) {
+            return Ok(Some((AuthorStage::Checks, vec![problem])));
+        }
+        if untouched.verdict.passed() {
+            let problem =
+                "every check passes on the untouched machine, where nothing has been done".to_owned();
+            return Ok(Some((AuthorStage::Checks, vec![problem])));
+        }
+        let (reference, log) = self.trial(Act::Solve(&self.task().solution)).await?;
+        if let Some(problem) = no_verdict(&reference, &log) {
+            return Ok(Some((AuthorStage::Checks, vec![problem])));
+        }
+        let failures = failures(&reference, &log);
+        if failures.is_empty() {
+            return Ok(None);
+        }
+        let judged = arbiter::judged(self.context, self.working, &failures).await?;
+        let of = |what: &str| failures.iter().map(|failure| format!("{what} fails {failure}")).collect();
+        Ok(Some(match judged.fault {
+            Fault::Solution => (AuthorStage::Solution, told(of("your solution"), &judged.reason)),
+            Fault::Checks => (AuthorStage::Checks, told(of("a correct solution"), &judged.reason)),
+            Fault::Instruction => {
+                let problem =
+                    format!("it can be read in two ways, or leaves something open: {}", judged.reason);
+                (AuthorStage::Instruction, vec![problem])
+            }
+        }))
+    }
+
+    async fn attacks(&self) -> Result<Found, StageError> {
+        let trials = self.working.attacks.iter().map(|attack| self.trial(Act::Solve(&attack.files)));
+        let ended = try_join_all(trials).await?;
+        let passing =
+            self.working.attacks.iter().zip(&ended).filter(|(_, (record, _))| record.verdict.passed());
+        let problems: Vec<_> = passing
+            .map(|(attack, _)| {
+                format!(
+                    "this script passes every check, although it violates “{}”:\n{}",
+                    attack.why,
+                    attack.files.text("solve.sh").unwrap_or_default()
+                )
+            })
+            .collect();
+        Ok((!problems.is_empty()).then_some((AuthorStage::Checks, problems)))
+    }
+
+    /// Contradictions between the clauses, the instruction and the solution. Checks are not their author's concern.
+    fn clauses(&self) -> Found {
+        let Draft { task, clauses, .. } = self.draft;
+        let mut problems =
+            clauses.problems(&task.instruction, &task.solution, &task.checks, &Default::default());
+        problems
+            .retain(|problem| !matches!(problem, ClauseError::NoCheck(_) | ClauseError::UnknownCheck { .. }));
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        (!problems.is_empty()).then_some((AuthorStage::Clauses, problems))
+    }
+}
+
+/// `problems`, and why they were found to be this stage's.
+fn told(mut problems: Vec<String>, reason: &str) -> Vec<String> {
+    problems.push(format!("A judge who saw the instruction, the checks and these messages says: {reason}"));
+    problems
+}
+
+/// Why the tests gave no verdict.
+fn no_verdict(record: &TrialRecord, log: &TrialLog) -> Option<String> {
+    match record.verdict.outcome {
+        Outcome::VerifierError => Some(format!(
+            "the checks could not be run ({}); the end of pytest's output:\n{}",
+            record.verdict.cause,
+            tail(&log.verifier.output)
+        )),
+        Outcome::Timeout => Some(format!("the checks did not end: {}", record.verdict.cause)),
+        Outcome::Pass | Outcome::Fail | Outcome::Infra => None,
+    }
+}
+
+/// The failed checks with their messages.
+pub(super) fn failures(record: &TrialRecord, log: &TrialLog) -> Vec<String> {
+    let failed = record.verdict.checks.iter().filter(|check| !check.passed);
+    failed.map(|check| failure(&check.id, log.verifier.messages.get(&check.id))).collect()
+}
+
+/// One failed check with its message.
+pub(super) fn failure(check: &CheckId, message: Option<&String>) -> String {
+    format!("`{check}`: {}", tail(message.map_or("", String::as_str)))
+}
+
+/// The end of a text.
+fn tail(text: &str) -> &str {
+    let text = text.trim_end();
+    let from = text.len().saturating_sub(SHOWN);
+    let from = (from..text.len()).find(|place| text.is_char_boundary(*place)).unwrap_or(text.len());
+    &text[from..]
+}
+
+/// The files of a script that replays `commands`.
+pub(super) fn script(commands: &[String]) -> Result<FileTree, StageError> {
+    let text = format!("#!/bin/bash\ncd {}\n{}\n", super::working::WORKDIR, commands.join("\n"));
+    let file = crate::model::File { bytes: text.into_bytes(), executable: true };
+    Ok(FileTree::from_iter([(super::working::rel("solve.sh")?, file)]))
+}

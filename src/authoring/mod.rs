@@ -1,0 +1,233 @@
+//! The author that is a language model: LiteCoder-Terminal's stages, each corrected by what the execution of its result shows.
+//!
+//! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → screening → blind solvers. Every stage is a
+//! conversation of its own ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see neither. After each
+//! version the draft is examined from the start ([`examine`]), cheapest first; trials that were run before are read from the
+//! store. The problems of the first stage that has any are told to that stage, within [`MAX_REPLIES`].
+//!
+//! An authoring is a function of the blueprint, the prompts and the committed replies and trials: an interrupted one is repeated without new
+//! requests, and a changed prompt repeats its stage and what follows.
+
+mod arbiter;
+mod blind;
+mod examine;
+mod gate;
+mod idea;
+mod quotes;
+mod reply_files;
+mod stage_conversation;
+mod texts;
+mod working;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::DomainSpec;
+use crate::lint::Rules;
+use crate::llm::{AskError, CallError, Models};
+use crate::model::{AuthorStage, AuthoringLog, Blueprint, Draft, PathError, Rigor, StageVersion};
+use crate::prompts::PromptsError;
+use crate::rollout::RolloutError;
+use crate::screen::AttackSuite;
+use crate::store::StoreError;
+use crate::verify::{TrialError, TrialRunner};
+
+use crate::author::{AuthorAssets, AuthorError};
+pub use blind::BlindSolvers;
+use stage_conversation::{Evidence, StageConversation};
+pub use texts::StageTexts;
+use working::Working;
+
+/// Replies of one stage, the first included. FACET mends most drafts in one or two rounds; a draft that needs more is usually beyond repair.
+const MAX_REPLIES: u32 = 5;
+
+/// What an authoring needs.
+#[derive(Clone, Copy, Debug)]
+pub struct StageContext<'a> {
+    pub runner: &'a TrialRunner<'a>,
+    pub models: &'a Models,
+    pub texts: &'a StageTexts,
+    pub kit: &'a AuthorAssets,
+    pub rules: &'a Rules,
+    pub suite: &'a AttackSuite,
+    pub spec: &'a DomainSpec,
+    pub blueprint: &'a Blueprint,
+    /// The unit of its call sites.
+    pub unit: &'a str,
+    pub rigor: Rigor,
+    pub blind: Option<&'a BlindSolvers<'a>>,
+}
+
+/// An authoring that ended.
+#[derive(Debug)]
+pub struct Authored {
+    pub request: String,
+    pub versions: Vec<StageVersion>,
+    pub log: AuthoringLog,
+    /// The draft, or the stage whose result could not be mended.
+    pub draft: Result<Box<Draft>, AuthorStage>,
+}
+
+/// Why an authoring has no end yet.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Prompts(#[from] PromptsError),
+    #[error(transparent)]
+    Kit(#[from] AuthorError),
+    #[error(transparent)]
+    Path(PathError),
+    #[error(transparent)]
+    Directory(#[from] crate::harbor::WriteError),
+}
+
+/// Takes one blueprint through the stages.
+pub async fn author(context: &StageContext<'_>) -> Result<Authored, StageError> {
+    let mut history = History::default();
+    let working = match idea::feasible(context, &mut history).await? {
+        Ok(working) => working,
+        Err(request) => return Ok(history.ended(request, Err(AuthorStage::Feasibility))),
+    };
+    let request = working.request.clone();
+    let mut authoring =
+        Authoring { context, working, conversations: BTreeMap::new(), history, survivors: BTreeSet::new() };
+    let ended = authoring.stages().await?;
+    let Authoring { working, mut history, .. } = authoring;
+    let draft = match ended {
+        Ok(()) => {
+            for (stage, version) in &mut history.current {
+                history.versions.push(StageVersion { stage: *stage, version: *version, problems: 0 });
+                history.log.problems.push(Vec::new());
+            }
+            Ok(Box::new(working.draft(context)?))
+        }
+        Err(stage) => Err(stage),
+    };
+    Ok(history.ended(request, draft))
+}
+
+/// Versions so far.
+#[derive(Debug, Default)]
+struct History {
+    versions: Vec<StageVersion>,
+    log: AuthoringLog,
+    /// The latest version of each stage.
+    current: BTreeMap<AuthorStage, u32>,
+}
+
+impl History {
+    fn begun(&mut self, stage: AuthorStage) {
+        *self.current.entry(stage).or_default() += 1;
+    }
+
+    /// The current version of `stage` has problems.
+    fn refused(&mut self, stage: AuthorStage, problems: Vec<String>) {
+        let version = self.current.get(&stage).copied().unwrap_or_default();
+        let count = u32::try_from(problems.len()).unwrap_or(u32::MAX);
+        self.versions.push(StageVersion { stage, version, problems: count });
+        self.log.problems.push(problems);
+    }
+
+    fn ended(self, request: String, draft: Result<Box<Draft>, AuthorStage>) -> Authored {
+        Authored { request, versions: self.versions, log: self.log, draft }
+    }
+}
+
+/// The stages that write a part of the draft, in order.
+const WRITING: [AuthorStage; 6] = [
+    AuthorStage::Environment,
+    AuthorStage::Instruction,
+    AuthorStage::Solution,
+    AuthorStage::Checks,
+    AuthorStage::Attacks,
+    AuthorStage::Clauses,
+];
+
+/// A draft on its way through the stages.
+#[derive(Debug)]
+struct Authoring<'a> {
+    context: &'a StageContext<'a>,
+    working: Working,
+    conversations: BTreeMap<AuthorStage, StageConversation>,
+    history: History,
+    /// Violations that no check noticed, by row name. The second time, their own author is asked about them.
+    survivors: BTreeSet<String>,
+}
+
+/// A draft that could not be mended, by the stage that gave up.
+type Mended = Result<(), AuthorStage>;
+
+impl Authoring<'_> {
+    async fn stages(&mut self) -> Result<Mended, StageError> {
+        for stage in WRITING {
+            if let Err(stage) = self.write(stage).await? {
+                return Ok(Err(stage));
+            }
+            if let Err(stage) = self.settle(stage).await? {
+                return Ok(Err(stage));
+            }
+        }
+        for stage in [AuthorStage::Screening, AuthorStage::Blind] {
+            if let Err(stage) = self.settle(stage).await? {
+                return Ok(Err(stage));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Examines the draft up to `stage`, and has stages mend it, until nothing is found.
+    async fn settle(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
+        loop {
+            let Some((at_fault, problems)) = self.examine(stage).await? else { return Ok(Ok(())) };
+            tracing::info!(stage = at_fault.as_str(), problems = problems.len(), "a version has problems");
+            self.history.refused(at_fault, problems.clone());
+            let mended = match self.conversations.get_mut(&at_fault) {
+                // Stages that ask nobody, and solvers that fail honestly.
+                None => Err(at_fault),
+                Some(conversation) if conversation.replies() >= MAX_REPLIES => Err(at_fault),
+                Some(conversation) => {
+                    conversation.correct(self.context, Evidence::Executed, &problems)?;
+                    self.reply(at_fault).await?
+                }
+            };
+            if mended.is_err() {
+                return Ok(mended);
+            }
+        }
+    }
+
+    /// Has `stage` write its first version.
+    async fn write(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
+        let conversation = write::open(self.context, stage, &self.working)?;
+        self.conversations.insert(stage, conversation);
+        self.reply(stage).await
+    }
+
+    /// Takes the next version of `stage` from its model, and tells it what is wrong with its form.
+    async fn reply(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
+        let Some(conversation) = self.conversations.get_mut(&stage) else { return Ok(Err(stage)) };
+        loop {
+            let reply = conversation.reply(self.context).await?;
+            self.history.begun(stage);
+            let problem = match reply.and_then(|reply| write::accept(stage, &reply, &mut self.working)) {
+                Ok(()) => return Ok(Ok(())),
+                Err(problem) => problem,
+            };
+            self.history.refused(stage, vec![problem.clone()]);
+            if conversation.replies() >= MAX_REPLIES {
+                return Ok(Err(stage));
+            }
+            conversation.correct(self.context, Evidence::Read, &[problem])?;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Which words of the instruction each check says that it demands.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::model::{CheckId, Clause, Clauses, squeeze};
+
+/// A top-level test function with its docstring.
+static TEST: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"(?ms)^def (test_\w+)\([^)]*\)[^:]*:\s*r?"""(.*?)""""#).ok());
+/// A quotation in typographic or straight marks.
+static QUOTATION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?s)“(.+?)”|"(.+?)""#).ok());
+/// Characters of a quotation: a single word would be found anywhere.
+const LEAST: usize = 8;
+
+/// The quotations of each check. Checks without a docstring are missing.
+pub(super) fn quotations(checks: &str) -> BTreeMap<CheckId, Vec<String>> {
+    let (Some(test), Some(quotation)) = (TEST.as_ref(), QUOTATION.as_ref()) else { return BTreeMap::new() };
+    let quoted = |docstring: &str| {
+        let found = quotation.captures_iter(docstring);
+        found.filter_map(|found| found.get(1).or(found.get(2))).map(|words| squeeze(words.as_str())).collect()
+    };
+    test.captures_iter(checks)
+        .filter_map(|found| Some((CheckId::parse(&found[1]).ok()?, quoted(&found[2]))))
+        .collect()
+}
+
+/// Checks that quote no words of the instruction.
+pub(super) fn problems(checks: &[CheckId], text: &str, instruction: &str) -> Vec<String> {
+    let quotations = quotations(text);
+    let instruction = squeeze(instruction);
+    let mut problems = Vec::new();
+    for check in checks {
+        let quoted = quotations.get(check).map_or(&[][..], Vec::as_slice);
+        let long: Vec<_> = quoted.iter().filter(|words| words.chars().count() >= LEAST).collect();
+        match long.iter().find(|words| !instruction.contains(words.as_str())) {
+            _ if long.is_empty() => problems.push(format!(
+                "the docstring of `{check}` does not begin with a quotation of the words that demand it"
+            )),
+            Some(words) => {
+                problems.push(format!("`{check}` quotes “{words}”, which the instruction does not say"));
+            }
+            None => {}
+        }
+    }
+    problems
+}
+
+/// `clauses` with the checks that quote the same words. The second list has clauses that no check quotes.
+pub(super) fn assigned(mut clauses: Clauses, checks: &str) -> (Clauses, Vec<String>) {
+    let quotations = quotations(checks);
+    let mut missing = Vec::new();
+    for clause in &mut clauses.clause {
+        clause.checks = quotations
+            .iter()
+            .filter(|(_, quoted)| quoted.iter().any(|words| overlaps(clause, words)))
+            .map(|(check, _)| check.clone())
+            .collect();
+        if clause.checks.is_empty() && clause.untested.is_none() {
+            missing.extend(clause.says.first().cloned());
+        }
+    }
+    (clauses, missing)
+}
+
+fn overlaps(clause: &Clause, words: &str) -> bool {
+    clause.says.iter().map(|says| squeeze(says)).any(|says| says.contains(words) || words.contains(&says))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHECKS: &str = "def helper():\n    \"\"\"\"Not a check.\"\"\"\n\n\ndef test_a():\n    \"\"\"“sorted by\n    name”, and \"one row per line\": compared.\"\"\"\n    assert 1\n\n\ndef test_b() -> None:\n    assert 1\n";
+
+    #[test]
+    fn quotations_are_compared_with_the_instruction() {
+        let ids = [CheckId::parse("test_a").unwrap(), CheckId::parse("test_b").unwrap()];
+        let check = |instruction: &str, expect: &[&str]| {
+            let found = problems(&ids, CHECKS, instruction);
+            assert_eq!(found.len(), expect.len(), "{found:?}");
+            for (found, part) in found.iter().zip(expect) {
+                assert!(found.contains(part), "{found}");
+            }
+        };
+        check("Rows are sorted by name. Write one row\nper line.", &["`test_b` does not begin"]);
+        check("Rows are sorted by name.", &["“one row per line”", "`test_b`"]);
+    }
+
+    #[test]
+    fn clauses_are_assigned_to_checks_that_quote_them() {
+        let clause = |says: &str, untested: Option<&str>| Clause {
+            id: "a".to_owned(),
+            says: vec![says.to_owned()],
+            checks: Vec::new(),
+            wrong: Vec::new(),
+            violation: Vec::new(),
+            untested: untested.map(str::to_owned),
+        };
+        let check = |clause: Clause, checks: usize, missing: usize| {
+            let clauses = Clauses { background: Vec::new(), clause: vec![clause] };
+            let (assigned, without) = assigned(clauses, CHECKS);
+            assert_eq!((assigned.clause[0].checks.len(), without.len()), (checks, missing));
+        };
+        check(clause("Rows are sorted by name.", None), 1, 0);
+        check(clause("by name", None), 1, 0);
+        check(clause("in UTF-8", None), 0, 1);
+        check(clause("in UTF-8", Some("cannot be broken")), 0, 0);
+    }
+}

@@ -1,0 +1,107 @@
+//! The conversation of one stage: a request, and corrections of what came back.
+
+use minijinja::{Value, context};
+
+use super::{StageContext, StageError};
+use crate::llm::{CallSite, ChatMessage, ChatRequest, Finish, ModelRole};
+use crate::model::AuthorStage;
+
+/// What the problems of a version are known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// The reply's form.
+    Read,
+    /// Trials.
+    Executed,
+}
+
+/// The messages of one stage so far.
+#[derive(Debug)]
+pub(super) struct StageConversation {
+    stage: AuthorStage,
+    role: ModelRole,
+    messages: Vec<ChatMessage>,
+    /// Replies so far.
+    step: u32,
+}
+
+impl StageConversation {
+    /// A conversation that begins with the stage's prompts, rendered with `system` and `task`.
+    pub(super) fn open(
+        context: &StageContext<'_>,
+        stage: AuthorStage,
+        system: Value,
+        task: Value,
+    ) -> Result<Self, StageError> {
+        let role = match stage {
+            AuthorStage::Idea => ModelRole::Sampler,
+            AuthorStage::Feasibility => ModelRole::Judge,
+            AuthorStage::Attacks | AuthorStage::Clauses => ModelRole::Adversary,
+            AuthorStage::Blind => ModelRole::Solver,
+            AuthorStage::Environment
+            | AuthorStage::Instruction
+            | AuthorStage::Solution
+            | AuthorStage::Checks
+            | AuthorStage::Screening => ModelRole::Author,
+        };
+        let texts = context.texts.of(stage)?;
+        // A system prompt with values in it is a template.
+        let system = match texts.render("system.md.j2", system) {
+            Ok(text) => text,
+            Err(_) => texts.text("system.md")?.to_owned(),
+        };
+        let task = texts.render("task.md.j2", task)?;
+        let messages = vec![ChatMessage::system(system), ChatMessage::user(task)];
+        Ok(Self { stage, role, messages, step: 0 })
+    }
+
+    /// The number of replies so far.
+    pub(super) fn replies(&self) -> u32 {
+        self.step
+    }
+
+    /// The request of the next reply, and where it is made.
+    pub(super) fn request(&self, context: &StageContext<'_>, sample: u32) -> (CallSite, ChatRequest) {
+        let site = CallSite {
+            role: self.role,
+            unit: context.unit.to_owned(),
+            stage: format!("author-{}", self.stage.as_str()),
+            round: 0,
+            step: self.step,
+            sample,
+        };
+        (site, ChatRequest::of(self.messages.clone()))
+    }
+
+    /// The next reply. `Err` inside: it is incomplete.
+    pub(super) async fn reply(
+        &mut self,
+        context: &StageContext<'_>,
+    ) -> Result<Result<String, String>, StageError> {
+        let (site, request) = self.request(context, 0);
+        let reply = context.models.call(&site, &request).await?;
+        self.step += 1;
+        self.messages.push(ChatMessage::assistant(reply.message.content.clone()));
+        Ok(match reply.finish {
+            Finish::Length => Err("it was cut off at the limit of a reply: be shorter".to_owned()),
+            Finish::Stop | Finish::ToolCalls | Finish::ContentFilter | Finish::Other(_) => {
+                Ok(reply.message.content)
+            }
+        })
+    }
+
+    /// Tells the model what is wrong with its last version.
+    pub(super) fn correct(
+        &mut self,
+        context: &StageContext<'_>,
+        evidence: Evidence,
+        problems: &[String],
+    ) -> Result<(), StageError> {
+        let executed = evidence == Evidence::Executed;
+        let texts = context.texts.of(self.stage)?;
+        self.messages.push(ChatMessage::user(
+            texts.render("feedback.md.j2", context! { problems => problems.to_vec(), executed })?,
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! The prompts of the stages: one folder of `templates/prompts` each.
+
+use std::collections::BTreeMap;
+
+use crate::assets::Assets;
+use crate::model::AuthorStage;
+use crate::prompts::{PromptSet, PromptsError};
+
+/// Prompts of every stage that asks a model, and of the arbiter.
+#[derive(Clone, Debug)]
+pub struct StageTexts {
+    stages: BTreeMap<AuthorStage, PromptSet>,
+    pub(super) arbiter: PromptSet,
+}
+
+impl StageTexts {
+    /// Reads the prompts.
+    pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
+        let folder = |name: &str| PromptSet::load(assets, &format!("author-{name}"), &["task.md.j2"]);
+        let asking = AuthorStage::ALL.into_iter().filter(|stage| match stage {
+            AuthorStage::Screening | AuthorStage::Blind => false,
+            AuthorStage::Idea
+            | AuthorStage::Feasibility
+            | AuthorStage::Environment
+            | AuthorStage::Instruction
+            | AuthorStage::Solution
+            | AuthorStage::Checks
+            | AuthorStage::Attacks
+            | AuthorStage::Clauses => true,
+        });
+        let stages = asking.map(|stage| Ok((stage, folder(stage.as_str())?))).collect::<Result<_, _>>()?;
+        Ok(Self { stages, arbiter: folder("arbiter")? })
+    }
+
+    /// The prompts of a stage.
+    pub(super) fn of(&self, stage: AuthorStage) -> Result<&PromptSet, PromptsError> {
+        let missing = || PromptsError::Missing {
+            folder: format!("author-{}", stage.as_str()),
+            name: "task.md.j2".to_owned(),
+        };
+        self.stages.get(&stage).ok_or_else(missing)
+    }
+}

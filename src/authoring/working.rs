@@ -1,0 +1,179 @@
+//! The parts of a draft as the stages fill them in.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{StageContext, StageError};
+use crate::author::canary;
+use crate::author::{check_ids, shipped_tests};
+use crate::harbor::task_name;
+use crate::model::{
+    Clauses, Difficulty, Draft, ExpertScript, File, FileTree, RelPath, SubjectSpec, Task, WrongSolution,
+};
+
+/// The folder that all results lie in.
+pub(super) const WORKDIR: &str = "/app";
+/// Its files in a stage's reply.
+pub(super) const APP: &str = "app/";
+/// The script that makes what is no plain file, while the image is built.
+pub(super) const SETUP: &str = "setup.sh";
+/// The file of tests.
+pub(super) const CHECKS: &str = "test_outputs.py";
+/// Tests of a draft that has none yet: its solution can be executed before they are written.
+const NO_CHECKS: &str = "def test_nothing():\n    \"\"\"Passes.\"\"\"\n";
+/// Bytes of one file, and of all files, that a prompt shows.
+const SHOWN_OF_FILE: usize = 6_000;
+const SHOWN: usize = 40_000;
+
+/// A draft in the making.
+#[derive(Clone, Debug)]
+pub(super) struct Working {
+    pub(super) request: String,
+    pub(super) title: String,
+    pub(super) difficulty: Difficulty,
+    /// `app/…`, and `setup.sh` if there is one.
+    pub(super) machine: FileTree,
+    pub(super) instruction: String,
+    pub(super) solution: FileTree,
+    /// The text of `test_outputs.py`; empty before it is written.
+    pub(super) checks: String,
+    pub(super) attacks: Vec<WrongSolution>,
+    pub(super) clauses: Clauses,
+    /// A blind solver's commands as a script.
+    pub(super) second: Option<FileTree>,
+}
+
+impl Working {
+    /// A draft that is only a request.
+    pub(super) fn begun(request: String, title: String, difficulty: Difficulty) -> Self {
+        Self {
+            request,
+            title,
+            difficulty,
+            machine: FileTree::default(),
+            instruction: String::new(),
+            solution: FileTree::default(),
+            checks: String::new(),
+            attacks: Vec::new(),
+            clauses: Clauses::default(),
+            second: None,
+        }
+    }
+
+    /// The task as far as it is written.
+    pub(super) fn task(&self, context: &StageContext<'_>) -> Result<Task, StageError> {
+        let spec = context.spec;
+        let mut blueprint = context.blueprint.clone();
+        blueprint.difficulty = self.difficulty;
+        let name = task_name(&blueprint);
+        let canary = canary(&name, blueprint.seed);
+        let environment = self.environment(context)?;
+        let subject = SubjectSpec {
+            roots: vec![WORKDIR.to_owned()],
+            programs: runs_programs(&self.checks),
+            bring_up: None,
+            shared_because: None,
+        };
+        let text = if self.checks.is_empty() { NO_CHECKS } else { &self.checks };
+        let own = FileTree::from_iter([(rel(CHECKS)?, File::text(text.to_owned()))]);
+        let tests = shipped_tests(context.kit, own, &environment, &canary, &subject)?;
+        Ok(Task {
+            name,
+            title: self.title.clone(),
+            blueprint,
+            base: spec.base.clone(),
+            recipe_version: 0,
+            canary,
+            instruction: format!("{}\n", self.instruction.trim()),
+            environment,
+            solution: self.solution.clone(),
+            checks: check_ids(tests.text(CHECKS).unwrap_or_default()),
+            tests,
+            weights: BTreeMap::new(),
+            limits: spec.limits(),
+            profile: spec.profile,
+            subject,
+        })
+    }
+
+    /// The draft as far as it is written.
+    pub(super) fn draft(&self, context: &StageContext<'_>) -> Result<Draft, StageError> {
+        Ok(Draft {
+            task: self.task(context)?,
+            second: self.second.clone(),
+            wrong: self.attacks.clone(),
+            clauses: self.clauses.clone(),
+            variants: context.kit.unconditional_variants(),
+            variants_excluded: BTreeMap::new(),
+            expert: ExpertScript::default(),
+        })
+    }
+
+    fn environment(&self, context: &StageContext<'_>) -> Result<FileTree, StageError> {
+        let base = context.kit.base(&context.spec.base).unwrap_or_default();
+        let mut dockerfile = format!("{}\n\nCOPY app/ {WORKDIR}/\nWORKDIR {WORKDIR}\n", base.trim_end());
+        if self.machine.get(SETUP).is_some() {
+            dockerfile
+                .push_str("COPY setup.sh /tmp/setup.sh\nRUN bash /tmp/setup.sh && rm -f /tmp/setup.sh\n");
+        }
+        let mut environment = self.machine.clone();
+        environment.insert(rel("Dockerfile")?, File::text(dockerfile));
+        Ok(environment)
+    }
+
+    /// The machine for a prompt: every file with its content, long ones shortened.
+    pub(super) fn machine_text(&self) -> String {
+        shown(self.machine.iter().map(|(path, file)| {
+            let place = match path.as_str() {
+                SETUP => "setup.sh, which ran once in /app while the machine was made and is gone".to_owned(),
+                path => format!("/{path}"),
+            };
+            (place, file)
+        }))
+    }
+
+    /// The solution for a prompt.
+    pub(super) fn solution_text(&self) -> String {
+        shown(self.solution.iter().map(|(path, file)| (path.to_string(), file)))
+    }
+}
+
+/// Files as one text.
+fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>) -> String {
+    let mut text = String::new();
+    for (name, file) in files {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "== {name} ({} bytes)", file.bytes.len());
+        match file.as_text() {
+            None => text.push_str("(not text)\n"),
+            Some(_) if text.len() > SHOWN => text.push_str("(not shown)\n"),
+            Some(content) => {
+                let most = content.len().min(SHOWN_OF_FILE);
+                let end = (0..=most).rev().find(|place| content.is_char_boundary(*place)).unwrap_or(0);
+                text.push_str(&content[..end]);
+                if end < content.len() {
+                    let _ = write!(text, "\n… ({} further bytes)", content.len() - end);
+                }
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+            }
+        }
+    }
+    text
+}
+
+/// Whether tests run programs of the subject.
+fn runs_programs(checks: &str) -> bool {
+    static RUNS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?:^|[^\w.])(?:run|run_many|probe)\(").ok());
+    RUNS.as_ref().is_some_and(|pattern| pattern.is_match(checks))
+}
+
+/// `path` as a path of a file tree.
+pub(super) fn rel(path: &str) -> Result<RelPath, StageError> {
+    RelPath::new(path).map_err(StageError::Path)
+}

@@ -1,0 +1,173 @@
+//! What each stage is asked, and how its reply becomes a part of the draft.
+
+use minijinja::context;
+
+use super::reply_files::files_in;
+use super::stage_conversation::StageConversation;
+use super::working::{APP, CHECKS, SETUP, Working};
+use super::{StageContext, StageError};
+use crate::model::{AuthorStage, Clauses, FileTree, RelPath, WrongSolution};
+
+/// Seconds that the prompt gives a reference solution. Screening runs it dozens of times.
+const SOLUTION_SECONDS: u32 = 60;
+/// A solution's entry point.
+const ENTRY: &str = "solve.sh";
+/// The line of an attack that names the words it violates.
+const VIOLATES: &str = "# violates:";
+/// Attacks of one reply that are executed.
+const MAX_ATTACKS: usize = 6;
+
+/// The conversation of `stage`, with the parts of the draft that it may see.
+pub(super) fn open(
+    context: &StageContext<'_>,
+    stage: AuthorStage,
+    working: &Working,
+) -> Result<StageConversation, StageError> {
+    let files = working.machine_text();
+    let Working { request, instruction, checks, .. } = working;
+    let difficulty = working.difficulty.as_str();
+    let language = &context.blueprint.language;
+    let (system, task) = match stage {
+        AuthorStage::Environment => {
+            let base = context.kit.base(&context.spec.base).unwrap_or_default();
+            (context! { base }, context! { request, difficulty, language })
+        }
+        AuthorStage::Instruction => (context! {}, context! { request, difficulty, files }),
+        AuthorStage::Solution => (context! { seconds => SOLUTION_SECONDS }, context! { instruction, files }),
+        AuthorStage::Checks => {
+            let subject = context.kit.subject_interface();
+            // A seed per task, so that inputs differ between tasks.
+            let seed = context.blueprint.seed.derive(&["checks"]).0 % 1_000_000;
+            (context! { subject, seed }, context! { instruction, files })
+        }
+        AuthorStage::Attacks => (context! {}, context! { instruction, files, checks }),
+        AuthorStage::Clauses => {
+            (context! {}, context! { instruction, files, solution => working.solution_text() })
+        }
+        AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {
+            (context! {}, context! {})
+        }
+    };
+    StageConversation::open(context, stage, system, task)
+}
+
+/// Reads a reply of `stage` into the draft. The error is told to the model.
+pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> Result<(), String> {
+    match stage {
+        AuthorStage::Environment => {
+            let files = files_in(reply)?;
+            let strange =
+                files.iter().find(|(path, _)| !path.as_str().starts_with(APP) && path.as_str() != SETUP);
+            if let Some((path, _)) = strange {
+                return Err(format!("`{path}` is neither below `{APP}` nor `{SETUP}`"));
+            }
+            if !files.iter().any(|(path, _)| path.as_str().starts_with(APP)) {
+                return Err(format!("no file is below `{APP}`: the image needs that folder"));
+            }
+            working.machine = files;
+        }
+        AuthorStage::Instruction => {
+            let text = reply.trim();
+            let fenced = text.strip_prefix("```markdown").or_else(|| text.strip_prefix("```md"));
+            let text = fenced.and_then(|text| text.strip_suffix("```")).unwrap_or(text).trim();
+            text.clone_into(&mut working.instruction);
+        }
+        AuthorStage::Solution => {
+            let files = files_in(reply)?;
+            if files.text(ENTRY).is_none() {
+                return Err(format!("there is no `{ENTRY}`"));
+            }
+            working.solution = files;
+        }
+        AuthorStage::Checks => {
+            let files = files_in(reply)?;
+            let text = files.text(CHECKS).ok_or_else(|| format!("there is no `{CHECKS}`"))?;
+            if crate::author::check_ids(text).is_empty() {
+                return Err(format!("`{CHECKS}` has no function called `test_…` at the top level"));
+            }
+            text.clone_into(&mut working.checks);
+        }
+        AuthorStage::Attacks => working.attacks = attacks(&files_in(reply)?)?,
+        AuthorStage::Clauses => {
+            let files = files_in(reply)?;
+            let text = files.text("clauses.toml").ok_or("there is no `clauses.toml`")?;
+            working.clauses = clauses(text)?;
+        }
+        AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {}
+    }
+    Ok(())
+}
+
+/// The scripts, by name, each with the words that it says it violates.
+fn attacks(files: &FileTree) -> Result<Vec<WrongSolution>, String> {
+    let mut attacks = Vec::new();
+    for (number, (path, file)) in (1..=MAX_ATTACKS).zip(files.iter()) {
+        let text = file.as_text().ok_or_else(|| format!("`{path}` is not text"))?;
+        let why = text.lines().find_map(|line| line.trim().strip_prefix(VIOLATES)).map(str::trim);
+        let why = why.ok_or_else(|| format!("`{path}` has no line `{VIOLATES} …`"))?;
+        let entry = RelPath::new(ENTRY).map_err(|error| error.to_string())?;
+        attacks.push(WrongSolution {
+            name: format!("attack-{number}"),
+            why: why.to_owned(),
+            files: FileTree::from_iter([(entry, file.clone())]),
+        });
+    }
+    Ok(attacks)
+}
+
+/// `clauses.toml` as a model writes it: without checks, which it does not see.
+fn clauses(text: &str) -> Result<Clauses, String> {
+    let mut table: toml::Table = toml::from_str(text).map_err(|error| format!("`clauses.toml`: {error}"))?;
+    for clause in table.get_mut("clause").and_then(toml::Value::as_array_mut).into_iter().flatten() {
+        if let Some(clause) = clause.as_table_mut() {
+            clause.insert("checks".to_owned(), toml::Value::Array(Vec::new()));
+        }
+    }
+    table.try_into().map_err(|error: toml::de::Error| format!("`clauses.toml`: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Difficulty;
+
+    fn check(stage: AuthorStage, reply: &str, expect: Result<(), &str>) {
+        let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
+        match (accept(stage, reply, &mut working), expect) {
+            (Ok(()), Ok(())) => {}
+            (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
+            (found, expect) => panic!("{found:?} where {expect:?} was expected: {reply}"),
+        }
+    }
+
+    #[test]
+    fn replies_are_checked_for_their_form() {
+        let file = |path: &str, content: &str| format!("<file path=\"{path}\">\n{content}\n</file>\n");
+        use AuthorStage::{Attacks, Checks, Clauses, Environment, Instruction, Solution};
+        check(Environment, &file("app/x.txt", "x"), Ok(()));
+        check(Environment, &(file("app/x.txt", "x") + &file("setup.sh", "true")), Ok(()));
+        check(Environment, &file("setup.sh", "true"), Err("no file is below"));
+        check(Environment, &file("etc/passwd", "x"), Err("neither"));
+        check(Environment, &file("app/../x", "x"), Err("app/../x"));
+        check(Environment, "Here it is.", Err("no block"));
+        check(Instruction, "Sort it.", Ok(()));
+        check(Solution, &file("solve.sh", "true"), Ok(()));
+        check(Solution, &file("run.sh", "true"), Err("no `solve.sh`"));
+        check(Checks, &file("test_outputs.py", "def test_a():\n    pass"), Ok(()));
+        check(
+            Checks,
+            &file("test_outputs.py", "def check_a():\n    pass"),
+            Err("no function called `test_…`"),
+        );
+        check(Checks, &file("tests.py", ""), Err("no `test_outputs.py`"));
+        check(Attacks, &file("1.sh", "#!/bin/bash\n# violates: sorted\ntrue"), Ok(()));
+        check(Attacks, &file("1.sh", "#!/bin/bash\ntrue"), Err("no line `# violates:"));
+        check(
+            Clauses,
+            &file("clauses.toml", "background = [\"x\"]\n[[clause]]\nid = \"a\"\nsays = [\"b\"]"),
+            Ok(()),
+        );
+        check(Clauses, &file("clauses.toml", "clause = 3 4"), Err("clauses.toml"));
+        check(Clauses, &file("clauses.toml", "[[clause]]\nname = \"a\""), Err("unknown field"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The models that write tasks, from the arguments of `run`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::args::{AuthorArg, RunArgs};
+use super::config::Config;
+use super::failure::Failure;
+use super::models;
+use crate::agent::{Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
+use crate::authoring::StageTexts;
+use crate::llm::ModelRole;
+use crate::model::{Arm, ModelActor};
+use crate::pipeline::ModelAuthor;
+use crate::rollout::{AgentConfig, Overflow};
+use crate::store::Store;
+use tokio_util::sync::CancellationToken;
+
+/// The scaffold of blind solvers.
+const SCAFFOLD: &str = "bash";
+/// Turns of a blind solver. Terminal-Bench's agents need 20 to 30 for tasks of this size (LiteCoder: 27.4 on average).
+const TURNS: u32 = 40;
+/// Time limit of one of its commands.
+const COMMAND: Duration = Duration::from_secs(60);
+/// Bytes of output that it sees of one.
+const OUTPUT_BYTES: usize = 8_000;
+/// Time limit of the whole attempt, model calls included: people may play the model.
+const TOTAL: Duration = Duration::from_secs(6 * 3600);
+
+/// The models, if any task is written by one.
+pub(super) fn model_author(
+    config: &Config,
+    args: &RunArgs,
+    store: &Store,
+    drain: &CancellationToken,
+) -> Result<Option<ModelAuthor>, Failure> {
+    if args.author == AuthorArg::Recipe {
+        return Ok(None);
+    }
+    let assets = config.assets()?;
+    let models = models::models(&args.model, store, drain)?;
+    let roles = [ModelRole::Sampler, ModelRole::Judge, ModelRole::Author, ModelRole::Adversary];
+    let solver = (args.blind > 0).then_some(ModelRole::Solver);
+    // Checked before any work begins.
+    for role in roles.into_iter().chain(solver) {
+        models.ready(role)?;
+    }
+    let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
+    let blind = match solver {
+        None => None,
+        Some(role) => {
+            let entry = SCAFFOLDS.iter().find(|entry| entry.option == SCAFFOLD);
+            let entry = entry.ok_or_else(|| Failure::usage(format!("no scaffold `{SCAFFOLD}`")))?;
+            let scaffold = (entry.load)(&assets, &ScaffoldOptions::default()).map_err(Failure::usage)?;
+            let (settings, endpoint) = models.settings(role)?;
+            let actor = ModelActor {
+                model: settings.model.clone(),
+                endpoint: settings.endpoint.clone(),
+                arm: Arm::Base,
+                adversary: None,
+            };
+            let limits = StepLimits {
+                turns: TURNS,
+                command: COMMAND,
+                total: TOTAL,
+                output_bytes: OUTPUT_BYTES,
+                reply_tokens: Some(settings.max_tokens),
+                tokens: None,
+                dollars: None,
+                context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
+            };
+            let agent = AgentConfig {
+                scaffold,
+                role,
+                actor,
+                limits,
+                rounds: 0,
+                logprobs: Logprobs::No,
+                overflow: Overflow::Ends,
+                fork: None,
+            };
+            Some((agent, args.blind))
+        }
+    };
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, blind }))
+}
