@@ -63,7 +63,7 @@ impl Working {
         }
     }
 
-    /// The task as far as it is written.
+    /// The task so far.
     pub(super) fn task(&self, context: &StageContext<'_>) -> Result<Task, StageError> {
         let spec = context.spec;
         let mut blueprint = context.blueprint.clone();
@@ -99,7 +99,7 @@ impl Working {
         })
     }
 
-    /// The draft as far as it is written.
+    /// The draft so far.
     pub(super) fn draft(&self, context: &StageContext<'_>) -> Result<Draft, StageError> {
         Ok(Draft {
             task: self.task(context)?,
