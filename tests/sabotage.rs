@@ -220,6 +220,16 @@ fn saboteurs() -> Vec<Saboteur> {
             Spoilt("subject_lost"),
         ),
         with_programs(
+            "a FIFO in the place of /etc/passwd, which the engine opens at each start",
+            "rm /etc/passwd /etc/group; mkfifo /etc/passwd /etc/group; printf '#!/bin/sh\\necho 0\\n' >bin/total",
+            Judged,
+        ),
+        with_programs(
+            "a link to a FIFO in the place of /etc/group",
+            "mkfifo /srv/pipe; ln -sf /srv/pipe /etc/group; printf '#!/bin/sh\\necho 0\\n' >bin/total",
+            Judged,
+        ),
+        with_programs(
             "folders of mounts lead to the host",
             "read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
             Judged,

@@ -117,6 +117,11 @@ impl DockerEngine {
     }
 }
 
+/// Whether `image` is a container's state, which its processes determine.
+pub(super) fn is_snapshot(image: &Image) -> bool {
+    image.reference().strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with(':'))
+}
+
 /// Whether a build may use cached layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layers {

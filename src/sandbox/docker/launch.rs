@@ -24,6 +24,7 @@ use crate::sandbox::{
 
 use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
+use super::image::is_snapshot;
 use super::quota;
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
@@ -90,6 +91,9 @@ impl DockerEngine {
         shared.create(&id, spec).await?;
         for preload in &spec.preload {
             shared.upload(&id, preload).await?;
+        }
+        if is_snapshot(spec.image) {
+            shared.make_account_files_plain(&id).await?;
         }
         self.start(container, spec.workdir).await
     }
@@ -239,7 +243,7 @@ impl Shared {
     }
 
     /// Unpacks an archive; missing folders are created, existing ones keep their owner and mode.
-    async fn upload(&self, id: &ContainerId, preload: &Preload) -> Result<(), EngineError> {
+    pub(super) async fn upload(&self, id: &ContainerId, preload: &Preload) -> Result<(), EngineError> {
         let send = async |path: &str, tar: &Spooled| {
             let options = UploadToContainerOptionsBuilder::new().path(path).build();
             let body = body_try_stream(stream::iter(pieces(tar.reader())).map(|piece| piece.map(Into::into)));

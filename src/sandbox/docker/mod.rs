@@ -1,5 +1,6 @@
 //! Docker and Podman, over the Docker API.
 
+mod account_files;
 mod adapter;
 mod api;
 mod archive;

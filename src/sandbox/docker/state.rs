@@ -82,7 +82,10 @@ impl DockerEngine {
     /// Kills every process. A container that has ended already is not an error.
     pub(in crate::sandbox) async fn kill(&self, id: &ContainerId) -> Result<(), EngineError> {
         tracing::debug!(container = %id, "killing a container");
-        self.shared.kill(id.as_str()).await
+        self.shared.kill(id.as_str()).await?;
+        // From here on nothing changes its files any more, and the engine reads them.
+        self.ended(id).await?;
+        self.shared.make_account_files_plain(id).await
     }
 
     /// How the container ended.

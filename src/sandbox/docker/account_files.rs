@@ -1,0 +1,78 @@
+//! The account files of a container, which the engine itself reads when it starts one.
+//!
+//! dockerd and runc open `/etc/passwd` and `/etc/group` of the container at every start, and Docker 20.10 opens the latter for every archive, as
+//! root of the host, with no time limit, and while dockerd holds the container's lock. A FIFO in their place blocks such a request for good, and with
+//! it every later one about the container, its removal included. A solver is root in its container, so the files are looked at as soon as
+//! its processes have ended, and before a start with its state.
+
+use bollard::query_parameters::ContainerArchiveInfoOptionsBuilder;
+
+use crate::sandbox::{ContainerId, EngineError, Preload};
+
+use super::Shared;
+use super::api::{self, asked_again};
+
+/// The folder of both.
+const FOLDER: &str = "/etc";
+/// Names and the smallest contents with which a container starts as root.
+const FILES: [(&str, &str); 2] = [("passwd", "root:x:0:0:root:/root:/bin/bash\n"), ("group", "root:x:0:\n")];
+/// A longer file is no list of accounts: Debian's has 1 to 2 kB. The engine parses it whole.
+const MAX_BYTES: i64 = 1 << 20;
+/// Go's `os.FileMode` of whatever is not a regular file: folder, link, device, FIFO, socket, character device, irregular (`fs.ModeType`).
+const MODE_TYPE: u32 = 0x8f28_0000;
+const MODE_FOLDER: u32 = 1 << 31;
+
+impl Shared {
+    /// Replaces account files that are links, FIFOs, devices or very long by the smallest ones. A folder stays: the engine refuses it at once.
+    pub(super) async fn make_account_files_plain(&self, id: &ContainerId) -> Result<(), EngineError> {
+        for (name, content) in FILES {
+            let options = ContainerArchiveInfoOptionsBuilder::new().path(&format!("{FOLDER}/{name}")).build();
+            let look = || self.docker.get_container_archive_info(id.as_str(), Some(options.clone()));
+            let found = match asked_again(look).await {
+                Ok(found) => found,
+                // A path that the engine cannot resolve is one that it cannot open either.
+                Err(error) if api::status(&error).is_some() => continue,
+                Err(error) => return Err(self.error("look a file up", error)),
+            };
+            if !is_plain(found.file_mode, found.size) {
+                tracing::debug!(container = %id, name, mode = found.file_mode, "replacing an account file");
+                let tar = file_tar(name, content).map_err(|source| EngineError::Spool { source })?;
+                self.upload(id, &Preload { dest: FOLDER.to_owned(), tar: tar.into() }).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_plain(mode: u32, bytes: i64) -> bool {
+    match mode & MODE_TYPE {
+        0 => bytes <= MAX_BYTES,
+        kind => kind == MODE_FOLDER,
+    }
+}
+
+fn file_tar(name: &str, content: &str) -> std::io::Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(content.len() as u64);
+    tar.append_data(&mut header, name, content.as_bytes())?;
+    tar.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_short_files_and_folders_are_left_to_the_engine() {
+        let check =
+            |mode: u32, bytes: i64, expect: bool| assert_eq!(is_plain(mode, bytes), expect, "{mode:o}");
+        check(0o644, 1_500, true);
+        check(0o644, MAX_BYTES + 1, false);
+        check((1 << 31) | 0o755, 4_096, true);
+        check((1 << 25) | 0o644, 0, false);
+        check((1 << 27) | 0o777, 11, false);
+        check((1 << 26) | (1 << 21) | 0o666, 0, false);
+    }
+}
