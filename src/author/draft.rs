@@ -11,6 +11,7 @@ use regex::Regex;
 use super::canary::canary;
 use super::clauses::{Parts, clauses};
 use super::expert::expert;
+use super::interface::interface;
 use super::render::Renderer;
 use super::seeded::Vocabulary;
 use super::{AuthorError, Recipe};
@@ -72,9 +73,9 @@ impl AuthorAssets {
         self.variants.iter().filter(|variant| !variant.conditional).cloned().collect()
     }
 
-    /// The module through which tests reach a subject.
-    pub fn subject_interface(&self) -> &str {
-        self.verifier.text("subject.py").unwrap_or_default()
+    /// Signatures and docstrings of the module through which tests reach a subject.
+    pub fn subject_interface(&self) -> String {
+        interface(self.verifier.text("subject.py").unwrap_or_default())
     }
 
     /// Hash over all shared assets, for the address of a draft.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::working::Working;
 use super::{StageContext, StageError};
-use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole, ask_checked};
+use crate::llm::{AskError, CallSite, ChatMessage, ChatRequest, ModelRole, ask_checked};
 use crate::model::squeeze;
 
 /// Who is at fault.
@@ -63,5 +63,14 @@ pub(super) async fn judged(
         }
         Ok(())
     });
-    Ok(judged.await?)
+    match judged.await {
+        Ok(judged) => Ok(judged),
+        // Without a judgement, nothing shows that the solution is wrong, and its author has seen no checks.
+        Err(AskError::Unusable { .. }) => Ok(Judged {
+            fault: Fault::Checks,
+            words: String::new(),
+            reason: "nobody could say which words of the instruction demand it".to_owned(),
+        }),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -4,9 +4,10 @@ use super::arbiter::{self, Fault};
 use super::examine::{failure, script};
 use super::working::Working;
 use super::{StageContext, StageError};
+use crate::llm::Models;
 use crate::model::{Act, AuthorStage, FileTree, TrajectoryRecord, environment_digest};
 use crate::rollout::{AgentConfig, Evaluation, PreparedTask, RolloutLog, Texts, attempt, read_record};
-use crate::verify::{Act as Trial, Condition, HashedTask};
+use crate::verify::{Act as Trial, Condition, HashedTask, TrialRunner};
 
 /// The solvers of a run.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,37 @@ pub struct BlindSolvers<'a> {
 /// Who has to mend what.
 type Unsolved = (AuthorStage, Vec<String>);
 
+/// Attempts up to the first that passes.
+pub async fn blind_attempts(
+    runner: &TrialRunner<'_>,
+    models: &Models,
+    blind: &BlindSolvers<'_>,
+    hashed: &HashedTask<'_>,
+) -> Result<Vec<(TrajectoryRecord, RolloutLog)>, StageError> {
+    let task = hashed.task;
+    let prepared = PreparedTask {
+        name: task.name.clone(),
+        instruction: &task.instruction,
+        further: Vec::new(),
+        task_digest: None,
+        environment_digest: Some(hashed.environment_digest.clone()),
+        identity: hashed.identity.clone(),
+        evaluation: Evaluation::CleanRoom(hashed),
+        tests: &task.tests,
+    };
+    let mut attempts = Vec::new();
+    for number in 0..blind.attempts {
+        let key = attempt(runner, models, blind.texts, &prepared, blind.agent, number).await?;
+        let Some((record, log)) = read_record(runner.store, &key)? else { continue };
+        let passed = record.verdict.passed();
+        attempts.push((record, log));
+        if passed {
+            break;
+        }
+    }
+    Ok(attempts)
+}
+
 /// Lets solvers try. A passing one's commands become the second solution, if they pass as a script.
 pub(super) async fn solved(
     context: &StageContext<'_>,
@@ -29,29 +61,13 @@ pub(super) async fn solved(
     let draft = working.draft(context)?;
     let base = context.kit.base(&draft.task.base).unwrap_or_default();
     let environment = environment_digest(&draft.task.environment, base);
-    let hashed = HashedTask::new(&draft.task, environment.clone())?;
-    let prepared = PreparedTask {
-        name: draft.task.name.clone(),
-        instruction: &draft.task.instruction,
-        further: Vec::new(),
-        task_digest: None,
-        environment_digest: Some(environment),
-        identity: hashed.identity.clone(),
-        evaluation: Evaluation::CleanRoom(&hashed),
-        tests: &draft.task.tests,
-    };
-    let mut failed = Vec::new();
-    for number in 0..blind.attempts {
-        let key =
-            attempt(context.runner, context.models, blind.texts, &prepared, blind.agent, number).await?;
-        let Some((record, log)) = read_record(context.runner.store, &key)? else { continue };
-        if record.verdict.passed() {
-            let second = script(&commands(&record))?;
-            let act = Trial::Solve(&second);
-            let (trial, _) = context.runner.trial(&hashed, act, Condition::Ordinary, 0).await?;
-            return Ok(Ok(trial.verdict.passed().then_some(second)));
-        }
-        failed.push((record, log));
+    let hashed = HashedTask::new(&draft.task, environment)?;
+    let failed = blind_attempts(context.runner, context.models, blind, &hashed).await?;
+    if let Some((record, _)) = failed.iter().find(|(record, _)| record.verdict.passed()) {
+        let second = script(&commands(record))?;
+        let act = Trial::Solve(&second);
+        let (trial, _) = context.runner.trial(&hashed, act, Condition::Ordinary, 0).await?;
+        return Ok(Ok(trial.verdict.passed().then_some(second)));
     }
     let failures: Vec<_> = failed.iter().flat_map(|(record, log)| failures(record, log)).collect();
     if failures.is_empty() {

@@ -12,10 +12,13 @@ use crate::model::{
     ShellOutcome, Task, environment_digest,
 };
 use crate::screen::screen;
-use crate::verify::{Act, Condition, HashedTask, TrialLog, TrialRecord};
+use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord};
 
 /// Bytes of an output that a model is shown: its end, where errors are.
 const SHOWN: usize = 3_000;
+
+/// Changed files that a model is told of.
+const MAX_PATHS: usize = 40;
 
 /// The first stage with problems, and these.
 pub(super) type Found = Option<(AuthorStage, Vec<String>)>;
@@ -78,6 +81,7 @@ impl Authoring<'_> {
                 RowKind::Lint => stage_of_file(reason),
                 RowKind::Build | RowKind::Leak => AuthorStage::Environment,
                 RowKind::Inputs => AuthorStage::Solution,
+                RowKind::Blind => AuthorStage::Blind,
                 // A violation that no check notices twice may be none.
                 RowKind::Clause if !self.survivors.insert(reason.name.clone()) => AuthorStage::Clauses,
                 RowKind::Clause
@@ -175,8 +179,8 @@ impl Examined<'_> {
         if !quoted.is_empty() {
             return Ok(Some((AuthorStage::Checks, quoted)));
         }
-        let (untouched, log) = self.trial(Act::Nothing).await?;
-        if let Some(problem) = no_verdict(&untouched, &log) {
+        let (untouched, before) = self.trial(Act::Nothing).await?;
+        if let Some(problem) = no_verdict(&untouched, &before) {
             return Ok(Some((AuthorStage::Checks, vec![problem])));
         }
         if untouched.verdict.passed() {
@@ -196,7 +200,11 @@ impl Examined<'_> {
         let of = |what: &str| failures.iter().map(|failure| format!("{what} fails {failure}")).collect();
         Ok(Some(match judged.fault {
             Fault::Solution => (AuthorStage::Solution, told(of("your solution"), &judged.reason)),
-            Fault::Checks => (AuthorStage::Checks, told(of("a correct solution"), &judged.reason)),
+            Fault::Checks => {
+                let mut problems: Vec<_> = told(of("a correct solution"), &judged.reason);
+                problems.extend(changed_paths(&before.outline, &log.outline));
+                (AuthorStage::Checks, problems)
+            }
             Fault::Instruction => {
                 let problem =
                     format!("it can be read in two ways, or leaves something open: {}", judged.reason);
@@ -251,6 +259,17 @@ fn no_verdict(record: &TrialRecord, log: &TrialLog) -> Option<String> {
         Outcome::Timeout => Some(format!("the checks did not end: {}", record.verdict.cause)),
         Outcome::Pass | Outcome::Fail | Outcome::Infra => None,
     }
+}
+
+/// Which files a correct solution added, changed and removed: names only, so that no value of its own gets into a check.
+fn changed_paths(before: &Outline, after: &Outline) -> Option<String> {
+    let added = after.keys().filter(|path| !before.contains_key(*path)).map(|path| format!("added {path}"));
+    let changed = after.iter().filter(|(path, trace)| before.get(*path).is_some_and(|old| old != *trace));
+    let changed = changed.map(|(path, _)| format!("changed {path}"));
+    let removed =
+        before.keys().filter(|path| !after.contains_key(*path)).map(|path| format!("removed {path}"));
+    let all: Vec<_> = added.chain(changed).chain(removed).take(MAX_PATHS).collect();
+    (!all.is_empty()).then(|| format!("what that solution did to files: {}", all.join("; ")))
 }
 
 /// The failed checks with their messages.

@@ -1,17 +1,23 @@
 //! A request, and whether it can become a task.
 
 use minijinja::context;
+use minijinja::value::{Serde, Value};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::anchor::{Anchor, anchor};
+use super::near_duplicate::Words;
 use super::stage_conversation::StageConversation;
 use super::working::Working;
 use super::{History, StageContext, StageError};
-use crate::llm::ask;
+use crate::llm::{AskError, ask};
 use crate::model::{AuthorStage, Difficulty, EngineeringKind};
 
 /// Requests that are sampled before a blueprint is given up.
 const MAX_REQUESTS: u32 = 3;
+
+/// Accepted titles that a sampler is shown. More would make the prompt longer than what it asks for.
+const SHOWN_TITLES: usize = 40;
 
 /// The judgement of a request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -22,31 +28,85 @@ struct Feasibility {
     title: String,
 }
 
-/// The first feasible request; the last one if none is.
-pub(super) async fn feasible(
-    context: &StageContext<'_>,
-    history: &mut History,
-) -> Result<Result<Working, String>, StageError> {
+/// Requests that were accepted before in the same cell of the plan, in order.
+#[derive(Debug, Default)]
+pub struct Accepted {
+    titles: Vec<String>,
+    words: Vec<Words>,
+}
+
+impl Accepted {
+    fn near(&self, words: &Words) -> Option<&str> {
+        let found = self.words.iter().position(|accepted| accepted.is_near(words))?;
+        self.titles.get(found).map(String::as_str)
+    }
+
+    fn push(&mut self, title: &str, words: Words) {
+        self.titles.push(title.to_owned());
+        self.words.push(words);
+    }
+
+    /// The last titles, for a prompt.
+    fn shown(&self) -> &[String] {
+        &self.titles[self.titles.len().saturating_sub(SHOWN_TITLES)..]
+    }
+}
+
+/// The request of one blueprint.
+#[derive(Debug)]
+pub struct Requested {
+    pub(super) history: History,
+    /// The last request, if none is feasible and new.
+    pub(super) working: Result<Box<Working>, String>,
+}
+
+/// The first request that is feasible and not nearly one of `accepted`, to which it is added.
+pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> Result<Requested, StageError> {
+    let mut history = History::default();
+    let anchor = anchor(context).await?;
     let mut last = String::new();
     for sample in 0..MAX_REQUESTS {
-        let request = request(context, sample).await?;
+        let request = request(context, &anchor, accepted, sample).await?;
         history.begun(AuthorStage::Idea);
+        let words = Words::of(&request);
         if request.is_empty() {
             history.refused(AuthorStage::Idea, vec!["it is empty".to_owned()]);
             continue;
         }
-        let Feasibility { feasible, reason, difficulty, title } = judged(context, &request, sample).await?;
+        if let Some(title) = accepted.near(&words) {
+            // Before its feasibility is paid for.
+            history.refused(AuthorStage::Idea, vec![format!("it is nearly the request “{title}”")]);
+            last = request;
+            continue;
+        }
         history.begun(AuthorStage::Feasibility);
+        let Feasibility { feasible, reason, difficulty, title } =
+            match judged(context, &request, sample).await {
+                Ok(judged) => judged,
+                Err(StageError::Ask(error @ AskError::Unusable { .. })) => {
+                    history.refused(AuthorStage::Feasibility, vec![error.to_string()]);
+                    last = request;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
         if feasible {
-            return Ok(Ok(Working::begun(request, title, difficulty)));
+            accepted.push(&title, words);
+            let working = Working::begun(request, title, difficulty);
+            return Ok(Requested { history, working: Ok(Box::new(working)) });
         }
         history.refused(AuthorStage::Feasibility, vec![reason]);
         last = request;
     }
-    Ok(Err(last))
+    Ok(Requested { history, working: Err(last) })
 }
 
-async fn request(context: &StageContext<'_>, sample: u32) -> Result<String, StageError> {
+async fn request(
+    context: &StageContext<'_>,
+    anchor: &Anchor,
+    accepted: &Accepted,
+    sample: u32,
+) -> Result<String, StageError> {
     let StageContext { spec, blueprint, .. } = context;
     let persona = spec.persona(&blueprint.persona).map_or("", |persona| persona.text.as_str());
     let fixture = spec.fixtures.iter().find(|fixture| fixture.id == blueprint.fixture);
@@ -69,12 +129,13 @@ async fn request(context: &StageContext<'_>, sample: u32) -> Result<String, Stag
         fixture => fixture.map_or("", |fixture| fixture.description.as_str()),
         language => &blueprint.language,
         tools => &spec.tools,
+        anchor => Value::from(Serde(anchor)),
     };
     let conversation = StageConversation::open(
         context,
         AuthorStage::Idea,
         system,
-        context! { taken => Vec::<String>::new() },
+        context! { taken => accepted.shown().to_vec() },
     )?;
     let (site, request) = conversation.request(context, sample);
     Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())

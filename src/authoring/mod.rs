@@ -1,6 +1,6 @@
 //! The author that is a language model: LiteCoder-Terminal's stages, each corrected by what the execution of its result shows.
 //!
-//! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → screening → blind solvers. Every stage is a
+//! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → configuration → screening → blind solvers. Every stage is a
 //! conversation of its own ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see neither. After each
 //! version the draft is examined from the start ([`examine`]), cheapest first; trials that were run before are read from the
 //! store. The problems of the first stage that has any are told to that stage, within [`MAX_REPLIES`].
@@ -8,11 +8,14 @@
 //! An authoring is a function of the blueprint, the prompts and the committed replies and trials: an interrupted one is repeated without new
 //! requests, and a changed prompt repeats its stage and what follows.
 
+mod anchor;
 mod arbiter;
 mod blind;
+mod configuration;
 mod examine;
 mod gate;
 mod idea;
+mod near_duplicate;
 mod quotes;
 mod reply_files;
 mod stage_conversation;
@@ -25,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::DomainSpec;
 use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
-use crate::model::{AuthorStage, AuthoringLog, Blueprint, Draft, PathError, Rigor, StageVersion};
+use crate::model::{AuthorStage, AuthoringLog, Blueprint, Draft, PathError, Rigor, StageVersion, Task};
 use crate::prompts::PromptsError;
 use crate::rollout::RolloutError;
 use crate::screen::AttackSuite;
@@ -33,7 +36,8 @@ use crate::store::StoreError;
 use crate::verify::{TrialError, TrialRunner};
 
 use crate::author::{AuthorAssets, AuthorError};
-pub use blind::BlindSolvers;
+pub use blind::{BlindSolvers, blind_attempts};
+pub use idea::{Accepted, Requested, requested};
 use stage_conversation::{Evidence, StageConversation};
 pub use texts::StageTexts;
 use working::Working;
@@ -64,8 +68,17 @@ pub struct Authored {
     pub request: String,
     pub versions: Vec<StageVersion>,
     pub log: AuthoringLog,
-    /// The draft, or the stage whose result could not be mended.
-    pub draft: Result<Box<Draft>, AuthorStage>,
+    /// The draft, or what was given up.
+    pub draft: Result<Box<Draft>, Abandoned>,
+}
+
+/// A draft that could not be mended.
+#[derive(Debug)]
+pub struct Abandoned {
+    /// The stage that gave up.
+    pub stage: AuthorStage,
+    /// The task so far, if a request was accepted.
+    pub task: Option<Box<Task>>,
 }
 
 /// Why an authoring has no end yet.
@@ -91,12 +104,15 @@ pub enum StageError {
     Directory(#[from] crate::harbor::WriteError),
 }
 
-/// Takes one blueprint through the stages.
-pub async fn author(context: &StageContext<'_>) -> Result<Authored, StageError> {
-    let mut history = History::default();
-    let working = match idea::feasible(context, &mut history).await? {
-        Ok(working) => working,
-        Err(request) => return Ok(history.ended(request, Err(AuthorStage::Feasibility))),
+/// Takes a blueprint's request through the stages after it.
+pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<Authored, StageError> {
+    let Requested { history, working } = requested;
+    let working = match working {
+        Ok(working) => *working,
+        Err(request) => {
+            let last = history.versions.last().map_or(AuthorStage::Idea, |version| version.stage);
+            return Ok(history.ended(request, Err(Abandoned { stage: last, task: None })));
+        }
     };
     let request = working.request.clone();
     let mut authoring =
@@ -111,7 +127,7 @@ pub async fn author(context: &StageContext<'_>) -> Result<Authored, StageError> 
             }
             Ok(Box::new(working.draft(context)?))
         }
-        Err(stage) => Err(stage),
+        Err(stage) => Err(Abandoned { stage, task: Some(Box::new(working.task(context)?)) }),
     };
     Ok(history.ended(request, draft))
 }
@@ -138,19 +154,20 @@ impl History {
         self.log.problems.push(problems);
     }
 
-    fn ended(self, request: String, draft: Result<Box<Draft>, AuthorStage>) -> Authored {
+    fn ended(self, request: String, draft: Result<Box<Draft>, Abandoned>) -> Authored {
         Authored { request, versions: self.versions, log: self.log, draft }
     }
 }
 
 /// The stages that write a part of the draft, in order.
-const WRITING: [AuthorStage; 6] = [
+const WRITING: [AuthorStage; 7] = [
     AuthorStage::Environment,
     AuthorStage::Instruction,
     AuthorStage::Solution,
     AuthorStage::Checks,
     AuthorStage::Attacks,
     AuthorStage::Clauses,
+    AuthorStage::Configuration,
 ];
 
 /// A draft on its way through the stages.

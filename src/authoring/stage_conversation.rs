@@ -42,6 +42,7 @@ impl StageConversation {
             | AuthorStage::Instruction
             | AuthorStage::Solution
             | AuthorStage::Checks
+            | AuthorStage::Configuration
             | AuthorStage::Screening => ModelRole::Author,
         };
         let texts = context.texts.of(stage)?;

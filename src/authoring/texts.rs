@@ -26,7 +26,8 @@ impl StageTexts {
             | AuthorStage::Solution
             | AuthorStage::Checks
             | AuthorStage::Attacks
-            | AuthorStage::Clauses => true,
+            | AuthorStage::Clauses
+            | AuthorStage::Configuration => true,
         });
         let stages = asking.map(|stage| Ok((stage, folder(stage.as_str())?))).collect::<Result<_, _>>()?;
         Ok(Self { stages, arbiter: folder("arbiter")? })

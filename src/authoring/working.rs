@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::configuration::Configuration;
 use super::{StageContext, StageError};
 use crate::author::canary;
 use crate::author::{check_ids, shipped_tests};
@@ -42,6 +43,7 @@ pub(super) struct Working {
     pub(super) checks: String,
     pub(super) attacks: Vec<WrongSolution>,
     pub(super) clauses: Clauses,
+    pub(super) configuration: Configuration,
     /// A blind solver's commands as a script.
     pub(super) second: Option<FileTree>,
 }
@@ -59,6 +61,7 @@ impl Working {
             checks: String::new(),
             attacks: Vec::new(),
             clauses: Clauses::default(),
+            configuration: Configuration::default(),
             second: None,
         }
     }
@@ -79,6 +82,14 @@ impl Working {
         };
         let text = if self.checks.is_empty() { NO_CHECKS } else { &self.checks };
         let own = FileTree::from_iter([(rel(CHECKS)?, File::text(text.to_owned()))]);
+        let checks = check_ids(text);
+        // Checks may have been renamed since they were weighed.
+        let weights = self.configuration.weights.iter().filter(|(check, _)| checks.contains(check));
+        let weights = weights.map(|(check, weight)| (check.clone(), f64::from(*weight))).collect();
+        let mut limits = spec.limits();
+        if let Some(minutes) = self.configuration.minutes {
+            limits.agent_timeout_sec = minutes * 60;
+        }
         let tests = shipped_tests(context.kit, own, &environment, &canary, &subject)?;
         Ok(Task {
             name,
@@ -90,10 +101,10 @@ impl Working {
             instruction: format!("{}\n", self.instruction.trim()),
             environment,
             solution: self.solution.clone(),
-            checks: check_ids(tests.text(CHECKS).unwrap_or_default()),
+            checks,
             tests,
-            weights: BTreeMap::new(),
-            limits: spec.limits(),
+            weights,
+            limits,
             profile: spec.profile,
             subject,
         })

@@ -2,6 +2,7 @@
 
 use minijinja::context;
 
+use super::configuration::Configuration;
 use super::reply_files::files_in;
 use super::stage_conversation::StageConversation;
 use super::working::{APP, CHECKS, SETUP, Working};
@@ -44,6 +45,7 @@ pub(super) fn open(
         AuthorStage::Clauses => {
             (context! {}, context! { instruction, files, solution => working.solution_text() })
         }
+        AuthorStage::Configuration => (context! {}, context! { instruction, difficulty, checks }),
         AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {
             (context! {}, context! {})
         }
@@ -92,6 +94,9 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
             let files = files_in(reply)?;
             let text = files.text("clauses.toml").ok_or("there is no `clauses.toml`")?;
             working.clauses = clauses(text)?;
+        }
+        AuthorStage::Configuration => {
+            working.configuration = Configuration::parse(reply, &crate::author::check_ids(&working.checks))?;
         }
         AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {}
     }

@@ -164,9 +164,9 @@ pub(super) struct RunArgs {
     /// Who writes the tasks
     #[arg(long, value_enum, default_value_t = AuthorArg::Recipe)]
     pub(super) author: AuthorArg,
-    /// With a model as author: solvers that see only the instruction and the machine; one of them has to pass
-    #[arg(long, value_name = "K", default_value_t = 1)]
-    pub(super) blind: u32,
+    /// Solvers by a model that see only the instruction and the machine; one of them has to pass [default: 1 where a model writes the tasks, 0 otherwise]
+    #[arg(long, value_name = "K")]
+    pub(super) blind: Option<u32>,
     #[command(flatten)]
     pub(super) model: ModelArgs,
     /// Rollouts of each certified task

@@ -16,8 +16,8 @@ use crate::rollout::{AgentConfig, Overflow};
 use crate::store::Store;
 use tokio_util::sync::CancellationToken;
 
-/// The scaffold of blind solvers.
-const SCAFFOLD: &str = "bash";
+/// The scaffold of blind solvers: commands in fenced blocks, which every model can write, with or without tool calls.
+const SCAFFOLD: &str = "bash-block";
 /// Turns of a blind solver. Terminal-Bench's agents need 20 to 30 for tasks of this size (LiteCoder: 27.4 on average).
 const TURNS: u32 = 40;
 /// Time limit of one of its commands.
@@ -27,22 +27,25 @@ const OUTPUT_BYTES: usize = 8_000;
 /// Time limit of the whole attempt, model calls included: people may play the model.
 const TOTAL: Duration = Duration::from_secs(6 * 3600);
 
-/// The models, if any task is written by one.
+/// The models, if any task is written by one or tried by blind solvers.
 pub(super) fn model_author(
     config: &Config,
     args: &RunArgs,
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    if args.author == AuthorArg::Recipe {
+    let writes = args.author != AuthorArg::Recipe;
+    let attempts = args.blind.unwrap_or(u32::from(writes));
+    if !writes && attempts == 0 {
         return Ok(None);
     }
     let assets = config.assets()?;
     let models = models::models(&args.model, store, drain)?;
     let roles = [ModelRole::Sampler, ModelRole::Judge, ModelRole::Author, ModelRole::Adversary];
-    let solver = (args.blind > 0).then_some(ModelRole::Solver);
+    let roles = if writes { &roles[..] } else { &[] };
+    let solver = (attempts > 0).then_some(ModelRole::Solver);
     // Checked before any work begins.
-    for role in roles.into_iter().chain(solver) {
+    for role in roles.iter().copied().chain(solver) {
         models.ready(role)?;
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
@@ -79,7 +82,7 @@ pub(super) fn model_author(
                 overflow: Overflow::Ends,
                 fork: None,
             };
-            Some((agent, args.blind))
+            Some((agent, attempts))
         }
     };
     Ok(Some(ModelAuthor { models: Arc::new(models), texts, blind }))

@@ -25,6 +25,8 @@ pub enum AuthorStage {
     Attacks,
     /// What each sentence demands, and solutions that violate it.
     Clauses,
+    /// Limits, and weights of the tests.
+    Configuration,
     /// The certificate's trials.
     Screening,
     /// Solvers that see only the instruction and the machine.
@@ -33,7 +35,7 @@ pub enum AuthorStage {
 
 impl AuthorStage {
     /// All of them, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Idea,
         Self::Feasibility,
         Self::Environment,
@@ -42,6 +44,7 @@ impl AuthorStage {
         Self::Checks,
         Self::Attacks,
         Self::Clauses,
+        Self::Configuration,
         Self::Screening,
         Self::Blind,
     ];
@@ -57,6 +60,7 @@ impl AuthorStage {
             Self::Checks => "checks",
             Self::Attacks => "attacks",
             Self::Clauses => "clauses",
+            Self::Configuration => "configuration",
             Self::Screening => "screening",
             Self::Blind => "blind",
         }

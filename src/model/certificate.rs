@@ -55,11 +55,13 @@ pub enum RowKind {
     Inputs,
     /// Whether the image or its layers hold the answer.
     Leak,
+    /// A solver that saw only the instruction and the machine.
+    Blind,
 }
 
 impl RowKind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Lint,
         Self::Build,
         Self::Untouched,
@@ -74,6 +76,7 @@ impl RowKind {
         Self::Attack,
         Self::Inputs,
         Self::Leak,
+        Self::Blind,
     ];
 
     /// The id used in certificates and in `expect.toml`.
@@ -93,6 +96,7 @@ impl RowKind {
             Self::Attack => "attack",
             Self::Inputs => "inputs",
             Self::Leak => "leak",
+            Self::Blind => "blind",
         }
     }
 }

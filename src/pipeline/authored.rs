@@ -1,21 +1,36 @@
 //! Drafts that a model writes, as records.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde::Serialize;
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::stop::ends_everything;
 use super::unit::{DRAFT, HashedDraft, UnitOptions};
-use crate::authoring::{BlindSolvers, StageContext, StageError, StageTexts, author};
+use crate::authoring::{
+    Abandoned, Accepted, BlindSolvers, Requested, StageContext, StageError, StageTexts, author, requested,
+};
 use crate::harbor::{task_name, write_task};
 use crate::llm::{AskError, Models};
-use crate::model::{AuthorStage, AuthoringOutcome, AuthoringRecord, Blueprint, Draft, environment_digest};
+use crate::model::{
+    AuthorStage, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File, FileTree, RelPath,
+    Rigor, TaskAuthor, environment_digest,
+};
 use crate::rollout::AgentConfig;
-use crate::store::{Stage, key};
+use crate::store::{ReadStore, Stage, StoreError, key};
 use crate::verify::TrialRunner;
 
 /// How a model wrote a task, or failed to.
 pub const AUTHORING: Stage = Stage { name: "authoring", version: 1 };
+
+/// Folders of a run folder for drafts that are no tasks.
+const REJECTED: &str = "rejected";
+const UNCONFIRMED: &str = "unconfirmed";
+/// What happened to such a draft.
+const HISTORY: &str = "history.json";
 
 /// The models and prompts that write tasks.
 #[derive(Clone, Debug)]
@@ -32,6 +47,135 @@ pub struct Unmade {
     pub stage: AuthorStage,
     /// What was wrong with its last version.
     pub problems: Vec<String>,
+    /// The task directory so far, and `history.json`.
+    pub directory: FileTree,
+}
+
+/// `history.json` of a draft that was given up.
+#[derive(Debug, Serialize)]
+struct AbandonedHistory<'a> {
+    /// The request that the task began as.
+    request: &'a str,
+    /// The stage that gave up.
+    stage: AuthorStage,
+    versions: Vec<AbandonedVersion<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct AbandonedVersion<'a> {
+    stage: AuthorStage,
+    version: u32,
+    problems: &'a [String],
+}
+
+impl Unmade {
+    /// The folder of a run folder that it belongs to.
+    pub(super) fn folder(&self) -> &'static str {
+        match self.stage {
+            // Neither wrong nor shown to be right.
+            AuthorStage::Blind => UNCONFIRMED,
+            _ => REJECTED,
+        }
+    }
+}
+
+/// The writing of one blueprint's task.
+struct Writing<'a> {
+    runner: &'a TrialRunner<'a>,
+    assets: &'a PipelineAssets,
+    model: &'a ModelAuthor,
+    blueprint: &'a Blueprint,
+    unit: String,
+    blind: Option<BlindSolvers<'a>>,
+    rigor: Rigor,
+}
+
+impl<'a> Writing<'a> {
+    fn of(
+        runner: &'a TrialRunner<'a>,
+        assets: &'a PipelineAssets,
+        model: &'a ModelAuthor,
+        blueprint: &'a Blueprint,
+        options: &UnitOptions,
+    ) -> Self {
+        let blind = model.blind.as_ref().map(|(agent, attempts)| BlindSolvers {
+            texts: &assets.texts,
+            agent,
+            attempts: *attempts,
+        });
+        let unit = task_name(blueprint).to_string();
+        Self { runner, assets, model, blueprint, unit, blind, rigor: options.rigor }
+    }
+
+    fn context(&self) -> Result<StageContext<'_>, Fault> {
+        let Self { runner, assets, model, blueprint, .. } = *self;
+        let spec = assets.domains.get(&blueprint.domain);
+        Ok(StageContext {
+            runner,
+            models: &model.models,
+            texts: &model.texts,
+            kit: &assets.kit,
+            rules: &assets.rules,
+            suite: &assets.suite,
+            spec: spec.ok_or_else(|| crate::author::AuthorError::unknown(blueprint))?,
+            blueprint,
+            unit: &self.unit,
+            rigor: self.rigor,
+            blind: self.blind.as_ref(),
+        })
+    }
+
+    /// Ends the run where no further call can succeed.
+    fn checked<T>(&self, result: Result<T, StageError>) -> Result<T, Fault> {
+        if let Err(StageError::Call(error) | StageError::Ask(AskError::Call(error))) = &result
+            && ends_everything(error)
+        {
+            self.runner.drain.cancel();
+        }
+        Ok(result?)
+    }
+}
+
+/// The requests of all blueprints that a model writes, by index.
+///
+/// A domain's requests are sampled one after the other, since each sampler is shown the titles that were accepted before it, and requests
+/// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Domains are independent.
+pub(super) async fn sampled_requests(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    blueprints: &[&Blueprint],
+    options: &UnitOptions,
+) -> BTreeMap<u32, Result<Requested, Fault>> {
+    let Some(model) = &options.model else { return BTreeMap::new() };
+    let mut domains: BTreeMap<&DomainId, Vec<&Blueprint>> = BTreeMap::new();
+    for blueprint in blueprints.iter().filter(|blueprint| blueprint.author == TaskAuthor::Model) {
+        domains.entry(&blueprint.domain).or_default().push(blueprint);
+    }
+    let sampled = domains.into_values().map(|blueprints| async move {
+        let mut accepted = Accepted::default();
+        let mut sampled = Vec::new();
+        for blueprint in blueprints {
+            let request = sampled_request(runner, assets, model, blueprint, options, &mut accepted);
+            sampled.push((blueprint.index, Box::pin(request).await));
+        }
+        sampled
+    });
+    join_all(sampled).await.into_iter().flatten().collect()
+}
+
+async fn sampled_request(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    model: &ModelAuthor,
+    blueprint: &Blueprint,
+    options: &UnitOptions,
+    accepted: &mut Accepted,
+) -> Result<Requested, Fault> {
+    if runner.drain.is_cancelled() {
+        return Err(Fault::Drained);
+    }
+    let writing = Writing::of(runner, assets, model, blueprint, options);
+    writing.checked(requested(&writing.context()?, accepted).await)
 }
 
 /// Has a model write the task of `blueprint`.
@@ -40,41 +184,31 @@ pub(super) async fn authored(
     assets: &PipelineAssets,
     model: &ModelAuthor,
     blueprint: &Blueprint,
+    requested: Requested,
     options: &UnitOptions,
 ) -> Result<Result<HashedDraft, Unmade>, Fault> {
-    let unknown = || crate::author::AuthorError::unknown(blueprint);
-    let spec = assets.domains.get(&blueprint.domain).ok_or_else(unknown)?;
-    let unit = task_name(blueprint).to_string();
-    let blind = model.blind.as_ref().map(|(agent, attempts)| BlindSolvers {
-        texts: &assets.texts,
-        agent,
-        attempts: *attempts,
-    });
-    let context = StageContext {
-        runner,
-        models: &model.models,
-        texts: &model.texts,
-        kit: &assets.kit,
-        rules: &assets.rules,
-        suite: &assets.suite,
-        spec,
-        blueprint,
-        unit: &unit,
-        rigor: options.rigor,
-        blind: blind.as_ref(),
-    };
-    let authored = Box::pin(author(&context)).await;
-    if let Err(StageError::Call(error) | StageError::Ask(AskError::Call(error))) = &authored
-        && ends_everything(error)
-    {
-        runner.drain.cancel();
-    }
-    let authored = authored?;
+    let writing = Writing::of(runner, assets, model, blueprint, options);
+    let context = writing.context()?;
+    let authored = writing.checked(Box::pin(author(&context, requested)).await)?;
     let store = runner.store;
     let (outcome, result) = match authored.draft {
-        Err(stage) => {
+        Err(Abandoned { stage, task }) => {
             let problems = authored.log.problems.last().cloned().unwrap_or_default();
-            (AuthoringOutcome::Rejected(stage), Err(Unmade { stage, problems }))
+            let mut directory = match task {
+                Some(task) => write_task(&task, &options.publication)?,
+                None => FileTree::default(),
+            };
+            let versions = authored.versions.iter().zip(&authored.log.problems);
+            let versions = versions.map(|(version, problems)| AbandonedVersion {
+                stage: version.stage,
+                version: version.version,
+                problems,
+            });
+            let history =
+                AbandonedHistory { request: &authored.request, stage, versions: versions.collect() };
+            let text = serde_json::to_string_pretty(&history).map_err(StoreError::Encode)?;
+            directory.insert(RelPath::new(HISTORY).map_err(StageError::Path)?, File::text(text + "\n"));
+            (AuthoringOutcome::Rejected(stage), Err(Unmade { stage, problems, directory }))
         }
         Ok(draft) => {
             let key = key(DRAFT, &*draft)?;
@@ -103,4 +237,17 @@ pub(super) async fn authored(
         store.put(AUTHORING, &key, &record)?;
     }
     Ok(result)
+}
+
+/// Names of the drafts in `store` that were given up.
+pub(super) fn abandoned(store: &ReadStore) -> Result<BTreeSet<String>, StoreError> {
+    let mut names = BTreeSet::new();
+    for key in store.keys(AUTHORING)? {
+        if let Some(record) = store.get::<AuthoringRecord>(AUTHORING, &key)?
+            && matches!(record.outcome, AuthoringOutcome::Rejected(_))
+        {
+            names.insert(task_name(&record.blueprint).to_string());
+        }
+    }
+    Ok(names)
 }

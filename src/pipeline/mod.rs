@@ -4,6 +4,7 @@
 
 mod assets;
 mod authored;
+mod blind;
 mod campaign;
 mod capacity;
 mod error;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use super::authored::{Unmade, abandoned};
 use super::error::PublishError;
 use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
@@ -27,6 +28,13 @@ pub fn publish(store: &Store, unit: &Gathered, publication: &Publication) -> Res
     store.dir().remove(&format!("{there}/{name}"))?;
     store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
     publish_rollouts(store, &unit.rollouts)
+}
+
+/// Writes a draft that a model gave up: `rejected/<slug>/` or `unconfirmed/<slug>/`.
+pub(super) fn publish_unmade(store: &Store, name: &TaskName, unmade: &Unmade) -> Result<(), PublishError> {
+    store.dir().remove(&format!("tasks/{name}"))?;
+    store.dir().publish_tree(&format!("{}/{name}", unmade.folder()), &unmade.directory)?;
+    Ok(())
 }
 
 /// Writes `trajectories/<id>.json` of rollouts, with continuation files.
@@ -83,7 +91,10 @@ pub(super) fn prune(
     tasks: &BTreeSet<String>,
     trajectories: &BTreeSet<String>,
 ) -> Result<(), StoreError> {
-    for (folder, keep) in [("tasks", tasks), ("rejected", tasks), ("trajectories", trajectories)] {
+    let drafts: BTreeSet<_> = tasks.iter().cloned().chain(abandoned(store)?).collect();
+    let folders =
+        [("tasks", tasks), ("rejected", &drafts), ("unconfirmed", &drafts), ("trajectories", trajectories)];
+    for (folder, keep) in folders {
         let Ok(entries) = fs::read_dir(store.dir().root().join(folder)) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::event::Event;
 use super::redraw::{Redrawn, redraw};
-use super::unit::{HashedDraft, certify, hash_draft};
+use super::unit::{HashedDraft, Thoroughness, certify, hash_draft};
 use crate::agent::{AgentError, Leak, ScriptedAgent, Variation, unseen_literals, write_block};
 use crate::author::Recipe;
 use crate::harbor::Publication;
@@ -60,7 +60,18 @@ pub async fn rehearse(
     let hashed_draft = hash_draft(assets, runner.store, blueprint, &Publication::default())?;
     let hashed = HashedTask::new(&hashed_draft.draft.task, hashed_draft.environment_digest.clone())?;
     let certificate = match only {
-        Only::All => certify(runner, assets, &hashed_draft, &hashed, rigor, &|_: Event| {}).await?.1,
+        Only::All => {
+            certify(
+                runner,
+                assets,
+                &hashed_draft,
+                &hashed,
+                Thoroughness { rigor, blind: None },
+                &|_: Event| {},
+            )
+            .await?
+            .1
+        }
         Only::Rows(_) => some_rows(runner, assets, &hashed_draft, &hashed, rigor, only).await?,
     };
     // A draft that does not build has no row of a reference.

@@ -8,14 +8,16 @@ use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::authored::{ModelAuthor, Unmade, authored};
+use super::blind::{add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
 use crate::author::{AuthorError, draft};
+use crate::authoring::Requested;
 use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
-    TaskAuthor, TrajectoryRecord, environment_digest,
+    TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, Screening, screen};
@@ -111,31 +113,30 @@ pub enum UnitEnd {
     Unmade(Unmade),
 }
 
-/// Runs one blueprint until its unit is committed.
+/// Runs one blueprint until its unit is committed. `request` is what a model begins from; recipes need none.
 pub async fn unit(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &Blueprint,
+    request: Option<Requested>,
     options: &UnitOptions,
     events: EventSink<'_>,
 ) -> Result<UnitEnd, Fault> {
     let started = Instant::now();
-    let hashed_draft = match (&blueprint.author, &options.model) {
-        (TaskAuthor::Model, Some(model)) => {
-            match authored(runner, assets, model, blueprint, options).await? {
+    let hashed_draft = match (request, &options.model) {
+        (Some(request), Some(model)) => {
+            match authored(runner, assets, model, blueprint, request, options).await? {
                 Ok(hashed_draft) => hashed_draft,
                 Err(unmade) => return Ok(UnitEnd::Unmade(unmade)),
             }
         }
-        (TaskAuthor::Recipe(_), _) | (TaskAuthor::Model, None) => {
-            hash_draft(assets, runner.store, blueprint, &options.publication)?
-        }
+        (None, _) | (Some(_), None) => hash_draft(assets, runner.store, blueprint, &options.publication)?,
     };
     let draft = &hashed_draft.draft;
     let task = draft.task.name.to_string();
     let hashed = HashedTask::new(&draft.task, hashed_draft.environment_digest.clone())?;
     let (certificate_key, certificate) =
-        certify(runner, assets, &hashed_draft, &hashed, options.rigor, events).await?;
+        certify(runner, assets, &hashed_draft, &hashed, Thoroughness::of(options), events).await?;
     let rollouts = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
@@ -171,15 +172,31 @@ pub async fn unit(
     Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, outcomes })))
 }
 
+/// What a certificate is based on.
+#[derive(Clone, Copy, Debug)]
+pub struct Thoroughness<'a> {
+    pub rigor: Rigor,
+    /// Blind solvers, if there are any.
+    pub blind: Option<&'a ModelAuthor>,
+}
+
+impl<'a> Thoroughness<'a> {
+    fn of(options: &'a UnitOptions) -> Self {
+        let blind = options.model.as_ref().filter(|model| model.blind.is_some());
+        Self { rigor: options.rigor, blind }
+    }
+}
+
 /// Screens a draft, or reads the committed certificate.
 pub async fn certify(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     hashed_draft: &HashedDraft,
     hashed: &HashedTask<'_>,
-    rigor: Rigor,
+    thoroughness: Thoroughness<'_>,
     events: EventSink<'_>,
 ) -> Result<(Key, Certificate), Fault> {
+    let Thoroughness { rigor, blind } = thoroughness;
     let started = Instant::now();
     let findings = lint_draft(&assets.rules, &hashed_draft.directory, &hashed_draft.draft);
     let input = serde_json::json!({
@@ -190,6 +207,7 @@ pub async fn certify(
         "findings": findings,
         "suite": assets.suite.digest(),
         "rigor": rigor,
+        "blind": blind.map(blind_identity),
         "tool": env!("CARGO_PKG_VERSION"),
     });
     let key = key(SCREEN, &input)?;
@@ -197,7 +215,7 @@ pub async fn certify(
         Some(certificate) => certificate,
         None => {
             events(Event::Started { task: hashed.task.name.to_string() });
-            let Screening { certificate, timings } = screen(
+            let Screening { mut certificate, timings } = screen(
                 runner,
                 &assets.suite,
                 &hashed_draft.draft,
@@ -207,6 +225,9 @@ pub async fn certify(
                 rigor,
             )
             .await?;
+            if let Some(model) = blind {
+                add_blind_rows(runner, assets, model, hashed, &mut certificate).await?;
+            }
             runner.store.observe(&key, &timings)?;
             runner.store.put(SCREEN, &key, &certificate)?;
             certificate

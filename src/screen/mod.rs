@@ -23,6 +23,7 @@ use crate::model::{Clauses, Draft, FileTree, Rigor, RowKind, TaskDigest, Variant
 use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
+pub(crate) use repair::repair;
 pub use target::{Exploit, Extent, Only, Watch, WatchPlace};
 
 use evaluation::Evaluation;

@@ -34,7 +34,8 @@ pub(super) fn rates(rows: &[Row]) -> Rates {
             | RowKind::TruncatedSolution
             | RowKind::AblatedSolution
             | RowKind::Inputs
-            | RowKind::Leak => {}
+            | RowKind::Leak
+            | RowKind::Blind => {}
         }
     }
     rates.flake_upper = upper(rates.steady.counted - rates.steady.good, rates.steady.counted);

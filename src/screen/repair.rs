@@ -3,7 +3,7 @@
 use crate::model::{Part, RowKind};
 
 /// The part to look at first, and the request.
-pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
+pub(crate) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
     match (kind, name) {
         (RowKind::Lint, _) => (Part::Environment, "fix the file and line that the message names"),
         (RowKind::Build, _) => {
@@ -58,6 +58,10 @@ pub(super) fn repair(kind: RowKind, name: &str) -> (Part, &'static str) {
         (RowKind::Leak, _) => (
             Part::Environment,
             "keep the answer out of the build context; deleting it in a later layer does not",
+        ),
+        (RowKind::Blind, _) => (
+            Part::Instruction,
+            "find out which of the failed checks no sentence demands; if all are demanded, the task may only be hard: try a stronger solver",
         ),
     }
 }

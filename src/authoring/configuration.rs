@@ -1,0 +1,77 @@
+//! How long a solver may work, and how much each check weighs, as a model sets them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::CheckId;
+
+/// Minutes of a solver. LiteCoder's and Terminal-Bench's tasks lie between them.
+const MINUTES: std::ops::RangeInclusive<u32> = 5..=60;
+const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=5;
+
+/// What the configuration stage sets; by default what the domain says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Configuration {
+    pub(super) minutes: Option<u32>,
+    #[serde(default)]
+    pub(super) weights: BTreeMap<CheckId, u32>,
+}
+
+impl Configuration {
+    /// Reads a reply. The error is told to the model.
+    pub(super) fn parse(reply: &str, checks: &[CheckId]) -> Result<Self, String> {
+        let object = reply.find('{').zip(reply.rfind('}')).and_then(|(from, to)| reply.get(from..=to));
+        let object = object.ok_or("it has no JSON object")?;
+        let configuration: Self = serde_json::from_str(object).map_err(|error| error.to_string())?;
+        let minutes = configuration.minutes.ok_or("`minutes` is missing")?;
+        if !MINUTES.contains(&minutes) {
+            return Err(format!(
+                "`minutes` is {minutes}; {} to {} are allowed",
+                MINUTES.start(),
+                MINUTES.end()
+            ));
+        }
+        for (check, weight) in &configuration.weights {
+            if !checks.contains(check) {
+                return Err(format!("there is no check `{check}`"));
+            }
+            if !WEIGHTS.contains(weight) {
+                let (least, most) = (WEIGHTS.start(), WEIGHTS.end());
+                return Err(format!("the weight of `{check}` is {weight}; {least} to {most} are allowed"));
+            }
+        }
+        match checks.iter().find(|check| !configuration.weights.contains_key(*check)) {
+            Some(check) => Err(format!("`{check}` has no weight")),
+            None => Ok(configuration),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_has_a_weight_within_its_bounds() {
+        let checks = [CheckId::parse("test_a").unwrap(), CheckId::parse("test_b").unwrap()];
+        let check = |reply: &str, expect: Result<u32, &str>| match (
+            Configuration::parse(reply, &checks).map(|found| found.minutes.unwrap()),
+            expect,
+        ) {
+            (Ok(found), Ok(minutes)) => assert_eq!(found, minutes),
+            (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
+            (found, expect) => panic!("{found:?} where {expect:?} was expected: {reply}"),
+        };
+        check(r#"{"minutes": 20, "weights": {"test_a": 1, "test_b": 5}}"#, Ok(20));
+        check("```json\n{\"minutes\": 5, \"weights\": {\"test_a\": 1, \"test_b\": 5}}\n```", Ok(5));
+        check(r#"{"minutes": 20, "weights": {"test_a": 1}}"#, Err("`test_b` has no weight"));
+        check(r#"{"minutes": 20, "weights": {"test_c": 1}}"#, Err("no check `test_c`"));
+        check(r#"{"minutes": 20, "weights": {"test_a": 6, "test_b": 1}}"#, Err("weight of `test_a` is 6"));
+        check(r#"{"minutes": 90, "weights": {}}"#, Err("`minutes` is 90"));
+        check(r#"{"weights": {}}"#, Err("missing"));
+        check(r#"{"minutes": 20, "network": true}"#, Err("unknown field"));
+        check("twenty minutes", Err("no JSON"));
+    }
+}

@@ -1,0 +1,78 @@
+//! Rows of a certificate about solvers that saw only the instruction and the machine.
+//!
+//! A reference and checks by one author share what the author takes for granted. Somebody else who reads the instruction does not
+//! (TerminalWorld and LongCLI-Bench confirm tasks this way).
+
+use serde_json::{Value, json};
+
+use super::assets::PipelineAssets;
+use super::authored::ModelAuthor;
+use super::error::Fault;
+use crate::authoring::{BlindSolvers, blind_attempts};
+use crate::model::{Certificate, RejectReason, Row, RowKind, TrajectoryRecord, Verdict};
+use crate::screen::repair;
+use crate::verify::{HashedTask, TrialRunner};
+
+/// What the rows depend on besides the task.
+pub(super) fn blind_identity(model: &ModelAuthor) -> Option<Value> {
+    let (agent, attempts) = model.blind.as_ref()?;
+    Some(json!({ "actor": agent.actor, "turns": agent.limits.turns, "attempts": attempts }))
+}
+
+/// Lets solvers try a certified task up to the first that passes. If none does, the task is unconfirmed, which rejects it.
+pub(super) async fn add_blind_rows(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    model: &ModelAuthor,
+    hashed: &HashedTask<'_>,
+    certificate: &mut Certificate,
+) -> Result<(), Fault> {
+    let Some((agent, attempts)) = &model.blind else { return Ok(()) };
+    if !certificate.certified {
+        return Ok(());
+    }
+    let blind = BlindSolvers { texts: &assets.texts, agent, attempts: *attempts };
+    let ended = blind_attempts(runner, &model.models, &blind, hashed).await.map_err(Fault::from)?;
+    let solved = ended.iter().any(|(record, _)| record.verdict.passed());
+    for (number, (record, _)) in (1..).zip(&ended) {
+        certificate.rows.push(row(number, record, solved));
+    }
+    if !solved {
+        let failed = ended.iter().map(|(record, _)| failed_checks(&record.verdict)).collect::<Vec<_>>();
+        let (part, ask) = repair(RowKind::Blind, "");
+        certificate.certified = false;
+        certificate.reasons.push(RejectReason {
+            kind: RowKind::Blind,
+            name: "unconfirmed".to_owned(),
+            message: format!(
+                "unconfirmed: none of {} solvers that saw only the instruction passed (failed: {})",
+                ended.len(),
+                failed.join("; ")
+            ),
+            part,
+            ask: ask.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn row(number: u32, record: &TrajectoryRecord, solved: bool) -> Row {
+    let verdict = &record.verdict;
+    let passed = verdict.checks.iter().filter(|check| check.passed).count();
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Row {
+        kind: RowKind::Blind,
+        name: number.to_string(),
+        outcome: Some(verdict.outcome),
+        passed_of: (!verdict.checks.is_empty()).then(|| (count(passed), count(verdict.checks.len()))),
+        ok: solved,
+        counts: true,
+        note: String::new(),
+    }
+}
+
+fn failed_checks(verdict: &Verdict) -> String {
+    let failed = verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str());
+    let failed: Vec<_> = failed.collect();
+    if failed.is_empty() { verdict.cause.clone() } else { failed.join(", ") }
+}
