@@ -6,6 +6,13 @@ use super::{StageContext, StageError};
 use crate::llm::{CallSite, ChatMessage, ChatRequest, Finish, ModelRole};
 use crate::model::AuthorStage;
 
+/// Bytes of a reply: more than the longest files that a prompt asks for.
+const MAX_REPLY: usize = 400_000;
+/// Characters of a longer one that stay in the conversation.
+const SHOWN_OF_LONG: usize = 2_000;
+/// Problems that one message tells. The others are found again in the next version, if they are still there.
+const MAX_PROBLEMS: usize = 12;
+
 /// What the problems of a version are known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Evidence {
@@ -82,6 +89,13 @@ impl StageConversation {
         let (site, request) = self.request(context, 0);
         let reply = context.models.call(&site, &request).await?;
         self.step += 1;
+        let bytes = reply.message.content.len();
+        if bytes > MAX_REPLY {
+            // Sent back whole, it would fill the context of the next request.
+            let shown: String = reply.message.content.chars().take(SHOWN_OF_LONG).collect();
+            self.messages.push(ChatMessage::assistant(format!("{shown} […]")));
+            return Ok(Err(format!("it has {bytes} bytes, and {MAX_REPLY} are the most: be shorter")));
+        }
         self.messages.push(ChatMessage::assistant(reply.message.content.clone()));
         Ok(match reply.finish {
             Finish::Length => Err("it was cut off at the limit of a reply: be shorter".to_owned()),
@@ -100,8 +114,12 @@ impl StageConversation {
     ) -> Result<(), StageError> {
         let executed = evidence == Evidence::Executed;
         let texts = context.texts.of(self.stage)?;
+        let mut told: Vec<_> = problems.iter().take(MAX_PROBLEMS).cloned().collect();
+        if let more @ 1.. = problems.len().saturating_sub(MAX_PROBLEMS) {
+            told.push(format!("and {more} more of this kind"));
+        }
         self.messages.push(ChatMessage::user(
-            texts.render("feedback.md.j2", context! { problems => problems.to_vec(), executed })?,
+            texts.render("feedback.md.j2", context! { problems => told, executed })?,
         ));
         Ok(())
     }

@@ -1,0 +1,235 @@
+//! How drafts end whose author makes one mistake.
+
+use serde_json::Value;
+
+use super::author::{
+    CHECKS_WITHOUT_COUNT, ENVIRONMENT, INSTRUCTION, RUN, UNFOUNDED, all_checks, checks, configure, server,
+};
+use super::common::Bench;
+use super::support::docker;
+
+/// What an author says at a stage after so many replies, where it is not the right thing.
+type Says = fn(&str, usize) -> Option<String>;
+
+/// The end of a draft.
+enum Ends {
+    /// Certified; this stage needed so many versions.
+    Certified(&'static str, u32),
+    /// Given up by this stage, with a problem that contains these words.
+    GivenUp(&'static str, &'static str),
+}
+
+/// `text` as the first reply of a conversation.
+fn first(before: usize, text: impl Into<String>) -> Option<String> {
+    (before == 0).then(|| text.into())
+}
+
+const ROWS: [(&str, Says, Ends); 17] = [
+    ("no mistake", |_, _| None, Ends::Certified("checks", 1)),
+    (
+        "a judge that writes no JSON",
+        |stage, _| (stage == "feasibility").then(|| "Yes, why not?".to_owned()),
+        Ends::GivenUp("feasibility", "no usable"),
+    ),
+    (
+        "a request that is refused",
+        |stage, _| {
+            (stage == "feasibility").then(|| {
+                r#"{"feasible": false, "reason": "It needs a network.", "difficulty": "easy", "title": "Fetch it"}"#.to_owned()
+            })
+        },
+        Ends::GivenUp("feasibility", "It needs a network."),
+    ),
+    (
+        "a path that leads out of the folder, at first",
+        |stage, before| {
+            if stage != "environment" {
+                return None;
+            }
+            first(before, format!("{ENVIRONMENT}\n<file path=\"app/../../etc/cron.d/x\">\nx\n</file>"))
+        },
+        Ends::Certified("environment", 2),
+    ),
+    (
+        "a file that is too large, always",
+        |stage, _| {
+            (stage == "environment")
+                .then(|| format!("<file path=\"app/x\">\n{}\n</file>", "x".repeat(3 << 20)))
+        },
+        Ends::GivenUp("environment", "be shorter"),
+    ),
+    (
+        "no files, always",
+        |stage, _| (stage == "environment").then(|| "There is nothing to prepare.".to_owned()),
+        Ends::GivenUp("environment", "no block"),
+    ),
+    (
+        "an image that does not build, at first",
+        |stage, before| {
+            if stage != "environment" {
+                return None;
+            }
+            first(
+                before,
+                format!("{ENVIRONMENT}\n<file path=\"setup.sh\">\necho no such luck; exit 3\n</file>"),
+            )
+        },
+        Ends::Certified("environment", 2),
+    ),
+    (
+        "an instruction that speaks of tests, at first",
+        |stage, before| {
+            if stage != "instruction" {
+                return None;
+            }
+            first(before, format!("{INSTRUCTION} Hidden tests look at both."))
+        },
+        Ends::Certified("instruction", 2),
+    ),
+    (
+        "a solution that fails, at first",
+        |stage, before| {
+            if stage != "solution" {
+                return None;
+            }
+            first(before, "<file path=\"solve.sh\">\nsort -u name.txt > sorted.txt || exit 1\n</file>")
+        },
+        Ends::Certified("solution", 2),
+    ),
+    (
+        "checks that are no Python, at first",
+        |stage, before| {
+            if stage != "checks" {
+                return None;
+            }
+            first(before, checks(&format!("{}\ndef broken(:\n", all_checks())))
+        },
+        Ends::Certified("checks", 2),
+    ),
+    (
+        "a check that no words demand, at first",
+        |stage, before| {
+            if stage != "checks" {
+                return None;
+            }
+            first(before, checks(&format!("{}{UNFOUNDED}", all_checks())))
+        },
+        Ends::Certified("checks", 2),
+    ),
+    (
+        "a check that quotes other words, at first",
+        |stage, before| {
+            if stage != "checks" {
+                return None;
+            }
+            first(before, checks(&all_checks().replace("keep their spelling", "are spelt well")))
+        },
+        Ends::Certified("checks", 2),
+    ),
+    (
+        "checks that use the network, at first",
+        |stage, before| {
+            if stage != "checks" {
+                return None;
+            }
+            let fetching =
+                "import urllib.request\nurllib.request.urlopen(\"http://192.0.2.1/\", timeout=2)\n";
+            first(before, checks(&format!("{fetching}{}", all_checks())))
+        },
+        Ends::Certified("checks", 2),
+    ),
+    (
+        "checks that an attack passes, at first",
+        |stage, before| {
+            if stage != "checks" {
+                return None;
+            }
+            first(
+                before,
+                checks(&format!(
+                    "{CHECKS_WITHOUT_COUNT}\n\ndef test_count():\n    \"\"\"“the number of different names as one decimal number on a line of its own”: it is there.\"\"\"\n    assert subject.read_text(\"/app/count.txt\").strip().isdigit()\n"
+                )),
+            )
+        },
+        Ends::Certified("checks", 2),
+    ),
+    (
+        "clauses that leave a sentence out, at first",
+        |stage, before| {
+            if stage != "clauses" {
+                return None;
+            }
+            first(before, "<file path=\"clauses.toml\">\nbackground = [\"Nothing else is wanted\"]\n</file>")
+        },
+        Ends::Certified("clauses", 2),
+    ),
+    (
+        "a weight of no check, at first",
+        |stage, before| {
+            if stage != "configuration" {
+                return None;
+            }
+            first(before, r#"{"minutes": 10, "weights": {"test_nothing": 1}}"#)
+        },
+        Ends::Certified("configuration", 2),
+    ),
+    (
+        "a solver that fails honestly",
+        |stage, before| match (stage, before) {
+            ("blind", 0) => {
+                Some("I copy.\n\n```bash\ncp names.txt sorted.txt; echo 1 > count.txt\n```".to_owned())
+            }
+            ("arbiter", _) => Some(
+                r#"{"fault": "solution", "words": "every name once", "reason": "The file has repetitions."}"#
+                    .to_owned(),
+            ),
+            _ => None,
+        },
+        Ends::GivenUp("blind", "every blind solver fails"),
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mistakes_are_told_to_the_stage_that_made_them() {
+    if docker().await.is_none() {
+        return;
+    }
+    for (name, says, ends) in ROWS {
+        let server = server(says).await;
+        let bench = Bench::new();
+        configure(&bench, &server);
+        let ran = bench.run(&[&RUN[..], &["--out", "out"]].concat());
+        let summary: Value =
+            serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{name}: {}{}", ran.out, ran.err));
+        let record = record(&bench).unwrap_or_else(|| panic!("{name}: {summary:#}"));
+        match ends {
+            Ends::Certified(stage, version) => {
+                assert_eq!(summary["certified"], 1, "{name}: {summary:#}");
+                let versions = record["versions"].as_array().unwrap();
+                let last = versions
+                    .iter()
+                    .filter(|found| found["stage"] == stage)
+                    .filter_map(|found| found["version"].as_u64())
+                    .max();
+                assert_eq!(last, Some(version.into()), "{name}: {versions:?}");
+            }
+            Ends::GivenUp(stage, words) => {
+                assert_eq!(record["outcome"]["rejected"], stage, "{name}: {record:#}");
+                let told = summary["unmade"].to_string();
+                assert!(told.contains(words), "{name}: {told}");
+                let folder = if stage == "blind" { "unconfirmed" } else { "rejected" };
+                let history = bench.path(&format!("out/{folder}/data-science-model-0000/history.json"));
+                let history =
+                    std::fs::read_to_string(history).unwrap_or_else(|_| panic!("{name}: no history"));
+                assert!(history.contains(words), "{name}: {history}");
+            }
+        }
+    }
+}
+
+/// The record of the one authoring.
+fn record(bench: &Bench) -> Option<Value> {
+    let files = super::common::files(&bench.path("out/store/authoring"));
+    let (_, bytes) = files.into_iter().next()?;
+    Some(serde_json::from_slice::<Value>(&bytes).unwrap()["value"].take())
+}

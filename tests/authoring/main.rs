@@ -1,0 +1,18 @@
+//! Tasks written by a simulated model, in real containers: what each stage accepts, is told, and leads to.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
+#![allow(
+    missing_debug_implementations,
+    dead_code,
+    reason = "tests print what they compare; each uses a part of the harness"
+)]
+
+mod author;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../llm/endpoint.rs"]
+mod endpoint;
+mod ends;
+mod resumed;
+#[path = "../support/mod.rs"]
+mod support;

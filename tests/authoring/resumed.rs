@@ -1,0 +1,80 @@
+//! Authorings that are killed and continued, and prompts that change between two runs.
+
+use std::path::Path;
+
+use super::author::{RUN, configure, requests, server};
+use super::common::{Bench, assert_same};
+use super::support::docker;
+
+/// Requests after which the run is killed, in the order of the stages.
+const KILLS: [usize; 4] = [2, 5, 8, 11];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_authoring_pays_for_nothing_twice() {
+    if docker().await.is_none() {
+        return;
+    }
+    let args = [&RUN[..], &["--out", "out"]].concat();
+    let faultless = server(|_, _| None).await;
+    let whole = Bench::new();
+    configure(&whole, &faultless);
+    whole.run(&args).ok();
+
+    let server = server(|_, _| None).await;
+    let bench = Bench::new();
+    configure(&bench, &server);
+    for kill_at in KILLS {
+        let mut running = bench.spawn(&args);
+        while server.requests() < kill_at && running.try_wait().unwrap().is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+        // It may have ended meanwhile.
+        let _ = running.kill();
+        running.wait().unwrap();
+    }
+    bench.run(&args).ok();
+    for folder in ["out/store/authoring", "out/store/draft", "out/store/certificate", "out/tasks"] {
+        assert_same(&whole.path(folder), &bench.path(folder));
+    }
+    // At each kill one request may have been in flight.
+    let (once, now) = (faultless.requests(), server.requests());
+    assert!(now <= once + KILLS.len(), "{now} requests instead of {once}");
+    bench.run(&args).ok();
+    assert_eq!(server.requests(), now, "what is done is not done again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_prompt_repeats_its_stage_and_nothing_before_it() {
+    if docker().await.is_none() {
+        return;
+    }
+    let server = server(|_, _| None).await;
+    let bench = Bench::new();
+    configure(&bench, &server);
+    let templates = bench.path("templates");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"), &templates);
+    let args = [&RUN[..], &["--out", "out", "--templates", "templates"]].concat();
+    bench.run(&args).ok();
+    let before = requests(&server);
+    let prompt = templates.join("prompts/author-checks/system.md.j2");
+    let text = std::fs::read_to_string(&prompt).unwrap();
+    std::fs::write(&prompt, format!("{text}- Be brief.\n")).unwrap();
+    bench.run(&args).ok();
+    let after = requests(&server);
+    let again: Vec<_> =
+        before.iter().zip(&after).filter(|(old, new)| old != new).map(|(old, _)| old.0).collect();
+    // Later stages see the same checks as before, so that their requests are the same too.
+    assert_eq!(again, ["checks"]);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
