@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
 use super::outline::Outline;
+use super::programs::{self, Left};
 use super::relay;
 use super::results::{Reported, parse_results};
 use super::subject::{CheckError, CheckedSubject, Packing, SubjectLimits, SubjectState, check_archives};
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, LaunchSpec, Network, Process,
+    ArchiveError, Engine, EngineError, GetError, Image, LaunchSpec, Network, Process,
     ProcessOutcome, Sandbox, SandboxError, Spooled, Stopped,
 };
 
@@ -33,8 +34,6 @@ const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 const SHUFFLE_SEED: &str = "1";
 /// Disk space of the largest subject in the verifier's container.
 const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
-/// Time limit for the start of a service.
-const BRING_UP: Duration = Duration::from_secs(30);
 
 /// A verdict with the observations of its verification.
 #[derive(Debug)]
@@ -117,10 +116,16 @@ async fn judge_stopped(
         Ok(subject) => subject,
         Err(cause) => return Ok(failed(cause, String::new())),
     };
+    let CheckedSubject { files, state: subject } = subject;
+    let files = files.finish().map_err(host_failed)?;
+    let limits = condition.limits(&task.limits);
+    // A subject can be larger here than on the solver's disk, since sparse files are written in full.
+    let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
     let programs = if task.subject.programs {
-        match bring_up(engine, image, task, stopped).await {
+        let left = Left { stopped, files: &files, limits: &limits };
+        match programs::start(engine, image, task, left, condition).await {
             Ok(sandbox) => Some(sandbox),
-            Err(lost) => return judged_without(lost, silent, subject.state, VerifierLog::default()),
+            Err(lost) => return judged_without(lost, silent, subject, VerifierLog::default()),
         }
     } else {
         stopped.destroy().await;
@@ -131,15 +136,12 @@ async fn judge_stopped(
         Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
         _ => Network::None,
     };
-    let CheckedSubject { mut files, state: subject } = subject;
-    let tests = task.tests.iter();
-    let tests = tests.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
-    let files = add_files(&mut files, tests).and_then(|()| files.finish()).map_err(host_failed)?;
-    let limits = condition.limits(&task.limits);
-    // A subject can be larger here than on the solver's disk, since sparse files are written in full.
-    let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
+    let mut tests = Packing::new();
+    let shipped = task.tests.iter();
+    let shipped = shipped.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
+    let tests = add_files(&mut tests, shipped).and_then(|()| tests.finish()).map_err(host_failed)?;
     let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
-    let verifier = match furnish(engine, &spec, files, condition).await {
+    let verifier = match furnish(engine, &spec, [files, tests], condition).await {
         Ok(verifier) => verifier,
         Err(error) => {
             // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
@@ -347,7 +349,7 @@ fn add_files<'a>(
 }
 
 /// The launch specification of a verifier: the task's unmodified image.
-fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpec<'a> {
+pub(super) fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpec<'a> {
     LaunchSpec {
         image,
         limits: &task.limits,
@@ -359,46 +361,19 @@ fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpe
     }
 }
 
-/// A new container with `files` unpacked in it.
+/// A new container with `archives` unpacked in it.
 async fn furnish(
     engine: &Engine,
     spec: &LaunchSpec<'_>,
-    files: Spooled,
+    archives: [Spooled; 2],
     condition: Condition,
 ) -> Result<Sandbox, SandboxError> {
     let verifier = engine.launch(spec).await?;
-    verifier.unpack(&files).await?;
+    for archive in &archives {
+        verifier.unpack(archive).await?;
+    }
     condition.prepare(&verifier).await?;
     Ok(verifier)
-}
-
-/// A container of the solver's committed state, running only the task's bring-up command.
-async fn bring_up(
-    engine: &Engine,
-    image: &Image,
-    task: &Task,
-    stopped: Stopped,
-) -> Result<Sandbox, NoVerdict> {
-    let lost = |error| NoVerdict::Sandbox { phase: Phase::Programs, error };
-    let subject = match stopped.restart("/").await {
-        Ok(subject) => subject,
-        Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
-            // A file in place of a folder that the engine needs can cause this. An engine in trouble could not start a pristine container
-            // either. The remaining case is a loss without evidence, since the trouble may have passed.
-            engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
-            let message = format!("the subject cannot be started again: {error}");
-            return Err(lost(SandboxError::Failed { message }));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if let Some(command) = &task.subject.bring_up {
-        let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
-        if let Err(error) = subject.shell(command, &limit).await {
-            subject.destroy().await;
-            return Err(lost(error));
-        }
-    }
-    Ok(subject)
 }
 
 fn failed(cause: String, seen: String) -> Judged {

@@ -15,6 +15,7 @@ mod foreign;
 mod in_place;
 mod no_verdict;
 mod outline;
+mod programs;
 mod relay;
 mod reports;
 mod results;

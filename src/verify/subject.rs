@@ -99,7 +99,7 @@ pub struct SubjectState {
 pub struct Packing(Builder<Spool>);
 
 impl Packing {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Builder::new(Spool::new()))
     }
 

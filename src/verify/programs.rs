@@ -1,0 +1,128 @@
+//! The container in which programs that a solver left are run.
+
+use std::time::Duration;
+
+use super::clean_room::pristine;
+use super::condition::Condition;
+use super::no_verdict::{NoVerdict, Phase};
+use crate::model::{Limits, SubjectSpec, Task};
+use crate::sandbox::{
+    Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox,
+    SandboxError, Spooled, Stopped,
+};
+
+/// Time limit for the start of a service.
+const BRING_UP: Duration = Duration::from_secs(30);
+/// Time limit for moving the subject into its place.
+const PLACING: Duration = Duration::from_secs(60);
+/// Bytes of output that are kept of either.
+const MAX_LOG: usize = 64 << 10;
+/// Moves each root from where the archive was unpacked to its own place. A root that the solver deleted is missing there too.
+const PLACE: &str = r#"for root in "$@"; do
+    rm -rf -- "$root" || exit
+    if [ -e "/subject$root" ] || [ -L "/subject$root" ]; then
+        mkdir -p -- "${root%/*}/" && mv -T -- "/subject$root" "$root" || exit
+    fi
+done
+rm -rf /subject"#;
+
+/// What the container is made of.
+pub(super) struct Left<'a> {
+    pub(super) stopped: Stopped,
+    /// The roots, below `/subject`.
+    pub(super) files: &'a Spooled,
+    /// Of a container that holds them.
+    pub(super) limits: &'a Limits,
+}
+
+/// Starts the container for the programs of `task`.
+///
+/// It is a new one of the task's image with nothing of the solver's but the declared roots: a program that the solver put anywhere else, such as
+/// another `make`, was not asked for, and is not there in other harnesses either. Services, and roots that need their own container,
+/// get the solver's, started again.
+pub(super) async fn start(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    left: Left<'_>,
+    condition: Condition,
+) -> Result<Sandbox, NoVerdict> {
+    if !is_movable(&task.subject) {
+        return bring_up(engine, image, task, left.stopped).await;
+    }
+    left.stopped.destroy().await;
+    let spec =
+        LaunchSpec { limits: left.limits, purpose: "programs", ..pristine(image, task, Network::None) };
+    let sandbox = engine.launch(&spec).await?;
+    match place(&sandbox, task, left.files, condition).await {
+        Ok(()) => Ok(sandbox),
+        Err(error) => {
+            sandbox.destroy().await;
+            Err(lost(error))
+        }
+    }
+}
+
+/// Whether the roots can be moved into another container. Harbor's separate mode moves the same.
+fn is_movable(subject: &SubjectSpec) -> bool {
+    // The engine mounts files of its own there.
+    let holds_mounts = |root: &String| matches!(root.as_str(), "/" | "/etc" | "/proc" | "/sys" | "/dev");
+    subject.needs_shared().is_none() && !subject.roots.iter().any(holds_mounts)
+}
+
+async fn place(
+    sandbox: &Sandbox,
+    task: &Task,
+    files: &Spooled,
+    condition: Condition,
+) -> Result<(), SandboxError> {
+    sandbox.unpack(files).await?;
+    let argv = ["sh", "-c", PLACE, "sh"].into_iter().chain(task.subject.roots.iter().map(String::as_str));
+    let process = Process {
+        argv: argv.map(Into::into).collect(),
+        env: vec![("PATH".into(), "/usr/sbin:/usr/bin:/sbin:/bin".into())],
+        cwd: "/".to_owned(),
+        stdin: Vec::new(),
+        timeout: PLACING,
+        keep: MAX_LOG,
+    };
+    let done = sandbox.spawn(&process).await?;
+    if done.outcome != ProcessOutcome::Exited(0) {
+        let message =
+            format!("the subject cannot be put in its place: {}", String::from_utf8_lossy(&done.stderr));
+        return Err(SandboxError::Failed { message });
+    }
+    condition.prepare(sandbox).await
+}
+
+/// A container of the solver's committed state, running only the task's bring-up command.
+async fn bring_up(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    stopped: Stopped,
+) -> Result<Sandbox, NoVerdict> {
+    let subject = match stopped.restart("/").await {
+        Ok(subject) => subject,
+        Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
+            // A file in place of a folder that the engine needs can cause this. An engine in trouble could not start a pristine container
+            // either. The remaining case is a loss without evidence, since the trouble may have passed.
+            engine.launch(&pristine(image, task, Network::None)).await?.destroy().await;
+            let message = format!("the subject cannot be started again: {error}");
+            return Err(lost(SandboxError::Failed { message }));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(command) = &task.subject.bring_up {
+        let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
+        if let Err(error) = subject.shell(command, &limit).await {
+            subject.destroy().await;
+            return Err(lost(error));
+        }
+    }
+    Ok(subject)
+}
+
+fn lost(error: SandboxError) -> NoVerdict {
+    NoVerdict::Sandbox { phase: Phase::Programs, error }
+}
