@@ -14,8 +14,8 @@ use super::results::{Reported, parse_results};
 use super::subject::{CheckError, CheckedSubject, Packing, SubjectLimits, SubjectState, check_archives};
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, GetError, Image, LaunchSpec, Network, Process,
-    ProcessOutcome, Sandbox, SandboxError, Spooled, Stopped,
+    ArchiveError, Engine, EngineError, GetError, Image, LaunchSpec, Network, Process, ProcessOutcome,
+    Sandbox, SandboxError, Spooled, Stopped,
 };
 
 /// Path of the subject in the verifier's container.
