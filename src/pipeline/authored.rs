@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use serde::Serialize;
+use tokio::sync::{Mutex, watch};
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
@@ -136,46 +136,63 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// The requests of all blueprints that a model writes, by index.
+/// The order in which requests are sampled.
 ///
 /// A domain's requests are sampled one after the other, since each sampler is shown the titles that were accepted before it, and requests
-/// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Domains are independent.
-pub(super) async fn sampled_requests(
-    runner: &TrialRunner<'_>,
-    assets: &PipelineAssets,
-    blueprints: &[&Blueprint],
-    options: &UnitOptions,
-) -> BTreeMap<u32, Result<Requested, Fault>> {
-    let Some(model) = &options.model else { return BTreeMap::new() };
-    let mut domains: BTreeMap<&DomainId, Vec<&Blueprint>> = BTreeMap::new();
-    for blueprint in blueprints.iter().filter(|blueprint| blueprint.author == TaskAuthor::Model) {
-        domains.entry(&blueprint.domain).or_default().push(blueprint);
-    }
-    let sampled = domains.into_values().map(|blueprints| async move {
-        let mut accepted = Accepted::default();
-        let mut sampled = Vec::new();
-        for blueprint in blueprints {
-            let request = sampled_request(runner, assets, model, blueprint, options, &mut accepted);
-            sampled.push((blueprint.index, Box::pin(request).await));
-        }
-        sampled
-    });
-    join_all(sampled).await.into_iter().flatten().collect()
+/// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Domains are independent, and a
+/// request goes on to the other stages at once.
+#[derive(Debug, Default)]
+pub struct Sampling {
+    domains: BTreeMap<DomainId, Turns>,
 }
 
-async fn sampled_request(
-    runner: &TrialRunner<'_>,
-    assets: &PipelineAssets,
-    model: &ModelAuthor,
-    blueprint: &Blueprint,
-    options: &UnitOptions,
-    accepted: &mut Accepted,
-) -> Result<Requested, Fault> {
-    if runner.drain.is_cancelled() {
-        return Err(Fault::Drained);
+/// The turns of one domain.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Blueprints by index, in order.
+    order: Vec<u32>,
+    /// How many of them are done.
+    done: watch::Sender<usize>,
+    accepted: Mutex<Accepted>,
+}
+
+impl Sampling {
+    /// The order for those of `blueprints` that a model writes.
+    pub(super) fn of(blueprints: &[&Blueprint]) -> Self {
+        let mut domains: BTreeMap<DomainId, Turns> = BTreeMap::new();
+        for blueprint in blueprints.iter().filter(|blueprint| blueprint.author == TaskAuthor::Model) {
+            domains.entry(blueprint.domain.clone()).or_default().order.push(blueprint.index);
+        }
+        Self { domains }
     }
-    let writing = Writing::of(runner, assets, model, blueprint, options);
-    writing.checked(requested(&writing.context()?, accepted).await)
+
+    /// The number of requests.
+    pub(super) fn len(&self) -> usize {
+        self.domains.values().map(|turns| turns.order.len()).sum()
+    }
+
+    /// The request of one blueprint, when those before it have theirs. Blueprints must be begun in the order of the plan.
+    async fn request(&self, writing: &Writing<'_>) -> Result<Requested, Fault> {
+        let blueprint = writing.blueprint;
+        let turns = self.domains.get(&blueprint.domain);
+        let turns = turns.ok_or_else(|| crate::author::AuthorError::unknown(blueprint))?;
+        let turn = turns.order.iter().position(|index| *index == blueprint.index).unwrap_or_default();
+        // The sender lives as long as the run, so the wait cannot fail.
+        let _ = turns.done.subscribe().wait_for(|done| *done >= turn).await;
+        let sampled = Self::sample(writing, turns).await;
+        // Whatever came of it: the next one must not wait for ever.
+        turns.done.send_replace(turn + 1);
+        sampled
+    }
+
+    async fn sample(writing: &Writing<'_>, turns: &Turns) -> Result<Requested, Fault> {
+        if writing.runner.drain.is_cancelled() {
+            return Err(Fault::Drained);
+        }
+        let mut accepted = turns.accepted.lock().await;
+        let context = writing.context()?;
+        writing.checked(Box::pin(requested(&context, &mut accepted)).await)
+    }
 }
 
 /// Has a model write the task of `blueprint`.
@@ -184,11 +201,12 @@ pub(super) async fn authored(
     assets: &PipelineAssets,
     model: &ModelAuthor,
     blueprint: &Blueprint,
-    requested: Requested,
+    sampling: &Sampling,
     options: &UnitOptions,
 ) -> Result<Result<HashedDraft, Unmade>, Fault> {
     let writing = Writing::of(runner, assets, model, blueprint, options);
     let context = writing.context()?;
+    let requested = sampling.request(&writing).await?;
     let authored = writing.checked(Box::pin(author(&context, requested)).await)?;
     let store = runner.store;
     let (outcome, result) = match authored.draft {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
-use super::authored::{Unmade, sampled_requests};
+use super::authored::{Sampling, Unmade};
 use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
@@ -17,7 +17,6 @@ use super::gather::{current_units, read_unit, write_index};
 use super::publish::{prune, publish, publish_unmade};
 use super::read::export_store;
 use super::unit::{Ended, UnitEnd, UnitOptions, unit};
-use crate::authoring::Requested;
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
 use crate::harbor::Publication;
@@ -84,17 +83,11 @@ pub async fn run(
     let slots = Semaphore::new(options.slots as usize);
     let runner = TrialRunner { engine, store, slots: &slots, drain };
     let watch = Watch::default();
-    let mut requests = sampled_requests(&runner, assets, &blueprints, &options.unit).await;
-    let work: Vec<_> = blueprints
-        .iter()
-        .map(|blueprint| (*blueprint, requests.remove(&blueprint.index).transpose()))
-        .collect();
+    let sampling = Sampling::of(&blueprints);
     // Units that wait for a model need no slot meanwhile.
-    let waiting = work.iter().filter(|(_, request)| !matches!(request, Ok(None))).count().min(MODEL_UNITS);
-    let mut results: Vec<_> = futures_util::stream::iter(work)
-        .map(|(blueprint, request)| {
-            one(&runner, assets, store, (blueprint, request), options, &watch, events)
-        })
+    let waiting = sampling.len().min(MODEL_UNITS);
+    let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
+        .map(|blueprint| one(&runner, assets, blueprint, &sampling, options, &watch, events))
         // As many units as slots: while one unit waits for its last trial, the others use the free slots.
         .buffer_unordered((options.slots as usize).max(waiting))
         .collect()
@@ -129,24 +122,23 @@ pub async fn run(
 async fn one<'a>(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
-    store: &Store,
-    (blueprint, request): (&'a Blueprint, Result<Option<Requested>, Fault>),
+    blueprint: &'a Blueprint,
+    sampling: &Sampling,
     options: &RunOptions,
     watch: &Watch,
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<UnitEnd, Fault>) {
     let span = tracing::info_span!("unit", task = %crate::harbor::task_name(blueprint));
-    let result = match request {
-        Ok(request) => unit(runner, assets, blueprint, request, &options.unit, events).instrument(span).await,
-        Err(fault) => Err(fault),
-    };
+    let result = unit(runner, assets, blueprint, sampling, &options.unit, events).instrument(span).await;
     let result = match result {
-        Ok(UnitEnd::Ended(ended)) => publish_unit(store, &ended, &options.unit.publication)
+        Ok(UnitEnd::Ended(ended)) => publish_unit(runner.store, &ended, &options.unit.publication)
             .map(|()| UnitEnd::Ended(ended))
             .map_err(Fault::from),
-        Ok(UnitEnd::Unmade(unmade)) => publish_unmade(store, &crate::harbor::task_name(blueprint), &unmade)
-            .map(|()| UnitEnd::Unmade(unmade))
-            .map_err(Fault::from),
+        Ok(UnitEnd::Unmade(unmade)) => {
+            publish_unmade(runner.store, &crate::harbor::task_name(blueprint), &unmade)
+                .map(|()| UnitEnd::Unmade(unmade))
+                .map_err(Fault::from)
+        }
         Err(fault) => Err(fault),
     };
     match &result {

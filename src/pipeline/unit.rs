@@ -7,17 +7,16 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
-use super::authored::{ModelAuthor, Unmade, authored};
+use super::authored::{ModelAuthor, Sampling, Unmade, authored};
 use super::blind::{add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
 use crate::author::{AuthorError, draft};
-use crate::authoring::Requested;
 use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
-    TrajectoryRecord, environment_digest,
+    TaskAuthor, TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{ROLLOUT, rollout};
 use crate::screen::{SCREEN, Screening, screen};
@@ -113,24 +112,26 @@ pub enum UnitEnd {
     Unmade(Unmade),
 }
 
-/// Runs one blueprint until its unit is committed. `request` is what a model begins from; recipes need none.
+/// Runs one blueprint until its unit is committed. Units that a model writes must be begun in the order of the plan.
 pub async fn unit(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &Blueprint,
-    request: Option<Requested>,
+    sampling: &Sampling,
     options: &UnitOptions,
     events: EventSink<'_>,
 ) -> Result<UnitEnd, Fault> {
     let started = Instant::now();
-    let hashed_draft = match (request, &options.model) {
-        (Some(request), Some(model)) => {
-            match authored(runner, assets, model, blueprint, request, options).await? {
+    let hashed_draft = match (&blueprint.author, &options.model) {
+        (TaskAuthor::Model, Some(model)) => {
+            match authored(runner, assets, model, blueprint, sampling, options).await? {
                 Ok(hashed_draft) => hashed_draft,
                 Err(unmade) => return Ok(UnitEnd::Unmade(unmade)),
             }
         }
-        (None, _) | (Some(_), None) => hash_draft(assets, runner.store, blueprint, &options.publication)?,
+        (TaskAuthor::Recipe(_), _) | (TaskAuthor::Model, None) => {
+            hash_draft(assets, runner.store, blueprint, &options.publication)?
+        }
     };
     let draft = &hashed_draft.draft;
     let task = draft.task.name.to_string();

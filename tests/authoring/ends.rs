@@ -1,5 +1,6 @@
 //! How drafts end whose author makes one mistake.
 
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::author::{
@@ -189,40 +190,44 @@ const ROWS: [(&str, Says, Ends); 17] = [
     ),
 ];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// Rows at once.
+const LANES: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn mistakes_are_told_to_the_stage_that_made_them() {
     if docker().await.is_none() {
         return;
     }
-    for (name, says, ends) in ROWS {
-        let server = server(says).await;
-        let bench = Bench::new();
-        configure(&bench, &server);
-        let ran = bench.run(&[&RUN[..], &["--out", "out"]].concat());
-        let summary: Value =
-            serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{name}: {}{}", ran.out, ran.err));
-        let record = record(&bench).unwrap_or_else(|| panic!("{name}: {summary:#}"));
-        match ends {
-            Ends::Certified(stage, version) => {
-                assert_eq!(summary["certified"], 1, "{name}: {summary:#}");
-                let versions = record["versions"].as_array().unwrap();
-                let last = versions
-                    .iter()
-                    .filter(|found| found["stage"] == stage)
-                    .filter_map(|found| found["version"].as_u64())
-                    .max();
-                assert_eq!(last, Some(version.into()), "{name}: {versions:?}");
-            }
-            Ends::GivenUp(stage, words) => {
-                assert_eq!(record["outcome"]["rejected"], stage, "{name}: {record:#}");
-                let told = summary["unmade"].to_string();
-                assert!(told.contains(words), "{name}: {told}");
-                let folder = if stage == "blind" { "unconfirmed" } else { "rejected" };
-                let history = bench.path(&format!("out/{folder}/data-science-model-0000/history.json"));
-                let history =
-                    std::fs::read_to_string(history).unwrap_or_else(|_| panic!("{name}: no history"));
-                assert!(history.contains(words), "{name}: {history}");
-            }
+    let rows = stream::iter(ROWS).map(|row| tokio::spawn(check(row))).buffer_unordered(LANES);
+    for checked in rows.collect::<Vec<_>>().await {
+        checked.unwrap();
+    }
+}
+
+async fn check((name, says, ends): (&'static str, Says, Ends)) {
+    let server = server(says).await;
+    let bench = Bench::new();
+    configure(&bench, &server);
+    let ran = tokio::task::block_in_place(|| bench.run(&[&RUN[..], &["--out", "out"]].concat()));
+    let summary: Value =
+        serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{name}: {}{}", ran.out, ran.err));
+    let record = record(&bench).unwrap_or_else(|| panic!("{name}: {summary:#}"));
+    match ends {
+        Ends::Certified(stage, version) => {
+            assert_eq!(summary["certified"], 1, "{name}: {summary:#}");
+            let versions = record["versions"].as_array().unwrap();
+            let of_stage = versions.iter().filter(|found| found["stage"] == stage);
+            let last = of_stage.filter_map(|found| found["version"].as_u64()).max();
+            assert_eq!(last, Some(version.into()), "{name}: {versions:?}");
+        }
+        Ends::GivenUp(stage, words) => {
+            assert_eq!(record["outcome"]["rejected"], stage, "{name}: {record:#}");
+            let told = summary["unmade"].to_string();
+            assert!(told.contains(words), "{name}: {told}");
+            let folder = if stage == "blind" { "unconfirmed" } else { "rejected" };
+            let history = bench.path(&format!("out/{folder}/data-science-model-0000/history.json"));
+            let history = std::fs::read_to_string(history).unwrap_or_else(|_| panic!("{name}: no history"));
+            assert!(history.contains(words), "{name}: {history}");
         }
     }
 }

@@ -67,6 +67,7 @@ def install(share):
     for name in names:
         target = pathlib.Path(share) / name
         target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
         shutil.copyfile(BUILD / name, target)
         os.chmod(target, 0o644)
 
