@@ -92,7 +92,8 @@ impl Killer {
             Victim::Solver => with("solver"),
             Victim::Verifier => with("verifier"),
             // A single trial has both only while its programs are run.
-            Victim::Programs => with("verifier").and_then(|_| with("solver")),
+            // The programs' own container, or the solver's, started again for a service.
+            Victim::Programs => with("verifier").and_then(|_| with("programs").or_else(|| with("solver"))),
         }
     }
 
