@@ -239,7 +239,8 @@ def _alive():
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/status") as file:
+                # A program chooses its name, which need not be UTF-8.
+                with open(f"/proc/{name}/status", errors="replace") as file:
                     lines = dict(line.split(":", 1) for line in file if ":" in line)
             except OSError:
                 continue
