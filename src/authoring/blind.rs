@@ -6,7 +6,7 @@ use super::working::Working;
 use super::{StageContext, StageError};
 use crate::llm::Models;
 use crate::model::{Act, AuthorStage, FileTree, TrajectoryRecord, environment_digest};
-use crate::rollout::{AgentConfig, Evaluation, PreparedTask, RolloutLog, Texts, attempt, read_record};
+use crate::rollout::{AgentConfig, PreparedTask, RolloutLog, Texts, attempt, read_record};
 use crate::verify::{Act as Trial, Condition, HashedTask, TrialRunner};
 
 /// The solvers of a run.
@@ -26,22 +26,11 @@ pub async fn blind_attempts(
     runner: &TrialRunner<'_>,
     models: &Models,
     blind: &BlindSolvers<'_>,
-    hashed: &HashedTask<'_>,
+    prepared: &PreparedTask<'_>,
 ) -> Result<Vec<(TrajectoryRecord, RolloutLog)>, StageError> {
-    let task = hashed.task;
-    let prepared = PreparedTask {
-        name: task.name.clone(),
-        instruction: &task.instruction,
-        further: Vec::new(),
-        task_digest: None,
-        environment_digest: Some(hashed.environment_digest.clone()),
-        identity: hashed.identity.clone(),
-        evaluation: Evaluation::CleanRoom(hashed),
-        tests: &task.tests,
-    };
     let mut attempts = Vec::new();
     for number in 0..blind.attempts {
-        let key = attempt(runner, models, blind.texts, &prepared, blind.agent, number).await?;
+        let key = attempt(runner, models, blind.texts, prepared, blind.agent, number).await?;
         let Some((record, log)) = read_record(runner.store, &key)? else { continue };
         let passed = record.verdict.passed();
         attempts.push((record, log));
@@ -62,7 +51,7 @@ pub(super) async fn solved(
     let base = context.kit.base(&draft.task.base).unwrap_or_default();
     let environment = environment_digest(&draft.task.environment, base);
     let hashed = HashedTask::new(&draft.task, environment)?;
-    let failed = blind_attempts(context.runner, context.models, blind, &hashed).await?;
+    let failed = blind_attempts(context.runner, context.models, blind, &PreparedTask::ours(&hashed)).await?;
     if let Some((record, _)) = failed.iter().find(|(record, _)| record.verdict.passed()) {
         let second = script(&commands(record))?;
         let act = Trial::Solve(&second);

@@ -132,18 +132,22 @@ async fn request(
         anchor => Value::from(Serde(anchor)),
     };
     let conversation = StageConversation::open(
-        context,
+        &context.asking(),
         AuthorStage::Idea,
         system,
         context! { taken => accepted.shown().to_vec() },
     )?;
-    let (site, request) = conversation.request(context, sample);
+    let (site, request) = conversation.request(&context.asking(), sample);
     Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())
 }
 
 async fn judged(context: &StageContext<'_>, request: &str, sample: u32) -> Result<Feasibility, StageError> {
-    let conversation =
-        StageConversation::open(context, AuthorStage::Feasibility, context! {}, context! { request })?;
-    let (site, request) = conversation.request(context, sample);
+    let conversation = StageConversation::open(
+        &context.asking(),
+        AuthorStage::Feasibility,
+        context! {},
+        context! { request },
+    )?;
+    let (site, request) = conversation.request(&context.asking(), sample);
     Ok(ask(context.models, &site, &request).await?)
 }

@@ -12,6 +12,7 @@ mod anchor;
 mod arbiter;
 mod blind;
 mod configuration;
+mod declare;
 mod examine;
 mod gate;
 mod idea;
@@ -37,7 +38,9 @@ use crate::verify::{TrialError, TrialRunner};
 
 use crate::author::{AuthorAssets, AuthorError};
 pub use blind::{BlindSolvers, blind_attempts};
+pub use declare::{Source, declare_clauses};
 pub use idea::{Accepted, Requested, requested};
+pub use stage_conversation::Asking;
 use stage_conversation::{Evidence, StageConversation};
 pub use texts::StageTexts;
 use working::Working;
@@ -60,6 +63,12 @@ pub struct StageContext<'a> {
     pub unit: &'a str,
     pub rigor: Rigor,
     pub blind: Option<&'a BlindSolvers<'a>>,
+}
+
+impl<'a> StageContext<'a> {
+    fn asking(&self) -> Asking<'a> {
+        Asking { models: self.models, texts: self.texts, unit: self.unit }
+    }
 }
 
 /// An authoring that ended.
@@ -213,7 +222,7 @@ impl Authoring<'_> {
                 None => Err(at_fault),
                 Some(conversation) if conversation.replies() >= MAX_REPLIES => Err(at_fault),
                 Some(conversation) => {
-                    conversation.correct(self.context, Evidence::Executed, &problems)?;
+                    conversation.correct(&self.context.asking(), Evidence::Executed, &problems)?;
                     self.reply(at_fault).await?
                 }
             };
@@ -234,7 +243,7 @@ impl Authoring<'_> {
     async fn reply(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
         let Some(conversation) = self.conversations.get_mut(&stage) else { return Ok(Err(stage)) };
         loop {
-            let reply = conversation.reply(self.context).await?;
+            let reply = conversation.reply(&self.context.asking()).await?;
             self.history.begun(stage);
             let problem = match reply.and_then(|reply| write::accept(stage, &reply, &mut self.working)) {
                 Ok(()) => return Ok(Ok(())),
@@ -244,7 +253,7 @@ impl Authoring<'_> {
             if conversation.replies() >= MAX_REPLIES {
                 return Ok(Err(stage));
             }
-            conversation.correct(self.context, Evidence::Read, &[problem])?;
+            conversation.correct(&self.context.asking(), Evidence::Read, &[problem])?;
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use minijinja::{Value, context};
 
-use super::{StageContext, StageError};
-use crate::llm::{CallSite, ChatMessage, ChatRequest, Finish, ModelRole};
+use super::{StageError, StageTexts};
+use crate::llm::{CallSite, ChatMessage, ChatRequest, Finish, ModelRole, Models};
 use crate::model::AuthorStage;
 
 /// Bytes of a reply: more than the longest files that a prompt asks for.
@@ -22,6 +22,15 @@ pub(super) enum Evidence {
     Executed,
 }
 
+/// Who is asked, with which prompts, and for which unit of work.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    pub models: &'a Models,
+    pub texts: &'a StageTexts,
+    /// The unit of the call sites.
+    pub unit: &'a str,
+}
+
 /// The messages of one stage so far.
 #[derive(Debug)]
 pub(super) struct StageConversation {
@@ -35,7 +44,7 @@ pub(super) struct StageConversation {
 impl StageConversation {
     /// A conversation that begins with the stage's prompts, rendered with `system` and `task`.
     pub(super) fn open(
-        context: &StageContext<'_>,
+        asking: &Asking<'_>,
         stage: AuthorStage,
         system: Value,
         task: Value,
@@ -52,7 +61,7 @@ impl StageConversation {
             | AuthorStage::Configuration
             | AuthorStage::Screening => ModelRole::Author,
         };
-        let texts = context.texts.of(stage)?;
+        let texts = asking.texts.of(stage)?;
         // A system prompt with values in it is a template.
         let system = match texts.render("system.md.j2", system) {
             Ok(text) => text,
@@ -69,10 +78,10 @@ impl StageConversation {
     }
 
     /// The request of the next reply, and where it is made.
-    pub(super) fn request(&self, context: &StageContext<'_>, sample: u32) -> (CallSite, ChatRequest) {
+    pub(super) fn request(&self, asking: &Asking<'_>, sample: u32) -> (CallSite, ChatRequest) {
         let site = CallSite {
             role: self.role,
-            unit: context.unit.to_owned(),
+            unit: asking.unit.to_owned(),
             stage: format!("author-{}", self.stage.as_str()),
             round: 0,
             step: self.step,
@@ -82,12 +91,9 @@ impl StageConversation {
     }
 
     /// The next reply. `Err` inside: it is incomplete.
-    pub(super) async fn reply(
-        &mut self,
-        context: &StageContext<'_>,
-    ) -> Result<Result<String, String>, StageError> {
-        let (site, request) = self.request(context, 0);
-        let reply = context.models.call(&site, &request).await?;
+    pub(super) async fn reply(&mut self, asking: &Asking<'_>) -> Result<Result<String, String>, StageError> {
+        let (site, request) = self.request(asking, 0);
+        let reply = asking.models.call(&site, &request).await?;
         self.step += 1;
         let bytes = reply.message.content.len();
         if bytes > MAX_REPLY {
@@ -108,12 +114,12 @@ impl StageConversation {
     /// Tells the model what is wrong with its last version.
     pub(super) fn correct(
         &mut self,
-        context: &StageContext<'_>,
+        asking: &Asking<'_>,
         evidence: Evidence,
         problems: &[String],
     ) -> Result<(), StageError> {
         let executed = evidence == Evidence::Executed;
-        let texts = context.texts.of(self.stage)?;
+        let texts = asking.texts.of(self.stage)?;
         let mut told: Vec<_> = problems.iter().take(MAX_PROBLEMS).cloned().collect();
         if let more @ 1.. = problems.len().saturating_sub(MAX_PROBLEMS) {
             told.push(format!("and {more} more of this kind"));

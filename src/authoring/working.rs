@@ -148,8 +148,13 @@ impl Working {
 
     /// The solution for a prompt.
     pub(super) fn solution_text(&self) -> String {
-        shown(self.solution.iter().map(|(path, file)| (path.to_string(), file)))
+        files_text(&self.solution)
     }
+}
+
+/// Files for a prompt.
+pub(super) fn files_text(files: &FileTree) -> String {
+    shown(files.iter().map(|(path, file)| (path.to_string(), file)))
 }
 
 /// Files as one text.

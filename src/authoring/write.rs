@@ -50,7 +50,7 @@ pub(super) fn open(
             (context! {}, context! {})
         }
     };
-    StageConversation::open(context, stage, system, task)
+    StageConversation::open(&context.asking(), stage, system, task)
 }
 
 /// Reads a reply of `stage` into the draft. The error is told to the model.
@@ -90,11 +90,7 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
             text.clone_into(&mut working.checks);
         }
         AuthorStage::Attacks => working.attacks = attacks(&files_in(reply)?)?,
-        AuthorStage::Clauses => {
-            let files = files_in(reply)?;
-            let text = files.text("clauses.toml").ok_or("there is no `clauses.toml`")?;
-            working.clauses = clauses(text)?;
-        }
+        AuthorStage::Clauses => working.clauses = clauses_in(reply)?,
         AuthorStage::Configuration => {
             working.configuration = Configuration::parse(reply, &crate::author::check_ids(&working.checks))?;
         }
@@ -121,7 +117,9 @@ fn attacks(files: &FileTree) -> Result<Vec<WrongSolution>, String> {
 }
 
 /// `clauses.toml` as a model writes it: without checks, which it does not see.
-fn clauses(text: &str) -> Result<Clauses, String> {
+pub(super) fn clauses_in(reply: &str) -> Result<Clauses, String> {
+    let files = files_in(reply)?;
+    let text = files.text("clauses.toml").ok_or("there is no `clauses.toml`")?;
     let mut table: toml::Table = toml::from_str(text).map_err(|error| format!("`clauses.toml`: {error}"))?;
     for clause in table.get_mut("clause").and_then(toml::Value::as_array_mut).into_iter().flatten() {
         if let Some(clause) = clause.as_table_mut() {

@@ -343,6 +343,7 @@ pub(super) struct AuditArgs {
   termsmith screen some-folder --rigor full --budget 120
   termsmith screen some-task --only attack:D-02 --only variant
   termsmith screen out/demo/tasks --as-harbor separate
+  termsmith screen some-folder --clauses --blind 2 --base-url http://127.0.0.1:8000/v1 --model NAME
 
 Certificates are written below --out. Killed at any instant, the same command continues.")]
 pub(super) struct ScreenArgs {
@@ -362,6 +363,14 @@ pub(super) struct ScreenArgs {
     /// Only these rows of the certificate, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
     #[arg(long, value_name = "ROW")]
     pub(super) only: Vec<String>,
+    /// Have a model that does not see the tests list what the instruction demands and violate each demand, in place of clauses.toml
+    #[arg(long, conflicts_with = "summary")]
+    pub(super) clauses: bool,
+    /// Solvers by a model that see only the instruction and the machine; one of them has to pass
+    #[arg(long, value_name = "K", default_value_t = 0, conflicts_with = "summary")]
+    pub(super) blind: u32,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
     /// For a corpus: compare each result with the task's expect.toml, running only the rows that it names
     #[arg(long, conflicts_with = "only")]
     pub(super) summary: bool,

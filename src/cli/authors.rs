@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::{AuthorArg, RunArgs};
+use super::args::{AuthorArg, RunArgs, ScreenArgs};
 use super::config::Config;
 use super::failure::Failure;
 use super::models;
 use crate::agent::{Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
+use crate::assets::Assets;
 use crate::authoring::StageTexts;
-use crate::llm::ModelRole;
+use crate::llm::{ModelRole, Models};
 use crate::model::{Arm, ModelActor};
 use crate::pipeline::ModelAuthor;
 use crate::rollout::{AgentConfig, Overflow};
@@ -49,41 +50,71 @@ pub(super) fn model_author(
         models.ready(role)?;
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
-    let blind = match solver {
-        None => None,
-        Some(role) => {
-            let entry = SCAFFOLDS.iter().find(|entry| entry.option == SCAFFOLD);
-            let entry = entry.ok_or_else(|| Failure::usage(format!("no scaffold `{SCAFFOLD}`")))?;
-            let scaffold = (entry.load)(&assets, &ScaffoldOptions::default()).map_err(Failure::usage)?;
-            let (settings, endpoint) = models.settings(role)?;
-            let actor = ModelActor {
-                model: settings.model.clone(),
-                endpoint: settings.endpoint.clone(),
-                arm: Arm::Base,
-                adversary: None,
-            };
-            let limits = StepLimits {
-                turns: TURNS,
-                command: COMMAND,
-                total: TOTAL,
-                output_bytes: OUTPUT_BYTES,
-                reply_tokens: Some(settings.max_tokens),
-                tokens: None,
-                dollars: None,
-                context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
-            };
-            let agent = AgentConfig {
-                scaffold,
-                role,
-                actor,
-                limits,
-                rounds: 0,
-                logprobs: Logprobs::No,
-                overflow: Overflow::Ends,
-                fork: None,
-            };
-            Some((agent, attempts))
-        }
-    };
+    let blind = blind_solvers(&models, &assets, attempts)?;
     Ok(Some(ModelAuthor { models: Arc::new(models), texts, blind }))
+}
+
+/// The models of `screen`, if it has rows that need any.
+pub(super) fn screening_models(
+    config: &Config,
+    args: &ScreenArgs,
+    store: &Store,
+    drain: &CancellationToken,
+) -> Result<Option<ModelAuthor>, Failure> {
+    if !args.clauses && args.blind == 0 {
+        return Ok(None);
+    }
+    let assets = config.assets()?;
+    let models = models::models(&args.model, store, drain)?;
+    let writer = args.clauses.then_some(ModelRole::Adversary);
+    let solver = (args.blind > 0).then_some(ModelRole::Solver);
+    for role in writer.into_iter().chain(solver) {
+        models.ready(role)?;
+    }
+    let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
+    let blind = blind_solvers(&models, &assets, args.blind)?;
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, blind }))
+}
+
+/// The configuration of blind solvers, and how many try.
+fn blind_solvers(
+    models: &Models,
+    assets: &Assets,
+    attempts: u32,
+) -> Result<Option<(AgentConfig, u32)>, Failure> {
+    if attempts == 0 {
+        return Ok(None);
+    }
+    let role = ModelRole::Solver;
+    let entry = SCAFFOLDS.iter().find(|entry| entry.option == SCAFFOLD);
+    let entry = entry.ok_or_else(|| Failure::usage(format!("no scaffold `{SCAFFOLD}`")))?;
+    let scaffold = (entry.load)(assets, &ScaffoldOptions::default()).map_err(Failure::usage)?;
+    let (settings, endpoint) = models.settings(role)?;
+    let actor = ModelActor {
+        model: settings.model.clone(),
+        endpoint: settings.endpoint.clone(),
+        arm: Arm::Base,
+        adversary: None,
+    };
+    let limits = StepLimits {
+        turns: TURNS,
+        command: COMMAND,
+        total: TOTAL,
+        output_bytes: OUTPUT_BYTES,
+        reply_tokens: Some(settings.max_tokens),
+        tokens: None,
+        dollars: None,
+        context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
+    };
+    let agent = AgentConfig {
+        scaffold,
+        role,
+        actor,
+        limits,
+        rounds: 0,
+        logprobs: Logprobs::No,
+        overflow: Overflow::Ends,
+        fork: None,
+    };
+    Ok(Some((agent, attempts)))
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::args::{ScreenArgs, VerifyCertificateArgs};
+use super::authors::screening_models;
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -17,8 +18,8 @@ use super::interrupt::Interrupts;
 use super::rows::{only, row};
 use super::{open, paths, say};
 use crate::harbor::read_task;
-use crate::model::{Certificate, File, RowKind, Timings};
-use crate::pipeline::{ExamineError, Examined, Fault, PipelineAssets, VerifierMode, examine};
+use crate::model::{Certificate, Clauses, File, RowKind, Timings};
+use crate::pipeline::{ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, VerifierMode};
 use crate::screen::{Extent, Only, Screening};
 use crate::store::publish_file;
 use crate::verify::{EngineOnDemand, TrialRunner};
@@ -50,7 +51,7 @@ enum Wanted {
 
 /// How the screening of a task ended.
 enum Ended {
-    Screened(Box<Screening>),
+    Screened(Box<Screening>, Option<Clauses>),
     Unsupported(String),
     /// The directory is no task that can be read.
     Unreadable(String),
@@ -61,7 +62,7 @@ enum Ended {
 impl Ended {
     fn certificate(&self) -> Option<&Certificate> {
         match self {
-            Self::Screened(screening) => Some(&screening.certificate),
+            Self::Screened(screening, _) => Some(&screening.certificate),
             Self::Unsupported(_) | Self::Unreadable(_) | Self::LeftOpen(_) => None,
         }
     }
@@ -83,9 +84,13 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        let model = screening_models(config, args, &store, &interrupts.drain)?;
+        let clauses = if args.clauses { ClauseAuthor::Model } else { ClauseAuthor::Task };
+        let models = model.as_ref().map(|model| ModelRows { model, clauses });
+        let examination = Examination { runner: &runner, assets: &assets, verifier_mode, models };
         // As many tasks as trials, so that slots are used while one task waits for its last trial of a section.
         let work = stream::iter(&dirs).map(|dir| {
-            let (runner, assets, only) = (&runner, &assets, &only);
+            let (examination, only) = (&examination, &only);
             async move {
                 let expected = args.summary.then(|| expected(dir)).transpose();
                 let only = match &expected {
@@ -94,7 +99,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
                     Err(why) => Err(why.clone()),
                 };
                 let ended = match only {
-                    Ok(only) => one(runner, assets, dir, verifier_mode, extent, &only).await?,
+                    Ok(only) => one(examination, dir, extent, &only).await?,
                     // One bad expectation does not stop the screening of the others.
                     Err(why) => Ended::Unreadable(why),
                 };
@@ -124,15 +129,13 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
 }
 
 async fn one(
-    runner: &TrialRunner<'_>,
-    assets: &PipelineAssets,
+    examination: &Examination<'_>,
     dir: &Path,
-    verifier_mode: VerifierMode,
     extent: Extent,
     only: &Only,
 ) -> Result<Ended, Failure> {
-    match examine(runner, assets, dir, verifier_mode, extent, only).await {
-        Ok(Examined::Screened(screening)) => Ok(Ended::Screened(screening)),
+    match examination.examine(dir, extent, only).await {
+        Ok(Examined::Screened { screening, written }) => Ok(Ended::Screened(screening, written)),
         Ok(Examined::Unsupported(why)) => Ok(Ended::Unsupported(why)),
         Err(ExamineError::Read(error)) => Ok(Ended::Unreadable(error.to_string())),
         Err(ExamineError::Fault(fault)) if open::is_left_open(&fault) && !open::is_unreachable(&fault) => {
@@ -151,11 +154,15 @@ fn report(
     expected: Option<&Expected>,
 ) -> Result<(), Failure> {
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
-    if let Ended::Screened(screening) = ended {
+    if let Ended::Screened(screening, written) = ended {
         let certificate = &screening.certificate;
         let folder = args.out.join("certificates").join(&*name);
         publish_file(scratch, &folder.join("timings.json"), &json_file(&screening.timings)?)?;
         publish_file(scratch, &folder.join("certificate.txt"), &File::text(page(screening)))?;
+        if let Some(clauses) = written {
+            let text = toml::to_string_pretty(clauses).map_err(|error| Failure::new(Status::Io, error))?;
+            publish_file(scratch, &folder.join("clauses.toml"), &File::text(text))?;
+        }
         publish_file(scratch, &folder.join("certificate.json"), &json_file(certificate)?)?;
         if config.format == Format::Json {
             say::json(certificate)?;
@@ -165,7 +172,7 @@ fn report(
     if args.summary && expected.is_none() {
         let why = match ended {
             Ended::Unreadable(why) | Ended::Unsupported(why) | Ended::LeftOpen(why) => why,
-            Ended::Screened(_) => "it has no expect.toml",
+            Ended::Screened(..) => "it has no expect.toml",
         };
         return say::line(format!("BAD {name:<44} {why}"));
     }
@@ -178,7 +185,7 @@ fn report(
         ));
     }
     let text = match ended {
-        Ended::Screened(screening) => page(screening),
+        Ended::Screened(screening, _) => page(screening),
         Ended::Unsupported(why) => format!("{name}: not screened: {why}\n"),
         Ended::Unreadable(why) => format!("{name}: not a task: {why}\n"),
         Ended::LeftOpen(why) => format!("{name}: left open: {why}\n"),
@@ -306,7 +313,7 @@ impl Expected {
     /// What differs from the expectation.
     fn complaint(&self, ended: &Ended) -> Option<String> {
         let certificate = match ended {
-            Ended::Screened(screening) => &screening.certificate,
+            Ended::Screened(screening, _) => &screening.certificate,
             Ended::Unreadable(why)
                 if self.verdict == Wanted::Rejected && self.row.as_deref() == Some("lint") =>
             {

@@ -142,12 +142,13 @@ impl Clauses {
         problems
     }
 
-    /// Contradictions that the instruction and the solution alone show.
+    /// Contradictions that the instruction and the solution alone show. Whether a check demands a clause is shown by its violations.
     pub fn misfits(&self, instruction: &str, solution: &FileTree) -> Vec<ClauseError> {
         let mut problems = self.problems(instruction, solution, &[], &BTreeSet::new());
         problems.retain(|problem| match problem {
             ClauseError::UnknownCheck { .. }
             | ClauseError::UnknownWrong { .. }
+            | ClauseError::NoCheck(_)
             | ClauseError::Uncovered(_) => false,
             ClauseError::RepeatedClause(_)
             | ClauseError::RepeatedViolation { .. }
@@ -155,7 +156,6 @@ impl Clauses {
             | ClauseError::NotInInstruction { .. }
             | ClauseError::NoSuchBackground(_)
             | ClauseError::NoWords(_)
-            | ClauseError::NoCheck(_)
             | ClauseError::NoViolation(_)
             | ClauseError::NoChange(_)
             | ClauseError::NoFile { .. }

@@ -10,8 +10,9 @@ use super::authored::ModelAuthor;
 use super::error::Fault;
 use crate::authoring::{BlindSolvers, blind_attempts};
 use crate::model::{Certificate, RejectReason, Row, RowKind, TrajectoryRecord, Verdict};
+use crate::rollout::PreparedTask;
 use crate::screen::repair;
-use crate::verify::{HashedTask, TrialRunner};
+use crate::verify::TrialRunner;
 
 /// What the rows depend on besides the task.
 pub(super) fn blind_identity(model: &ModelAuthor) -> Option<Value> {
@@ -24,7 +25,7 @@ pub(super) async fn add_blind_rows(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     model: &ModelAuthor,
-    hashed: &HashedTask<'_>,
+    prepared: &PreparedTask<'_>,
     certificate: &mut Certificate,
 ) -> Result<(), Fault> {
     let Some((agent, attempts)) = &model.blind else { return Ok(()) };
@@ -32,7 +33,7 @@ pub(super) async fn add_blind_rows(
         return Ok(());
     }
     let blind = BlindSolvers { texts: &assets.texts, agent, attempts: *attempts };
-    let ended = blind_attempts(runner, &model.models, &blind, hashed).await.map_err(Fault::from)?;
+    let ended = blind_attempts(runner, &model.models, &blind, prepared).await.map_err(Fault::from)?;
     let solved = ended.iter().any(|(record, _)| record.verdict.passed());
     for (number, (record, _)) in (1..).zip(&ended) {
         certificate.rows.push(row(number, record, solved));

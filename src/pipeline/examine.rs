@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
+use super::authored::ModelAuthor;
+use super::blind::add_blind_rows;
 use super::error::Fault;
+use super::prepared::{PrepareError, prepare};
+use crate::authoring::{Asking, Source, declare_clauses};
 use crate::harbor::{
     DeclaredVerifier, HarborTask, Publication, ReadError, parse_manifest, read_clauses, read_task, write_task,
 };
 use crate::lint::lint_task;
-use crate::model::environment_digest;
+use crate::model::{Clauses, FileTree, RelPath, environment_digest};
 use crate::screen::{Extent, Only, Ours, Screening, Theirs, screen_in_place, screen_ours};
 use crate::verify::{Foreign, HashedTask, TrialRunner};
 
@@ -23,11 +27,31 @@ pub enum VerifierMode {
     AsHarbor(DeclaredVerifier),
 }
 
+/// What models do in a screening.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelRows<'a> {
+    pub model: &'a ModelAuthor,
+    pub clauses: ClauseAuthor,
+}
+
+/// Who lists what the instruction demands, and how each demand can be violated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClauseAuthor {
+    /// The task's own `clauses.toml`, if it has one.
+    Task,
+    /// A model that does not see the tests.
+    Model,
+}
+
 /// Result of screening a directory.
 #[derive(Debug)]
 pub enum Examined {
-    Screened(Box<Screening>),
-    /// Not screened: this engine does not support the task.
+    Screened {
+        screening: Box<Screening>,
+        /// Clauses that a model wrote.
+        written: Option<Clauses>,
+    },
+    /// Not screened: this engine does not support the task, or a model gave nothing that can be used.
     Unsupported(String),
 }
 
@@ -40,36 +64,104 @@ pub enum ExamineError {
     Fault(#[from] Fault),
 }
 
-/// Screens the task in `dir`.
-pub async fn examine(
-    runner: &TrialRunner<'_>,
-    assets: &PipelineAssets,
-    dir: &Path,
-    verifier_mode: VerifierMode,
-    extent: Extent,
-    only: &Only,
-) -> Result<Examined, ExamineError> {
-    let directory = read_task(dir)?;
-    let findings = lint_task(&assets.rules, &directory);
-    let clauses = read_clauses(dir)?;
-    let span = tracing::info_span!("unit", task = directory.name);
-    let screening = match ours(&directory, verifier_mode) {
-        Some(task) => {
-            let base = assets.kit.base(&task.base).unwrap_or_default();
-            let digest = environment_digest(&task.environment, base);
-            let hashed = HashedTask::new(&task, digest).map_err(Fault::from)?;
-            let ours = Ours { draft: None, clauses: &clauses, hashed: &hashed, digest: directory.digest() };
-            screen_ours(runner, &assets.suite, &ours, &findings, extent, only).instrument(span).await
-        }
-        None => match Foreign::new(&declaring(directory.clone(), verifier_mode)?) {
-            Ok(task) => {
-                let theirs = Theirs { directory: &directory, task: &task, clauses: &clauses };
-                screen_in_place(runner, &assets.suite, theirs, &findings, extent, only).instrument(span).await
+/// How tasks are screened.
+#[derive(Clone, Copy, Debug)]
+pub struct Examination<'a> {
+    pub runner: &'a TrialRunner<'a>,
+    pub assets: &'a PipelineAssets,
+    pub verifier_mode: VerifierMode,
+    pub models: Option<ModelRows<'a>>,
+}
+
+impl Examination<'_> {
+    /// Screens the task in `dir`.
+    pub async fn examine(&self, dir: &Path, extent: Extent, only: &Only) -> Result<Examined, ExamineError> {
+        let directory = read_task(dir)?;
+        let span = tracing::info_span!("unit", task = directory.name);
+        Box::pin(self.screened(dir, directory, extent, only)).instrument(span).await
+    }
+
+    async fn screened(
+        &self,
+        dir: &Path,
+        directory: HarborTask,
+        extent: Extent,
+        only: &Only,
+    ) -> Result<Examined, ExamineError> {
+        let Self { runner, assets, verifier_mode, models } = *self;
+        let findings = lint_task(&assets.rules, &directory);
+        let mut clauses = read_clauses(dir)?;
+        let mut written = None;
+        if let Some(ModelRows { model, clauses: ClauseAuthor::Model, .. }) = models {
+            match written_clauses(model, &directory).await? {
+                Ok(by_model) => {
+                    clauses = by_model.clone();
+                    written = Some(by_model);
+                }
+                Err(why) => return Ok(Examined::Unsupported(why)),
             }
-            Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
-        },
+        }
+        let suite = &assets.suite;
+        let screening = match ours(&directory, verifier_mode) {
+            Some(task) => {
+                let base = assets.kit.base(&task.base).unwrap_or_default();
+                let digest = environment_digest(&task.environment, base);
+                let hashed = HashedTask::new(&task, digest).map_err(Fault::from)?;
+                let ours =
+                    Ours { draft: None, clauses: &clauses, hashed: &hashed, digest: directory.digest() };
+                screen_ours(runner, suite, &ours, &findings, extent, only).await
+            }
+            None => match Foreign::new(&declaring(directory.clone(), verifier_mode)?) {
+                Ok(task) => {
+                    let theirs = Theirs { directory: &directory, task: &task, clauses: &clauses };
+                    screen_in_place(runner, suite, theirs, &findings, extent, only).await
+                }
+                Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
+            },
+        };
+        let mut screening = Box::new(screening.map_err(Fault::from)?);
+        if let Some(ModelRows { model, .. }) = models
+            && model.blind.is_some()
+            && screening.certificate.certified
+        {
+            let ready = match prepare(runner, assets, dir).await {
+                Ok(ready) => ready,
+                Err(PrepareError::Read(error)) => return Err(error.into()),
+                Err(PrepareError::Fault(fault)) => return Err(fault.into()),
+                Err(other @ (PrepareError::Judge(_) | PrepareError::Unsupported { .. })) => {
+                    return Ok(Examined::Unsupported(other.to_string()));
+                }
+            };
+            let hashed = ready.hashed().map_err(Fault::from)?;
+            add_blind_rows(runner, assets, model, &hashed.prepared(), &mut screening.certificate).await?;
+        }
+        Ok(Examined::Screened { screening, written })
+    }
+}
+
+/// Has a model write the clauses of a task. `Err` inside: why there are none.
+async fn written_clauses(
+    model: &ModelAuthor,
+    directory: &HarborTask,
+) -> Result<Result<Clauses, String>, ExamineError> {
+    let files = |folder: &str| {
+        let below = directory.files.iter().filter_map(|(path, file)| {
+            let path = path.as_str().strip_prefix(folder)?;
+            Some((RelPath::new(path).ok()?, file.clone()))
+        });
+        FileTree::from_iter(below)
     };
-    Ok(Examined::Screened(Box::new(screening.map_err(Fault::from)?)))
+    let (environment, solution) = (files("environment/"), files("solution/"));
+    let Some(instruction) = directory.instruction() else {
+        return Ok(Err("it has no instruction.md, so it has no clauses".to_owned()));
+    };
+    if solution.is_empty() {
+        return Ok(Err("it has no solution/, which violations are edits of".to_owned()));
+    }
+    let asking = Asking { models: &model.models, texts: &model.texts, unit: &directory.name };
+    let source = Source { instruction, environment: &environment, solution: &solution };
+    let declared = declare_clauses(&asking, source).await.map_err(Fault::from)?;
+    Ok(declared.map_err(|problems| format!("the model's clauses cannot be used: {}", problems.join("; "))))
 }
 
 /// Our own task, written as it would declare this mode.

@@ -18,7 +18,7 @@ use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
     TaskAuthor, TrajectoryRecord, environment_digest,
 };
-use crate::rollout::{ROLLOUT, rollout};
+use crate::rollout::{PreparedTask, ROLLOUT, rollout};
 use crate::screen::{SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
@@ -227,7 +227,7 @@ pub async fn certify(
             )
             .await?;
             if let Some(model) = blind {
-                add_blind_rows(runner, assets, model, hashed, &mut certificate).await?;
+                add_blind_rows(runner, assets, model, &PreparedTask::ours(hashed), &mut certificate).await?;
             }
             runner.store.observe(&key, &timings)?;
             runner.store.put(SCREEN, &key, &certificate)?;

@@ -24,7 +24,7 @@ use crate::model::{
 };
 use crate::sandbox::{Image, Sandbox};
 use crate::store::key;
-use crate::verify::{Keep, TrialRunner};
+use crate::verify::{HashedTask, Keep, TrialRunner};
 
 /// A task that is ready for rollouts.
 #[derive(Clone, Debug)]
@@ -40,6 +40,23 @@ pub struct PreparedTask<'a> {
     pub evaluation: Evaluation<'a>,
     /// Shown to an adversary in the arm that allows it.
     pub tests: &'a FileTree,
+}
+
+impl<'a> PreparedTask<'a> {
+    /// One of our own tasks, judged in the clean room.
+    pub fn ours(hashed: &'a HashedTask<'a>) -> Self {
+        let task = hashed.task;
+        Self {
+            name: task.name.clone(),
+            instruction: &task.instruction,
+            further: Vec::new(),
+            task_digest: None,
+            environment_digest: Some(hashed.environment_digest.clone()),
+            identity: hashed.identity.clone(),
+            evaluation: Evaluation::CleanRoom(hashed),
+            tests: &task.tests,
+        }
+    }
 }
 
 /// A step of a task after its first one: a new conversation in the same container.

@@ -14,5 +14,6 @@ mod common;
 mod endpoint;
 mod ends;
 mod resumed;
+mod screened;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,49 @@
+//! The clauses of any task, as a model writes them that sees the instruction and the reference, and not the tests.
+
+use minijinja::context;
+
+use super::stage_conversation::{Asking, Evidence, StageConversation};
+use super::working::files_text;
+use super::{MAX_REPLIES, StageError, write};
+use crate::model::{AuthorStage, ClauseError, Clauses, FileTree};
+
+/// The parts of a task that its clauses are about.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    pub instruction: &'a str,
+    pub environment: &'a FileTree,
+    pub solution: &'a FileTree,
+}
+
+/// Asks for the clauses of a task. `Err` inside: what was wrong with the last of [`MAX_REPLIES`] versions.
+pub async fn declare_clauses(
+    asking: &Asking<'_>,
+    source: Source<'_>,
+) -> Result<Result<Clauses, Vec<String>>, StageError> {
+    let Source { instruction, environment, solution } = source;
+    let task = context! {
+        instruction, files => files_text(environment), solution => files_text(solution)
+    };
+    let mut conversation = StageConversation::open(asking, AuthorStage::Clauses, context! {}, task)?;
+    loop {
+        let reply = conversation.reply(asking).await?;
+        let problems = match reply.and_then(|reply| write::clauses_in(&reply)) {
+            Err(problem) => vec![problem],
+            Ok(clauses) => match problems(&clauses, source) {
+                problems if problems.is_empty() => return Ok(Ok(clauses)),
+                problems => problems,
+            },
+        };
+        if conversation.replies() >= MAX_REPLIES {
+            return Ok(Err(problems));
+        }
+        conversation.correct(asking, Evidence::Read, &problems)?;
+    }
+}
+
+/// Contradictions, and sentences without a clause.
+fn problems(clauses: &Clauses, source: Source<'_>) -> Vec<String> {
+    let misfits = clauses.misfits(source.instruction, source.solution);
+    let uncovered = clauses.uncovered(source.instruction).into_iter().map(ClauseError::Uncovered);
+    misfits.into_iter().chain(uncovered).map(|problem| problem.to_string()).collect()
+}
