@@ -431,7 +431,7 @@ async fn check_programs_on_a_full_disk(engine: &Engine, daemon: &Daemon, image: 
     };
     let (written, ()) = tokio::join!(written, daemon.fill_disk(Duration::from_secs(6)));
     assert_eq!(written.outcome, ShellOutcome::Exited(1), "the disk was full");
-    assert!(modest.check_host_disk().is_err());
+    assert!(modest.check_host_disk().await.is_err());
     let stopped = modest.stop().await;
     assert_eq!(stopped.map(drop).map_err(|error| error.blame()), Err(Blame::Infra));
     let stopped = greedy.stop().await;

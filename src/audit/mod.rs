@@ -3,6 +3,7 @@
 //! A pure function of blueprints, their results and the domain specs. Only the axes and two cross tables are counted,
 //! since nearly every cell of the full product would be zero.
 
+mod funnel;
 mod gaps;
 mod render;
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use funnel::{AuthoredEntry, CallCount, Funnel, Lost, StageCount, call_row, funnel};
 pub use gaps::{Axis, Gap, GapState};
 pub use render::table;
 
@@ -61,6 +63,8 @@ pub struct Audit {
     pub difficulties: BTreeMap<Difficulty, Tally>,
     /// Declared cells that are empty, and cells that no spec declares; by domain and axis.
     pub gaps: Vec<Gap>,
+    /// What became of the blueprints that a model wrote, if it wrote any.
+    pub authoring: Option<Funnel>,
 }
 
 /// One domain along each axis, and two cross tables. Declared cells are present even when they are empty.
@@ -111,7 +115,7 @@ impl Tally {
 
 impl Audit {
     /// The version that this build writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Every cell that `specs` declare, empty.
     fn empty(specs: &[DomainAxes]) -> Self {
@@ -125,6 +129,7 @@ impl Audit {
             difficulties: domains.values().flat_map(|domain| domain.difficulties.clone()).collect(),
             domains,
             gaps: Vec::new(),
+            authoring: None,
         }
     }
 }

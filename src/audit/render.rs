@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Audit, Axis, Gap, GapState, Tally};
+use super::{Audit, Axis, Gap, GapState, Tally, funnel};
 use crate::model::{Difficulty, DomainId, EngineeringKind};
 
 /// Column headings of the counts of a [`Tally`].
@@ -39,6 +39,9 @@ pub fn table(audit: &Audit) -> String {
         audit.operations.iter().map(|(operation, tally)| (operation.as_str(), tally)),
     );
 
+    if let Some(funnel) = &audit.authoring {
+        funnel::section(&mut out, funnel);
+    }
     for state in GapState::ALL {
         write_gaps(&mut out, state, audit);
     }
@@ -122,7 +125,7 @@ fn plural(axis: Axis) -> Option<&'static str> {
 }
 
 /// Aligns the first column to the left, the others to the right.
-fn write_table(out: &mut String, rows: &[Vec<String>]) {
+pub(super) fn write_table(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::say;
+use crate::llm::{Models, Tally};
 use crate::pipeline::Event;
 
 /// Longest time without a printed line: one second below the documented ten.
@@ -48,6 +49,11 @@ impl Progress {
             say::draw(Some(bar.clone()));
         }
         Self { bar, on_terminal, state, printed: Mutex::new(Some(printed)), watcher: Some(watcher) }
+    }
+
+    /// Shows from now on what the calls of `models` cost.
+    pub(super) fn meter(&self, models: Arc<Models>) {
+        lock(&self.state).models = Some(models);
     }
 
     /// Shows one event.
@@ -134,7 +140,10 @@ struct State {
     total: usize,
     unit: &'static str,
     finished: usize,
+    certified: usize,
     rollouts: usize,
+    /// Models whose calls are paid for.
+    models: Option<Arc<Models>>,
     active: BTreeMap<String, Active>,
     stage: Option<&'static str>,
 }
@@ -147,7 +156,16 @@ struct Active {
 
 impl State {
     fn new(total: usize, unit: &'static str) -> Self {
-        Self { total, unit, finished: 0, rollouts: 0, active: BTreeMap::new(), stage: None }
+        Self {
+            total,
+            unit,
+            finished: 0,
+            certified: 0,
+            rollouts: 0,
+            models: None,
+            active: BTreeMap::new(),
+            stage: None,
+        }
     }
 
     fn apply(&mut self, event: &Event, now: Instant) {
@@ -155,7 +173,8 @@ impl State {
             Event::Started { task } => {
                 self.active.insert(task.clone(), Active { since: now, phase: "screening" });
             }
-            Event::Screened { task, .. } => {
+            Event::Screened { task, certified, .. } => {
+                self.certified += usize::from(*certified);
                 if let Some(active) = self.active.get_mut(task) {
                     active.phase = "rollouts";
                 }
@@ -176,7 +195,9 @@ impl State {
         // If rollouts are the unit, `finished` counts them already.
         let counted = *rollouts == 0 || *unit == "rollouts";
         let rollouts = if counted { String::new() } else { format!(", {rollouts} rollouts") };
-        let counts = format!("working    {finished} of {total} {unit} done{rollouts}");
+        let calls = self.models.as_ref().map(|models| models.tally());
+        let calls = calls.map_or_else(String::new, |tally| cost(&tally, self.certified));
+        let counts = format!("working    {finished} of {total} {unit} done{rollouts}{calls}");
         let in_progress = self.in_progress(now);
         if in_progress.is_empty() { counts } else { format!("{counts}; {in_progress}") }
     }
@@ -195,10 +216,35 @@ impl State {
     }
 }
 
+/// What calls have cost so far, and what a certified task costs at that.
+fn cost(tally: &Tally, certified: usize) -> String {
+    let mut text = format!(", {} replies, {} tokens", tally.replies, tally.spent.tokens);
+    let usd = tally.spent.usd();
+    if usd > 0.0 {
+        text.push_str(&format!(", ${usd:.4}"));
+        if certified > 0 {
+            text.push_str(&format!(" (${:.4} a certified task)", usd / certified as f64));
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::Cost;
     use crate::model::Outcome;
+
+    #[test]
+    fn costs_are_shared_by_certified_tasks() {
+        let check = |picodollars: u64, certified: usize, expect: &str| {
+            let tally = Tally { replies: 7, spent: Cost { tokens: 900, picodollars }, ..Tally::default() };
+            assert_eq!(cost(&tally, certified), expect);
+        };
+        check(0, 2, ", 7 replies, 900 tokens");
+        check(600_000_000_000, 0, ", 7 replies, 900 tokens, $0.6000");
+        check(600_000_000_000, 2, ", 7 replies, 900 tokens, $0.6000 ($0.3000 a certified task)");
+    }
 
     #[test]
     fn the_line_names_the_work_in_progress() {

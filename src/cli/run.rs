@@ -84,6 +84,9 @@ async fn drive(
 ) -> Result<RunReport, Failure> {
     let engine = EngineOnDemand::default();
     let progress = Progress::new(plan.shard(options.shard).count(), "tasks");
+    if let Some(model) = &options.unit.model {
+        progress.meter(model.models.clone());
+    }
     let show = |event: Event| progress.show(&event);
     // An earlier run may have been killed. If no engine answers, the first unit that needs one reports it.
     show(Event::Swept { containers: sweep(&engine).await });

@@ -155,6 +155,9 @@ pub(super) fn text(
         let cells = plan.impossible.len();
         line("", format!("{cells} cells of the specs that no recipe can fill; `termsmith plan` names them"));
     }
+    if let Some(funnel) = &audit.authoring {
+        line("authors", funnel.line());
+    }
     let outcomes = rollouts(report);
     let total: usize = outcomes.values().sum();
     let shown: Vec<_> =

@@ -108,6 +108,7 @@ struct Context<'a> {
     /// Rollouts of tasks from recipes, and of other tasks.
     of_recipes: u64,
     of_others: u64,
+    authoring: Option<&'a str>,
     version: &'static str,
     size_category: &'static str,
     configs: Vec<Config>,
@@ -166,6 +167,7 @@ pub(super) fn render(
                 passing: counts.passing,
             })
             .collect(),
+        authoring: options.authoring.as_deref(),
         version: env!("CARGO_PKG_VERSION"),
         size_category: size_category(rows),
         configs: configs

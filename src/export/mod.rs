@@ -65,6 +65,8 @@ pub struct ExportOptions {
     /// DMPO's discount.
     pub gamma: Gamma,
     pub bounds: Bounds,
+    /// For the card: what became of the tasks that a model wrote, if it wrote any.
+    pub authoring: Option<String>,
     /// Text of the card's template; `None` for the built-in one.
     pub card_template: Option<String>,
 }
@@ -77,6 +79,7 @@ impl Default for ExportOptions {
             pairs: PairPolicy::default(),
             gamma: Gamma::default(),
             bounds: Bounds::default(),
+            authoring: None,
             card_template: None,
         }
     }

@@ -72,6 +72,32 @@ pub fn call_detail(store: &ReadStore, key: &Key) -> Result<Option<CallDetail>, S
     }))
 }
 
+/// What one committed call used.
+#[derive(Clone, Debug)]
+pub struct CallUse {
+    pub site: CallSite,
+    /// Input and output tokens, as the server reports them; 0 where it does not.
+    pub usage: (u64, u64),
+    /// Charged, in 10⁻¹² US dollars.
+    pub picodollars: u64,
+}
+
+/// All committed calls of `store`.
+pub fn call_uses(store: &ReadStore) -> Result<Vec<CallUse>, StoreError> {
+    let mut uses = Vec::new();
+    for key in store.keys(CALL)? {
+        let Some(record) = store.get::<CallRecord>(CALL, &key)? else { continue };
+        let reply = serde_json::from_str::<Response>(&record.body).ok().and_then(Response::into_reply);
+        let usage = reply.and_then(|reply| reply.usage);
+        uses.push(CallUse {
+            site: record.site,
+            usage: usage.map_or((0, 0), |usage| (usage.prompt_tokens, usage.completion_tokens)),
+            picodollars: store.observed::<CallSeen>(&key)?.map_or(0, |seen| seen.charged.picodollars),
+        });
+    }
+    Ok(uses)
+}
+
 /// The details in the body of a response. Committed bodies contain a valid reply; fields that cannot be parsed are omitted.
 fn detail_of_body(body: &str) -> CallDetail {
     let Some(reply) = serde_json::from_str::<Response>(body).ok().and_then(Response::into_reply) else {

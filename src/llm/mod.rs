@@ -35,7 +35,7 @@ pub use client::{Models, Options, Tally};
 pub use clock::{Clock, SystemClock};
 pub use drift::Drift;
 pub use error::CallError;
-pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen, call_detail};
+pub use journal::{AttemptSeen, CALL, CallRecord, CallSeen, CallUse, call_detail, call_uses};
 pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, ToolCall};
 pub use outcome::AttemptError;
 pub use reply::{Finish, Reply, TokenLogprob, Usage};

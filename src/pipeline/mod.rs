@@ -10,6 +10,7 @@ mod capacity;
 mod error;
 mod event;
 mod examine;
+mod funnel;
 mod gather;
 mod import;
 mod judging;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::assets::PipelineAssets;
 use super::error::PipelineError;
+use super::funnel::authoring_funnel;
 use super::gather::{gather, gather_rollouts};
 use super::run::BLUEPRINT;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
@@ -17,7 +18,9 @@ use crate::store::{ReadStore, Store, StoreError};
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
     let groups = gather_rollouts(store)?
         .map(|rollouts| rollouts.map(|rollouts| rollouts.into_iter().map(|(rollout, _)| rollout).collect()));
-    Ok(export(&store.dir().root().join("data"), groups, options)?)
+    let authoring = authoring_funnel(store)?.map(|funnel| funnel.line());
+    let options = ExportOptions { authoring, ..options.clone() };
+    Ok(export(&store.dir().root().join("data"), groups, &options)?)
 }
 
 /// Coverage of a run, compared with all specs in use.
@@ -44,7 +47,8 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
     }
     entries.sort_by_key(|entry| entry.blueprint.index);
     let axes: Vec<_> = assets.domains.iter().map(|(id, spec)| axes(id, spec)).collect();
-    Ok(audit(entries, &axes))
+    let authoring = authoring_funnel(store)?;
+    Ok(Audit { authoring, ..audit(entries, &axes) })
 }
 
 /// Writes `report/audit.json` and `report/audit.txt`.

@@ -54,8 +54,8 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Evidence that the disk of the host was full while it ran, so that its programs could not write.
-    fn host_disk_full(&self) -> Option<Loss> {
-        None
+    fn host_disk_full(&self) -> BoxFuture<'_, Option<Loss>> {
+        Box::pin(async { None })
     }
 
     /// One folder (or file) of the stopped container with everything below it, as tar bytes.

@@ -276,8 +276,8 @@ impl Sandbox {
     }
 
     /// An error if the disk of the host was full while it ran: what its programs did then says nothing about them.
-    pub fn check_host_disk(&self) -> Result<(), SandboxError> {
-        self.container.handle.host_disk_full().map_or(Ok(()), |loss| Err(SandboxError::Lost(loss)))
+    pub async fn check_host_disk(&self) -> Result<(), SandboxError> {
+        self.container.handle.host_disk_full().await.map_or(Ok(()), |loss| Err(SandboxError::Lost(loss)))
     }
 
     /// Kills every process immediately; the files are kept until the result is dropped. An error if the disk of the host was full
@@ -291,7 +291,7 @@ impl Sandbox {
         // Terminals and relays hold the connection too, and a failing engine may never end its stream.
         connection.close();
         killed?;
-        if let Some(loss) = container.handle.host_disk_full() {
+        if let Some(loss) = container.handle.host_disk_full().await {
             return Err(EngineError::Transport {
                 action: "keep the files of a container",
                 message: loss.to_string(),

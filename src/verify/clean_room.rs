@@ -168,6 +168,7 @@ async fn judge_stopped(
     let ran = match ran {
         Ok(verdict) if !verdict.passed() => verifier
             .check_host_disk()
+            .await
             .map(|()| verdict)
             .map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error }),
         ran => ran,
@@ -194,7 +195,7 @@ async fn judge_stopped(
 async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
     /// Any request that a running guest answers.
     const QUESTION: &str = "/proc/self/does-not-exist";
-    programs.check_host_disk()?;
+    programs.check_host_disk().await?;
     match programs.get(QUESTION, 1).await {
         Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
             Ok(())

@@ -396,7 +396,7 @@ impl TrialContext<'_> {
         self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
         sandbox.put_tree(TESTS_DIR, &step.tests).await?;
         let reported = self.run_tests(step, self.spec.workdir, sandbox).await?;
-        sandbox.check_host_disk()?;
+        sandbox.check_host_disk().await?;
         Ok(reported)
     }
 
@@ -442,7 +442,7 @@ impl TrialContext<'_> {
             verifier.put_tree(TESTS_DIR, &step.tests).await?;
         }
         let reported = self.run_tests(step, &config.workdir, &verifier).await?;
-        verifier.check_host_disk()?;
+        verifier.check_host_disk().await?;
         Ok(reported)
     }
 

@@ -41,6 +41,11 @@ async fn a_killed_authoring_pays_for_nothing_twice() {
     assert!(now <= once + KILLS.len(), "{now} requests instead of {once}");
     bench.run(&args).ok();
     assert_eq!(server.requests(), now, "what is done is not done again");
+    let funnel = "written by models: 1 of 1 certified, 1 of 1 at the first pass, 0 repairs, ";
+    let audit = bench.run(&["audit", "--out", "out"]).ok().out;
+    assert!(audit.contains(&format!("{funnel}{once} replies, {} tokens", 110 * once)), "{audit}");
+    let card = std::fs::read_to_string(bench.path("out/data/README.md")).unwrap();
+    assert!(card.contains("1 of 1 certified"), "{card}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -91,8 +91,8 @@ impl ContainerApi for DockerContainer {
         Box::pin(self.engine.why_full(&self.id))
     }
 
-    fn host_disk_full(&self) -> Option<Loss> {
-        self.engine.host_disk_full(&self.id)
+    fn host_disk_full(&self) -> BoxFuture<'_, Option<Loss>> {
+        Box::pin(self.engine.host_disk_full(&self.id))
     }
 
     fn upload<'a>(&'a self, preload: &'a Preload) -> BoxFuture<'a, Result<(), EngineError>> {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -18,20 +18,50 @@ const EVERY: Duration = Duration::from_millis(200);
 const EVERY_WHILE_FULL: Duration = Duration::from_secs(1);
 const MIB: u64 = 1024 * 1024;
 
+/// A disk that was full so long ago may have been full when a program wrote: longer than between two looks.
+const RECENTLY: Duration = Duration::from_millis(1_500);
+
+/// What was seen of the disk.
+#[derive(Debug, Default)]
+pub(super) struct HostDisk {
+    /// The engine's folder, once it is known.
+    root: Option<PathBuf>,
+    /// When the disk was full last, and the bytes that were free.
+    full: Option<(Instant, u64)>,
+}
+
+impl HostDisk {
+    /// Looks. The bytes that are free, if these are too few.
+    fn look(&mut self) -> Option<u64> {
+        let free = self.root.as_ref().and_then(|root| watchdog::free_bytes(root));
+        let full = free.filter(|free| *free < FULL_FREE_BYTES)?;
+        self.full = Some((Instant::now(), full));
+        Some(full)
+    }
+
+    /// Looks. The bytes that are free, or were recently, if these are too few.
+    fn look_back(&mut self) -> Option<u64> {
+        self.look();
+        self.full.filter(|(at, _)| at.elapsed() < RECENTLY).map(|(_, free)| free)
+    }
+}
+
 /// Watches until `stop`.
 pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     let weak = Arc::downgrade(shared);
     tokio::spawn(stop.run_until_cancelled_owned(async move {
-        let mut root = None;
         loop {
             let Some(shared) = weak.upgrade() else { return };
-            if root.is_none() {
-                root = shared.root_on_this_host().await;
+            if shared.host_disk().root.is_none() {
+                let root = shared.root_on_this_host().await;
+                shared.host_disk().root = root;
             }
-            let free = root.as_ref().and_then(|root| watchdog::free_bytes(root));
-            let full = free.filter(|free| *free < FULL_FREE_BYTES);
+            let full = shared.host_disk().look();
             if let Some(free) = full {
-                note(&shared, free).await;
+                let ids: Vec<_> = shared.live().keys().cloned().collect();
+                for id in ids {
+                    note(&shared, &id, free).await;
+                }
             }
             drop(shared);
             tokio::time::sleep(if full.is_some() { EVERY_WHILE_FULL } else { EVERY }).await;
@@ -39,30 +69,28 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     }));
 }
 
-/// Notes it for all containers that have used less than half of their own limit. One that has used more may have filled the disk itself,
-/// and could turn its failure into one of the host.
-async fn note(shared: &Arc<Shared>, free: u64) {
-    let unnoted: Vec<(ContainerId, u64)> = shared
+/// Notes it for a container that has used less than half of its own limit. One that has used more may have filled the disk itself, and
+/// could turn its failure into one of the host.
+async fn note(shared: &Shared, id: &ContainerId, free: u64) {
+    let unnoted = shared
         .live()
-        .iter()
-        .filter(|(_, watched)| watched.host_disk_full.is_none())
-        .map(|(id, watched)| (id.clone(), watched.max_bytes))
-        .collect();
-    for (id, max_bytes) in unnoted {
-        let most = max_bytes / 2;
-        if let Some(upper) = shared.upper(id.as_str()).await {
-            // Walking folders blocks.
-            let used = tokio::task::spawn_blocking(move || upper.usage(most, MAX_FILES).bytes).await;
-            if used.is_ok_and(|used| used > most) {
-                continue;
-            }
+        .get(id)
+        .filter(|watched| watched.host_disk_full.is_none())
+        .map(|watched| watched.max_bytes);
+    let Some(max_bytes) = unnoted else { return };
+    let most = max_bytes / 2;
+    if let Some(upper) = shared.upper(id.as_str()).await {
+        // Walking folders blocks.
+        let used = tokio::task::spawn_blocking(move || upper.usage(most, MAX_FILES).bytes).await;
+        if used.is_ok_and(|used| used > most) {
+            return;
         }
-        if let Some(watched) = shared.live().get_mut(&id) {
-            let detail = format!("{} MiB were free while the container ran", free / MIB);
-            let loss = Loss { evidence: Evidence::HostDiskFull, detail };
-            tracing::warn!(container = %id, %loss, "disk full");
-            watched.host_disk_full = Some(loss);
-        }
+    }
+    if let Some(watched) = shared.live().get_mut(id) {
+        let detail = format!("{} MiB were free while the container ran", free / MIB);
+        let loss = Loss { evidence: Evidence::HostDiskFull, detail };
+        tracing::warn!(container = %id, %loss, "disk full");
+        watched.host_disk_full = Some(loss);
     }
 }
 
@@ -77,8 +105,12 @@ impl Shared {
 }
 
 impl DockerEngine {
-    /// What was noted about the disk of the host while this container ran.
-    pub(in crate::sandbox) fn host_disk_full(&self, id: &ContainerId) -> Option<Loss> {
+    /// What is known about the disk of the host while this container ran, which may have begun after the last look.
+    pub(in crate::sandbox) async fn host_disk_full(&self, id: &ContainerId) -> Option<Loss> {
+        let full = self.shared.host_disk().look_back();
+        if let Some(free) = full {
+            note(&self.shared, id, free).await;
+        }
         self.shared.live().get(id).and_then(|watched| watched.host_disk_full.clone())
     }
 }

@@ -36,6 +36,7 @@ use super::owner::Owner;
 use super::{ContainerId, EngineError, Image};
 
 use discovery::Environment;
+use host_disk::HostDisk;
 use watchdog::Watched;
 
 /// Label that names a container's or snapshot's owner.
@@ -88,6 +89,7 @@ struct Shared {
     launched: AtomicU64,
     /// Names of containers in use.
     live: Mutex<HashMap<ContainerId, Watched>>,
+    host_disk: Mutex<HostDisk>,
     /// Ends the sweeper and the watchdog with the last clone.
     _background: DropGuard,
 }
@@ -141,6 +143,7 @@ impl DockerEngine {
                 has_quotas: AtomicBool::new(has_quotas),
                 launched: AtomicU64::new(0),
                 live: Mutex::default(),
+                host_disk: Mutex::default(),
                 _background: stop.clone().drop_guard(),
             }),
         };
@@ -186,6 +189,10 @@ impl DockerEngine {
 impl Shared {
     fn live(&self) -> MutexGuard<'_, HashMap<ContainerId, Watched>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn host_disk(&self) -> MutexGuard<'_, HostDisk> {
+        self.host_disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A unique container name. It is chosen here, so that even a container whose creation was never

@@ -1,0 +1,281 @@
+//! What became of the blueprints that a model wrote: how many drafts each stage accepted, mended and gave up, and what was paid.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::render::write_table;
+use crate::model::{AuthorStage, StageVersion};
+
+/// Lost drafts that the text names.
+const SHOWN_LOST: usize = 40;
+
+/// A blueprint that a model wrote.
+#[derive(Clone, Debug)]
+pub struct AuthoredEntry {
+    pub task: String,
+    /// In the order in which they were examined.
+    pub versions: Vec<StageVersion>,
+    /// `None` while screening is not complete, or where there is no draft.
+    pub certified: Option<bool>,
+    /// The stage that gave up, and the first line of what was wrong.
+    pub lost: Option<(AuthorStage, String)>,
+}
+
+/// The ways of the drafts through the stages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Funnel {
+    /// Blueprints whose authoring ended.
+    pub ended: u32,
+    /// Those that no stage after feasibility had to mend, and that were certified.
+    pub first_pass: u32,
+    pub certified: u32,
+    pub stages: BTreeMap<AuthorStage, StageCount>,
+    /// Model calls by stage; `arbiter`: those that ask who is at fault; `blind`: all turns of blind solvers.
+    pub calls: BTreeMap<String, CallCount>,
+    /// Drafts that were given up, or rejected at the end, and why.
+    pub lost: Vec<Lost>,
+}
+
+/// One stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StageCount {
+    /// Drafts that reached it.
+    pub reached: u32,
+    /// Of these, those whose first version was never sent back.
+    pub first: u32,
+    /// Of these, those that were given up here.
+    pub lost: u32,
+    /// Versions that were sent back.
+    pub repairs: u32,
+}
+
+/// Model calls of one stage, of all blueprints of the run folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallCount {
+    /// Replies.
+    pub replies: u64,
+    /// As the servers report them.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// Charged, in 10⁻¹² US dollars, requests without a reply included.
+    pub picodollars: u64,
+}
+
+/// A draft that did not become a certified task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    pub task: String,
+    pub stage: AuthorStage,
+    pub why: String,
+}
+
+impl CallCount {
+    /// Adds `other`.
+    pub fn add(&mut self, other: Self) {
+        self.replies += other.replies;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.picodollars = self.picodollars.saturating_add(other.picodollars);
+    }
+
+    fn usd(self) -> f64 {
+        self.picodollars as f64 / 1e12
+    }
+}
+
+/// The row of [`Funnel::calls`] for the stage of a call site; `None` for calls that write no task.
+pub fn call_row(site_stage: &str) -> Option<&str> {
+    let stage = site_stage.strip_prefix("author-")?;
+    // The arbiter's sites name the question too.
+    Some(stage.split('/').next().unwrap_or(stage))
+}
+
+/// Counts `entries`. `None` where no model wrote anything.
+pub fn funnel(entries: &[AuthoredEntry], calls: BTreeMap<String, CallCount>) -> Option<Funnel> {
+    if entries.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let mut funnel = Funnel { calls, ..Funnel::default() };
+    for entry in entries {
+        funnel.ended += 1;
+        let mut repairs: BTreeMap<AuthorStage, u32> = BTreeMap::new();
+        for version in &entry.versions {
+            *repairs.entry(version.stage).or_default() += u32::from(version.problems > 0);
+        }
+        for (stage, repairs) in &repairs {
+            let count = funnel.stages.entry(*stage).or_default();
+            count.reached += 1;
+            count.first += u32::from(*repairs == 0);
+            count.repairs += repairs;
+        }
+        let mended =
+            |(stage, repairs): (&AuthorStage, &u32)| *stage > AuthorStage::Feasibility && *repairs > 0;
+        let certified = entry.certified == Some(true);
+        funnel.certified += u32::from(certified);
+        funnel.first_pass += u32::from(certified && !repairs.iter().any(mended));
+        if let Some((stage, why)) = &entry.lost {
+            funnel.stages.entry(*stage).or_default().lost += 1;
+            funnel.lost.push(Lost { task: entry.task.clone(), stage: *stage, why: why.clone() });
+        }
+    }
+    Some(funnel)
+}
+
+impl Funnel {
+    /// All calls.
+    pub fn total(&self) -> CallCount {
+        let mut total = CallCount::default();
+        self.calls.values().for_each(|calls| total.add(*calls));
+        total
+    }
+
+    /// Versions that were sent back, of all stages after feasibility.
+    pub fn repairs(&self) -> u32 {
+        let after = self.stages.iter().filter(|(stage, _)| **stage > AuthorStage::Feasibility);
+        after.map(|(_, count)| count.repairs).sum()
+    }
+
+    /// One line: yields and prices.
+    pub fn line(&self) -> String {
+        let share = |count: u32| format!("{count} of {}", self.ended);
+        let total = self.total();
+        let mut text = format!(
+            "{} certified, {} at the first pass, {} repairs, {} replies, {} tokens",
+            share(self.certified),
+            share(self.first_pass),
+            self.repairs(),
+            total.replies,
+            total.input_tokens + total.output_tokens,
+        );
+        if total.picodollars > 0 {
+            text.push_str(&format!(", ${:.4}", total.usd()));
+            if self.certified > 0 {
+                text.push_str(&format!(
+                    " (${:.4} a certified task)",
+                    total.usd() / f64::from(self.certified)
+                ));
+            }
+        }
+        text
+    }
+}
+
+/// The funnel as text.
+pub(super) fn section(out: &mut String, funnel: &Funnel) {
+    let headings =
+        ["stage", "reached", "first", "repairs", "lost", "replies", "tokens in", "tokens out", "dollars"];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let calls = |name: &str| funnel.calls.get(name).copied().unwrap_or_default();
+    let money = |calls: CallCount| {
+        [
+            calls.replies.to_string(),
+            calls.input_tokens.to_string(),
+            calls.output_tokens.to_string(),
+            format!("{:.4}", calls.usd()),
+        ]
+    };
+    for stage in AuthorStage::ALL {
+        let Some(count) = funnel.stages.get(&stage) else { continue };
+        let counts = [count.reached, count.first, count.repairs, count.lost].map(|count| count.to_string());
+        let row = [stage.as_str().to_owned()].into_iter().chain(counts).chain(money(calls(stage.as_str())));
+        rows.push(row.collect());
+    }
+    let named: Vec<_> = AuthorStage::ALL.iter().filter(|stage| funnel.stages.contains_key(stage)).collect();
+    for (name, calls) in &funnel.calls {
+        if !named.iter().any(|stage| stage.as_str() == name) {
+            let empty = std::iter::repeat_n(String::new(), 4);
+            rows.push([name.clone()].into_iter().chain(empty).chain(money(*calls)).collect());
+        }
+    }
+    out.push_str("\nwritten by models: ");
+    out.push_str(&funnel.line());
+    out.push_str("\n\n");
+    write_table(out, &rows);
+    if !funnel.lost.is_empty() {
+        out.push_str(&format!("\ndrafts that became no certified task ({})\n", funnel.lost.len()));
+        for Lost { task, stage, why } in funnel.lost.iter().take(SHOWN_LOST) {
+            out.push_str(&format!("  {task}: {}: {why}\n", stage.as_str()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(stage: AuthorStage, version: u32, problems: u32) -> StageVersion {
+        StageVersion { stage, version, problems }
+    }
+
+    #[test]
+    fn drafts_are_counted_by_stage() {
+        use AuthorStage::{Checks, Feasibility, Idea, Solution};
+        let entry = |task: &str, versions: &[(AuthorStage, u32, u32)], certified, lost| AuthoredEntry {
+            task: task.to_owned(),
+            versions: versions
+                .iter()
+                .map(|(stage, number, problems)| version(*stage, *number, *problems))
+                .collect(),
+            certified,
+            lost,
+        };
+        let entries = [
+            // A second request is no repair of a draft.
+            entry(
+                "a",
+                &[(Idea, 1, 0), (Feasibility, 1, 1), (Feasibility, 2, 0), (Solution, 1, 0), (Checks, 1, 0)],
+                Some(true),
+                None,
+            ),
+            entry(
+                "b",
+                &[
+                    (Idea, 1, 0),
+                    (Feasibility, 1, 0),
+                    (Solution, 1, 0),
+                    (Checks, 1, 3),
+                    (Checks, 2, 1),
+                    (Checks, 3, 0),
+                ],
+                Some(true),
+                None,
+            ),
+            entry(
+                "c",
+                &[(Idea, 1, 0), (Feasibility, 1, 0), (Solution, 1, 2)],
+                None,
+                Some((Solution, "it hangs".to_owned())),
+            ),
+        ];
+        let calls = BTreeMap::from([
+            (
+                "checks".to_owned(),
+                CallCount { replies: 4, input_tokens: 400, output_tokens: 40, picodollars: 2_000_000_000 },
+            ),
+            ("arbiter".to_owned(), CallCount { replies: 1, ..CallCount::default() }),
+        ]);
+        let funnel = funnel(&entries, calls).unwrap();
+        assert_eq!((funnel.ended, funnel.first_pass, funnel.certified, funnel.repairs()), (3, 1, 2, 3));
+        let count = |reached, first, lost, repairs| StageCount { reached, first, lost, repairs };
+        assert_eq!(funnel.stages[&Checks], count(2, 1, 0, 2));
+        assert_eq!(funnel.stages[&Solution], count(3, 2, 1, 1));
+        assert_eq!(funnel.stages[&Feasibility], count(3, 2, 0, 1));
+        let mut text = String::new();
+        section(&mut text, &funnel);
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn rows_of_call_sites() {
+        assert_eq!(call_row("author-checks"), Some("checks"));
+        assert_eq!(call_row("author-arbiter/0123"), Some("arbiter"));
+        assert_eq!(call_row("step"), None);
+        assert!(funnel(&[], BTreeMap::new()).is_none());
+    }
+}

@@ -1,0 +1,90 @@
+//! Reads from a store what became of the blueprints that a model wrote.
+
+use std::collections::BTreeMap;
+
+use super::authored::AUTHORING;
+use super::gather::current_units;
+use super::unit::{UNIT, UnitRecord};
+use crate::audit::{AuthoredEntry, CallCount, Funnel, call_row, funnel};
+use crate::harbor::task_name;
+use crate::llm::{CallUse, ModelRole, call_uses};
+use crate::model::{AuthorStage, AuthoringLog, AuthoringOutcome, AuthoringRecord, Certificate, Key};
+use crate::screen::SCREEN;
+use crate::store::{ReadStore, StoreError};
+
+/// The row of the calls of blind solvers.
+const BLIND: &str = "blind";
+
+/// The funnel of a run folder. A blueprint counts once: with the draft of its current unit, or as given up.
+pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, StoreError> {
+    let mut certificates: BTreeMap<Key, Certificate> = BTreeMap::new();
+    for unit in current_units(store, &[])? {
+        let Some(record) = store.get::<UnitRecord>(UNIT, &unit.key)? else { continue };
+        if let Some(certificate) = store.get::<Certificate>(SCREEN, &record.certificate)? {
+            certificates.insert(record.draft, certificate);
+        }
+    }
+    let mut records: BTreeMap<String, (bool, AuthoredEntry)> = BTreeMap::new();
+    for key in store.keys(AUTHORING)? {
+        let Some(record) = store.get::<AuthoringRecord>(AUTHORING, &key)? else { continue };
+        let task = task_name(&record.blueprint).to_string();
+        let certificate = match &record.outcome {
+            AuthoringOutcome::Draft(draft) => certificates.get(draft),
+            AuthoringOutcome::Rejected(_) => None,
+        };
+        let current = certificate.is_some();
+        // An edited prompt leaves the record of the former one.
+        if records.get(&task).is_some_and(|(taken, _)| *taken || !current) {
+            continue;
+        }
+        let log = store.observed::<AuthoringLog>(&key)?.unwrap_or_default();
+        let entry = AuthoredEntry {
+            task: task.clone(),
+            lost: lost(&record, &log, certificate),
+            versions: record.versions,
+            certified: certificate.map(|certificate| certificate.certified),
+        };
+        records.insert(task, (current, entry));
+    }
+    let entries: Vec<_> = records.into_values().map(|(_, entry)| entry).collect();
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    Ok(funnel(&entries, calls(store)?))
+}
+
+/// Why a draft became no certified task.
+fn lost(
+    record: &AuthoringRecord,
+    log: &AuthoringLog,
+    certificate: Option<&Certificate>,
+) -> Option<(AuthorStage, String)> {
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    match (&record.outcome, certificate) {
+        (AuthoringOutcome::Rejected(stage), _) => {
+            let problem = log.problems.last().and_then(|problems| problems.first());
+            Some((*stage, problem.map(|problem| first_line(problem)).unwrap_or_default()))
+        }
+        (AuthoringOutcome::Draft(_), Some(certificate)) => {
+            let reason = certificate.reasons.first()?;
+            Some((AuthorStage::Screening, first_line(&reason.message)))
+        }
+        (AuthoringOutcome::Draft(_), None) => None,
+    }
+}
+
+/// Calls by stage.
+fn calls(store: &ReadStore) -> Result<BTreeMap<String, CallCount>, StoreError> {
+    let mut rows: BTreeMap<String, CallCount> = BTreeMap::new();
+    for CallUse { site, usage, picodollars } in call_uses(store)? {
+        let row = match (call_row(&site.stage), site.role) {
+            (Some(row), _) => row,
+            (None, ModelRole::Solver) => BLIND,
+            (None, _) => continue,
+        };
+        let (input_tokens, output_tokens) = usage;
+        let count = CallCount { replies: 1, input_tokens, output_tokens, picodollars };
+        rows.entry(row.to_owned()).or_default().add(count);
+    }
+    Ok(rows)
+}
