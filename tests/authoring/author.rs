@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::common::Bench;
-use super::endpoint::{Answer, Server};
+use super::endpoint::{Answer, Kind, Server};
 
 /// The stages, each with the beginning of its system prompt.
 const STAGES: [(&str, &str); 11] = [
@@ -157,7 +157,19 @@ pub(crate) fn stage_of(body: &Value) -> &'static str {
 
 /// A server whose model says what `says` returns, and otherwise the right thing.
 pub(crate) async fn server(says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static) -> Server {
-    Server::start(move |body, _| {
+    troubled(says, |_, _| Kind::Reply).await
+}
+
+/// The same behind an endpoint with faults, by the request and how often it was sent.
+pub(crate) async fn troubled(
+    says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static,
+    trouble: impl Fn(&Value, u32) -> Kind + Send + Sync + 'static,
+) -> Server {
+    Server::start(move |body, attempt| {
+        match trouble(body, attempt) {
+            Kind::Reply => {}
+            kind => return Answer::Do(kind),
+        }
         let stage = stage_of(body);
         let messages = body["messages"].as_array().unwrap();
         let before = messages.iter().filter(|message| message["role"] == "assistant").count();

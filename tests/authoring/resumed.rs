@@ -1,9 +1,12 @@
 //! Authorings that are killed and continued, and prompts that change between two runs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::author::{RUN, configure, requests, server};
+use super::author::{RUN, UNFOUNDED, all_checks, checks, configure, requests, server, troubled};
 use super::common::{Bench, assert_same};
+use super::endpoint::Kind;
 use super::support::docker;
 
 /// Requests after which the run is killed, in the order of the stages.
@@ -46,6 +49,46 @@ async fn a_killed_authoring_pays_for_nothing_twice() {
     assert!(audit.contains(&format!("{funnel}{once} replies, {} tokens", 110 * once)), "{audit}");
     let card = std::fs::read_to_string(bench.path("out/data/README.md")).unwrap();
     assert!(card.contains("1 of 1 certified"), "{card}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_of_an_endpoint_change_no_task() {
+    if docker().await.is_none() {
+        return;
+    }
+    let args = [&RUN[..], &["--out", "out"]].concat();
+    let calm = server(says).await;
+    let whole = Bench::new();
+    configure(&whole, &calm);
+    whole.run(&args).ok();
+
+    // Each request meets a fault first, the thirteen kinds in turn. A reply that is cut off, no JSON, of another schema or empty is sampled
+    // again; so are a reset and a refusal.
+    let met = AtomicUsize::new(0);
+    let rough = troubled(says, move |_, attempt| match attempt {
+        0 => Kind::FAULTS[met.fetch_add(1, Ordering::Relaxed) % Kind::FAULTS.len()],
+        _ => Kind::Reply,
+    })
+    .await;
+    let bench = Bench::new();
+    configure(&bench, &rough);
+    bench.write(
+        "termsmith.toml",
+        &std::fs::read_to_string(bench.path("termsmith.toml"))
+            .unwrap()
+            .replace("\n[roles.sampler]", "\ntimeout_sec = 2\n[roles.sampler]"),
+    );
+    bench.run(&args).ok();
+    for folder in ["out/store/authoring", "out/store/draft", "out/store/certificate", "out/tasks"] {
+        assert_same(&whole.path(folder), &bench.path(folder));
+    }
+    let kinds: BTreeSet<_> = rough.seen().iter().map(|seen| seen.kind).collect();
+    assert_eq!(kinds, Kind::FAULTS.into(), "{kinds:?}");
+}
+
+/// An author whose first checks demand what nobody wants.
+fn says(stage: &str, before: usize) -> Option<String> {
+    (stage == "checks" && before == 0).then(|| checks(&format!("{}{UNFOUNDED}", all_checks())))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
