@@ -217,7 +217,7 @@ fn saboteurs() -> Vec<Saboteur> {
         with_programs(
             "the work directory is a descriptor of the runtime's",
             "cd /; rm -rf /app; ln -s /proc/self/fd/7 /app",
-            Spoilt("subject_lost"),
+            Judged,
         ),
         with_programs(
             "a FIFO in the place of /etc/passwd, which the engine opens at each start",
@@ -231,7 +231,7 @@ fn saboteurs() -> Vec<Saboteur> {
         ),
         with_programs(
             "folders of mounts lead to the host",
-            "read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
+            "printf '#!/bin/sh\\necho 0\\n' >bin/total; read -r mark folder </solution/host; cd /; mv /etc /old; ln -s ../../../../..$folder /etc; mv /.termsmith /older; ln -s $folder /.termsmith",
             Judged,
         ),
         // Attempts to blame the infrastructure: a guest that is ended or silenced from within its container.
