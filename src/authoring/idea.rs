@@ -10,11 +10,14 @@ use super::near_duplicate::Words;
 use super::stage_conversation::StageConversation;
 use super::working::Working;
 use super::{History, StageContext, StageError};
-use crate::llm::{AskError, ask};
+use crate::llm::{AskError, ChatMessage, ChatRequest, ModelRole, SYSTEM_PLACE, Sampling, ask};
 use crate::model::{AuthorStage, Difficulty, EngineeringKind};
 
 /// Requests that are sampled before a blueprint is given up.
 const MAX_REQUESTS: u32 = 3;
+
+/// The system prompt for a model that writes the user's turn itself: it is told whom it assists, not to ask.
+const PREFIX: &str = "prefix.md.j2";
 
 /// Accepted titles that a sampler is shown. More would make the prompt longer than what it asks for.
 const SHOWN_TITLES: usize = 40;
@@ -131,14 +134,28 @@ async fn request(
         tools => &spec.tools,
         anchor => Value::from(Serde(anchor)),
     };
-    let conversation = StageConversation::open(
-        &context.asking(),
-        AuthorStage::Idea,
-        system,
-        context! { taken => accepted.shown().to_vec() },
-    )?;
-    let (site, request) = conversation.request(&context.asking(), sample);
-    Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())
+    let taken = context! { taken => accepted.shown().to_vec() };
+    let asking = context.asking();
+    let conversation = StageConversation::open(&asking, AuthorStage::Idea, system.clone(), taken.clone())?;
+    let (site, mut request) = conversation.request(&asking, sample);
+    let (settings, _) = context.models.settings(ModelRole::Sampler)?;
+    let begin = match &settings.sampling {
+        Sampling::Chat => "",
+        Sampling::Prefill { begin } => {
+            request.messages.push(ChatMessage::assistant(begin.clone()));
+            begin.as_str()
+        }
+        Sampling::Prefix { template, stop } => {
+            let texts = context.texts.of(AuthorStage::Idea)?;
+            let system = texts.render(PREFIX, context! { ..system, ..taken })?;
+            request = ChatRequest::continuation(template.replace(SYSTEM_PLACE, &system), stop.clone());
+            ""
+        }
+    };
+    let reply = context.models.call(&site, &request).await?.message.content;
+    // Some servers return the words that were given, too.
+    let reply = if reply.starts_with(begin) { reply } else { format!("{begin}{reply}") };
+    Ok(reply.trim().to_owned())
 }
 
 async fn judged(context: &StageContext<'_>, request: &str, sample: u32) -> Result<Feasibility, StageError> {

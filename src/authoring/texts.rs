@@ -16,6 +16,8 @@ pub struct StageTexts {
 impl StageTexts {
     /// Reads the prompts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
+        // An overriding folder must be complete, whatever the endpoint.
+        PromptSet::load(assets, "author-idea", &["prefix.md.j2"])?;
         let folder = |name: &str| PromptSet::load(assets, &format!("author-{name}"), &["task.md.j2"]);
         let asking = AuthorStage::ALL.into_iter().filter(|stage| match stage {
             AuthorStage::Screening | AuthorStage::Blind => false,

@@ -12,7 +12,8 @@ use super::failure::Failure;
 use super::paths::{self, Expected};
 use super::{logging, say};
 use crate::llm::{
-    Budget, Cassette, EndpointSettings, ModelRole, Models, Options, Recorder, RoleSettings, Settings,
+    Budget, Cassette, EndpointSettings, ModelRole, Models, Options, Recorder, RoleSettings, Sampling,
+    Settings,
 };
 use crate::store::Store;
 
@@ -102,6 +103,7 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
         seed: None,
         usd_per_1m_input_tokens: None,
         usd_per_1m_output_tokens: None,
+        sampling: Sampling::default(),
         extra: serde_json::Map::new(),
     };
     let roles = [

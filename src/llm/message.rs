@@ -93,6 +93,9 @@ pub enum ResponseFormat {
 #[serde(deny_unknown_fields, default)]
 pub struct ChatRequest {
     pub messages: Vec<ChatMessage>,
+    /// A text that the model continues, in place of messages (`/completions`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     pub tools: Vec<Tool>,
     /// Forbids calls of the tools (`tool_choice: none`).
     #[serde(skip_serializing_if = "is_false")]
@@ -115,5 +118,10 @@ impl ChatRequest {
     /// A request that contains only messages.
     pub fn of(messages: Vec<ChatMessage>) -> Self {
         Self { messages, ..Self::default() }
+    }
+
+    /// A request to continue `prompt` up to one of the texts in `stop`.
+    pub fn continuation(prompt: String, stop: Vec<String>) -> Self {
+        Self { prompt: Some(prompt), stop, ..Self::default() }
     }
 }

@@ -40,7 +40,9 @@ pub use message::{ChatMessage, ChatRequest, ChatRole, ResponseFormat, Tool, Tool
 pub use outcome::AttemptError;
 pub use reply::{Finish, Reply, TokenLogprob, Usage};
 pub use retry::RetryPolicy;
-pub use settings::{EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, Settings};
+pub use settings::{
+    EndpointSettings, JsonMode, MaxTokensKey, RoleSettings, SYSTEM_PLACE, Sampling, Settings,
+};
 pub use settings_check::SettingsError;
 pub use site::{CallSite, ModelRole};
 

@@ -14,6 +14,9 @@ const MESSAGE_TOKENS: u64 = 16;
 /// Servers take seeds as signed 32-bit numbers, or longer.
 const SEED_BITS: u32 = 31;
 
+/// The key of a text to be continued. A body that has it is for `/completions`.
+pub(super) const PROMPT: &str = "prompt";
+
 /// The body for `request` at `site`. Sorted keys: equal requests are equal bytes.
 pub(super) fn body(
     site: &CallSite,
@@ -24,7 +27,13 @@ pub(super) fn body(
     let mut body = role.extra.clone();
     let mut set = |key: &str, value: Value| body.insert(key.to_owned(), value);
     set("model", json!(role.model));
-    set("messages", request.messages.iter().map(|message| write_message(message, endpoint)).collect());
+    match &request.prompt {
+        Some(prompt) => set(PROMPT, json!(prompt)),
+        None => {
+            let messages = request.messages.iter().map(|message| write_message(message, endpoint));
+            set("messages", messages.collect())
+        }
+    };
     set(endpoint.max_tokens_key.as_str(), json!(max_tokens(request, role)));
     if let Some(temperature) = role.temperature {
         set("temperature", json!(temperature));

@@ -19,10 +19,23 @@ pub(super) struct Response {
     prompt_token_ids: Option<Vec<u32>>,
 }
 
-/// One reply.
+/// One reply: a message, or the continuation of a text.
 #[derive(Debug, Deserialize)]
+#[serde(try_from = "AnyChoice")]
 pub(super) struct Choice {
     message: Message,
+    finish_reason: Option<String>,
+    logprobs: Option<Logprobs>,
+    token_ids: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AnyChoice {
+    #[serde(default)]
+    message: Option<Message>,
+    /// Of `/completions`.
+    #[serde(default)]
+    text: Option<String>,
     #[serde(default)]
     finish_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -32,7 +45,18 @@ pub(super) struct Choice {
     token_ids: Option<Vec<u32>>,
 }
 
-#[derive(Debug, Deserialize)]
+impl TryFrom<AnyChoice> for Choice {
+    type Error = &'static str;
+
+    fn try_from(choice: AnyChoice) -> Result<Self, Self::Error> {
+        let AnyChoice { message, text, finish_reason, logprobs, token_ids } = choice;
+        let continuation = text.map(|content| Message { content, ..Message::default() });
+        let message = message.or(continuation).ok_or("missing field `message`")?;
+        Ok(Self { message, finish_reason, logprobs, token_ids })
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
 struct Message {
     #[serde(default, deserialize_with = "text")]
     content: String,

@@ -127,10 +127,49 @@ pub struct RoleSettings {
     /// US dollars per 1M output tokens, likewise.
     #[serde(default)]
     pub usd_per_1m_output_tokens: Option<f64>,
+    /// For the role `sampler`: how the model is made to write a user's request.
+    #[serde(default)]
+    pub sampling: Sampling,
     /// Parameters that are passed through verbatim, for extensions of this server.
     #[serde(default)]
     pub extra: Map<String, Value>,
 }
+
+/// How a model is made to write what a user asks for (Magpie, arXiv:2406.08464; LiteCoder-Terminal, §3.1).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Sampling {
+    /// A chat whose prompt asks for the request. Every endpoint has it.
+    #[default]
+    Chat,
+    /// The same chat, with the first words of the assistant's reply given. The endpoint must continue a last message of the assistant; some
+    /// need parameters for that, such as vLLM's `continue_final_message`, in `extra`.
+    Prefill {
+        /// The first words.
+        begin: String,
+    },
+    /// The model's own chat template up to the user's turn, continued by `/completions`: the model writes the user's turn itself.
+    Prefix {
+        /// The template, with `{system}` in the place of the system prompt.
+        template: String,
+        /// Texts that end a turn.
+        stop: Vec<String>,
+    },
+}
+
+impl Sampling {
+    /// The method's name in `termsmith.toml`.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Prefill { .. } => "prefill",
+            Self::Prefix { .. } => "prefix",
+        }
+    }
+}
+
+/// The place of the system prompt in a chat template.
+pub const SYSTEM_PLACE: &str = "{system}";
 
 impl RoleSettings {
     /// The price of this model at `endpoint`; `None` if the file states none.

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use super::ModelRole;
-use super::settings::{EndpointSettings, RoleSettings, Settings};
+use super::settings::{EndpointSettings, RoleSettings, SYSTEM_PLACE, Sampling, Settings};
 use crate::domain::{Problem, Source, Step, at, suggest};
 
 /// Keys of a request that `extra` may not set: the client or the budget depends on them.
 const RESERVED: &[(&str, &str)] = &[
     ("model", "set `model` of the role"),
     ("messages", "messages come from the run"),
+    ("prompt", "prompts come from the run"),
     ("tools", "tools come from the scaffold"),
     ("response_format", "set `json` of the endpoint"),
     ("stream", "streamed replies are not supported"),
@@ -23,6 +24,9 @@ const RESERVED: &[(&str, &str)] = &[
     ("seed", "set `seed` of the role"),
     ("stop", "stop sequences come from the scaffold"),
 ];
+/// The chat template of many models (ChatML).
+const TEMPLATE_HINT: &str =
+    "such as \"<|im_start|>system\\n{system}<|im_end|>\\n<|im_start|>user\\n\", with stop = [\"<|im_end|>\"]";
 /// Above two, servers refuse the request or sample noise.
 const MAX_TEMPERATURE: f64 = 2.0;
 /// More connections to one server than a process can reasonably hold.
@@ -151,6 +155,21 @@ fn check_role(
     }
     if decl.top_p.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
         problems.push(table.problem(at!["top_p"], "`top_p` is not above 0 and at most 1"));
+    }
+    match &decl.sampling {
+        Sampling::Prefill { .. } | Sampling::Prefix { .. } if role != ModelRole::Sampler => {
+            let problem = table.problem(at!["sampling"], format!("the role `{role}` writes no requests"));
+            problems.push(problem.hint("`sampling` is for the role `sampler`"));
+        }
+        Sampling::Prefix { template, .. } if !template.contains(SYSTEM_PLACE) => {
+            let message = format!("`template` lacks `{SYSTEM_PLACE}`, the place of the system prompt");
+            let problem = table.problem(at!["sampling", "template"], message);
+            problems.push(problem.hint(TEMPLATE_HINT));
+        }
+        Sampling::Prefill { begin } if begin.trim().is_empty() => {
+            problems.push(table.problem(at!["sampling", "begin"], "`begin` is empty"));
+        }
+        Sampling::Chat | Sampling::Prefill { .. } | Sampling::Prefix { .. } => {}
     }
     for (key, hint) in RESERVED {
         if decl.extra.contains_key(*key) {

@@ -15,6 +15,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use serde_json::Value;
 
+use super::request::PROMPT;
 use super::secret::Secret;
 
 /// Longest response that is read, in bytes. A long reply with log-probabilities of every token is a tenth of this.
@@ -81,7 +82,12 @@ impl Transport {
         let seen = Arc::default();
         let once = SendOnce { client: self.client.clone(), key: self.key.clone(), seen: Arc::clone(&seen) };
         let client = Client::build(self.client.clone(), self.config.clone()).with_http_service(once);
-        let sent = async move { client.chat().create_byot::<_, Value>(body).await };
+        let sent = async move {
+            match body.get(PROMPT) {
+                Some(_) => client.completions().create_byot::<_, Value>(body).await,
+                None => client.chat().create_byot::<_, Value>(body).await,
+            }
+        };
         let Ok(result) = tokio::time::timeout(limit, sent).await else {
             return Err(TransportError::TimedOut(limit));
         };

@@ -92,6 +92,7 @@ fn a_request_on_the_wire() {
     let (role, endpoint) = settings();
     let call = ToolCall { id: "c1".into(), name: "sh".into(), arguments: "{\"run\":\"ls\"}".into() };
     let request = ChatRequest {
+        prompt: None,
         messages: vec![
             ChatMessage::system("Be brief."),
             ChatMessage::user("List."),

@@ -72,6 +72,8 @@ impl AuthorStage {
 #[serde(deny_unknown_fields)]
 pub struct AuthoringRecord {
     pub blueprint: Blueprint,
+    /// How the request was sampled: `chat`, `prefill` or `prefix`.
+    pub sampling: String,
     /// The request that the task began as.
     pub request: String,
     /// Versions in the order in which they were examined.

@@ -14,7 +14,7 @@ use crate::authoring::{
     Abandoned, Accepted, BlindSolvers, Requested, StageContext, StageError, StageTexts, author, requested,
 };
 use crate::harbor::{task_name, write_task};
-use crate::llm::{AskError, Models};
+use crate::llm::{AskError, ModelRole, Models, Sampling};
 use crate::model::{
     AuthorStage, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File, FileTree, RelPath,
     Rigor, TaskAuthor, environment_digest,
@@ -24,7 +24,7 @@ use crate::store::{ReadStore, Stage, StoreError, key};
 use crate::verify::TrialRunner;
 
 /// How a model wrote a task, or failed to.
-pub const AUTHORING: Stage = Stage { name: "authoring", version: 1 };
+pub const AUTHORING: Stage = Stage { name: "authoring", version: 2 };
 
 /// Folders of a run folder for drafts that are no tasks.
 const REJECTED: &str = "rejected";
@@ -39,6 +39,14 @@ pub struct ModelAuthor {
     pub texts: StageTexts,
     /// Blind solvers, and how many try.
     pub blind: Option<(AgentConfig, u32)>,
+}
+
+impl ModelAuthor {
+    /// How requests are sampled.
+    fn sampling(&self) -> &'static str {
+        let settings = self.models.settings(ModelRole::Sampler);
+        settings.map_or(Sampling::Chat.method(), |(settings, _)| settings.sampling.method())
+    }
 }
 
 /// A blueprint of which no draft came.
@@ -142,7 +150,7 @@ impl<'a> Writing<'a> {
 /// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Domains are independent, and a
 /// request goes on to the other stages at once.
 #[derive(Debug, Default)]
-pub struct Sampling {
+pub struct SamplingOrder {
     domains: BTreeMap<DomainId, Turns>,
 }
 
@@ -156,7 +164,7 @@ struct Turns {
     accepted: Mutex<Accepted>,
 }
 
-impl Sampling {
+impl SamplingOrder {
     /// The order for those of `blueprints` that a model writes.
     pub(super) fn of(blueprints: &[&Blueprint]) -> Self {
         let mut domains: BTreeMap<DomainId, Turns> = BTreeMap::new();
@@ -201,7 +209,7 @@ pub(super) async fn authored(
     assets: &PipelineAssets,
     model: &ModelAuthor,
     blueprint: &Blueprint,
-    sampling: &Sampling,
+    sampling: &SamplingOrder,
     options: &UnitOptions,
 ) -> Result<Result<HashedDraft, Unmade>, Fault> {
     let writing = Writing::of(runner, assets, model, blueprint, options);
@@ -245,6 +253,7 @@ pub(super) async fn authored(
     };
     let record = AuthoringRecord {
         blueprint: blueprint.clone(),
+        sampling: model.sampling().to_owned(),
         request: authored.request,
         versions: authored.versions,
         outcome,

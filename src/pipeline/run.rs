@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
-use super::authored::{Sampling, Unmade};
+use super::authored::{SamplingOrder, Unmade};
 use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
@@ -83,7 +83,7 @@ pub async fn run(
     let slots = Semaphore::new(options.slots as usize);
     let runner = TrialRunner { engine, store, slots: &slots, drain };
     let watch = Watch::default();
-    let sampling = Sampling::of(&blueprints);
+    let sampling = SamplingOrder::of(&blueprints);
     // Units that wait for a model need no slot meanwhile.
     let waiting = sampling.len().min(MODEL_UNITS);
     let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
@@ -123,7 +123,7 @@ async fn one<'a>(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &'a Blueprint,
-    sampling: &Sampling,
+    sampling: &SamplingOrder,
     options: &RunOptions,
     watch: &Watch,
     events: EventSink<'_>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
-use super::authored::{ModelAuthor, Sampling, Unmade, authored};
+use super::authored::{ModelAuthor, SamplingOrder, Unmade, authored};
 use super::blind::{add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
@@ -117,7 +117,7 @@ pub async fn unit(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &Blueprint,
-    sampling: &Sampling,
+    sampling: &SamplingOrder,
     options: &UnitOptions,
     events: EventSink<'_>,
 ) -> Result<UnitEnd, Fault> {

@@ -150,6 +150,9 @@ pub(crate) fn good(stage: &str, before: usize) -> String {
 
 /// The stage of a request.
 pub(crate) fn stage_of(body: &Value) -> &'static str {
+    if body.get("prompt").is_some() {
+        return "idea";
+    }
     let system = body["messages"][0]["content"].as_str().unwrap();
     let found = STAGES.iter().find(|(_, beginning)| system.starts_with(beginning));
     found.unwrap_or_else(|| panic!("a request of no stage: {system}")).0
@@ -171,13 +174,14 @@ pub(crate) async fn troubled(
             kind => return Answer::Do(kind),
         }
         let stage = stage_of(body);
-        let messages = body["messages"].as_array().unwrap();
+        let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
         let before = messages.iter().filter(|message| message["role"] == "assistant").count();
         let text = says(stage, before).unwrap_or_else(|| good(stage, before));
         let reply = json!({
             "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"],
             "choices": [{
-                "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": text },
+                "index": 0, "finish_reason": "stop", "text": text,
+                "message": body.get("messages").map(|_| json!({ "role": "assistant", "content": text })),
             }],
             "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 },
         });

@@ -14,6 +14,7 @@ mod common;
 mod endpoint;
 mod ends;
 mod resumed;
+mod sampled;
 mod screened;
 #[path = "../support/mod.rs"]
 mod support;

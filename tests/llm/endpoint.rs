@@ -135,6 +135,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let app = Router::new()
             .route("/v1/chat/completions", axum::routing::post(answer))
+            .route("/v1/completions", axum::routing::post(answer))
             .with_state(Arc::clone(&state));
         let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, state, task }
@@ -226,6 +227,9 @@ fn rng(seed: u64, body: &Value) -> ChaCha20Rng {
 }
 
 fn last_text(body: &Value) -> String {
+    if let Some(prompt) = body["prompt"].as_str() {
+        return prompt.to_owned();
+    }
     let messages = body["messages"].as_array().unwrap();
     messages.last().unwrap()["content"].as_str().unwrap().to_owned()
 }

@@ -98,6 +98,19 @@ fn bad_settings() {
         (role("[roles.expert.extra]\nstream = true"), "t.toml:9:10: `stream` is not allowed in `extra`"),
         (role("extra = { day = 2026-01-01 }"), "t.toml:8:17: `day` is a date, which JSON does not have"),
         (role("usd_per_1m_output_tokens = 1"), "t.toml:8:28: `usd_per_1m_input_tokens` is missing"),
+        (
+            role("sampling = { method = \"prefill\", begin = \"I\" }"),
+            "t.toml:8:1: the role `expert` writes no requests",
+        ),
+        (
+            role("sampling = { method = \"prefix\", template = \"x\", stop = [] }")
+                .replace("expert", "sampler"),
+            "t.toml:8:44: `template` lacks `{system}`",
+        ),
+        (
+            role("sampling = { method = \"magpie\" }").replace("expert", "sampler"),
+            "t.toml:8:23: unknown word `magpie`",
+        ),
     ] {
         let error = Settings::parse("t.toml", &text).unwrap_err().to_string();
         assert!(
