@@ -1,7 +1,7 @@
 //! termsmith turns domain specs into verified terminal environments, runs expert agents in them, and writes training data.
 //!
 //! The modules, top to bottom; each may use only those below it (`tests/module_order.rs` enforces this):
-//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` → `agent` → `judge` · `lint` · `mutate` ·
+//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` · `recording` → `agent` → `judge` · `lint` · `mutate` ·
 //! `verify` →
 //! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `clock` · `folder` · `guest` · `retry` · `syntax` → `model`.
 
@@ -25,6 +25,7 @@ pub mod model;
 pub mod mutate;
 pub mod pipeline;
 pub mod prompts;
+pub mod recording;
 pub mod retry;
 pub mod rollout;
 pub mod sandbox;

@@ -14,7 +14,7 @@ const LEVELS: &[&[&str]] = &[
     &["llm", "sandbox", "harbor"],
     &["judge", "lint", "mutate", "verify"],
     &["agent"],
-    &["author", "screen", "rollout"],
+    &["author", "screen", "rollout", "recording"],
     &["authoring", "export", "audit"],
     &["doctor", "pipeline"],
     &["cli"],

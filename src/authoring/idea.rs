@@ -10,8 +10,9 @@ use super::near_duplicate::Words;
 use super::stage_conversation::StageConversation;
 use super::working::Working;
 use super::{History, StageContext, StageError};
-use crate::llm::{AskError, ChatMessage, ChatRequest, ModelRole, SYSTEM_PLACE, Sampling, ask};
+use crate::llm::{AskError, CallSite, ChatMessage, ChatRequest, ModelRole, SYSTEM_PLACE, Sampling, ask};
 use crate::model::{AuthorStage, Difficulty, EngineeringKind};
+use crate::recording::Recording;
 
 /// Requests that are sampled before a blueprint is given up.
 const MAX_REQUESTS: u32 = 3;
@@ -66,10 +67,16 @@ pub struct Requested {
 /// The first request that is feasible and not nearly one of `accepted`, to which it is added.
 pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> Result<Requested, StageError> {
     let mut history = History::default();
-    let anchor = anchor(context).await?;
+    let anchor = match context.recording {
+        Some(_) => Anchor::default(),
+        None => anchor(context).await?,
+    };
     let mut last = String::new();
     for sample in 0..MAX_REQUESTS {
-        let request = request(context, &anchor, accepted, sample).await?;
+        let request = match context.recording {
+            Some(recording) => shown(context, recording, sample).await?,
+            None => request(context, &anchor, accepted, sample).await?,
+        };
         history.begun(AuthorStage::Idea);
         let words = Words::of(&request);
         if request.is_empty() {
@@ -156,6 +163,26 @@ async fn request(
     // Some servers return the words that were given, too.
     let reply = if reply.starts_with(begin) { reply } else { format!("{begin}{reply}") };
     Ok(reply.trim().to_owned())
+}
+
+/// The request that a recording shows.
+async fn shown(context: &StageContext<'_>, recording: &Recording, sample: u32) -> Result<String, StageError> {
+    let texts = &context.texts.recording;
+    let Recording { title, commands, .. } = recording;
+    let task = context! { title, commands, transcript => recording.excerpt() };
+    let request = ChatRequest::of(vec![
+        ChatMessage::system(texts.text("system.md")?),
+        ChatMessage::user(texts.render("task.md.j2", task)?),
+    ]);
+    let site = CallSite {
+        role: ModelRole::Sampler,
+        unit: context.unit.to_owned(),
+        stage: format!("author-{}", AuthorStage::Idea.as_str()),
+        round: 0,
+        step: 0,
+        sample,
+    };
+    Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())
 }
 
 async fn judged(context: &StageContext<'_>, request: &str, sample: u32) -> Result<Feasibility, StageError> {

@@ -31,6 +31,7 @@ use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
 use crate::model::{AuthorStage, AuthoringLog, Blueprint, Draft, PathError, Rigor, StageVersion, Task};
 use crate::prompts::PromptsError;
+use crate::recording::Recording;
 use crate::rollout::RolloutError;
 use crate::screen::AttackSuite;
 use crate::store::StoreError;
@@ -62,6 +63,8 @@ pub struct StageContext<'a> {
     /// The unit of its call sites.
     pub unit: &'a str,
     pub rigor: Rigor,
+    /// The session that the task is made from, if it is made from one.
+    pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
 }
 

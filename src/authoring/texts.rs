@@ -11,6 +11,8 @@ use crate::prompts::{PromptSet, PromptsError};
 pub struct StageTexts {
     stages: BTreeMap<AuthorStage, PromptSet>,
     pub(super) arbiter: PromptSet,
+    /// Of a request that a recording shows.
+    pub(super) recording: PromptSet,
 }
 
 impl StageTexts {
@@ -32,7 +34,7 @@ impl StageTexts {
             | AuthorStage::Configuration => true,
         });
         let stages = asking.map(|stage| Ok((stage, folder(stage.as_str())?))).collect::<Result<_, _>>()?;
-        Ok(Self { stages, arbiter: folder("arbiter")? })
+        Ok(Self { stages, arbiter: folder("arbiter")?, recording: folder("recording")? })
     }
 
     /// The prompts of a stage.

@@ -8,6 +8,7 @@ use super::stage_conversation::StageConversation;
 use super::working::{APP, CHECKS, SETUP, Working};
 use super::{StageContext, StageError};
 use crate::model::{AuthorStage, Clauses, FileTree, RelPath, WrongSolution};
+use crate::recording::Recording;
 
 /// Seconds that the prompt gives a reference solution. Screening runs it dozens of times.
 const SOLUTION_SECONDS: u32 = 60;
@@ -28,13 +29,17 @@ pub(super) fn open(
     let Working { request, instruction, checks, .. } = working;
     let difficulty = working.difficulty.as_str();
     let language = &context.blueprint.language;
+    let recording = context.recording.map(Recording::excerpt);
+    let commands = context.recording.map(|recording| recording.commands.clone());
     let (system, task) = match stage {
         AuthorStage::Environment => {
             let base = context.kit.base(&context.spec.base).unwrap_or_default();
-            (context! { base }, context! { request, difficulty, language })
+            (context! { base }, context! { request, difficulty, language, recording })
         }
         AuthorStage::Instruction => (context! {}, context! { request, difficulty, files }),
-        AuthorStage::Solution => (context! { seconds => SOLUTION_SECONDS }, context! { instruction, files }),
+        AuthorStage::Solution => {
+            (context! { seconds => SOLUTION_SECONDS }, context! { instruction, files, commands })
+        }
         AuthorStage::Checks => {
             let subject = context.kit.subject_interface();
             // A seed per task, so that inputs differ between tasks.

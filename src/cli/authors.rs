@@ -1,9 +1,11 @@
 //! The models that write tasks, from the arguments of `run`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::{AuthorArg, RunArgs, ScreenArgs};
+use super::args::ScreenArgs;
+use super::args_rollout::ModelArgs;
 use super::config::Config;
 use super::failure::Failure;
 use super::models;
@@ -13,6 +15,7 @@ use crate::authoring::StageTexts;
 use crate::llm::{ModelRole, Models};
 use crate::model::{Arm, ModelActor};
 use crate::pipeline::ModelAuthor;
+use crate::recording::Recording;
 use crate::rollout::{AgentConfig, Overflow};
 use crate::store::Store;
 use tokio_util::sync::CancellationToken;
@@ -28,20 +31,30 @@ const OUTPUT_BYTES: usize = 8_000;
 /// Time limit of the whole attempt, model calls included: people may play the model.
 const TOTAL: Duration = Duration::from_secs(6 * 3600);
 
+/// What models do in a run.
+pub(super) struct AuthorOptions {
+    /// They write tasks.
+    pub(super) writes: bool,
+    /// Attempts of blind solvers at each task.
+    pub(super) blind: u32,
+    /// Sessions that tasks are made from, by the blueprint's index.
+    pub(super) recordings: BTreeMap<u32, Recording>,
+}
+
 /// The models, if any task is written by one or tried by blind solvers.
 pub(super) fn model_author(
     config: &Config,
-    args: &RunArgs,
+    args: &ModelArgs,
+    options: AuthorOptions,
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    let writes = args.author != AuthorArg::Recipe;
-    let attempts = args.blind.unwrap_or(u32::from(writes));
+    let AuthorOptions { writes, blind: attempts, recordings } = options;
     if !writes && attempts == 0 {
         return Ok(None);
     }
     let assets = config.assets()?;
-    let models = models::models(&args.model, store, drain)?;
+    let models = models::models(args, store, drain)?;
     let roles = [ModelRole::Sampler, ModelRole::Judge, ModelRole::Author, ModelRole::Adversary];
     let roles = if writes { &roles[..] } else { &[] };
     let solver = (attempts > 0).then_some(ModelRole::Solver);
@@ -51,7 +64,7 @@ pub(super) fn model_author(
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, blind }))
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, blind }))
 }
 
 /// The models of `screen`, if it has rows that need any.
@@ -73,7 +86,7 @@ pub(super) fn screening_models(
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
     let blind = blind_solvers(&models, &assets, args.blind)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, blind }))
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings: BTreeMap::new(), blind }))
 }
 
 /// The configuration of blind solvers, and how many try.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::args::{AuditArgs, ExportArgs, ImportArgs, ReportArgs, ShowArgs};
+use super::args::{AuditArgs, ExportArgs, ImportArgs, ImportWhat, ReportArgs, ShowArgs};
 use super::config::{Config, Format, existing_run, existing_run_locked, export_options, run_to_write};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::paths::{self, Expected};
-use super::say;
+use super::{cast, say};
 use crate::audit::table;
 use crate::export::report::text as report_text;
 use crate::model::{Actor, Rollout, Tally};
@@ -46,6 +46,9 @@ pub(super) fn report(config: &Config, args: &ReportArgs) -> Outcome {
 }
 
 pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
+    if let Some(ImportWhat::Cast(args)) = &args.what {
+        return cast::import(config, args);
+    }
     for place in &args.rollouts {
         paths::check(place, Expected::Rollouts)?;
     }

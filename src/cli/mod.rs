@@ -3,6 +3,7 @@
 mod args;
 mod args_rollout;
 mod authors;
+mod cast;
 mod config;
 mod doctor;
 mod exit;

@@ -1,10 +1,11 @@
 //! `run`: the whole pipeline.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
-use super::args::{RunArgs, Selection};
-use super::authors::model_author;
+use super::args::{AuthorArg, RunArgs, Selection};
+use super::authors::{AuthorOptions, model_author};
 use super::config::{Config, Format, export_options, jobs, run_to_write, runtime, sweep};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -22,14 +23,28 @@ use crate::store::Store;
 use crate::verify::EngineOnDemand;
 
 pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
+    paths::check_output_folder(&args.out, "--out")?;
+    let assets = config.pipeline_assets()?;
+    let plan = planned(&assets, &args.selection, args.author.into())?;
+    let writes = args.author != AuthorArg::Recipe;
+    let author =
+        AuthorOptions { writes, blind: args.blind.unwrap_or(u32::from(writes)), recordings: BTreeMap::new() };
+    run_plan(config, &assets, args, &plan, author)
+}
+
+/// Runs `plan` with the options of `args`; its selection and authors are those of the plan.
+pub(super) fn run_plan(
+    config: &Config,
+    assets: &PipelineAssets,
+    args: &RunArgs,
+    plan: &Plan,
+    author: AuthorOptions,
+) -> Outcome {
     let started = Instant::now();
     let shard: Shard = match &args.shard {
         Some(text) => text.parse().map_err(Failure::usage)?,
         None => Shard::WHOLE,
     };
-    paths::check_output_folder(&args.out, "--out")?;
-    let assets = config.pipeline_assets()?;
-    let plan = planned(&assets, &args.selection, args.author.into())?;
     let store = run_to_write(&args.out)?;
     let mut options = RunOptions {
         shard,
@@ -47,17 +62,17 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     };
     let report = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        options.unit.model = model_author(config, args, &store, &interrupts.drain)?;
-        drive(&assets, &store, &plan, &options, &interrupts).await
+        options.unit.model = model_author(config, &args.model, author, &store, &interrupts.drain)?;
+        drive(assets, &store, plan, &options, &interrupts).await
     })?;
-    let audit = audit_store(&assets, &store)?;
+    let audit = audit_store(assets, &store)?;
     publish_audit(&store, &audit)?;
     let status = status(&report);
     match config.format {
         Format::Json => say::json(&summary::json(&report, started.elapsed()))?,
         Format::Text => {
             let style = summary::Style { colour: std::io::stdout().is_terminal() };
-            say::styled(&summary::text(&args.out, &plan, &report, &audit, started.elapsed(), style))?;
+            say::styled(&summary::text(&args.out, plan, &report, &audit, started.elapsed(), style))?;
         }
     }
     Ok(status)

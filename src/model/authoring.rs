@@ -72,8 +72,10 @@ impl AuthorStage {
 #[serde(deny_unknown_fields)]
 pub struct AuthoringRecord {
     pub blueprint: Blueprint,
-    /// How the request was sampled: `chat`, `prefill` or `prefix`.
+    /// How the request was sampled: `chat`, `prefill` or `prefix`, or `recording`.
     pub sampling: String,
+    /// BLAKE3 of the recording that it was made from, if it was made from one.
+    pub recording: Option<String>,
     /// The request that the task began as.
     pub request: String,
     /// Versions in the order in which they were examined.

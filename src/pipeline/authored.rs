@@ -19,6 +19,7 @@ use crate::model::{
     AuthorStage, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File, FileTree, RelPath,
     Rigor, TaskAuthor, environment_digest,
 };
+use crate::recording::Recording;
 use crate::rollout::AgentConfig;
 use crate::store::{ReadStore, Stage, StoreError, key};
 use crate::verify::TrialRunner;
@@ -32,11 +33,16 @@ const UNCONFIRMED: &str = "unconfirmed";
 /// What happened to such a draft.
 const HISTORY: &str = "history.json";
 
+/// How a request that a recording shows is said to be sampled.
+const RECORDING: &str = "recording";
+
 /// The models and prompts that write tasks.
 #[derive(Clone, Debug)]
 pub struct ModelAuthor {
     pub models: Arc<Models>,
     pub texts: StageTexts,
+    /// Sessions that tasks are made from, by the blueprint's index. Other blueprints' requests are sampled.
+    pub recordings: BTreeMap<u32, Recording>,
     /// Blind solvers, and how many try.
     pub blind: Option<(AgentConfig, u32)>,
 }
@@ -129,6 +135,7 @@ impl<'a> Writing<'a> {
             blueprint,
             unit: &self.unit,
             rigor: self.rigor,
+            recording: model.recordings.get(&blueprint.index),
             blind: self.blind.as_ref(),
         })
     }
@@ -251,9 +258,11 @@ pub(super) async fn authored(
             (AuthoringOutcome::Draft(key), Ok(hashed))
         }
     };
+    let recording = model.recordings.get(&blueprint.index);
     let record = AuthoringRecord {
         blueprint: blueprint.clone(),
-        sampling: model.sampling().to_owned(),
+        sampling: recording.map_or(model.sampling(), |_| RECORDING).to_owned(),
+        recording: recording.map(|recording| recording.digest.clone()),
         request: authored.request,
         versions: authored.versions,
         outcome,

@@ -6,7 +6,8 @@ use super::common::Bench;
 use super::endpoint::{Answer, Kind, Server};
 
 /// The stages, each with the beginning of its system prompt.
-const STAGES: [(&str, &str); 11] = [
+const STAGES: [(&str, &str); 12] = [
+    ("recording", "You see the recording of a terminal session"),
     ("idea", "You are a person who works with computers"),
     ("feasibility", "You decide whether a request"),
     ("environment", "You prepare the machine"),
@@ -127,7 +128,7 @@ pub(crate) fn all_checks() -> String {
 /// What a careful author says; `before` is the number of replies in this conversation so far.
 pub(crate) fn good(stage: &str, before: usize) -> String {
     match stage {
-        "idea" => "Please sort my guest list: /app/names.txt has repetitions.".to_owned(),
+        "idea" | "recording" => "Please sort my guest list: /app/names.txt has repetitions.".to_owned(),
         "feasibility" => {
             r#"{"feasible": true, "reason": "It is exact.", "difficulty": "easy", "title": "Sort a guest list"}"#.to_owned()
         }

@@ -8,6 +8,7 @@
 )]
 
 mod author;
+mod cast;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../llm/endpoint.rs"]

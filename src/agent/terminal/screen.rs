@@ -36,6 +36,11 @@ impl Screen {
         Self::with_history(rows, cols, HISTORY_LINES)
     }
 
+    /// An empty screen that keeps every line that leaves it.
+    pub fn with_whole_history(rows: u16, cols: u16) -> Self {
+        Self::with_history(rows, cols, usize::MAX)
+    }
+
     pub(super) fn with_history(rows: u16, cols: u16, lines: usize) -> Self {
         let state = State::new(usize::from(rows.max(1)), usize::from(cols.max(1)), lines);
         Self { parser: Parser::default(), state }

@@ -1,0 +1,84 @@
+//! `import cast`: tasks that a model makes of recorded terminal sessions.
+
+use std::collections::BTreeMap;
+
+use super::args::{AuthorArg, CastArgs, DataArgs, HarborMode, RunArgs, Selection, SftArg};
+use super::authors::AuthorOptions;
+use super::config::Config;
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::{paths, run, say};
+use crate::domain::{Authors, Plan};
+use crate::model::{Blueprint, Seed};
+use crate::pipeline::PipelineAssets;
+use crate::recording::{Filters, Recording};
+
+/// The number of a recording's task follows from the recording, so that it is the same whatever else is imported: a number of seven digits,
+/// above those of sampled tasks.
+const FIRST: u32 = 1_000_000;
+const NUMBERS: u32 = 9_000_000;
+
+pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
+    paths::check_output_folder(&args.out, "--out")?;
+    let assets = config.pipeline_assets()?;
+    let filters = Filters::load(&config.assets()?).map_err(Failure::usage)?;
+    let mut recordings = BTreeMap::new();
+    let mut plan = Plan { blueprints: Vec::new(), impossible: Vec::new() };
+    let mut refused = 0;
+    for path in &args.files {
+        let recording = match Recording::read(path) {
+            Ok(recording) => recording,
+            Err(error) => {
+                // One bad file does not stop the others.
+                say::note(format!("not imported: {error}"));
+                refused += 1;
+                continue;
+            }
+        };
+        if let Some(refusal) = filters.refusal(&recording) {
+            say::note(format!("not imported: `{}`: {} ({})", path.display(), refusal.reason, refusal.id));
+            refused += 1;
+            continue;
+        }
+        let blueprint = blueprint(&assets, args, &recording)?;
+        if recordings.insert(blueprint.index, recording).is_none() {
+            plan.blueprints.push(blueprint);
+        }
+    }
+    if plan.blueprints.is_empty() {
+        return Err(Failure::new(Status::BadInput, anyhow::anyhow!("no recording can become a task")));
+    }
+    plan.blueprints.sort_by_key(|blueprint| blueprint.index);
+    let author = AuthorOptions { writes: true, blind: args.blind, recordings };
+    let status = run::run_plan(config, &assets, &as_run(args), &plan, author)?;
+    Ok(if refused > 0 && status == Status::Ok { Status::Failed } else { status })
+}
+
+/// The blueprint of a recording: a function of the recording, the domain and the seed.
+fn blueprint(assets: &PipelineAssets, args: &CastArgs, recording: &Recording) -> Result<Blueprint, Failure> {
+    let seed = Seed(args.seed).derive(&["recording", &recording.digest]);
+    let selection = Selection { seed: seed.0, count: 1, only: vec![args.domain.clone()] };
+    let plan = run::planned(assets, &selection, Authors::Model)?;
+    let blueprint = plan.blueprints.into_iter().next();
+    let blueprint = blueprint.ok_or_else(|| Failure::usage(format!("`{}` plans no tasks", args.domain)))?;
+    let index = FIRST + u32::try_from(seed.0 % u64::from(NUMBERS)).unwrap_or_default();
+    Ok(Blueprint { index, seed, ..blueprint })
+}
+
+/// The options of a run that these are.
+fn as_run(args: &CastArgs) -> RunArgs {
+    RunArgs {
+        out: args.out.clone(),
+        selection: Selection { seed: args.seed, count: 0, only: vec![args.domain.clone()] },
+        author: AuthorArg::Model,
+        blind: Some(args.blind),
+        model: args.model.clone(),
+        attempts: 0,
+        jobs: args.jobs,
+        shard: None,
+        image_prefix: None,
+        verifier_mode: HarborMode::Separate,
+        rigor: args.rigor,
+        data: DataArgs { gamma: None, sft: SftArg::Passing },
+    }
+}

@@ -1,0 +1,126 @@
+//! The asciicast formats (docs.asciinema.org/manual/asciicast), and plain transcripts.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Session;
+
+/// The first version whose events are lines.
+const FIRST_OF_LINES: u64 = 2;
+
+/// What headers of all versions may say that is used here.
+#[derive(Deserialize)]
+struct Header {
+    version: u64,
+    #[serde(default)]
+    title: Option<String>,
+    /// Versions 1 and 2.
+    #[serde(default)]
+    width: Option<u16>,
+    /// Version 3.
+    #[serde(default)]
+    term: Option<Term>,
+    /// Version 1: pairs of a delay and an output.
+    #[serde(default)]
+    stdout: Option<Vec<(f64, String)>>,
+}
+
+#[derive(Deserialize)]
+struct Term {
+    #[serde(default)]
+    cols: Option<u16>,
+}
+
+/// Parses a file. The error has a line, from 1.
+pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
+    let text = text.trim_start_matches('\u{feff}');
+    if !text.trim_start().starts_with('{') {
+        // A transcript has bare line feeds, at which a terminal would not return to the first column.
+        let output = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        return Ok(Session { output, ..Session::default() });
+    }
+    let first = text.lines().next().unwrap_or_default();
+    // Version 1 is one object, which may span lines.
+    let header: Header = match serde_json::from_str(first).or_else(|_| serde_json::from_str(text)) {
+        Ok(header) => header,
+        Err(error) => return Err((error.line(), error.to_string())),
+    };
+    let columns = header.width.or(header.term.and_then(|term| term.cols));
+    let mut session = Session { title: header.title.unwrap_or_default(), columns, ..Session::default() };
+    match (header.version, header.stdout) {
+        (1, Some(stdout)) => session.output = stdout.into_iter().map(|(_, data)| data).collect(),
+        (1, None) => return Err((1, "an asciicast of version 1 has `stdout`".to_owned())),
+        (FIRST_OF_LINES..=3, _) => events(text, &mut session)?,
+        (version, _) => return Err((1, format!("version {version} of asciicast is not known"))),
+    }
+    Ok(session)
+}
+
+/// The events of versions 2 and 3: a time or an interval, a code, data. Comments and unknown codes are skipped, as the formats demand.
+fn events(text: &str, session: &mut Session) -> Result<(), (usize, String)> {
+    let last = text.lines().count();
+    for (number, line) in (1..).zip(text.lines()).skip(1) {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match serde_json::from_str::<(f64, String, Value)>(line) {
+            Ok((_, code, Value::String(data))) if code == "o" => session.output.push_str(&data),
+            Ok((_, code, Value::String(data))) if code == "i" => session.input.push_str(&data),
+            Ok(_) => {}
+            // A recorder that was killed leaves half a line.
+            Err(error) if number == last && error.is_eof() => {}
+            Err(error) => return Err((number, error.to_string())),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Title, output, input and columns.
+    type Found<'a> = (&'a str, &'a str, &'a str, Option<u16>);
+
+    #[track_caller]
+    fn check(text: &str, expect: Result<Found<'_>, (usize, &str)>) {
+        match (parse(text), expect) {
+            (Ok(session), Ok((title, output, input, columns))) => {
+                let found = (session.title.as_str(), session.output.as_str(), session.input.as_str());
+                assert_eq!((found, session.columns), ((title, output, input), columns), "{text}");
+            }
+            (Err((line, message)), Err((expected, part))) => {
+                assert!(line == expected && message.contains(part), "{line}: {message}");
+            }
+            (found, expect) => panic!("{found:?} where {expect:?} was expected: {text}"),
+        }
+    }
+
+    #[test]
+    fn versions() {
+        check(
+            r#"{"version":1,"width":90,"height":24,"title":"t","stdout":[[0.1,"$ ls\r\n"],[2,"a\r\n"]]}"#,
+            Ok(("t", "$ ls\r\na\r\n", "", Some(90))),
+        );
+        check("{\n  \"version\": 1,\n  \"stdout\": [[0.1, \"x\"]]\n}\n", Ok(("", "x", "", None)));
+        check(
+            "{\"version\":2,\"width\":80,\"height\":24}\n[0.1,\"o\",\"$ \"]\n[0.2,\"i\",\"ls\\r\"]\n[0.3,\"o\",\"ls\\r\\n\"]\n[0.4,\"r\",\"90x30\"]\n",
+            Ok(("", "$ ls\r\n", "ls\r", Some(80))),
+        );
+        check(
+            "{\"version\":3,\"term\":{\"cols\":100,\"rows\":30}}\n# a comment\n[0.1,\"o\",\"a\"]\n[1.5,\"m\",\"here\"]\n[0.2,\"x\",\"0\"]\n",
+            Ok(("", "a", "", Some(100))),
+        );
+        check("$ ls\na\n", Ok(("", "$ ls\r\na\r\n", "", None)));
+        check("{\"version\":2}\n[0.1,\"o\",\"a\"]\n[0.2,\"o\",\"b", Ok(("", "a", "", None)));
+    }
+
+    #[test]
+    fn malformed_files_name_the_line() {
+        check("{\"version\":4}\n", Err((1, "version 4")));
+        check("{\"version\":1}\n", Err((1, "has `stdout`")));
+        check("{\"width\":4}\n", Err((1, "missing field `version`")));
+        check("{\"version\":2}\n[0.1,\"o\",\"a\"]\nnonsense\n[0.2,\"o\",\"b\"]\n", Err((3, "expected")));
+        check("{\"version\":2}\n[0.1,\"o\"]\n[0.1,\"o\",\"a\"]\n", Err((2, "invalid length")));
+    }
+}

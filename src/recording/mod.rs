@@ -1,0 +1,141 @@
+//! Recordings of terminal sessions as seeds of tasks (TerminalWorld, §3): asciicasts of versions 1 to 3, and transcripts.
+//!
+//! A recording is untrusted: it is parsed within bounds, shown to a model as material, and never executed.
+
+mod asciicast;
+mod commands;
+mod filters;
+
+use std::path::{Path, PathBuf};
+
+use crate::agent::terminal::Screen;
+
+pub use filters::{FilterError, Filters, Refusal};
+
+/// Bytes of a file. The recordings of TerminalWorld have a median of 20 KB; an hour of compiler output has a few megabytes.
+const MAX_FILE: u64 = 32 << 20;
+/// Bytes of a transcript that a prompt shows. A prompt of 8,000 tokens leaves room for the reply in every model of use.
+const EXCERPT_BYTES: usize = 24_000;
+/// Rows of the emulated terminal of a recording that names none.
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
+/// Erases the screen: what was there before belongs to the session all the same.
+const CLEAR: &str = "\x1b[2J";
+/// Columns beyond which no terminal is emulated.
+const MAX_COLUMNS: u16 = 1000;
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// The file's name without its extension.
+    pub name: String,
+    /// BLAKE3 of the file.
+    pub digest: String,
+    /// Of the header; empty if it has none.
+    pub title: String,
+    /// What the terminal showed, line by line, without control sequences.
+    pub transcript: String,
+    /// The command lines, in order.
+    pub commands: Vec<String>,
+    /// The output, with its control sequences.
+    output: String,
+}
+
+/// A file that is no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error("failed to read `{}`: {source}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("`{}` has {bytes} bytes, and {MAX_FILE} are the most", path.display())]
+    TooLong { path: PathBuf, bytes: u64 },
+    #[error("`{}` is not UTF-8", path.display())]
+    NotText { path: PathBuf },
+    #[error("`{}`:{line}: {message}\nhint: asciicasts of versions 1, 2 and 3 are understood, and plain transcripts", path.display())]
+    Malformed { path: PathBuf, line: usize, message: String },
+    #[error("`{}` shows no command: no line begins with a prompt, and no input was recorded", path.display())]
+    NoCommand { path: PathBuf },
+}
+
+/// A parsed file.
+#[derive(Debug, Default)]
+struct Session {
+    title: String,
+    columns: Option<u16>,
+    output: String,
+    /// What was typed, if it was recorded.
+    input: String,
+}
+
+impl Recording {
+    /// Reads the recording in `path`.
+    pub fn read(path: &Path) -> Result<Self, RecordingError> {
+        let io = |source| RecordingError::Io { path: path.to_owned(), source };
+        let bytes = std::fs::metadata(path).map_err(io)?.len();
+        if bytes > MAX_FILE {
+            return Err(RecordingError::TooLong { path: path.to_owned(), bytes });
+        }
+        let bytes = std::fs::read(path).map_err(io)?;
+        let digest = blake3::hash(&bytes).to_hex().to_string();
+        let text = String::from_utf8(bytes).map_err(|_| RecordingError::NotText { path: path.to_owned() })?;
+        let session = asciicast::parse(&text).map_err(|(line, message)| RecordingError::Malformed {
+            path: path.to_owned(),
+            line,
+            message,
+        })?;
+        let transcript = rendered(&session);
+        let commands = match commands::typed(&session.input) {
+            typed if typed.is_empty() => commands::prompted(&transcript),
+            typed => typed,
+        };
+        if commands.is_empty() {
+            return Err(RecordingError::NoCommand { path: path.to_owned() });
+        }
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { name, digest, title: session.title, transcript, commands, output: session.output })
+    }
+}
+
+impl Recording {
+    /// The transcript for a prompt: a long one without its middle.
+    pub fn excerpt(&self) -> String {
+        let lines: Vec<_> = self.transcript.lines().collect();
+        let mut kept = (Vec::new(), Vec::new());
+        let (mut first, mut last, mut bytes) = (0, lines.len(), 0);
+        // From both ends, so that the beginning and the end are shown.
+        while first < last && bytes < EXCERPT_BYTES {
+            kept.0.push(lines[first]);
+            bytes += lines[first].len() + 1;
+            first += 1;
+            if first < last && bytes < EXCERPT_BYTES {
+                last -= 1;
+                kept.1.push(lines[last]);
+                bytes += lines[last].len() + 1;
+            }
+        }
+        let left_out = (first < last).then(|| format!("[… {} lines …]", last - first));
+        let lines = kept.0.into_iter().map(str::to_owned).chain(left_out);
+        lines.chain(kept.1.into_iter().rev().map(str::to_owned)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The output as a terminal shows it, with all that has left the screen, or was cleared.
+fn rendered(session: &Session) -> String {
+    let columns = session.columns.unwrap_or(COLUMNS).clamp(1, MAX_COLUMNS);
+    let mut text = String::new();
+    for part in session.output.split(CLEAR) {
+        let mut screen = Screen::with_whole_history(ROWS, columns);
+        screen.feed(part.as_bytes());
+        let shown = screen.full_pane();
+        let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
+        let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+        for line in &lines[..end] {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
