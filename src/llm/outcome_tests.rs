@@ -42,7 +42,9 @@ fn responses_are_classified() {
         (200, of("", ""), "NoChoices unknown"),
         (200, format!(r#"{{"text":"hi",{usage}}}"#), "WrongShape charged 7+3"),
         (200, of(r#"{"message":{"content":42}}"#, ""), "WrongShape unknown"),
-        (200, of(r#"{"text":"hi"}"#, ""), "WrongShape unknown"),
+        (200, of(r#"{"words":"hi"}"#, ""), "WrongShape unknown"),
+        // Of `/completions`.
+        (200, of(r#"{"text":"hi"}"#, ""), "reply unknown"),
         (200, of(choice, "")[..30].to_owned(), "NotJson unknown"),
         (200, "<html><body>please log in</body></html>".to_owned(), "NotJson unknown"),
         (200, String::new(), "NotJson unknown"),
