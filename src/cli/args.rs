@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_import::ImportArgs;
 use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
+use super::args_tasks::{LintArgs, ScreenArgs, TryArgs, VerifyArgs, VerifyCertificateArgs};
 use super::exit::Status;
 use crate::domain::Authors;
 use crate::harbor::DeclaredVerifier;
@@ -312,59 +314,6 @@ pub(super) struct ExportArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(super) struct ImportArgs {
-    #[command(subcommand)]
-    pub(super) what: Option<ImportWhat>,
-    /// Harbor job folders, trial folders or ATIF files (v1.0 to v1.8)
-    #[arg(required = true)]
-    pub(super) rollouts: Vec<PathBuf>,
-    /// Run folder to store them in
-    #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
-    pub(super) out: PathBuf,
-    #[command(flatten)]
-    pub(super) data: DataArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ImportWhat {
-    /// Have a model make tasks of recorded terminal sessions: asciicasts of versions 1 to 3, and transcripts
-    Cast(Box<CastArgs>),
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "A recording with personal data, a full-screen program, resources that a container has not, or hardly any work in it is refused, with the\n\
-reason (templates/recordings/filters.toml). The others become requests, and these tasks, stage by stage, as with `run --author model`.\n\
-Killed at any instant, the same command continues."
-)]
-pub(super) struct CastArgs {
-    /// Recordings
-    #[arg(required = true)]
-    pub(super) files: Vec<PathBuf>,
-    /// Domain of the tasks, which gives base image and limits
-    #[arg(long, value_name = "ID", default_value = "system_admin")]
-    pub(super) domain: String,
-    /// Seed of all randomness
-    #[arg(long, default_value_t = 7)]
-    pub(super) seed: u64,
-    /// Run folder; created if it is missing, continued if it exists
-    #[arg(long, short, value_name = "DIR", default_value = "out/casts")]
-    pub(super) out: PathBuf,
-    /// Solvers by a model that see only the instruction and the machine; one of them has to pass
-    #[arg(long, value_name = "K", default_value_t = 1)]
-    pub(super) blind: u32,
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
-    /// Trials at once [default: 2 per core]
-    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(super) jobs: Option<u32>,
-    /// How thoroughly each task's verifier is tested
-    #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
-    pub(super) rigor: RigorArg,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
@@ -376,51 +325,6 @@ pub(super) struct AuditArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
     pub(super) out: PathBuf,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  termsmith screen out/demo/tasks --rigor full
-  termsmith screen some-folder --rigor full --budget 120
-  termsmith screen some-task --only attack:D-02 --only variant
-  termsmith screen out/demo/tasks --as-harbor separate
-  termsmith screen some-folder --clauses --blind 2 --base-url http://127.0.0.1:8000/v1 --model NAME
-
-Certificates are written below --out. Killed at any instant, the same command continues.")]
-pub(super) struct ScreenArgs {
-    /// Task directories, or folders of them
-    #[arg(required = true)]
-    pub(super) tasks: Vec<PathBuf>,
-    /// How thoroughly verifiers are tested
-    #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
-    pub(super) rigor: RigorArg,
-    /// Seconds after which no further mutant of a task is started; the most informative come first [default: all mutants]
-    #[arg(long, value_name = "SECONDS")]
-    pub(super) budget: Option<u64>,
-    /// Judge termsmith's own tasks as Harbor would: with the tests in a container of their own, or in the solver's, where attacks reach
-    /// further
-    #[arg(long, value_enum, value_name = "MODE")]
-    pub(super) as_harbor: Option<HarborMode>,
-    /// Only these rows of the certificate, in addition to build, untouched and reference: KIND or KIND:NAME (repeatable)
-    #[arg(long, value_name = "ROW")]
-    pub(super) only: Vec<String>,
-    /// Have a model that does not see the tests list what the instruction demands and violate each demand, in place of clauses.toml
-    #[arg(long, conflicts_with = "summary")]
-    pub(super) clauses: bool,
-    /// Solvers by a model that see only the instruction and the machine; one of them has to pass
-    #[arg(long, value_name = "K", default_value_t = 0, conflicts_with = "summary")]
-    pub(super) blind: u32,
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
-    /// For a corpus: compare each result with the task's expect.toml, running only the rows that it names
-    #[arg(long, conflicts_with = "only")]
-    pub(super) summary: bool,
-    /// Folder for certificates and finished trials
-    #[arg(long, short, value_name = "DIR", default_value = "out/screen")]
-    pub(super) out: PathBuf,
-    /// Trials at once [default: 2 per core]
-    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(super) jobs: Option<u32>,
 }
 
 /// `model::Rigor` on the command line.
@@ -442,61 +346,6 @@ impl From<RigorArg> for crate::model::Rigor {
             RigorArg::Full => Self::Full,
         }
     }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct VerifyCertificateArgs {
-    /// Task directories, or folders of them
-    #[arg(required = true)]
-    pub(super) tasks: Vec<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct TryArgs {
-    /// Task directory
-    pub(super) task: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct VerifyArgs {
-    /// Task directory
-    pub(super) task: PathBuf,
-    /// Script to run as the solution, or folder with solve.sh and the files that it uses [default: the task's solution/]
-    #[arg(long, value_name = "PATH")]
-    pub(super) solution: Option<PathBuf>,
-    /// Judge the untouched environment
-    #[arg(long, conflicts_with = "solution")]
-    pub(super) nothing: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "A task declares an exception from a rule in its task.toml, with a reason:\n  \
-[metadata.termsmith.lint]\n  ignore = { shared-verifier = \"the tests only read files\" }\n\
-Exit status 1 if there is a finding of severity error: a defect that makes a trial impossible, or, in a task that \
-termsmith made,\na defect of its recipe.")]
-pub(super) struct LintArgs {
-    /// Task directories of any origin, or folders of them
-    #[arg(value_name = "DIR", required_unless_present_any = ["explain", "rules"])]
-    pub(super) dirs: Vec<PathBuf>,
-    /// How findings are printed
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(super) format: Option<LintFormat>,
-    /// Explain a rule
-    #[arg(long, value_name = "RULE", conflicts_with_all = ["dirs", "rules"])]
-    pub(super) explain: Option<String>,
-    /// List the rules
-    #[arg(long, conflicts_with = "dirs")]
-    pub(super) rules: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum LintFormat {
-    /// path:line: severity[rule] message
-    Text,
-    /// For scripts; see `termsmith schema lint`
-    Json,
-    /// SARIF 2.1.0, for code hosts and editors
-    Sarif,
 }
 
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::ScreenArgs;
 use super::args_rollout::ModelArgs;
+use super::args_tasks::ScreenArgs;
 use super::config::Config;
 use super::failure::Failure;
 use super::models;

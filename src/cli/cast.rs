@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::args::{AuthorArg, CastArgs, DataArgs, HarborMode, RunArgs, Selection, SftArg};
+use super::args::{AuthorArg, DataArgs, HarborMode, RunArgs, Selection, SftArg};
+use super::args_import::CastArgs;
 use super::authors::AuthorOptions;
 use super::config::Config;
 use super::exit::Status;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::args::{AuditArgs, ExportArgs, ImportArgs, ImportWhat, ReportArgs, ShowArgs};
+use super::args::{AuditArgs, ExportArgs, ReportArgs, ShowArgs};
+use super::args_import::{ImportArgs, ImportWhat};
 use super::config::{Config, Format, existing_run, existing_run_locked, export_options, run_to_write};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};

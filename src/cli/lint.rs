@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::args::{LintArgs, LintFormat};
+use super::args_tasks::{LintArgs, LintFormat};
 use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};

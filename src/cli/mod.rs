@@ -1,7 +1,9 @@
 //! The command line: the only module that reads flags and environment variables, and the only one that prints.
 
 mod args;
+mod args_import;
 mod args_rollout;
+mod args_tasks;
 mod authors;
 mod cast;
 mod config;

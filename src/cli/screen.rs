@@ -8,7 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::args::{ScreenArgs, VerifyCertificateArgs};
+use super::args_tasks::{ScreenArgs, VerifyCertificateArgs};
 use super::authors::screening_models;
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;

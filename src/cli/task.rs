@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{TryArgs, VerifyArgs};
+use super::args_tasks::{TryArgs, VerifyArgs};
 use super::config::{Config, Format, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};

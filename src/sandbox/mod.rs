@@ -23,6 +23,7 @@ mod owner;
 mod process;
 mod pty;
 mod relay;
+mod request;
 #[expect(clippy::module_inception, reason = "the module is named after its main type")]
 mod sandbox;
 mod spec;

@@ -1,14 +1,11 @@
 //! A running sandbox: commands, programs, files, terminals and the relay, written once over the guest's frames.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::guest::frame::{
-    CHUNK, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Program, Stream, Termination, ToGuest, ToHost,
-};
+use crate::guest::frame::{CHUNK, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Stream, Termination, ToGuest, ToHost};
 use crate::model::{Blame, FileTree, ShellOutcome};
 
 use super::account;
@@ -16,6 +13,7 @@ use super::connection::{Closed, Connection, Operation, Streams, Symptom};
 use super::container::{Container, Pause};
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
+use super::request::{MAX_PATH, fits, no_nul, path_fits, program};
 use super::stopped::{Change, Stopped};
 use super::{
     ContainerId, EngineError, ExecLimit, GetError, Image, Preload, Process, ProcessOutcome, ProcessResult,
@@ -466,8 +464,6 @@ const EINVAL: i32 = 22;
 const EFBIG: i32 = 27;
 const ENOSPC: i32 = 28;
 const EDQUOT: i32 = 122;
-/// The kernel accepts no longer path (`PATH_MAX`), and a request must fit into one frame.
-const MAX_PATH: usize = 4096;
 
 /// What [`Sandbox::run`] collected.
 struct Ended {
@@ -494,35 +490,6 @@ fn not_started(message: String) -> ProcessResult {
         stderr_bytes: 0,
         took: Duration::ZERO,
     }
-}
-
-fn program(process: &Process) -> Result<Program, SandboxError> {
-    let argv: Vec<Vec<u8>> = process.argv.iter().map(|arg| arg.as_bytes().to_vec()).collect();
-    let entry = |(name, value): &(std::ffi::OsString, std::ffi::OsString)| {
-        [name.as_bytes(), b"=", value.as_bytes()].concat()
-    };
-    let env: Vec<Vec<u8>> = process.env.iter().map(entry).collect();
-    fits(
-        "the argument vector and environment",
-        argv.iter().chain(&env).map(|item| item.len() + 4).sum(),
-        MAX_COMMAND,
-    )?;
-    argv.iter().chain(&env).try_for_each(|item| no_nul("an argument or variable", item))?;
-    path_fits("the working directory", &process.cwd)?;
-    Ok(Program { argv, env, cwd: process.cwd.as_bytes().to_vec() })
-}
-
-fn fits(what: &'static str, bytes: usize, max: usize) -> Result<(), SandboxError> {
-    if bytes > max { Err(SandboxError::TooLarge { what, bytes, max }) } else { Ok(()) }
-}
-
-fn no_nul(what: &'static str, bytes: &[u8]) -> Result<(), SandboxError> {
-    if bytes.contains(&0) { Err(SandboxError::Nul { what }) } else { Ok(()) }
-}
-
-fn path_fits(what: &'static str, path: &str) -> Result<(), SandboxError> {
-    fits(what, path.len(), MAX_PATH)?;
-    no_nul(what, path.as_bytes())
 }
 
 fn failed(message: &[u8]) -> SandboxError {

@@ -1,38 +1,22 @@
 //! Trials of foreign tasks, judged as they declare: by Harbor's order of events (`trial/trial.py`, `verifier/verifier.py` of harbor 0.25),
 //! in the solver's container or in a container with its artifacts.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
 use super::act::{Act, ActContext, Acted, perform, quoted};
 use super::clean_room::VerifierLog;
 use super::condition::Condition;
-use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
+use super::foreign::{Foreign, ForeignStep};
+use super::in_place_tests::{combine, suffices};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{changed, state_of};
-use super::reports::{ReportKind, find_report, parse_report};
-use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
-use super::subject::CheckError;
 use super::trial::{Trial, TrialLog};
-use crate::model::{Blame, CheckId, CheckResult, FileTree, Outcome, ShellOutcome, Verdict};
+use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{
-    ArchiveError, Engine, EngineError, ExecLimit, GetError, Image, ImageConfig, LaunchSpec, Network, Process,
-    ProcessOutcome, Sandbox, SandboxError,
+    Engine, EngineError, ExecLimit, Image, ImageConfig, LaunchSpec, Network, Sandbox, SandboxError,
 };
-
-/// Maximum size of a reward file: it holds a few numbers.
-const MAX_REWARD: u64 = 64 << 10;
-/// Bytes of the tests' output that are kept, for people.
-const MAX_LOG: usize = 64 << 10;
-/// Time limit of a command of the harness itself.
-const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
-/// As in the clean room, a verdict must not depend on the load of this machine.
-const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
-/// Maximum size of one task's artifacts, in bytes.
-const MAX_ARTIFACTS: u64 = 256 << 20;
-const TESTS_DIR: &str = "/tests";
 
 /// The images of a task.
 #[derive(Clone, Debug)]
@@ -271,30 +255,14 @@ fn solver<'a>(images: &'a ForeignImages, task: &'a Foreign, workdir: &'a str) ->
     }
 }
 
-/// Results of one run of the tests.
-struct Reported {
-    rewards: Result<BTreeMap<String, f64>, RewardError>,
-    /// Checks from a report, if the tests write a known format.
-    checks: Vec<CheckResult>,
-    output: String,
-}
-
-/// Report files commonly written by Harbor tasks.
-const REPORTS: [(&str, ReportKind); 4] = [
-    ("/logs/verifier/ctrf.json", ReportKind::Ctrf),
-    ("/logs/verifier/junit.xml", ReportKind::Junit),
-    ("/logs/verifier/report.xml", ReportKind::Junit),
-    ("/logs/verifier/results.tap", ReportKind::Tap),
-];
-
 /// What all steps of a trial share.
-struct TrialContext<'a> {
-    engine: &'a Engine,
-    images: &'a ForeignImages,
-    task: &'a Foreign,
-    config: &'a ImageConfig,
-    spec: &'a LaunchSpec<'a>,
-    condition: Condition,
+pub(super) struct TrialContext<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) images: &'a ForeignImages,
+    pub(super) task: &'a Foreign,
+    pub(super) config: &'a ImageConfig,
+    pub(super) spec: &'a LaunchSpec<'a>,
+    pub(super) condition: Condition,
 }
 
 impl TrialContext<'_> {
@@ -370,205 +338,6 @@ impl TrialContext<'_> {
         let acted = perform(act, sandbox, &context).await;
         acted.map_err(|error| NoVerdict::Sandbox { phase: Phase::Solve, error })
     }
-
-    /// Judges a step as the task declares.
-    async fn judge(
-        &self,
-        step: &ForeignStep,
-        mut sandbox: Sandbox,
-    ) -> Result<(Reported, Sandbox), NoVerdict> {
-        let judged = match &self.task.mode {
-            Mode::Shared => self.judge_here(step, &sandbox).await,
-            Mode::Separate { artifacts, own_image } => {
-                let stopped = sandbox.stop().await?;
-                let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
-                // A task of several steps continues in the same container.
-                sandbox = stopped.restart(self.spec.workdir).await?;
-                judged
-            }
-        };
-        let reported = judged.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })?;
-        Ok((reported, sandbox))
-    }
-
-    /// Judges in the solver's container, with its processes still running.
-    async fn judge_here(&self, step: &ForeignStep, sandbox: &Sandbox) -> Result<Reported, SandboxError> {
-        self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
-        sandbox.put_tree(TESTS_DIR, &step.tests).await?;
-        let reported = self.run_tests(step, self.spec.workdir, sandbox).await?;
-        sandbox.check_host_disk().await?;
-        Ok(reported)
-    }
-
-    /// Judges in a new container with only the declared artifacts, at their original paths.
-    async fn judge_apart(
-        &self,
-        step: &ForeignStep,
-        stopped: &crate::sandbox::Stopped,
-        artifacts: &[String],
-        own_image: bool,
-    ) -> Result<Reported, SandboxError> {
-        let image = self.images.verifier.as_ref().filter(|_| own_image).unwrap_or(&self.images.solver);
-        let config = self.engine.image_config(image).await?;
-        let spec = LaunchSpec { image, workdir: &config.workdir, purpose: "verifier", ..self.spec.clone() };
-        let verifier = self.engine.launch(&spec).await?;
-        for artifact in artifacts {
-            let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
-                Ok(archive) => archive,
-                Err(ArchiveError::Engine(error)) => return Err(error.into()),
-                // A missing artifact is left to the tests to report.
-                Err(
-                    ArchiveError::Missing { .. }
-                    | ArchiveError::TooLarge { .. }
-                    | ArchiveError::Unreadable { .. },
-                ) => continue,
-            };
-            let limits = super::SubjectLimits::default();
-            let root = [(artifact.clone(), archive.tar)];
-            let carried = match super::check_archives("", &root, &limits) {
-                Ok(carried) => carried,
-                Err(CheckError::Subject(_)) => continue,
-                Err(CheckError::Host(source)) => return Err(EngineError::Spool { source }.into()),
-            };
-            // As Harbor does it: what the image has in the folder would hide deletions.
-            let place = quoted(artifact);
-            self.harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier).await?;
-            let files = carried.files.finish().map_err(|source| EngineError::Spool { source })?;
-            verifier.unpack(&files).await?;
-        }
-        self.condition.prepare(&verifier).await?;
-        self.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await?;
-        if !own_image {
-            verifier.put_tree(TESTS_DIR, &step.tests).await?;
-        }
-        let reported = self.run_tests(step, &config.workdir, &verifier).await?;
-        verifier.check_host_disk().await?;
-        Ok(reported)
-    }
-
-    async fn run_tests(
-        &self,
-        step: &ForeignStep,
-        workdir: &str,
-        sandbox: &Sandbox,
-    ) -> Result<Reported, SandboxError> {
-        let tests = "(/tests/test.sh) > /logs/verifier/test-stdout.txt 2>&1";
-        let script = match &step.verifier_user {
-            None => format!("chmod +x /tests/test.sh; {tests}"),
-            Some(user) => format!(
-                "chmod +x /tests/test.sh; exec su -m -s /bin/bash {} -c {}",
-                quoted(user),
-                quoted(tests)
-            ),
-        };
-        let mut env = self.config.env.clone();
-        env.extend(self.task.environment_env.iter().cloned());
-        env.extend(step.verifier_env.iter().cloned());
-        if self.condition == Condition::Shuffled {
-            env.extend(shuffled(sandbox).await?);
-        }
-        let process = Process {
-            argv: ["bash", "-c", &script].map(Into::into).to_vec(),
-            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            cwd: workdir.to_owned(),
-            stdin: Vec::new(),
-            timeout: step.verifier_timeout * VERIFIER_TIMEOUT_FACTOR,
-            keep: MAX_LOG,
-        };
-        let done = sandbox.spawn(&process).await?;
-        let output = match sandbox.get("/logs/verifier/test-stdout.txt", MAX_LOG as u64).await {
-            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
-            Err(GetError::Sandbox(error)) => return Err(error),
-            Err(_) => String::new(),
-        };
-        if done.outcome == ProcessOutcome::TimedOut {
-            let output = format!("{output}\nthe tests ran out of time\n");
-            return Ok(Reported { rewards: Err(RewardError::Missing), checks: Vec::new(), output });
-        }
-        let file = async |path| match sandbox.get(path, MAX_REWARD).await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(GetError::Sandbox(error)) => Err(error),
-            Err(_) => Ok(None),
-        };
-        let (json, text) = (file(REWARD_JSON).await?, file(REWARD_TEXT).await?);
-        let rewards = parse_reward(json.as_deref(), text.as_deref());
-        let mut checks = Vec::new();
-        for (path, kind) in REPORTS {
-            if let Some(report) = file(path).await?.and_then(|bytes| String::from_utf8(bytes).ok())
-                && let Ok(found) = parse_report(kind, &report)
-            {
-                checks = found;
-                break;
-            }
-        }
-        if checks.is_empty() {
-            checks = find_report(&output).map(|(_, found)| found).unwrap_or_default();
-        }
-        Ok(Reported { rewards, checks, output })
-    }
-
-    /// A command of the harness itself, outside the solver's shell.
-    async fn harness(&self, script: &str, sandbox: &Sandbox) -> Result<(), SandboxError> {
-        let env = self.config.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let process = Process {
-            argv: ["bash", "-c", script].map(Into::into).to_vec(),
-            env,
-            cwd: "/".to_owned(),
-            stdin: Vec::new(),
-            timeout: HARNESS_TIMEOUT,
-            keep: MAX_LOG,
-        };
-        // Harbor ignores failures of these commands: a solver can make each of them fail.
-        sandbox.spawn(&process).await.map(drop)
-    }
-}
-
-/// Makes pytest run its tests in another order, by a plugin on its path.
-async fn shuffled(sandbox: &Sandbox) -> Result<Vec<(String, String)>, SandboxError> {
-    const FOLDER: &str = "/run/order";
-    const PLUGIN: &str =
-        "import random\n\n\ndef pytest_collection_modifyitems(items):\n    random.Random(1).shuffle(items)\n";
-    sandbox.put(&format!("{FOLDER}/termsmith_order.py"), PLUGIN.as_bytes(), 0o644).await?;
-    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    Ok(vec![pair("PYTHONPATH", FOLDER), pair("PYTEST_ADDOPTS", "-p termsmith_order")])
-}
-
-/// The verdict of a whole trial: a pass requires a full score. Checks are those of the reports, or the rewards themselves.
-fn combine(task: &Foreign, steps: &[Reported], log: &mut VerifierLog) -> Result<Verdict, RewardError> {
-    let from = match task.strategy {
-        Strategy::Final if steps.len() == task.steps.len() => steps.len().saturating_sub(1),
-        Strategy::Final | Strategy::Mean => 0,
-    };
-    // Steps that were not reached have not passed.
-    let mut full = steps.len() == task.steps.len();
-    let mut checks = Vec::new();
-    for (step, reported) in task.steps.iter().zip(steps).skip(from) {
-        let rewards = match &reported.rewards {
-            Ok(rewards) => rewards,
-            Err(error) => return Err(error.clone()),
-        };
-        full &= is_full(rewards);
-        let named = |check: &CheckId| check.in_step(&step.name);
-        checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(&check.id), ..*check }));
-        if reported.checks.is_empty() {
-            checks.push(CheckResult { id: named(&CheckId::reward()), passed: is_full(rewards) });
-        }
-        if !is_full(rewards) {
-            let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
-            log.messages.insert(named(&CheckId::reward()), told.join(", "));
-        }
-    }
-    for step in task.steps.iter().skip(steps.len()) {
-        checks.push(CheckResult { id: CheckId::reward().in_step(&step.name), passed: false });
-    }
-    let outcome = if full { Outcome::Pass } else { Outcome::Fail };
-    Ok(Verdict { outcome, cause: String::new(), checks })
-}
-
-/// Whether a step's rewards allow the next step. A missing reward is below every threshold (Harbor's `_min_reward_failure`).
-fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
-    let reward = |name: &str| reported.rewards.as_ref().ok().and_then(|rewards| rewards.get(name).copied());
-    step.min_reward.iter().all(|(name, least)| reward(name).is_some_and(|reward| reward >= *least))
 }
 
 /// The test files shared by all steps.

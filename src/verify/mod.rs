@@ -13,6 +13,7 @@ mod clean_room;
 mod condition;
 mod foreign;
 mod in_place;
+mod in_place_tests;
 mod no_verdict;
 mod outline;
 mod programs;

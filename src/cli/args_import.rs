@@ -1,0 +1,61 @@
+//! Arguments of `import`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::args::{DataArgs, RigorArg};
+use super::args_rollout::ModelArgs;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct ImportArgs {
+    #[command(subcommand)]
+    pub(super) what: Option<ImportWhat>,
+    /// Harbor job folders, trial folders or ATIF files (v1.0 to v1.8)
+    #[arg(required = true)]
+    pub(super) rollouts: Vec<PathBuf>,
+    /// Run folder to store them in
+    #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ImportWhat {
+    /// Have a model make tasks of recorded terminal sessions: asciicasts of versions 1 to 3, and transcripts
+    Cast(Box<CastArgs>),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A recording with personal data, a full-screen program, resources that a container has not, or hardly any work in it is refused, with the\n\
+reason (templates/recordings/filters.toml). The others become requests, and these tasks, stage by stage, as with `run --author model`.\n\
+Killed at any instant, the same command continues."
+)]
+pub(super) struct CastArgs {
+    /// Recordings
+    #[arg(required = true)]
+    pub(super) files: Vec<PathBuf>,
+    /// Domain of the tasks, which gives base image and limits
+    #[arg(long, value_name = "ID", default_value = "system_admin")]
+    pub(super) domain: String,
+    /// Seed of all randomness
+    #[arg(long, default_value_t = 7)]
+    pub(super) seed: u64,
+    /// Run folder; created if it is missing, continued if it exists
+    #[arg(long, short, value_name = "DIR", default_value = "out/casts")]
+    pub(super) out: PathBuf,
+    /// Solvers by a model that see only the instruction and the machine; one of them has to pass
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub(super) blind: u32,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
+    /// Trials at once [default: 2 per core]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) jobs: Option<u32>,
+    /// How thoroughly each task's verifier is tested
+    #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
+    pub(super) rigor: RigorArg,
+}
