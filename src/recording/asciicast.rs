@@ -45,7 +45,8 @@ pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
         Ok(header) => header,
         Err(error) => return Err((error.line(), error.to_string())),
     };
-    let columns = header.width.or(header.term.and_then(|term| term.cols));
+    // A recorder without a terminal of its own writes 0.
+    let columns = header.width.or(header.term.and_then(|term| term.cols)).filter(|columns| *columns > 0);
     let mut session = Session { title: header.title.unwrap_or_default(), columns, ..Session::default() };
     match (header.version, header.stdout) {
         (1, Some(stdout)) => session.output = stdout.into_iter().map(|(_, data)| data).collect(),
@@ -111,6 +112,7 @@ mod tests {
             "{\"version\":3,\"term\":{\"cols\":100,\"rows\":30}}\n# a comment\n[0.1,\"o\",\"a\"]\n[1.5,\"m\",\"here\"]\n[0.2,\"x\",\"0\"]\n",
             Ok(("", "a", "", Some(100))),
         );
+        check("{\"version\":2,\"width\":0,\"height\":0}\n[0.1,\"o\",\"a\"]\n", Ok(("", "a", "", None)));
         check("$ ls\na\n", Ok(("", "$ ls\r\na\r\n", "", None)));
         check("{\"version\":2}\n[0.1,\"o\",\"a\"]\n[0.2,\"o\",\"b", Ok(("", "a", "", None)));
     }

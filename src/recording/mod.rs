@@ -134,6 +134,12 @@ fn rendered(session: &Session) -> String {
         let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
         for line in &lines[..end] {
             text.push_str(line);
+            // A full line continues on the next one: long commands are wrapped.
+            if line.chars().count() != usize::from(columns) {
+                text.push('\n');
+            }
+        }
+        if !text.ends_with('\n') {
             text.push('\n');
         }
     }

@@ -1,0 +1,22 @@
+//! Sessions that asciinema 1.4, 2.4 and 3 recorded in a container: what is read from them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
+
+use std::path::Path;
+
+use termsmith::assets::Assets;
+use termsmith::recording::{Filters, Recording};
+
+#[test]
+fn recordings_of_three_versions() {
+    let filters = Filters::load(&Assets::embedded()).unwrap();
+    let mut text = String::new();
+    for name in ["access-log.json", "notes-release.cast", "shop-import.cast"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(name);
+        let recording = Recording::read(&path).unwrap();
+        assert_eq!(filters.refusal(&recording), None, "{name}");
+        let commands = recording.commands.join("\n");
+        text.push_str(&format!("== {name}\n{commands}\n-- shown\n{}\n", recording.excerpt()));
+    }
+    insta::assert_snapshot!(text);
+}
