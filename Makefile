@@ -36,7 +36,7 @@ define build
 	beat=$$!; $(1); status=$$?; kill $$beat 2>/dev/null; exit $$status
 endef
 
-.PHONY: help demo test conformance gauntlet bench lint fmt tools
+.PHONY: help demo test conformance gauntlet bench outsiders lint fmt tools
 
 help: ## Show this text
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,11 @@ gauntlet: tools ## Screen the corpus of planted defects, and one task of every r
 	@echo "== All attacks on $(SEPARATE) tasks in Harbor's separate mode"
 	$(CARGO) run --profile demo --locked --quiet -- run --count $(SEPARATE) --attempts 0 --rigor quick --out out/gauntlet-separate
 	$(CARGO) run --profile demo --locked --quiet -- screen --as-harbor separate --only attack --out out/gauntlet-separate-screen out/gauntlet-separate/tasks
+
+outsiders: tools ## Verify the wrong and honest solutions that outsiders wrote
+	$(call build,$(CARGO) build --profile demo --locked)
+	$(CARGO) run --profile demo --locked --quiet -- doctor --fix
+	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && tests/outsiders/run.py "$$binary"
 
 bench: tools ## Set the machine up and measure speed and memory (ARGS="latency launch --json" for less)
 	@echo "== Building termsmith (release; the first build takes minutes)"
