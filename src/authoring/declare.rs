@@ -4,7 +4,7 @@ use minijinja::context;
 
 use super::stage_conversation::{Asking, Evidence, StageConversation};
 use super::working::files_text;
-use super::{MAX_REPLIES, StageError, write};
+use super::{MAX_VERSIONS, StageError, write};
 use crate::model::{AuthorStage, ClauseError, Clauses, FileTree};
 
 /// The parts of a task that its clauses are about.
@@ -15,7 +15,7 @@ pub struct Source<'a> {
     pub solution: &'a FileTree,
 }
 
-/// Asks for the clauses of a task. `Err` inside: what was wrong with the last of [`MAX_REPLIES`] versions.
+/// Asks for the clauses of a task. `Err` inside: what was wrong with the last of [`MAX_VERSIONS`] versions.
 pub async fn declare_clauses(
     asking: &Asking<'_>,
     source: Source<'_>,
@@ -34,7 +34,7 @@ pub async fn declare_clauses(
                 problems => problems,
             },
         };
-        if conversation.replies() >= MAX_REPLIES {
+        if conversation.versions() >= MAX_VERSIONS {
             return Ok(Err(problems));
         }
         conversation.correct(asking, Evidence::Read, &problems)?;

@@ -3,7 +3,7 @@
 //! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → configuration → screening → blind solvers. Every stage is a
 //! conversation of its own ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see neither. After each
 //! version the draft is examined from the start ([`examine`]), cheapest first; trials that were run before are read from the
-//! store. The problems of the first stage that has any are told to that stage, within [`MAX_REPLIES`].
+//! store. The problems of the first stage that has any are told to that stage, within [`MAX_VERSIONS`].
 //!
 //! An authoring is a function of the blueprint, the prompts and the committed replies and trials: an interrupted one is repeated without new
 //! requests, and a changed prompt repeats its stage and what follows.
@@ -20,6 +20,7 @@ mod near_duplicate;
 mod quotes;
 mod reply_files;
 mod stage_conversation;
+mod stage_shell;
 mod texts;
 mod working;
 mod write;
@@ -29,7 +30,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::DomainSpec;
 use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
-use crate::model::{AuthorStage, AuthoringLog, Blueprint, Draft, PathError, Rigor, StageVersion, Task};
+use crate::model::{
+    AuthorStage, AuthoringLog, AuthoringMode, Blueprint, Draft, PathError, Rigor, StageVersion, Task,
+};
 use crate::prompts::PromptsError;
 use crate::recording::Recording;
 use crate::rollout::RolloutError;
@@ -43,11 +46,13 @@ pub use declare::{Source, declare_clauses};
 pub use idea::{Accepted, Requested, requested};
 pub use stage_conversation::Asking;
 use stage_conversation::{Evidence, StageConversation};
+pub use stage_shell::STAGE_SHELL;
+use stage_shell::StageShell;
 pub use texts::StageTexts;
 use working::Working;
 
-/// Replies of one stage, the first included. FACET mends most drafts in one or two rounds; a draft that needs more is usually beyond repair.
-const MAX_REPLIES: u32 = 5;
+/// Versions of one stage, the first included. FACET mends most drafts in one or two rounds; a draft that needs more is usually beyond repair.
+const MAX_VERSIONS: u32 = 5;
 
 /// What an authoring needs.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +68,7 @@ pub struct StageContext<'a> {
     /// The unit of its call sites.
     pub unit: &'a str,
     pub rigor: Rigor,
+    pub mode: AuthoringMode,
     /// The session that the task is made from, if it is made from one.
     pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
@@ -127,8 +133,14 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
         }
     };
     let request = working.request.clone();
-    let mut authoring =
-        Authoring { context, working, conversations: BTreeMap::new(), history, survivors: BTreeSet::new() };
+    let mut authoring = Authoring {
+        context,
+        working,
+        conversations: BTreeMap::new(),
+        shells: BTreeMap::new(),
+        history,
+        survivors: BTreeSet::new(),
+    };
     let ended = authoring.stages().await?;
     let Authoring { working, mut history, .. } = authoring;
     let draft = match ended {
@@ -188,6 +200,7 @@ struct Authoring<'a> {
     context: &'a StageContext<'a>,
     working: Working,
     conversations: BTreeMap<AuthorStage, StageConversation>,
+    shells: BTreeMap<AuthorStage, StageShell>,
     history: History,
     /// Violations that no check noticed, by row name. The second time, their own author is asked about them.
     survivors: BTreeSet<String>,
@@ -223,7 +236,7 @@ impl Authoring<'_> {
             let mended = match self.conversations.get_mut(&at_fault) {
                 // Stages that ask nobody, and solvers that fail honestly.
                 None => Err(at_fault),
-                Some(conversation) if conversation.replies() >= MAX_REPLIES => Err(at_fault),
+                Some(conversation) if conversation.versions() >= MAX_VERSIONS => Err(at_fault),
                 Some(conversation) => {
                     conversation.correct(&self.context.asking(), Evidence::Executed, &problems)?;
                     self.reply(at_fault).await?
@@ -237,7 +250,11 @@ impl Authoring<'_> {
 
     /// Has `stage` write its first version.
     async fn write(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
-        let conversation = write::open(self.context, stage, &self.working)?;
+        let mut conversation = write::open(self.context, stage, &self.working)?;
+        if self.context.mode == AuthoringMode::Shell && stage_shell::offered(stage) {
+            conversation.add(&stage_shell::offer(&self.context.asking(), stage)?);
+            self.shells.insert(stage, StageShell::default());
+        }
         self.conversations.insert(stage, conversation);
         self.reply(stage).await
     }
@@ -247,13 +264,19 @@ impl Authoring<'_> {
         let Some(conversation) = self.conversations.get_mut(&stage) else { return Ok(Err(stage)) };
         loop {
             let reply = conversation.reply(&self.context.asking()).await?;
+            let shell = self.shells.get_mut(&stage).filter(|shell| shell.has_more());
+            if let (Some(shell), Ok(Some(command))) = (shell, reply.as_deref().map(stage_shell::command)) {
+                let observation = shell.run(self.context, stage, &self.working, command).await?;
+                conversation.show(observation);
+                continue;
+            }
             self.history.begun(stage);
             let problem = match reply.and_then(|reply| write::accept(stage, &reply, &mut self.working)) {
                 Ok(()) => return Ok(Ok(())),
                 Err(problem) => problem,
             };
             self.history.refused(stage, vec![problem.clone()]);
-            if conversation.replies() >= MAX_REPLIES {
+            if conversation.versions() >= MAX_VERSIONS {
                 return Ok(Err(stage));
             }
             conversation.correct(&self.context.asking(), Evidence::Read, &[problem])?;

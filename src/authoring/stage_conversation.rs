@@ -39,6 +39,8 @@ pub(super) struct StageConversation {
     messages: Vec<ChatMessage>,
     /// Replies so far.
     step: u32,
+    /// Those of them that were commands.
+    commands: u32,
 }
 
 impl StageConversation {
@@ -69,12 +71,25 @@ impl StageConversation {
         };
         let task = texts.render("task.md.j2", task)?;
         let messages = vec![ChatMessage::system(system), ChatMessage::user(task)];
-        Ok(Self { stage, role, messages, step: 0 })
+        Ok(Self { stage, role, messages, step: 0, commands: 0 })
     }
 
-    /// The number of replies so far.
-    pub(super) fn replies(&self) -> u32 {
-        self.step
+    /// Adds to the system prompt.
+    pub(super) fn add(&mut self, text: &str) {
+        if let Some(system) = self.messages.first_mut() {
+            system.content.push_str(text);
+        }
+    }
+
+    /// The number of versions so far: replies that were no commands.
+    pub(super) fn versions(&self) -> u32 {
+        self.step - self.commands
+    }
+
+    /// Answers a reply that was a command with what was seen.
+    pub(super) fn show(&mut self, observation: String) {
+        self.commands += 1;
+        self.messages.push(ChatMessage::user(observation));
     }
 
     /// The request of the next reply, and where it is made.

@@ -13,6 +13,8 @@ pub struct StageTexts {
     pub(super) arbiter: PromptSet,
     /// Of a request that a recording shows.
     pub(super) recording: PromptSet,
+    /// Of the shell in which stages try things out.
+    pub(super) shell: PromptSet,
 }
 
 impl StageTexts {
@@ -34,7 +36,9 @@ impl StageTexts {
             | AuthorStage::Configuration => true,
         });
         let stages = asking.map(|stage| Ok((stage, folder(stage.as_str())?))).collect::<Result<_, _>>()?;
-        Ok(Self { stages, arbiter: folder("arbiter")?, recording: folder("recording")? })
+        let shell = ["offer.md.j2", "observation.md.j2", "environment.md", "solution.md", "checks.md"];
+        let shell = PromptSet::load(assets, "author-shell", &shell)?;
+        Ok(Self { stages, arbiter: folder("arbiter")?, recording: folder("recording")?, shell })
     }
 
     /// The prompts of a stage.

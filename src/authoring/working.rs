@@ -25,9 +25,10 @@ pub(super) const SETUP: &str = "setup.sh";
 pub(super) const CHECKS: &str = "test_outputs.py";
 /// Tests of a draft that has none yet: its solution can be executed before they are written.
 const NO_CHECKS: &str = "def test_nothing():\n    \"\"\"Passes.\"\"\"\n";
-/// Bytes of one file, and of all files, that a prompt shows.
-const SHOWN_OF_FILE: usize = 6_000;
-const SHOWN: usize = 40_000;
+/// Bytes of one file, and of all files, that a prompt shows. A solver cannot carry over what it does not see, so that a script of usual length
+/// is shown whole.
+const SHOWN_OF_FILE: usize = 20_000;
+const SHOWN: usize = 60_000;
 
 /// A draft in the making.
 #[derive(Clone, Debug)]

@@ -169,6 +169,9 @@ pub(super) struct RunArgs {
     /// Solvers by a model that see only the instruction and the machine; one of them has to pass [default: 1 where a model writes the tasks, 0 otherwise]
     #[arg(long, value_name = "K")]
     pub(super) blind: Option<u32>,
+    /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
+    #[arg(long)]
+    pub(super) oneshot: bool,
     #[command(flatten)]
     pub(super) model: ModelArgs,
     /// Rollouts of each certified task

@@ -50,6 +50,9 @@ pub(super) struct CastArgs {
     /// Solvers by a model that see only the instruction and the machine; one of them has to pass
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub(super) blind: u32,
+    /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
+    #[arg(long)]
+    pub(super) oneshot: bool,
     #[command(flatten)]
     pub(super) model: ModelArgs,
     /// Trials at once [default: 2 per core]

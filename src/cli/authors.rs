@@ -13,7 +13,7 @@ use crate::agent::{Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
 use crate::authoring::StageTexts;
 use crate::llm::{ModelRole, Models};
-use crate::model::{Arm, ModelActor};
+use crate::model::{Arm, AuthoringMode, ModelActor};
 use crate::pipeline::ModelAuthor;
 use crate::recording::Recording;
 use crate::rollout::{AgentConfig, Overflow};
@@ -37,8 +37,14 @@ pub(super) struct AuthorOptions {
     pub(super) writes: bool,
     /// Attempts of blind solvers at each task.
     pub(super) blind: u32,
+    pub(super) mode: AuthoringMode,
     /// Sessions that tasks are made from, by the blueprint's index.
     pub(super) recordings: BTreeMap<u32, Recording>,
+}
+
+/// The mode that `--oneshot` selects.
+pub(super) fn mode(oneshot: bool) -> AuthoringMode {
+    if oneshot { AuthoringMode::OneShot } else { AuthoringMode::Shell }
 }
 
 /// The models, if any task is written by one or tried by blind solvers.
@@ -49,7 +55,7 @@ pub(super) fn model_author(
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    let AuthorOptions { writes, blind: attempts, recordings } = options;
+    let AuthorOptions { writes, blind: attempts, mode, recordings } = options;
     if !writes && attempts == 0 {
         return Ok(None);
     }
@@ -64,7 +70,7 @@ pub(super) fn model_author(
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, blind }))
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind }))
 }
 
 /// The models of `screen`, if it has rows that need any.
@@ -86,7 +92,8 @@ pub(super) fn screening_models(
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
     let blind = blind_solvers(&models, &assets, args.blind)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings: BTreeMap::new(), blind }))
+    let (recordings, mode) = (BTreeMap::new(), AuthoringMode::OneShot);
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind }))
 }
 
 /// The configuration of blind solvers, and how many try.

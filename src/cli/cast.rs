@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::args::{AuthorArg, DataArgs, HarborMode, RunArgs, Selection, SftArg};
 use super::args_import::CastArgs;
-use super::authors::AuthorOptions;
+use super::authors::{self, AuthorOptions};
 use super::config::Config;
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -50,7 +50,8 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
         return Err(Failure::new(Status::BadInput, anyhow::anyhow!("no recording can become a task")));
     }
     plan.blueprints.sort_by_key(|blueprint| blueprint.index);
-    let author = AuthorOptions { writes: true, blind: args.blind, recordings };
+    let author =
+        AuthorOptions { writes: true, blind: args.blind, mode: authors::mode(args.oneshot), recordings };
     let status = run::run_plan(config, &assets, &as_run(args), &plan, author)?;
     Ok(if refused > 0 && status == Status::Ok { Status::Failed } else { status })
 }
@@ -73,6 +74,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         selection: Selection { seed: args.seed, count: 0, only: vec![args.domain.clone()] },
         author: AuthorArg::Model,
         blind: Some(args.blind),
+        oneshot: args.oneshot,
         model: args.model.clone(),
         attempts: 0,
         jobs: args.jobs,

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use super::args::{AuthorArg, RunArgs, Selection};
-use super::authors::{AuthorOptions, model_author};
+use super::authors::{AuthorOptions, mode, model_author};
 use super::config::{Config, Format, export_options, jobs, run_to_write, runtime, sweep};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -27,8 +27,12 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     let assets = config.pipeline_assets()?;
     let plan = planned(&assets, &args.selection, args.author.into())?;
     let writes = args.author != AuthorArg::Recipe;
-    let author =
-        AuthorOptions { writes, blind: args.blind.unwrap_or(u32::from(writes)), recordings: BTreeMap::new() };
+    let author = AuthorOptions {
+        writes,
+        blind: args.blind.unwrap_or(u32::from(writes)),
+        mode: mode(args.oneshot),
+        recordings: BTreeMap::new(),
+    };
     run_plan(config, &assets, args, &plan, author)
 }
 

@@ -67,6 +67,16 @@ impl AuthorStage {
     }
 }
 
+/// Whether stages may try things out before they reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthoringMode {
+    /// Machine, solution and tests are written by an agent with a shell on the machine.
+    Shell,
+    /// Every version is a single reply.
+    OneShot,
+}
+
 /// What became of one blueprint at the hands of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +86,7 @@ pub struct AuthoringRecord {
     pub sampling: String,
     /// BLAKE3 of the recording that it was made from, if it was made from one.
     pub recording: Option<String>,
+    pub mode: AuthoringMode,
     /// The request that the task began as.
     pub request: String,
     /// Versions in the order in which they were examined.

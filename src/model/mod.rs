@@ -21,7 +21,9 @@ mod trajectory;
 mod variant;
 mod verdict;
 
-pub use authoring::{AuthorStage, AuthoringLog, AuthoringOutcome, AuthoringRecord, StageVersion};
+pub use authoring::{
+    AuthorStage, AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringRecord, StageVersion,
+};
 pub use blame::Blame;
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};
 pub use call_detail::CallDetail;

@@ -16,8 +16,8 @@ use crate::authoring::{
 use crate::harbor::{task_name, write_task};
 use crate::llm::{AskError, ModelRole, Models, Sampling};
 use crate::model::{
-    AuthorStage, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File, FileTree, RelPath,
-    Rigor, TaskAuthor, environment_digest,
+    AuthorStage, AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File,
+    FileTree, RelPath, Rigor, TaskAuthor, environment_digest,
 };
 use crate::recording::Recording;
 use crate::rollout::AgentConfig;
@@ -25,7 +25,7 @@ use crate::store::{ReadStore, Stage, StoreError, key};
 use crate::verify::TrialRunner;
 
 /// How a model wrote a task, or failed to.
-pub const AUTHORING: Stage = Stage { name: "authoring", version: 2 };
+pub const AUTHORING: Stage = Stage { name: "authoring", version: 3 };
 
 /// Folders of a run folder for drafts that are no tasks.
 const REJECTED: &str = "rejected";
@@ -43,6 +43,7 @@ pub struct ModelAuthor {
     pub texts: StageTexts,
     /// Sessions that tasks are made from, by the blueprint's index. Other blueprints' requests are sampled.
     pub recordings: BTreeMap<u32, Recording>,
+    pub mode: AuthoringMode,
     /// Blind solvers, and how many try.
     pub blind: Option<(AgentConfig, u32)>,
 }
@@ -135,6 +136,7 @@ impl<'a> Writing<'a> {
             blueprint,
             unit: &self.unit,
             rigor: self.rigor,
+            mode: model.mode,
             recording: model.recordings.get(&blueprint.index),
             blind: self.blind.as_ref(),
         })
@@ -263,6 +265,7 @@ pub(super) async fn authored(
         blueprint: blueprint.clone(),
         sampling: recording.map_or(model.sampling(), |_| RECORDING).to_owned(),
         recording: recording.map(|recording| recording.digest.clone()),
+        mode: model.mode,
         request: authored.request,
         versions: authored.versions,
         outcome,

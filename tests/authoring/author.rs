@@ -196,8 +196,9 @@ pub(crate) async fn troubled(
 }
 
 /// Arguments of a run of one blueprint.
-pub(crate) const RUN: [&str; 14] = [
+pub(crate) const RUN: [&str; 15] = [
     "run",
+    "--oneshot",
     "--author",
     "model",
     "--domain",

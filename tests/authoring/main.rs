@@ -14,6 +14,7 @@ mod common;
 #[path = "../llm/endpoint.rs"]
 mod endpoint;
 mod ends;
+mod in_shell;
 mod resumed;
 mod sampled;
 mod screened;

@@ -6,6 +6,6 @@ def sub(name, old, new):
     open(name, 'w').write(text.replace(old, new))
 
 
-sub('Makefile', '# Without one of these no page can be rendered, and none may stay.\n$(filter layout/% tools/%,$(PAGE_INPUTS)):\n\t@rm -f $(HTML)\n\t@echo "$@ is missing" >&2; false\n\n',
+sub('Makefile', '# Without one of these no page can be rendered, and none may stay.\n$(filter layout/% tools/%,$(PAGE_INPUTS)):\n\t@$(RM) $(HTML)\n\t@echo "$@ is missing" >&2; false\n\n',
     '')
 E

@@ -6,6 +6,6 @@ def sub(name, old, new):
     open(name, 'w').write(text.replace(old, new))
 
 
-sub('Makefile', '\t@echo $(PAGES) / $(TABLES) | cmp -s - $@ || echo $(PAGES) / $(TABLES) > $@',
+sub('Makefile', '\t@[ "$$(cat $@ 2>&1)" = "$(strip $(PAGES) / $(TABLES))" ] || echo $(PAGES) / $(TABLES) > $@',
     '\t@ls pages/*.txt data/*.tsv > $@.new 2> /dev/null && cmp -s $@.new $@ || mv $@.new $@')
 E

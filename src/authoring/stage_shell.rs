@@ -1,0 +1,246 @@
+//! A shell on the machine of a draft, in which a stage's model tries things out before it replies.
+//!
+//! Each command is committed with its output, under the commands before it, so that an interrupted authoring repeats the same conversation. They are
+//! executed again only when the next one is new.
+
+use std::time::Duration;
+
+use minijinja::{Value, context};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::stage_conversation::Asking;
+use super::working::{APP, Working, rel};
+use super::{StageContext, StageError};
+use crate::agent::read_block;
+use crate::model::{AuthorStage, Blame, File, FileTree, ShellOutcome, environment_digest};
+use crate::sandbox::{ExecLimit, Sandbox};
+use crate::store::{Stage, key};
+use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
+
+/// Commands that a stage's model ran, `store/stage_shell/…`.
+pub const STAGE_SHELL: Stage = Stage { name: "stage_shell", version: 1 };
+
+/// Commands of one stage, over all of its versions. Enough to look around, and to write and try the files of one version twice.
+const MAX_COMMANDS: usize = 24;
+/// Time limit of one command.
+const COMMAND: Duration = Duration::from_secs(60);
+/// Bytes of its output that are shown.
+const OUTPUT_BYTES: usize = 6_000;
+/// The exit status that `timeout(1)` gives a command that it stopped.
+const TIMEOUT_STATUS: i32 = 124;
+/// What a reply with files has, and a command has not.
+const FILE_TAG: &str = "<file path=";
+/// A file without which the image of an empty machine has no work directory.
+const PLACEHOLDER: &str = "app/.keep";
+/// Where tests are.
+const TESTS: &str = "/tests";
+
+/// How a command ended. Its output is observed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShellTurn {
+    /// `None`: it cannot be given to a shell, or its container ended with it.
+    outcome: Option<ShellOutcome>,
+    restarted: bool,
+}
+
+/// The shell of one stage.
+#[derive(Debug, Default)]
+pub(super) struct StageShell {
+    /// What the machine is made from.
+    machine: String,
+    /// Commands on this machine, in order.
+    commands: Vec<String>,
+    /// Commands in all.
+    count: usize,
+    /// The container in which all of `commands` were executed.
+    sandbox: Option<Sandbox>,
+}
+
+/// Whether `stage` has a shell.
+pub(super) fn offered(stage: AuthorStage) -> bool {
+    matches!(stage, AuthorStage::Environment | AuthorStage::Solution | AuthorStage::Checks)
+}
+
+/// What is said of the shell at the end of a stage's system prompt.
+pub(super) fn offer(asking: &Asking<'_>, stage: AuthorStage) -> Result<String, StageError> {
+    let texts = &asking.texts.shell;
+    let place = texts.text(&format!("{}.md", stage.as_str()))?.trim();
+    let values =
+        context! { place, seconds => COMMAND.as_secs(), bytes => OUTPUT_BYTES, turns => MAX_COMMANDS };
+    Ok(texts.render("offer.md.j2", values)?)
+}
+
+/// The command in a reply that has no files.
+pub(super) fn command(reply: &str) -> Option<&str> {
+    if reply.contains(FILE_TAG) { None } else { read_block(reply).ok() }
+}
+
+impl StageShell {
+    /// Whether another command may be run.
+    pub(super) fn has_more(&self) -> bool {
+        self.count < MAX_COMMANDS
+    }
+
+    /// Runs a command, or reads what it printed, and returns the message for the model.
+    pub(super) async fn run(
+        &mut self,
+        context: &StageContext<'_>,
+        stage: AuthorStage,
+        working: &Working,
+        command: &str,
+    ) -> Result<String, StageError> {
+        let task = machine(context, stage, working).await?;
+        let base = context.kit.base(&task.base).unwrap_or_default();
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+        let uploads = if stage == AuthorStage::Checks { &task.tests } else { &FileTree::default() };
+        let machine =
+            key(STAGE_SHELL, &json!({ "environment": hashed.environment_digest, "uploads": uploads }))?;
+        let changed = !self.commands.is_empty() && self.machine != machine.as_str();
+        if self.machine != machine.as_str() {
+            machine.as_str().clone_into(&mut self.machine);
+            self.commands.clear();
+            self.sandbox = None;
+        }
+        self.commands.push(command.to_owned());
+        self.count += 1;
+        let key = key(STAGE_SHELL, &json!({ "machine": self.machine, "commands": self.commands }))?;
+        let (turn, output) = match context.runner.recall::<ShellTurn, String>(STAGE_SHELL, &key)? {
+            // What was executed in the container is no longer all that was said.
+            Some(known) => {
+                self.sandbox = None;
+                known
+            }
+            None => {
+                let ran = self.execute(context, &hashed, uploads).await?;
+                context.runner.commit(STAGE_SHELL, &key, &ran.0, &ran.1)?;
+                ran
+            }
+        };
+        if turn.outcome.is_none() {
+            // The next one finds a new machine.
+            self.commands.clear();
+            self.sandbox = None;
+        }
+        let texts = &context.texts.shell;
+        Ok(texts.render("observation.md.j2", observed(&turn, &output, changed, MAX_COMMANDS - self.count))?)
+    }
+
+    /// Executes the last command, in a container in which the ones before it were executed.
+    async fn execute(
+        &mut self,
+        context: &StageContext<'_>,
+        hashed: &HashedTask<'_>,
+        uploads: &FileTree,
+    ) -> Result<(ShellTurn, String), StageError> {
+        let runner = context.runner;
+        let _slot = runner.slot().await?;
+        let Some((last, before)) = self.commands.split_last() else {
+            return Ok((ShellTurn { outcome: None, restarted: false }, String::new()));
+        };
+        let mut kept = self.sandbox.take();
+        let ended = crate::verify::settled(
+            runner.retries(),
+            async |silent: Option<Blame>| {
+                let sandbox = match kept.take() {
+                    Some(sandbox) => sandbox,
+                    None => ready(context, hashed, uploads, before).await?,
+                };
+                match sandbox.shell(last, &limit()).await {
+                    Ok(done) => {
+                        let turn = ShellTurn { outcome: Some(done.outcome), restarted: done.shell_restarted };
+                        let output = String::from_utf8_lossy(&done.output).into_owned();
+                        Ok((turn, output, Some(sandbox)))
+                    }
+                    Err(error) => {
+                        let lost = NoVerdict::Sandbox { phase: Phase::Solve, error };
+                        match lost.blame().or(silent) {
+                            Some(Blame::Solver | Blame::Caller) => {
+                                let output = format!(
+                                    "the command could not be run, and the machine was made again: {lost}"
+                                );
+                                Ok((ShellTurn { outcome: None, restarted: false }, output, None))
+                            }
+                            Some(Blame::Task | Blame::Infra) | None => Err(lost),
+                        }
+                    }
+                }
+            },
+            async || runner.control(hashed).await,
+        );
+        let (turn, output, sandbox) = ended.await.map_err(TrialError::from)?;
+        self.sandbox = sandbox;
+        Ok((turn, output))
+    }
+}
+
+/// A container of the machine in which `before` were executed.
+async fn ready(
+    context: &StageContext<'_>,
+    hashed: &HashedTask<'_>,
+    uploads: &FileTree,
+    before: &[String],
+) -> Result<Sandbox, NoVerdict> {
+    let runner = context.runner;
+    let image = runner.image(hashed).await?;
+    let engine = runner.engine.get().await?;
+    let sandbox = engine.launch(&solver_container(&image, hashed.task)).await?;
+    let prepare = |error| NoVerdict::Sandbox { phase: Phase::Prepare, error };
+    sandbox.put_tree(TESTS, uploads).await.map_err(prepare)?;
+    for command in before {
+        sandbox.shell(command, &limit()).await.map_err(prepare)?;
+    }
+    Ok(sandbox)
+}
+
+fn limit() -> ExecLimit {
+    ExecLimit { timeout: COMMAND, keep: OUTPUT_BYTES }
+}
+
+fn observed(turn: &ShellTurn, output: &str, changed: bool, left: usize) -> Value {
+    let (status, timed_out) = match turn.outcome {
+        Some(ShellOutcome::Exited(status) | ShellOutcome::ShellDied(status)) => (status, false),
+        Some(ShellOutcome::TimedOut) => (TIMEOUT_STATUS, true),
+        None => (1, false),
+    };
+    let output = output.trim_end_matches('\n');
+    let output = if output.is_empty() { "(no output)" } else { output };
+    let (seconds, shell_restarted) = (COMMAND.as_secs(), turn.restarted);
+    context! { output, status, timed_out, seconds, shell_restarted, changed, left }
+}
+
+/// The task whose machine `stage` tries things on: the draft's, or an empty one while its own does not build.
+async fn machine(
+    context: &StageContext<'_>,
+    stage: AuthorStage,
+    working: &Working,
+) -> Result<crate::model::Task, StageError> {
+    let task = working.task(context)?;
+    if stage != AuthorStage::Environment {
+        return Ok(task);
+    }
+    if working.machine.iter().any(|(path, _)| path.as_str().starts_with(APP)) {
+        let base = context.kit.base(&task.base).unwrap_or_default();
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+        if context.runner.build(&hashed).await?.is_ok() {
+            return Ok(task);
+        }
+    }
+    let empty = FileTree::from_iter([(rel(PLACEHOLDER)?, File::text(String::new()))]);
+    Working { machine: empty, ..working.clone() }.task(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_without_files_may_be_a_command() {
+        let check = |reply: &str, expect: Option<&str>| assert_eq!(command(reply), expect, "{reply}");
+        check("Let me look.\n\n```bash\nls\n```", Some("ls"));
+        check("<file path=\"solve.sh\">\n```bash\nls\n```\n</file>", None);
+        check("```bash\nls\n```\n```bash\npwd\n```", None);
+        check("ls", None);
+    }
+}
