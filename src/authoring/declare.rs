@@ -24,7 +24,7 @@ pub async fn declare_clauses(
     let task = context! {
         instruction, files => files_text(environment), solution => files_text(solution)
     };
-    let mut conversation = StageConversation::open(asking, AuthorStage::Clauses, context! {}, task)?;
+    let mut conversation = StageConversation::open(asking.texts, AuthorStage::Clauses, context! {}, task)?;
     loop {
         let reply = conversation.reply(asking).await?;
         let problems = match reply.and_then(|reply| write::clauses_in(&reply)) {

@@ -162,7 +162,7 @@ impl Examined<'_> {
     async fn solution(&self) -> Result<Found, StageError> {
         let (record, log) = self.trial(Act::Solve(&self.task().solution)).await?;
         let ended = match record.exit {
-            Some(ShellOutcome::Exited(0)) => return Ok(None),
+            Some(ShellOutcome::Exited(0)) => return Ok(elsewhere(&log.outline)),
             Some(ShellOutcome::Exited(status)) => format!("`solve.sh` ended with status {status}"),
             Some(ShellOutcome::TimedOut) => "`solve.sh` did not end in time".to_owned(),
             Some(ShellOutcome::ShellDied(status)) => {
@@ -240,6 +240,20 @@ impl Examined<'_> {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         (!problems.is_empty()).then_some((AuthorStage::Clauses, problems))
     }
+}
+
+/// A solution that worked on files outside of what is kept and judged: the machine has them in the wrong place.
+fn elsewhere(changed: &Outline) -> Found {
+    let own = format!("{}/", super::working::WORKDIR);
+    if changed.keys().any(|path| path.starts_with(&own)) {
+        return None;
+    }
+    let path = changed.keys().next()?;
+    let problem = format!(
+        "a solution changed `{path}` and nothing below `{own}`, but only what lies there itself, and not behind a link, is kept and judged: \
+         put all files of the task below `app/`, also those that the request names elsewhere"
+    );
+    Some((AuthorStage::Environment, vec![problem]))
 }
 
 /// `problems`, and why they were found to be this stage's.

@@ -10,8 +10,9 @@ use super::near_duplicate::Words;
 use super::stage_conversation::StageConversation;
 use super::working::Working;
 use super::{History, StageContext, StageError};
+use crate::domain::DomainSpec;
 use crate::llm::{AskError, CallSite, ChatMessage, ChatRequest, ModelRole, SYSTEM_PLACE, Sampling, ask};
-use crate::model::{AuthorStage, Difficulty, EngineeringKind};
+use crate::model::{AuthorStage, Blueprint, Difficulty, EngineeringKind};
 use crate::recording::Recording;
 
 /// Requests that are sampled before a blueprint is given up.
@@ -111,13 +112,8 @@ pub async fn requested(context: &StageContext<'_>, accepted: &mut Accepted) -> R
     Ok(Requested { history, working: Err(last) })
 }
 
-async fn request(
-    context: &StageContext<'_>,
-    anchor: &Anchor,
-    accepted: &Accepted,
-    sample: u32,
-) -> Result<String, StageError> {
-    let StageContext { spec, blueprint, .. } = context;
+/// What the sampler's prompt says of a blueprint.
+pub(super) fn system_values(spec: &DomainSpec, blueprint: &Blueprint, anchor: &Anchor) -> Value {
     let persona = spec.persona(&blueprint.persona).map_or("", |persona| persona.text.as_str());
     let fixture = spec.fixtures.iter().find(|fixture| fixture.id == blueprint.fixture);
     let skills: Vec<_> =
@@ -133,17 +129,27 @@ async fn request(
         EngineeringKind::BugFix => "a fault: you know the symptom and not the cause",
         EngineeringKind::Refactor => "a reorganisation: what it does stays the same, how it is built changes",
     };
-    let system = context! {
+    context! {
         domain => context! { title => &spec.title, description => spec.description.trim() },
         persona, effort, kind, skills,
         fixture => fixture.map_or("", |fixture| fixture.description.as_str()),
         language => &blueprint.language,
         tools => &spec.tools,
         anchor => Value::from(Serde(anchor)),
-    };
+    }
+}
+
+async fn request(
+    context: &StageContext<'_>,
+    anchor: &Anchor,
+    accepted: &Accepted,
+    sample: u32,
+) -> Result<String, StageError> {
+    let system = system_values(context.spec, context.blueprint, anchor);
     let taken = context! { taken => accepted.shown().to_vec() };
     let asking = context.asking();
-    let conversation = StageConversation::open(&asking, AuthorStage::Idea, system.clone(), taken.clone())?;
+    let conversation =
+        StageConversation::open(context.texts, AuthorStage::Idea, system.clone(), taken.clone())?;
     let (site, mut request) = conversation.request(&asking, sample);
     let (settings, _) = context.models.settings(ModelRole::Sampler)?;
     let begin = match &settings.sampling {
@@ -186,12 +192,8 @@ async fn shown(context: &StageContext<'_>, recording: &Recording, sample: u32) -
 }
 
 async fn judged(context: &StageContext<'_>, request: &str, sample: u32) -> Result<Feasibility, StageError> {
-    let conversation = StageConversation::open(
-        &context.asking(),
-        AuthorStage::Feasibility,
-        context! {},
-        context! { request },
-    )?;
+    let conversation =
+        StageConversation::open(context.texts, AuthorStage::Feasibility, context! {}, context! { request })?;
     let (site, request) = conversation.request(&context.asking(), sample);
     Ok(ask(context.models, &site, &request).await?)
 }

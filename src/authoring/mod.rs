@@ -13,6 +13,7 @@ mod arbiter;
 mod blind;
 mod configuration;
 mod declare;
+mod estimate;
 mod examine;
 mod gate;
 mod idea;
@@ -43,6 +44,9 @@ use crate::verify::{TrialError, TrialRunner};
 use crate::author::{AuthorAssets, AuthorError};
 pub use blind::{BlindSolvers, blind_attempts};
 pub use declare::{Source, declare_clauses};
+pub use estimate::{
+    Estimate, PromptExample, StageEstimate, Usual, UsualError, UsualStage, estimate, prompt_examples,
+};
 pub use idea::{Accepted, Requested, requested};
 pub use stage_conversation::Asking;
 use stage_conversation::{Evidence, StageConversation};
@@ -74,7 +78,22 @@ pub struct StageContext<'a> {
     pub blind: Option<&'a BlindSolvers<'a>>,
 }
 
+/// What prompts are rendered from, besides the draft.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptContext<'a> {
+    pub texts: &'a StageTexts,
+    pub kit: &'a AuthorAssets,
+    pub spec: &'a DomainSpec,
+    pub blueprint: &'a Blueprint,
+    pub recording: Option<&'a Recording>,
+}
+
 impl<'a> StageContext<'a> {
+    fn prompts(&self) -> PromptContext<'a> {
+        let Self { texts, kit, spec, blueprint, recording, .. } = *self;
+        PromptContext { texts, kit, spec, blueprint, recording }
+    }
+
     fn asking(&self) -> Asking<'a> {
         Asking { models: self.models, texts: self.texts, unit: self.unit }
     }
@@ -250,7 +269,7 @@ impl Authoring<'_> {
 
     /// Has `stage` write its first version.
     async fn write(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
-        let mut conversation = write::open(self.context, stage, &self.working)?;
+        let mut conversation = write::open(&self.context.prompts(), stage, &self.working)?;
         if self.context.mode == AuthoringMode::Shell && stage_shell::offered(stage) {
             conversation.add(&stage_shell::offer(&self.context.asking(), stage)?);
             self.shells.insert(stage, StageShell::default());

@@ -31,6 +31,22 @@ pub struct Asking<'a> {
     pub unit: &'a str,
 }
 
+/// The role that a stage asks.
+pub(super) fn role(stage: AuthorStage) -> ModelRole {
+    match stage {
+        AuthorStage::Idea => ModelRole::Sampler,
+        AuthorStage::Feasibility => ModelRole::Judge,
+        AuthorStage::Attacks | AuthorStage::Clauses => ModelRole::Adversary,
+        AuthorStage::Blind => ModelRole::Solver,
+        AuthorStage::Environment
+        | AuthorStage::Instruction
+        | AuthorStage::Solution
+        | AuthorStage::Checks
+        | AuthorStage::Configuration
+        | AuthorStage::Screening => ModelRole::Author,
+    }
+}
+
 /// The messages of one stage so far.
 #[derive(Debug)]
 pub(super) struct StageConversation {
@@ -46,24 +62,13 @@ pub(super) struct StageConversation {
 impl StageConversation {
     /// A conversation that begins with the stage's prompts, rendered with `system` and `task`.
     pub(super) fn open(
-        asking: &Asking<'_>,
+        texts: &StageTexts,
         stage: AuthorStage,
         system: Value,
         task: Value,
     ) -> Result<Self, StageError> {
-        let role = match stage {
-            AuthorStage::Idea => ModelRole::Sampler,
-            AuthorStage::Feasibility => ModelRole::Judge,
-            AuthorStage::Attacks | AuthorStage::Clauses => ModelRole::Adversary,
-            AuthorStage::Blind => ModelRole::Solver,
-            AuthorStage::Environment
-            | AuthorStage::Instruction
-            | AuthorStage::Solution
-            | AuthorStage::Checks
-            | AuthorStage::Configuration
-            | AuthorStage::Screening => ModelRole::Author,
-        };
-        let texts = asking.texts.of(stage)?;
+        let role = role(stage);
+        let texts = texts.of(stage)?;
         // A system prompt with values in it is a template.
         let system = match texts.render("system.md.j2", system) {
             Ok(text) => text,
@@ -79,6 +84,12 @@ impl StageConversation {
         if let Some(system) = self.messages.first_mut() {
             system.content.push_str(text);
         }
+    }
+
+    /// The messages so far, for a reader.
+    pub(super) fn text(&self) -> String {
+        let texts = self.messages.iter().map(|message| format!("{}\n", message.content.trim_end()));
+        texts.collect::<Vec<_>>().join("\n")
     }
 
     /// The number of versions so far: replies that were no commands.

@@ -183,14 +183,32 @@ fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>) -> String {
     text
 }
 
-/// Whether tests run programs of the subject.
+/// Whether tests run programs of the subject, by whatever name they import the functions for it. A container too many costs less than programs
+/// that run where the solver has never been.
 fn runs_programs(checks: &str) -> bool {
-    static RUNS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?:^|[^\w.])(?:run|run_many|probe)\(").ok());
-    RUNS.as_ref().is_some_and(|pattern| pattern.is_match(checks))
+    static RUNS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b(?:run|run_many|probe)\b").ok());
+    let checks = checks.replace("subprocess.run", "");
+    RUNS.as_ref().is_some_and(|pattern| pattern.is_match(&checks))
 }
 
 /// `path` as a path of a file tree.
 pub(super) fn rel(path: &str) -> Result<RelPath, StageError> {
     RelPath::new(path).map_err(StageError::Path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_run_by_any_name_of_the_function() {
+        let check = |checks: &str, expect: bool| assert_eq!(runs_programs(checks), expect, "{checks}");
+        check("from subject import run\nrun(['/app/x'])", true);
+        check("import subject\nsubject.run(['/app/x'])", true);
+        check("import subject as s\ns.run_many(cases)", true);
+        check("from subject import run_many as tried\ntried(cases)", true);
+        check("from subject import probe, answers\nanswers(probe(TEXT, []), 1)", true);
+        check("import subject, subprocess\nsubprocess.run(['true'])\nsubject.read_text('/app/x')", false);
+        check("def test_runs():\n    pass", false);
+    }
 }

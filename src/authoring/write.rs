@@ -6,7 +6,7 @@ use super::configuration::Configuration;
 use super::reply_files::files_in;
 use super::stage_conversation::StageConversation;
 use super::working::{APP, CHECKS, SETUP, Working};
-use super::{StageContext, StageError};
+use super::{PromptContext, StageError};
 use crate::model::{AuthorStage, Clauses, FileTree, RelPath, WrongSolution};
 use crate::recording::Recording;
 
@@ -21,7 +21,7 @@ const MAX_ATTACKS: usize = 6;
 
 /// The conversation of `stage`, with the parts of the draft that it may see.
 pub(super) fn open(
-    context: &StageContext<'_>,
+    context: &PromptContext<'_>,
     stage: AuthorStage,
     working: &Working,
 ) -> Result<StageConversation, StageError> {
@@ -55,7 +55,7 @@ pub(super) fn open(
             (context! {}, context! {})
         }
     };
-    StageConversation::open(&context.asking(), stage, system, task)
+    StageConversation::open(context.texts, stage, system, task)
 }
 
 /// Reads a reply of `stage` into the draft. The error is told to the model.

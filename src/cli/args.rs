@@ -172,6 +172,9 @@ pub(super) struct RunArgs {
     /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
     #[arg(long)]
     pub(super) oneshot: bool,
+    /// Print the calls, tokens and dollars to be expected of a model, and a prompt of each stage; ask and start nothing
+    #[arg(long)]
+    pub(super) estimate: bool,
     #[command(flatten)]
     pub(super) model: ModelArgs,
     /// Rollouts of each certified task

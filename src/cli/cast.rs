@@ -75,6 +75,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         author: AuthorArg::Model,
         blind: Some(args.blind),
         oneshot: args.oneshot,
+        estimate: false,
         model: args.model.clone(),
         attempts: 0,
         jobs: args.jobs,

@@ -8,6 +8,7 @@ mod authors;
 mod cast;
 mod config;
 mod doctor;
+mod estimate;
 mod exit;
 mod failure;
 mod inspect;

@@ -49,7 +49,7 @@ pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken)
     Ok(Models::new(settings(args)?, env, store, options)?)
 }
 
-fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
+pub(super) fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
     if let (Some(base_url), Some(model)) = (&args.base_url, &args.model) {
         return from_flags(base_url, model, args);
     }

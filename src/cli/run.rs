@@ -11,7 +11,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{models, open, paths, say, summary};
+use super::{estimate, models, open, paths, say, summary};
 use crate::domain::{Authors, Domains, Plan, Shard, plan_by};
 use crate::harbor::Publication;
 use crate::model::Seed;
@@ -23,9 +23,12 @@ use crate::store::Store;
 use crate::verify::EngineOnDemand;
 
 pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
-    paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
     let plan = planned(&assets, &args.selection, args.author.into())?;
+    if args.estimate {
+        return estimate::print(config, &assets, args, &plan, args.blind.unwrap_or(1));
+    }
+    paths::check_output_folder(&args.out, "--out")?;
     let writes = args.author != AuthorArg::Recipe;
     let author = AuthorOptions {
         writes,

@@ -172,11 +172,15 @@ impl Sampling {
 pub const SYSTEM_PLACE: &str = "{system}";
 
 impl RoleSettings {
-    /// The price of this model at `endpoint`; `None` if the file states none.
-    pub(super) fn price(&self, endpoint: &EndpointSettings) -> Option<Price> {
+    /// US dollars per 1M input and per 1M output tokens at `endpoint`; `None` if the file states no price.
+    pub fn usd_per_1m_tokens(&self, endpoint: &EndpointSettings) -> Option<(f64, f64)> {
         let input = self.usd_per_1m_input_tokens.or(endpoint.usd_per_1m_input_tokens)?;
         let output = self.usd_per_1m_output_tokens.or(endpoint.usd_per_1m_output_tokens)?;
-        Some(Price::per_1m(input, output))
+        Some((input, output))
+    }
+
+    pub(super) fn price(&self, endpoint: &EndpointSettings) -> Option<Price> {
+        self.usd_per_1m_tokens(endpoint).map(|(input, output)| Price::per_1m(input, output))
     }
 }
 

@@ -1,0 +1,99 @@
+//! `run --estimate`: expected calls, tokens and dollars of a run by a model, and its prompts. Nothing is asked or started.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::args::RunArgs;
+use super::config::{Config, Format};
+use super::exit::Status;
+use super::failure::{Failure, Outcome};
+use super::{models, say};
+use crate::authoring::{
+    Estimate, PromptContext, StageEstimate, StageTexts, Usual, estimate, prompt_examples,
+};
+use crate::domain::Plan;
+use crate::llm::ModelRole;
+use crate::model::TaskAuthor;
+use crate::pipeline::PipelineAssets;
+
+/// Prints the estimate of `plan` with `blind` solvers a task.
+pub(super) fn print(
+    config: &Config,
+    assets: &PipelineAssets,
+    args: &RunArgs,
+    plan: &Plan,
+    blind: u32,
+) -> Outcome {
+    let own = config.assets()?;
+    let usual = Usual::load(&own).map_err(Failure::usage)?;
+    let texts = StageTexts::load(&own).map_err(Failure::usage)?;
+    let drafts: Vec<_> = plan.blueprints.iter().filter(|one| one.author == TaskAuthor::Model).collect();
+    let Some(blueprint) = drafts.first() else {
+        return Err(Failure::usage(
+            "no task of this plan is written by a model\nhint: --author model, mixed or fill",
+        ));
+    };
+    // Without settings there are no prices.
+    let settings = models::settings(&args.model).ok();
+    let price = |role: ModelRole| {
+        let settings = settings.as_ref()?;
+        let model = settings.roles.get(&role)?;
+        let endpoint = settings.endpoints.get(&model.endpoint)?;
+        model.usd_per_1m_tokens(endpoint)
+    };
+    let expected = estimate(&usual, drafts.len(), blind, price);
+    let spec = assets.domains.get(&blueprint.domain);
+    let spec = spec.ok_or_else(|| Failure::usage(format!("no domain `{}`", blueprint.domain)))?;
+    let context = PromptContext { texts: &texts, kit: &assets.kit, spec, blueprint, recording: None };
+    let prompts = prompt_examples(&context).map_err(Failure::usage)?;
+    if config.format == Format::Json {
+        let stages = expected.stages.iter().map(stage_json).collect::<Vec<_>>();
+        let prompts = prompts.iter().map(|one| json!({ "stage": one.stage, "prompt": one.text }));
+        say::json(&json!({
+            "version": 1, "drafts": drafts.len(), "stages": stages, "usd": expected.usd,
+            "prompts": prompts.collect::<Vec<_>>(),
+        }))?;
+        return Ok(Status::Ok);
+    }
+    let mut text = table(&expected, drafts.len());
+    for one in &prompts {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n===== {} =====\n\n{}", one.stage.as_str(), one.text);
+    }
+    say::text(&text)?;
+    Ok(Status::Ok)
+}
+
+fn stage_json(stage: &StageEstimate) -> serde_json::Value {
+    let StageEstimate { stage, role, replies, input_tokens, output_tokens, usd } = stage;
+    json!({
+        "stage": stage, "role": role, "replies": replies, "input_tokens": input_tokens,
+        "output_tokens": output_tokens, "usd": usd,
+    })
+}
+
+fn table(expected: &Estimate, drafts: usize) -> String {
+    let dollars = |usd: Option<f64>| usd.map_or_else(|| "-".to_owned(), |usd| format!("{usd:.2}"));
+    let mut text =
+        format!("{drafts} drafts, at what a draft usually takes (templates/prompts/usual.toml)\n\n");
+    let mut row = |cells: [&str; 6]| {
+        let [stage, role, replies, input, output, usd] = cells;
+        let _ = writeln!(text, "{stage:<14} {role:<10} {replies:>8} {input:>12} {output:>12} {usd:>10}");
+    };
+    row(["stage", "role", "replies", "tokens in", "tokens out", "dollars"]);
+    let mut sum = [0.0; 3];
+    for stage in &expected.stages {
+        let StageEstimate { stage, role, replies, input_tokens, output_tokens, usd } = stage;
+        let counts = [*replies, *input_tokens, *output_tokens];
+        sum = std::array::from_fn(|at| sum[at] + counts[at]);
+        let [replies, input, output] = counts.map(|count| format!("{count:.0}"));
+        row([stage.as_str(), role.as_str(), &replies, &input, &output, &dollars(*usd)]);
+    }
+    let [replies, input, output] = sum.map(|count| format!("{count:.0}"));
+    row(["all", "", &replies, &input, &output, &dollars(expected.usd)]);
+    if expected.usd.is_none() {
+        text.push_str("\nno dollars: a role has no price (usd_per_1m_input_tokens, usd_per_1m_output_tokens in the settings)\n");
+    }
+    text
+}
