@@ -41,17 +41,19 @@ pub async fn blind_attempts(
     Ok(attempts)
 }
 
-/// Lets solvers try. A passing one's commands become the second solution, if they pass as a script.
+/// Lets solvers try version `edition` of instruction and machine, counted from 0. A passing one's commands become the second solution, if they pass as a script.
 pub(super) async fn solved(
     context: &StageContext<'_>,
     working: &Working,
+    edition: u32,
 ) -> Result<Result<Option<FileTree>, Unsolved>, StageError> {
     let Some(blind) = context.blind else { return Ok(Ok(None)) };
     let draft = working.draft(context)?;
     let base = context.kit.base(&draft.task.base).unwrap_or_default();
     let environment = environment_digest(&draft.task.environment, base);
     let hashed = HashedTask::new(&draft.task, environment)?;
-    let failed = blind_attempts(context.runner, context.models, blind, &PreparedTask::ours(&hashed)).await?;
+    let prepared = PreparedTask { edition, ..PreparedTask::ours(&hashed) };
+    let failed = blind_attempts(context.runner, context.models, blind, &prepared).await?;
     if let Some((record, _)) = failed.iter().find(|(record, _)| record.verdict.passed()) {
         let second = script(&commands(record))?;
         let act = Trial::Solve(&second);

@@ -64,7 +64,7 @@ impl Authoring<'_> {
             found = self.refused(&certificate);
         }
         if found.is_none() && stage >= AuthorStage::Blind {
-            let solved = blind::solved(context, &self.working).await?;
+            let solved = blind::solved(context, &self.working, self.history.edition()).await?;
             match solved {
                 Ok(second) => self.working.second = second,
                 Err((stage, problems)) => found = Some((stage, problems)),

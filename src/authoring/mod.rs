@@ -185,6 +185,12 @@ struct History {
 }
 
 impl History {
+    /// How often machine or instruction were rewritten.
+    fn edition(&self) -> u32 {
+        let rewritten = |stage| self.current.get(&stage).map_or(0, |version| version.saturating_sub(1));
+        rewritten(AuthorStage::Environment) + rewritten(AuthorStage::Instruction)
+    }
+
     fn begun(&mut self, stage: AuthorStage) {
         *self.current.entry(stage).or_default() += 1;
     }

@@ -207,6 +207,7 @@ impl HashedReady<'_> {
             task_digest: record.task_digest.clone(),
             environment_digest: record.environment_digest.clone(),
             identity,
+            edition: 0,
             evaluation,
             tests,
         }

@@ -37,6 +37,8 @@ pub struct PreparedTask<'a> {
     pub environment_digest: Option<EnvironmentDigest>,
     /// Identifies the task in keys.
     pub identity: String,
+    /// How often instruction or machine were rewritten before. Solvers of two versions are asked different things.
+    pub edition: u32,
     pub evaluation: Evaluation<'a>,
     /// Shown to an adversary in the arm that allows it.
     pub tests: &'a FileTree,
@@ -53,6 +55,7 @@ impl<'a> PreparedTask<'a> {
             task_digest: None,
             environment_digest: Some(hashed.environment_digest.clone()),
             identity: hashed.identity.clone(),
+            edition: 0,
             evaluation: Evaluation::CleanRoom(hashed),
             tests: &task.tests,
         }
@@ -250,7 +253,11 @@ fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -
         Some(AdversaryView::Blind) => "adversary_blind",
         Some(AdversaryView::Tests) => "adversary_tests",
     };
-    format!("{}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.name())
+    let edition = match prepared.edition {
+        0 => String::new(),
+        edition => format!(".{edition}"),
+    };
+    format!("{}{edition}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.name())
 }
 
 /// What all rounds of one attempt share.
