@@ -216,6 +216,7 @@ async fn episode(
         task_digest: None,
         environment_digest: Some(hashed.environment_digest.clone()),
         identity: hashed.identity.clone(),
+        edition: 0,
         evaluation: Evaluation::CleanRoom(hashed),
         tests: &FileTree::default(),
     };

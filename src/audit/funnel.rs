@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::render::write_table;
-use crate::model::{AuthorStage, StageVersion};
+use crate::model::{AuthorStage, Band, BandRecord, StageVersion};
 
 /// Lost drafts that the text names.
 const SHOWN_LOST: usize = 40;
@@ -17,6 +17,8 @@ pub struct AuthoredEntry {
     pub task: String,
     /// In the order in which they were examined.
     pub versions: Vec<StageVersion>,
+    /// How solvers fared at it, where difficulty is measured.
+    pub bands: Vec<BandRecord>,
     /// `None` while screening is not complete, or where there is no draft.
     pub certified: Option<bool>,
     /// The stage that gave up, and the first line of what was wrong.
@@ -35,6 +37,10 @@ pub struct Funnel {
     pub stages: BTreeMap<AuthorStage, StageCount>,
     /// Model calls by stage; `arbiter`: those that ask who is at fault; `blind`: all turns of blind solvers.
     pub calls: BTreeMap<String, CallCount>,
+    /// Drafts by the band of difficulty in which they ended, where it is measured.
+    pub bands: BTreeMap<Band, u32>,
+    /// How often drafts were evolved.
+    pub evolutions: u32,
     /// Drafts that were given up, or rejected at the end, and why.
     pub lost: Vec<Lost>,
 }
@@ -113,6 +119,10 @@ pub fn funnel(entries: &[AuthoredEntry], calls: BTreeMap<String, CallCount>) -> 
             count.reached += 1;
             count.first += u32::from(*repairs == 0);
             count.repairs += repairs;
+        }
+        if let Some(last) = entry.bands.last() {
+            *funnel.bands.entry(last.band).or_default() += 1;
+            funnel.evolutions += last.evolution;
         }
         let mended =
             |(stage, repairs): (&AuthorStage, &u32)| *stage > AuthorStage::Feasibility && *repairs > 0;
@@ -197,6 +207,11 @@ pub(super) fn section(out: &mut String, funnel: &Funnel) {
     out.push_str(&funnel.line());
     out.push_str("\n\n");
     write_table(out, &rows);
+    if !funnel.bands.is_empty() {
+        let bands = funnel.bands.iter().map(|(band, count)| format!("{count} {}", band.as_str()));
+        let bands: Vec<_> = bands.collect();
+        out.push_str(&format!("\ndifficulty: {}; {} evolutions\n", bands.join(", "), funnel.evolutions));
+    }
     if !funnel.lost.is_empty() {
         out.push_str(&format!("\ndrafts that became no certified task ({})\n", funnel.lost.len()));
         for Lost { task, stage, why } in funnel.lost.iter().take(SHOWN_LOST) {
@@ -222,6 +237,7 @@ mod tests {
                 .iter()
                 .map(|(stage, number, problems)| version(*stage, *number, *problems))
                 .collect(),
+            bands: Vec::new(),
             certified,
             lost,
         };

@@ -115,7 +115,7 @@ impl Tally {
 
 impl Audit {
     /// The version that this build writes.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Every cell that `specs` declare, empty.
     fn empty(specs: &[DomainAxes]) -> Self {

@@ -48,7 +48,7 @@ pub(super) async fn judged(
         role: ModelRole::Judge,
         unit: context.unit.to_owned(),
         stage: format!("author-arbiter/{}", &shown.as_str()[..12]),
-        round: 0,
+        round: context.evolution,
         step: 0,
         sample: 0,
     };

@@ -191,6 +191,21 @@ async fn shown(context: &StageContext<'_>, recording: &Recording, sample: u32) -
     Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())
 }
 
+/// The beginning of a task, if its request is feasible. `Err` inside: why it is not.
+pub(super) async fn feasible(
+    context: &StageContext<'_>,
+    request: String,
+) -> Result<Result<Working, String>, StageError> {
+    match judged(context, &request, 0).await {
+        Ok(Feasibility { feasible: true, difficulty, title, .. }) => {
+            Ok(Ok(Working::begun(request, title, difficulty)))
+        }
+        Ok(Feasibility { reason, .. }) => Ok(Err(reason)),
+        Err(StageError::Ask(error @ AskError::Unusable { .. })) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
 async fn judged(context: &StageContext<'_>, request: &str, sample: u32) -> Result<Feasibility, StageError> {
     let conversation =
         StageConversation::open(context.texts, AuthorStage::Feasibility, context! {}, context! { request })?;

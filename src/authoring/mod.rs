@@ -10,6 +10,7 @@
 
 mod anchor;
 mod arbiter;
+mod band;
 mod blind;
 mod configuration;
 mod declare;
@@ -32,7 +33,8 @@ use crate::domain::DomainSpec;
 use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
 use crate::model::{
-    AuthorStage, AuthoringLog, AuthoringMode, Blueprint, Draft, PathError, Rigor, StageVersion, Task,
+    AuthorStage, AuthoringLog, AuthoringMode, Band, BandRecord, Blueprint, Draft, PathError, Rigor,
+    StageVersion, Task,
 };
 use crate::prompts::PromptsError;
 use crate::recording::Recording;
@@ -42,6 +44,7 @@ use crate::store::StoreError;
 use crate::verify::{TrialError, TrialRunner};
 
 use crate::author::{AuthorAssets, AuthorError};
+pub use band::Bands;
 pub use blind::{BlindSolvers, blind_attempts};
 pub use declare::{Source, declare_clauses};
 pub use estimate::{
@@ -76,6 +79,9 @@ pub struct StageContext<'a> {
     /// The session that the task is made from, if it is made from one.
     pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
+    pub bands: Option<&'a Bands<'a>>,
+    /// How often the task has been evolved.
+    pub evolution: u32,
 }
 
 /// What prompts are rendered from, besides the draft.
@@ -95,7 +101,7 @@ impl<'a> StageContext<'a> {
     }
 
     fn asking(&self) -> Asking<'a> {
-        Asking { models: self.models, texts: self.texts, unit: self.unit }
+        Asking { models: self.models, texts: self.texts, unit: self.unit, round: self.evolution }
     }
 }
 
@@ -105,6 +111,7 @@ pub struct Authored {
     pub request: String,
     pub versions: Vec<StageVersion>,
     pub log: AuthoringLog,
+    pub bands: Vec<BandRecord>,
     /// The draft, or what was given up.
     pub draft: Result<Box<Draft>, Abandoned>,
 }
@@ -152,27 +159,45 @@ pub async fn author(context: &StageContext<'_>, requested: Requested) -> Result<
         }
     };
     let request = working.request.clone();
-    let mut authoring = Authoring {
-        context,
-        working,
-        conversations: BTreeMap::new(),
-        shells: BTreeMap::new(),
-        history,
-        survivors: BTreeSet::new(),
-    };
-    let ended = authoring.stages().await?;
-    let Authoring { working, mut history, .. } = authoring;
-    let draft = match ended {
-        Ok(()) => {
-            for (stage, version) in &mut history.current {
-                history.versions.push(StageVersion { stage: *stage, version: *version, problems: 0 });
-                history.log.problems.push(Vec::new());
+    let (mut working, mut history, mut evolution) = (working, history, 0);
+    let mut bands: Vec<BandRecord> = Vec::new();
+    let mut settled = None;
+    let draft = loop {
+        let context = &StageContext { evolution, ..*context };
+        let (conversations, shells, survivors) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut authoring = Authoring { context, working, conversations, shells, history, survivors };
+        let ended = authoring.stages().await?;
+        (working, history) = (authoring.working, authoring.history);
+        match ended {
+            Ok(()) => settled = Some(Box::new(working.draft(context)?)),
+            // An evolution that cannot be mended leaves what it was made from.
+            Err(stage) => {
+                let task = Box::new(working.task(context)?);
+                break settled.ok_or(Abandoned { stage, task: Some(task) });
             }
-            Ok(Box::new(working.draft(context)?))
         }
-        Err(stage) => Err(Abandoned { stage, task: Some(Box::new(working.task(context)?)) }),
+        let next = match context.bands {
+            None => None,
+            Some(solvers) => {
+                let measured = band::measured(context, solvers, &working, history.edition()).await?;
+                bands.push(measured);
+                let goes_on = measured.band != Band::Wanted && evolution < band::MAX_EVOLUTIONS;
+                if goes_on { history.evolved(context, &working, &measured).await? } else { None }
+            }
+        };
+        let Some(next) = next else {
+            break settled.ok_or(Abandoned { stage: AuthorStage::Blind, task: None });
+        };
+        working = next;
+        evolution += 1;
     };
-    Ok(history.ended(request, draft))
+    if draft.is_ok() {
+        for (stage, version) in &mut history.current {
+            history.versions.push(StageVersion { stage: *stage, version: *version, problems: 0 });
+            history.log.problems.push(Vec::new());
+        }
+    }
+    Ok(Authored { bands, ..history.ended(request, draft) })
 }
 
 /// Versions so far.
@@ -203,8 +228,28 @@ impl History {
         self.log.problems.push(problems);
     }
 
+    /// The beginning of a harder or easier task, if it is feasible.
+    async fn evolved(
+        &mut self,
+        context: &StageContext<'_>,
+        working: &Working,
+        measured: &BandRecord,
+    ) -> Result<Option<Working>, StageError> {
+        let context = &StageContext { evolution: context.evolution + 1, ..*context };
+        let request = band::evolved(context, working, measured).await?;
+        self.begun(AuthorStage::Idea);
+        self.begun(AuthorStage::Feasibility);
+        match idea::feasible(context, request).await? {
+            Ok(working) => Ok(Some(working)),
+            Err(reason) => {
+                self.refused(AuthorStage::Feasibility, vec![reason]);
+                Ok(None)
+            }
+        }
+    }
+
     fn ended(self, request: String, draft: Result<Box<Draft>, Abandoned>) -> Authored {
-        Authored { request, versions: self.versions, log: self.log, draft }
+        Authored { request, versions: self.versions, log: self.log, bands: Vec::new(), draft }
     }
 }
 

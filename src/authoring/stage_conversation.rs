@@ -29,6 +29,8 @@ pub struct Asking<'a> {
     pub texts: &'a StageTexts,
     /// The unit of the call sites.
     pub unit: &'a str,
+    /// The round of the call sites: how often the task has been evolved.
+    pub round: u32,
 }
 
 /// The role that a stage asks.
@@ -109,7 +111,7 @@ impl StageConversation {
             role: self.role,
             unit: asking.unit.to_owned(),
             stage: format!("author-{}", self.stage.as_str()),
-            round: 0,
+            round: asking.round,
             step: self.step,
             sample,
         };

@@ -13,6 +13,8 @@ pub struct StageTexts {
     pub(super) arbiter: PromptSet,
     /// Of a request that a recording shows.
     pub(super) recording: PromptSet,
+    /// Of a task that becomes harder or easier.
+    pub(super) evolve: PromptSet,
     /// Of the shell in which stages try things out.
     pub(super) shell: PromptSet,
 }
@@ -38,7 +40,13 @@ impl StageTexts {
         let stages = asking.map(|stage| Ok((stage, folder(stage.as_str())?))).collect::<Result<_, _>>()?;
         let shell = ["offer.md.j2", "observation.md.j2", "environment.md", "solution.md", "checks.md"];
         let shell = PromptSet::load(assets, "author-shell", &shell)?;
-        Ok(Self { stages, arbiter: folder("arbiter")?, recording: folder("recording")?, shell })
+        Ok(Self {
+            stages,
+            arbiter: folder("arbiter")?,
+            recording: folder("recording")?,
+            evolve: folder("evolve")?,
+            shell,
+        })
     }
 
     /// The prompts of a stage.

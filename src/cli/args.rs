@@ -169,6 +169,9 @@ pub(super) struct RunArgs {
     /// Solvers by a model that see only the instruction and the machine; one of them has to pass [default: 1 where a model writes the tasks, 0 otherwise]
     #[arg(long, value_name = "K")]
     pub(super) blind: Option<u32>,
+    /// Attempts of a strong and a weak solver (roles `solver` and `weak`) at each task that a model wrote; one that the weak one passes, or none passes, is evolved
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub(super) bands: u32,
     /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
     #[arg(long)]
     pub(super) oneshot: bool,

@@ -14,7 +14,7 @@ use crate::assets::Assets;
 use crate::authoring::StageTexts;
 use crate::llm::{ModelRole, Models};
 use crate::model::{Arm, AuthoringMode, ModelActor};
-use crate::pipeline::ModelAuthor;
+use crate::pipeline::{BandSolvers, ModelAuthor};
 use crate::recording::Recording;
 use crate::rollout::{AgentConfig, Overflow};
 use crate::store::Store;
@@ -37,6 +37,8 @@ pub(super) struct AuthorOptions {
     pub(super) writes: bool,
     /// Attempts of blind solvers at each task.
     pub(super) blind: u32,
+    /// Attempts of a strong and a weak solver that measure difficulty.
+    pub(super) bands: u32,
     pub(super) mode: AuthoringMode,
     /// Sessions that tasks are made from, by the blueprint's index.
     pub(super) recordings: BTreeMap<u32, Recording>,
@@ -55,7 +57,7 @@ pub(super) fn model_author(
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    let AuthorOptions { writes, blind: attempts, mode, recordings } = options;
+    let AuthorOptions { writes, blind: attempts, bands, mode, recordings } = options;
     if !writes && attempts == 0 {
         return Ok(None);
     }
@@ -63,14 +65,16 @@ pub(super) fn model_author(
     let models = models::models(args, store, drain)?;
     let roles = [ModelRole::Sampler, ModelRole::Judge, ModelRole::Author, ModelRole::Adversary];
     let roles = if writes { &roles[..] } else { &[] };
-    let solver = (attempts > 0).then_some(ModelRole::Solver);
+    let solver = (attempts > 0 || bands > 0).then_some(ModelRole::Solver);
+    let weak = (bands > 0).then_some(ModelRole::Weak);
     // Checked before any work begins.
-    for role in roles.iter().copied().chain(solver) {
+    for role in roles.iter().copied().chain(solver).chain(weak) {
         models.ready(role)?;
     }
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind }))
+    let bands = band_solvers(&models, &assets, bands)?;
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind, bands }))
 }
 
 /// The models of `screen`, if it has rows that need any.
@@ -93,7 +97,7 @@ pub(super) fn screening_models(
     let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
     let blind = blind_solvers(&models, &assets, args.blind)?;
     let (recordings, mode) = (BTreeMap::new(), AuthoringMode::OneShot);
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind }))
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind, bands: None }))
 }
 
 /// The configuration of blind solvers, and how many try.
@@ -102,10 +106,22 @@ fn blind_solvers(
     assets: &Assets,
     attempts: u32,
 ) -> Result<Option<(AgentConfig, u32)>, Failure> {
+    let agent = (attempts > 0).then(|| solver_config(models, assets, ModelRole::Solver)).transpose()?;
+    Ok(agent.map(|agent| (agent, attempts)))
+}
+
+/// The solvers that measure difficulty.
+fn band_solvers(models: &Models, assets: &Assets, attempts: u32) -> Result<Option<BandSolvers>, Failure> {
     if attempts == 0 {
         return Ok(None);
     }
-    let role = ModelRole::Solver;
+    let strong = solver_config(models, assets, ModelRole::Solver)?;
+    let weak = solver_config(models, assets, ModelRole::Weak)?;
+    Ok(Some(BandSolvers { strong, weak, attempts }))
+}
+
+/// How a solver in this role works.
+fn solver_config(models: &Models, assets: &Assets, role: ModelRole) -> Result<AgentConfig, Failure> {
     let entry = SCAFFOLDS.iter().find(|entry| entry.option == SCAFFOLD);
     let entry = entry.ok_or_else(|| Failure::usage(format!("no scaffold `{SCAFFOLD}`")))?;
     let scaffold = (entry.load)(assets, &ScaffoldOptions::default()).map_err(Failure::usage)?;
@@ -126,7 +142,7 @@ fn blind_solvers(
         dollars: None,
         context: endpoint.max_context.map(|most| most.saturating_sub(settings.max_tokens.into())),
     };
-    let agent = AgentConfig {
+    Ok(AgentConfig {
         scaffold,
         role,
         actor,
@@ -135,6 +151,5 @@ fn blind_solvers(
         logprobs: Logprobs::No,
         overflow: Overflow::Ends,
         fork: None,
-    };
-    Ok(Some((agent, attempts)))
+    })
 }

@@ -50,8 +50,13 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
         return Err(Failure::new(Status::BadInput, anyhow::anyhow!("no recording can become a task")));
     }
     plan.blueprints.sort_by_key(|blueprint| blueprint.index);
-    let author =
-        AuthorOptions { writes: true, blind: args.blind, mode: authors::mode(args.oneshot), recordings };
+    let author = AuthorOptions {
+        writes: true,
+        blind: args.blind,
+        bands: 0,
+        mode: authors::mode(args.oneshot),
+        recordings,
+    };
     let status = run::run_plan(config, &assets, &as_run(args), &plan, author)?;
     Ok(if refused > 0 && status == Status::Ok { Status::Failed } else { status })
 }
@@ -74,6 +79,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         selection: Selection { seed: args.seed, count: 0, only: vec![args.domain.clone()] },
         author: AuthorArg::Model,
         blind: Some(args.blind),
+        bands: 0,
         oneshot: args.oneshot,
         estimate: false,
         model: args.model.clone(),

@@ -33,6 +33,7 @@ pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
     let author = AuthorOptions {
         writes,
         blind: args.blind.unwrap_or(u32::from(writes)),
+        bands: if writes { args.bands } else { 0 },
         mode: mode(args.oneshot),
         recordings: BTreeMap::new(),
     };

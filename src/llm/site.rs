@@ -25,6 +25,8 @@ pub enum ModelRole {
     Author,
     /// Solves a task without having seen its solution.
     Solver,
+    /// Solves tasks worse than the solver: what it passes is too easy.
+    Weak,
 }
 
 impl ModelRole {
@@ -39,6 +41,7 @@ impl ModelRole {
             Self::Sampler => "sampler",
             Self::Author => "author",
             Self::Solver => "solver",
+            Self::Weak => "weak",
         }
     }
 }

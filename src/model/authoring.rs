@@ -77,6 +77,49 @@ pub enum AuthoringMode {
     OneShot,
 }
 
+/// How often solvers of one strength passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Passed {
+    pub passed: u32,
+    /// Attempts.
+    pub of: u32,
+}
+
+/// How hard a task is for solvers of two strengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Band {
+    /// A strong solver passes at times, a weak one less than half of the time.
+    Wanted,
+    /// A weak solver passes half of the time or more.
+    TooEasy,
+    /// No solver passes.
+    TooHard,
+}
+
+impl Band {
+    /// The id used in files and prompts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Wanted => "wanted",
+            Self::TooEasy => "too_easy",
+            Self::TooHard => "too_hard",
+        }
+    }
+}
+
+/// How solvers fared at one version of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BandRecord {
+    /// How often the task had been evolved.
+    pub evolution: u32,
+    pub strong: Passed,
+    pub weak: Passed,
+    pub band: Band,
+}
+
 /// What became of one blueprint at the hands of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +134,8 @@ pub struct AuthoringRecord {
     pub request: String,
     /// Versions in the order in which they were examined.
     pub versions: Vec<StageVersion>,
+    /// How solvers fared, where difficulty is measured; the last of them is of the draft, unless a later evolution was given up.
+    pub bands: Vec<BandRecord>,
     pub outcome: AuthoringOutcome,
 }
 

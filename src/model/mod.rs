@@ -22,7 +22,8 @@ mod variant;
 mod verdict;
 
 pub use authoring::{
-    AuthorStage, AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringRecord, StageVersion,
+    AuthorStage, AuthoringLog, AuthoringMode, AuthoringOutcome, AuthoringRecord, Band, BandRecord, Passed,
+    StageVersion,
 };
 pub use blame::Blame;
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};

@@ -11,7 +11,8 @@ use super::error::Fault;
 use super::stop::ends_everything;
 use super::unit::{DRAFT, HashedDraft, UnitOptions};
 use crate::authoring::{
-    Abandoned, Accepted, BlindSolvers, Requested, StageContext, StageError, StageTexts, author, requested,
+    Abandoned, Accepted, Bands, BlindSolvers, Requested, StageContext, StageError, StageTexts, author,
+    requested,
 };
 use crate::harbor::{task_name, write_task};
 use crate::llm::{AskError, ModelRole, Models, Sampling};
@@ -46,6 +47,16 @@ pub struct ModelAuthor {
     pub mode: AuthoringMode,
     /// Blind solvers, and how many try.
     pub blind: Option<(AgentConfig, u32)>,
+    /// Solvers that measure difficulty.
+    pub bands: Option<BandSolvers>,
+}
+
+/// Solvers of two strengths, and how often each tries.
+#[derive(Clone, Debug)]
+pub struct BandSolvers {
+    pub strong: AgentConfig,
+    pub weak: AgentConfig,
+    pub attempts: u32,
 }
 
 impl ModelAuthor {
@@ -102,6 +113,7 @@ struct Writing<'a> {
     blueprint: &'a Blueprint,
     unit: String,
     blind: Option<BlindSolvers<'a>>,
+    bands: Option<Bands<'a>>,
     rigor: Rigor,
 }
 
@@ -118,8 +130,14 @@ impl<'a> Writing<'a> {
             agent,
             attempts: *attempts,
         });
+        let bands = model.bands.as_ref().map(|bands| Bands {
+            texts: &assets.texts,
+            strong: &bands.strong,
+            weak: &bands.weak,
+            attempts: bands.attempts,
+        });
         let unit = task_name(blueprint).to_string();
-        Self { runner, assets, model, blueprint, unit, blind, rigor: options.rigor }
+        Self { runner, assets, model, blueprint, unit, blind, bands, rigor: options.rigor }
     }
 
     fn context(&self) -> Result<StageContext<'_>, Fault> {
@@ -139,6 +157,8 @@ impl<'a> Writing<'a> {
             mode: model.mode,
             recording: model.recordings.get(&blueprint.index),
             blind: self.blind.as_ref(),
+            bands: self.bands.as_ref(),
+            evolution: 0,
         })
     }
 
@@ -268,6 +288,7 @@ pub(super) async fn authored(
         mode: model.mode,
         request: authored.request,
         versions: authored.versions,
+        bands: authored.bands,
         outcome,
     };
     let key = key(AUTHORING, &record)?;

@@ -158,7 +158,7 @@ async fn written_clauses(
     if solution.is_empty() {
         return Ok(Err("it has no solution/, which violations are edits of".to_owned()));
     }
-    let asking = Asking { models: &model.models, texts: &model.texts, unit: &directory.name };
+    let asking = Asking { models: &model.models, texts: &model.texts, unit: &directory.name, round: 0 };
     let source = Source { instruction, environment: &environment, solution: &solution };
     let declared = declare_clauses(&asking, source).await.map_err(Fault::from)?;
     Ok(declared.map_err(|problems| format!("the model's clauses cannot be used: {}", problems.join("; "))))

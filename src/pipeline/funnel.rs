@@ -42,6 +42,7 @@ pub(super) fn authoring_funnel(store: &ReadStore) -> Result<Option<Funnel>, Stor
             task: task.clone(),
             lost: lost(&record, &log, certificate),
             versions: record.versions,
+            bands: record.bands,
             certified: certificate.map(|certificate| certificate.certified),
         };
         records.insert(task, (current, entry));
@@ -79,7 +80,7 @@ fn calls(store: &ReadStore) -> Result<BTreeMap<String, CallCount>, StoreError> {
     for CallUse { site, usage, picodollars } in call_uses(store)? {
         let row = match (call_row(&site.stage), site.role) {
             (Some(row), _) => row,
-            (None, ModelRole::Solver) => BLIND,
+            (None, ModelRole::Solver | ModelRole::Weak) => BLIND,
             (None, _) => continue,
         };
         let (input_tokens, output_tokens) = usage;

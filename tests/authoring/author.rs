@@ -6,7 +6,7 @@ use super::common::Bench;
 use super::endpoint::{Answer, Kind, Server};
 
 /// The stages, each with the beginning of its system prompt.
-const STAGES: [(&str, &str); 12] = [
+const STAGES: [(&str, &str); 14] = [
     ("recording", "You see the recording of a terminal session"),
     ("idea", "You are a person who works with computers"),
     ("feasibility", "You decide whether a request"),
@@ -19,6 +19,9 @@ const STAGES: [(&str, &str); 12] = [
     ("configuration", "You set the limits"),
     ("arbiter", "A terminal task has an instruction"),
     ("blind", "You are an expert working in a Linux terminal"),
+    ("evolve", "You change how hard"),
+    // By its model's name: its prompts are those of the stage `blind`.
+    ("weak", "weak"),
 ];
 
 pub(crate) const INSTRUCTION: &str = "The file `/app/names.txt` lists the guests of a dinner, one name on each line, some of them several times. Write \
@@ -144,7 +147,8 @@ pub(crate) fn good(stage: &str, before: usize) -> String {
             "I sort them.\n\n```bash\nexport LC_ALL=C\nsort -u names.txt > sorted.txt; wc -l < sorted.txt > count.txt\n```"
                 .to_owned()
         }
-        "blind" => "Done.\n\n```bash\nsubmit\n```".to_owned(),
+        "weak" if before == 0 => "I look.\n\n```bash\nls\n```".to_owned(),
+        "blind" | "weak" => "Done.\n\n```bash\nsubmit\n```".to_owned(),
         other => panic!("a request of the stage {other}"),
     }
 }
@@ -153,6 +157,9 @@ pub(crate) fn good(stage: &str, before: usize) -> String {
 pub(crate) fn stage_of(body: &Value) -> &'static str {
     if body.get("prompt").is_some() {
         return "idea";
+    }
+    if body["model"] == "weak" {
+        return "weak";
     }
     let system = body["messages"][0]["content"].as_str().unwrap();
     let found = STAGES.iter().find(|(_, beginning)| system.starts_with(beginning));
@@ -217,9 +224,10 @@ pub(crate) const RUN: [&str; 15] = [
 /// Names the server in the bench's settings.
 pub(crate) fn configure(bench: &Bench, server: &Server) {
     let mut settings = format!("version = 1\n[endpoints.test]\nbase_url = \"{}\"\n", server.base_url());
-    for role in ["sampler", "author", "judge", "adversary", "solver"] {
+    for role in ["sampler", "author", "judge", "adversary", "solver", "weak"] {
+        let model = if role == "weak" { "weak" } else { "made-up" };
         settings.push_str(&format!(
-            "[roles.{role}]\nendpoint = \"test\"\nmodel = \"made-up\"\nmax_tokens = 4000\n"
+            "[roles.{role}]\nendpoint = \"test\"\nmodel = \"{model}\"\nmax_tokens = 4000\n"
         ));
     }
     bench.write("termsmith.toml", &settings);

@@ -8,6 +8,7 @@
 )]
 
 mod author;
+mod banded;
 mod cast;
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,0 +1,117 @@
+//! Difficulty by what happens: solvers of two strengths try a task, and one outside the wanted band is evolved into another.
+//!
+//! A pass that is as likely as a failure teaches a policy most; a task that a weak solver passes teaches nothing, one that none passes teaches nothing either
+//! (`reference/landscape.md`: bands of pass rates in TMax and FACET).
+
+use minijinja::context;
+
+use super::working::Working;
+use super::{StageContext, StageError};
+use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole};
+use crate::model::{Band, BandRecord, Passed, environment_digest};
+use crate::rollout::{AgentConfig, PreparedTask, Texts, attempt, read_record};
+use crate::verify::HashedTask;
+
+/// How often a task is evolved. Each time costs as much as a task.
+pub(super) const MAX_EVOLUTIONS: u32 = 2;
+/// The stage of the call that asks for another request.
+const STAGE: &str = "author-evolve";
+
+/// Solvers of two strengths.
+#[derive(Clone, Copy, Debug)]
+pub struct Bands<'a> {
+    pub texts: &'a Texts,
+    pub strong: &'a AgentConfig,
+    pub weak: &'a AgentConfig,
+    /// Attempts of each.
+    pub attempts: u32,
+}
+
+/// Lets both solvers try version `edition` of the draft.
+pub(super) async fn measured(
+    context: &StageContext<'_>,
+    bands: &Bands<'_>,
+    working: &Working,
+    edition: u32,
+) -> Result<BandRecord, StageError> {
+    let draft = working.draft(context)?;
+    let base = context.kit.base(&draft.task.base).unwrap_or_default();
+    let hashed = HashedTask::new(&draft.task, environment_digest(&draft.task.environment, base))?;
+    let prepared = PreparedTask { edition, ..PreparedTask::ours(&hashed) };
+    let strong = passed(context, bands, bands.strong, &prepared).await?;
+    let weak = passed(context, bands, bands.weak, &prepared).await?;
+    Ok(BandRecord { evolution: context.evolution, strong, weak, band: band(strong, weak) })
+}
+
+async fn passed(
+    context: &StageContext<'_>,
+    bands: &Bands<'_>,
+    agent: &AgentConfig,
+    prepared: &PreparedTask<'_>,
+) -> Result<Passed, StageError> {
+    let mut passed = 0;
+    for number in 0..bands.attempts {
+        let key = attempt(context.runner, context.models, bands.texts, prepared, agent, number).await?;
+        let record = read_record(context.runner.store, &key)?;
+        passed += u32::from(record.is_some_and(|(record, _)| record.verdict.passed()));
+    }
+    Ok(Passed { passed, of: bands.attempts })
+}
+
+/// The band: a weak solver passes less than half of its attempts, and a strong one passes at all.
+fn band(strong: Passed, weak: Passed) -> Band {
+    if 2 * weak.passed >= weak.of {
+        Band::TooEasy
+    } else if strong.passed == 0 {
+        Band::TooHard
+    } else {
+        Band::Wanted
+    }
+}
+
+/// The request of a harder or easier task. `context` is that of the next evolution.
+pub(super) async fn evolved(
+    context: &StageContext<'_>,
+    working: &Working,
+    measured: &BandRecord,
+) -> Result<String, StageError> {
+    let texts = &context.texts.evolve;
+    let Working { request, instruction, .. } = working;
+    let BandRecord { strong, weak, band, .. } = measured;
+    let rate = |passed: &Passed| context! { passed => passed.passed, of => passed.of };
+    let task = context! {
+        request, instruction, band => band.as_str(), strong => rate(strong), weak => rate(weak)
+    };
+    let request = ChatRequest::of(vec![
+        ChatMessage::system(texts.text("system.md")?),
+        ChatMessage::user(texts.render("task.md.j2", task)?),
+    ]);
+    let site = CallSite {
+        role: ModelRole::Author,
+        unit: context.unit.to_owned(),
+        stage: STAGE.to_owned(),
+        round: context.evolution,
+        step: 0,
+        sample: 0,
+    };
+    Ok(context.models.call(&site, &request).await?.message.content.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_by_what_passed() {
+        let check = |strong: (u32, u32), weak: (u32, u32), expect: Band| {
+            let of = |(passed, of)| Passed { passed, of };
+            assert_eq!(band(of(strong), of(weak)), expect, "{strong:?} {weak:?}");
+        };
+        check((3, 3), (0, 3), Band::Wanted);
+        check((1, 3), (1, 3), Band::Wanted);
+        check((3, 3), (2, 3), Band::TooEasy);
+        check((2, 2), (1, 2), Band::TooEasy);
+        check((0, 3), (3, 3), Band::TooEasy);
+        check((0, 3), (0, 3), Band::TooHard);
+    }
+}
