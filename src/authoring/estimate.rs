@@ -14,8 +14,8 @@ use crate::assets::Assets;
 use crate::llm::ModelRole;
 use crate::model::{AuthorStage, Difficulty, File, FileTree};
 
-/// The file of usual numbers, below `templates/`.
-const USUAL: &str = "prompts/usual.toml";
+/// The file of usual numbers.
+const USUAL: &str = "templates/prompts/usual.toml";
 
 /// What a draft usually takes, by stage (`templates/prompts/usual.toml`).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -40,9 +40,9 @@ pub struct UsualStage {
 /// A file of usual numbers that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UsualError {
-    #[error("`templates/{USUAL}` is missing")]
+    #[error("`{USUAL}` is missing")]
     Missing,
-    #[error("`templates/{USUAL}`: {0}")]
+    #[error("`{USUAL}`: {0}")]
     Unreadable(#[from] toml::de::Error),
 }
 
