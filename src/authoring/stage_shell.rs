@@ -30,7 +30,7 @@ const OUTPUT_BYTES: usize = 6_000;
 /// The exit status that `timeout(1)` gives a command that it stopped.
 const TIMEOUT_STATUS: i32 = 124;
 /// What a reply with files has, and a command has not.
-const FILE_TAG: &str = "<file path=";
+const FILE_TAGS: [&str; 2] = ["<file path=", "<edit path="];
 /// A file without which the image of an empty machine has no work directory.
 const PLACEHOLDER: &str = "app/.keep";
 /// Where tests are.
@@ -74,7 +74,7 @@ pub(super) fn offer(asking: &Asking<'_>, stage: AuthorStage) -> Result<String, S
 
 /// The command in a reply that has no files.
 pub(super) fn command(reply: &str) -> Option<&str> {
-    if reply.contains(FILE_TAG) { None } else { read_block(reply).ok() }
+    if FILE_TAGS.iter().any(|tag| reply.contains(tag)) { None } else { read_block(reply).ok() }
 }
 
 impl StageShell {

@@ -3,11 +3,11 @@
 use minijinja::context;
 
 use super::configuration::Configuration;
-use super::reply_files::files_in;
+use super::reply_files::{corrected, files_in};
 use super::stage_conversation::StageConversation;
 use super::working::{APP, CHECKS, SETUP, Working};
 use super::{PromptContext, StageError};
-use crate::model::{AuthorStage, Clauses, FileTree, RelPath, WrongSolution};
+use crate::model::{AuthorStage, Clauses, File, FileTree, RelPath, WrongSolution};
 use crate::recording::Recording;
 
 /// Seconds that the prompt gives a reference solution. Screening runs it dozens of times.
@@ -62,7 +62,7 @@ pub(super) fn open(
 pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> Result<(), String> {
     match stage {
         AuthorStage::Environment => {
-            let files = files_in(reply)?;
+            let files = corrected(reply, &working.machine)?;
             let strange =
                 files.iter().find(|(path, _)| !path.as_str().starts_with(APP) && path.as_str() != SETUP);
             if let Some((path, _)) = strange {
@@ -80,14 +80,16 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
             text.clone_into(&mut working.instruction);
         }
         AuthorStage::Solution => {
-            let files = files_in(reply)?;
+            let files = corrected(reply, &working.solution)?;
             if files.text(ENTRY).is_none() {
                 return Err(format!("there is no `{ENTRY}`"));
             }
             working.solution = files;
         }
         AuthorStage::Checks => {
-            let files = files_in(reply)?;
+            let path = RelPath::new(CHECKS).map_err(|error| error.to_string())?;
+            let before = FileTree::from_iter([(path, File::text(working.checks.clone()))]);
+            let files = corrected(reply, &before)?;
             let text = files.text(CHECKS).ok_or_else(|| format!("there is no `{CHECKS}`"))?;
             if crate::author::check_ids(text).is_empty() {
                 return Err(format!("`{CHECKS}` has no function called `test_…` at the top level"));
