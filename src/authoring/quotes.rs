@@ -9,7 +9,7 @@ use crate::model::{CheckId, Clause, Clauses, squeeze};
 
 /// A top-level test function with its docstring.
 static TEST: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?ms)^def (test_\w+)\([^)]*\)[^:]*:\s*r?"""(.*?)""""#).ok());
+    LazyLock::new(|| Regex::new(r#"(?ms)^def (test_\w+)\([^)]*\)[^:]*:\s*(r?)"""(.*?)""""#).ok());
 /// A quotation in typographic or straight marks.
 static QUOTATION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?s)“(.+?)”|"(.+?)""#).ok());
 /// Characters of a quotation: a single word would be found anywhere.
@@ -23,8 +23,27 @@ pub(super) fn quotations(checks: &str) -> BTreeMap<CheckId, Vec<String>> {
         found.filter_map(|found| found.get(1).or(found.get(2))).map(|words| squeeze(words.as_str())).collect()
     };
     test.captures_iter(checks)
-        .filter_map(|found| Some((CheckId::parse(&found[1]).ok()?, quoted(&found[2]))))
+        .filter_map(|found| {
+            let docstring = if found[2].is_empty() { unescaped(&found[3]) } else { found[3].to_owned() };
+            Some((CheckId::parse(&found[1]).ok()?, quoted(&docstring)))
+        })
         .collect()
+}
+
+/// What Python reads where a docstring has escaped backslashes and quotation marks.
+fn unescaped(docstring: &str) -> String {
+    let mut text = String::with_capacity(docstring.len());
+    let mut chars = docstring.chars().peekable();
+    while let Some(c) = chars.next() {
+        match chars.peek() {
+            Some(&next @ ('\\' | '"' | '\'')) if c == '\\' => {
+                text.push(next);
+                chars.next();
+            }
+            _ => text.push(c),
+        }
+    }
+    text
 }
 
 /// Checks that quote no words of the instruction.
@@ -87,6 +106,21 @@ mod tests {
         };
         check("Rows are sorted by name. Write one row\nper line.", &["`test_b` does not begin"]);
         check("Rows are sorted by name.", &["“one row per line”", "`test_b`"]);
+    }
+
+    #[test]
+    fn escapes_of_docstrings_are_read() {
+        let check = |docstring: &str, instruction: &str| {
+            let checks = format!("def test_a():\n    {docstring}\n    assert 1\n");
+            let found = problems(&[CheckId::parse("test_a").unwrap()], &checks, instruction);
+            assert_eq!(found, [""; 0], "{docstring}");
+        };
+        check(
+            r#""""“a tab is printed as `\\t`, a backslash as `\\\\`”""""#,
+            r"There, a tab is printed as `\t`, a backslash as `\\`.",
+        );
+        check(r#"r"""“a tab is printed as `\t`”""""#, r"There, a tab is printed as `\t`.");
+        check(r#""""“it prints \"no\" and ends”""""#, "It is so: it prints \"no\" and ends.");
     }
 
     #[test]
