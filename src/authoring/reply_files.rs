@@ -71,6 +71,12 @@ pub(super) fn corrected(reply: &str, before: &FileTree) -> Result<FileTree, Stri
     for Edit { path, old, new } in edits {
         let file = files.get(path.as_str()).ok_or_else(|| format!("there is no `{path}` to edit"))?;
         let text = file.as_text().ok_or_else(|| format!("`{path}` is not text"))?;
+        // The old text may end within a line.
+        let within = |text: &str| text.strip_suffix('\n').map(str::to_owned);
+        let (old, new) = match (text.contains(&old), within(&old), within(&new)) {
+            (false, Some(old), Some(new)) => (old, new),
+            _ => (old, new),
+        };
         match text.matches(&old).count() {
             1 => {}
             0 => return Err(format!("`{path}` does not have the text that an edit replaces:\n{old}")),
@@ -195,6 +201,10 @@ mod tests {
             Ok(&[("a", "0\n2\n3\n"), ("b", "<edit path=\"a\">\n")]),
         );
         check("<file path=\"c\">\ny\n</file>", Ok(&[("c", "y\n")]));
+        check(&block(&edit("1\n2\n", "1\ntwo\n")), Ok(&[("a", "1\ntwo\n3\n"), ("b", "x\n")]));
+        let longer = FileTree::from_iter([(path("a"), file("x = [1,\n  2]\n"))]);
+        let part = corrected(&block(&edit("x =\n", "y =\n")), &longer).unwrap();
+        assert_eq!(part.text("a"), Some("y = [1,\n  2]\n"));
         check(&block(&edit("4\n", "")), Err("does not have the text"));
         check(&block(&edit("", "0\n")), Err("replaces nothing"));
         check(&block("<<<<<<<\n1\n=======\n"), Err("incomplete"));
