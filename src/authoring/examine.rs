@@ -12,7 +12,7 @@ use crate::model::{
     ShellOutcome, Task, environment_digest,
 };
 use crate::screen::screen;
-use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord};
+use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialRecord};
 
 /// Bytes of an output that a model is shown: its end, where errors are.
 const SHOWN: usize = 3_000;
@@ -242,16 +242,16 @@ impl Examined<'_> {
     }
 }
 
-/// A solution that worked on files outside of what is kept and judged: the machine has them in the wrong place.
+/// A solution that worked on files of the machine outside of what is kept and judged: the machine has them in the wrong place.
 fn elsewhere(changed: &Outline) -> Found {
     let own = format!("{}/", super::working::WORKDIR);
-    if changed.keys().any(|path| path.starts_with(&own)) {
-        return None;
-    }
-    let path = changed.keys().next()?;
+    let nothing_of_its_own = !changed.keys().any(|path| path.starts_with(&own));
+    let outside =
+        |(path, trace): &(&String, &Trace)| !path.starts_with(&own) && (trace.edited || nothing_of_its_own);
+    let (path, _) = changed.iter().find(outside)?;
     let problem = format!(
-        "a solution changed `{path}` and nothing below `{own}`, but only what lies there itself, and not behind a link, is kept and judged: \
-         put all files of the task below `app/`, also those that the request names elsewhere"
+        "a solution changed `{path}`, but only what lies below `{own}` itself, and not behind a link, is kept and judged: put all files of the \
+         task below `app/`, also those that the request names elsewhere"
     );
     Some((AuthorStage::Environment, vec![problem]))
 }
@@ -310,4 +310,32 @@ pub(super) fn script(commands: &[String]) -> Result<FileTree, StageError> {
     let text = format!("#!/bin/bash\ncd {}\n{}\n", super::working::WORKDIR, commands.join("\n"));
     let file = crate::model::File { bytes: text.into_bytes(), executable: true };
     Ok(FileTree::from_iter([(super::working::rel("solve.sh")?, file)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_machine_lie_where_they_are_judged() {
+        let check = |changed: &[(&str, bool)], expect: Option<&str>| {
+            let trace = |edited: bool| Trace { edited, ..Trace::of("x", b"x") };
+            let outline: Outline =
+                changed.iter().map(|(path, edited)| ((*path).to_owned(), trace(*edited))).collect();
+            let found = elsewhere(&outline).map(|(stage, problems)| (stage, problems.concat()));
+            match (&found, expect) {
+                (None, None) => {}
+                (Some((AuthorStage::Environment, problem)), Some(path)) => {
+                    assert!(problem.contains(path), "{problem}")
+                }
+                _ => panic!("{found:?} where {expect:?} was expected"),
+            }
+        };
+        check(&[], None);
+        check(&[("/app/x", false), ("/app/y", true)], None);
+        check(&[("/audit/x", false)], Some("`/audit/x`"));
+        check(&[("/app/x", false), ("/audit/x", true)], Some("`/audit/x`"));
+        // A cache of a tool, say.
+        check(&[("/app/x", false), ("/root/.config/x", false)], None);
+    }
 }
