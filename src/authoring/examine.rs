@@ -326,7 +326,7 @@ mod tests {
             match (&found, expect) {
                 (None, None) => {}
                 (Some((AuthorStage::Environment, problem)), Some(path)) => {
-                    assert!(problem.contains(path), "{problem}")
+                    assert!(problem.contains(path), "{problem}");
                 }
                 _ => panic!("{found:?} where {expect:?} was expected"),
             }
