@@ -28,6 +28,9 @@ def main():
     if options.folds < 2 or options.k < 1:
         print("evalkit: --folds must be at least 2 and --k at least 1", file=sys.stderr)
         return 2
+    if not rows:
+        print(f"evalkit: {options.data}: there are no rows to evaluate", file=sys.stderr)
+        return 2
     print(json.dumps(report.build(rows, options.folds, options.k), indent=2, sort_keys=True))
     return 0
 
