@@ -89,6 +89,7 @@ fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
 fn case(folder: &Path, argv: &[&str], stdin: &str) -> Value {
     json!({
         "argv": argv, "stdin": STANDARD.encode(stdin), "cwd": folder, "files": {}, "after": [], "timeout": 10,
+        "env": {}, "links": {},
     })
 }
 
@@ -148,4 +149,26 @@ fn exceptions_time_outs_and_files_are_reported() {
     assert_eq!((code(3), text(&found[3][3][&file]).as_str()), (0, "some, more"));
     assert_eq!(found[3][3]["/does/not/exist"], Value::Null);
     assert_eq!(code(4), 127);
+}
+
+#[test]
+fn a_case_has_variables_and_links_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(
+        folder,
+        "shows",
+        "import os\nprint(os.environ.get('WORD'), open('sub/near').read(), flush=True)\n",
+    );
+    std::fs::write(folder.join("far"), "far").unwrap();
+    let near = folder.join("sub/near").display().to_string();
+    let mut cases = [(); 3].map(|()| case(folder, &["./shows"], ""));
+    cases[0]["links"] = json!({ &near: "../far" });
+    cases[1]["env"] = json!({ "WORD": "here" });
+    // A link takes the place of what is there.
+    cases[2]["files"] = json!({ &near: STANDARD.encode("over"), folder.join("other").display().to_string(): STANDARD.encode("other") });
+    cases[2]["links"] = json!({ &near: "../other" });
+    let found = run_together(folder, &cases);
+    let shown: Vec<_> = found.iter().map(|found| text(&found[1])).collect();
+    assert_eq!(shown, ["None far\n", "here far\n", "None other\n"]);
 }

@@ -16,6 +16,7 @@ pub(super) enum Fault {
     Solution,
     Checks,
     Instruction,
+    Environment,
 }
 
 /// A judgement.
@@ -28,22 +29,27 @@ pub(super) struct Judged {
     pub(super) reason: String,
 }
 
-/// Asks about `failures`.
+/// Asks about `failures` of a solution that did `changed` to files.
 pub(super) async fn judged(
     context: &StageContext<'_>,
     working: &Working,
+    changed: Option<&str>,
     failures: &[String],
 ) -> Result<Judged, StageError> {
     let texts = &context.texts.arbiter;
     let Working { instruction, checks, .. } = working;
+    let files = &working.machine_text();
     let request = ChatRequest::of(vec![
         ChatMessage::system(texts.text("system.md")?),
-        ChatMessage::user(
-            texts.render("task.md.j2", context! { instruction, checks, failures => failures.to_vec() })?,
-        ),
+        ChatMessage::user(texts.render(
+            "task.md.j2",
+            context! { instruction, files, checks, changed, failures => failures.to_vec() },
+        )?),
     ]);
     // Two requests of one authoring differ in what they show; the same question has the same answer.
-    let shown = blake3::hash(format!("{instruction}\0{checks}\0{failures:?}").as_bytes()).to_hex();
+    let shown =
+        blake3::hash(format!("{instruction}\0{files}\0{checks}\0{changed:?}\0{failures:?}").as_bytes())
+            .to_hex();
     let site = CallSite {
         role: ModelRole::Judge,
         unit: context.unit.to_owned(),

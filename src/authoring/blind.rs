@@ -65,7 +65,7 @@ pub(super) async fn solved(
         let problem = "no solver left anything that could be judged".to_owned();
         return Ok(Err((AuthorStage::Blind, vec![problem])));
     }
-    let judged = arbiter::judged(context, working, &failures).await?;
+    let judged = arbiter::judged(context, working, None, &failures).await?;
     let problems = |who: &str| {
         let failed = failures.iter().map(|failure| format!("{who} fails {failure}"));
         failed
@@ -75,6 +75,7 @@ pub(super) async fn solved(
     Ok(Err(match judged.fault {
         Fault::Checks => (AuthorStage::Checks, problems("somebody who saw only the instruction")),
         Fault::Instruction => (AuthorStage::Instruction, problems("somebody who saw only this text")),
+        Fault::Environment => (AuthorStage::Environment, problems("somebody who saw only the instruction")),
         // An honest failure: the task may be right and too hard, which is not confirmed.
         Fault::Solution => (AuthorStage::Blind, problems("every blind solver")),
     }))

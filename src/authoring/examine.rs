@@ -3,8 +3,8 @@
 use futures_util::future::try_join_all;
 
 use super::arbiter::{self, Fault};
-use super::working::Working;
-use super::{Authoring, StageContext, StageError, blind, gate, quotes};
+use super::working::{SETUP, Working};
+use super::{Authoring, StageContext, StageError, blind, gate, made, quotes};
 use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
@@ -27,13 +27,16 @@ impl Authoring<'_> {
     /// Examines what is written up to `stage`.
     pub(super) async fn examine(&mut self, stage: AuthorStage) -> Result<Found, StageError> {
         let context = self.context;
+        if let Some(problem) = self.machine().await? {
+            return Ok(Some((AuthorStage::Environment, vec![problem])));
+        }
         let draft = self.working.draft(context)?;
         let base = context.kit.base(&draft.task.base).unwrap_or_default();
         let environment = environment_digest(&draft.task.environment, base);
         let hashed = HashedTask::new(&draft.task, environment)?;
         let examined = Examined { context, working: &self.working, draft: &draft, hashed: &hashed };
-        let mut found = examined.machine().await?;
-        if found.is_none() && stage >= AuthorStage::Instruction {
+        let mut found = None;
+        if stage >= AuthorStage::Instruction {
             let problems = gate::problems(&self.working.instruction);
             found = (!problems.is_empty()).then_some((AuthorStage::Instruction, problems));
         }
@@ -71,6 +74,24 @@ impl Authoring<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Builds the machine, and reads what `setup.sh` made of it. A problem is told to its author.
+    async fn machine(&mut self) -> Result<Option<String>, StageError> {
+        let context = self.context;
+        let task = self.working.task(context)?;
+        let base = context.kit.base(&task.base).unwrap_or_default();
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+        if let Err(log) = context.runner.build(&hashed).await? {
+            return Ok(Some(format!("the image does not build; the end of the log:\n{}", tail(&log))));
+        }
+        if self.working.machine.get(SETUP).is_some() && self.working.made.is_none() {
+            match made::made(context, &hashed).await? {
+                Ok(made) => self.working.made = Some(made),
+                Err(problem) => return Ok(Some(problem)),
+            }
+        }
+        Ok(None)
     }
 
     /// What a rejected certificate asks for, and of whom.
@@ -149,28 +170,15 @@ impl Examined<'_> {
         Ok(Box::pin(self.context.runner.trial(self.hashed, act, Condition::Ordinary, 0)).await?)
     }
 
-    async fn machine(&self) -> Result<Found, StageError> {
-        Ok(match self.context.runner.build(self.hashed).await? {
-            Ok(()) => None,
-            Err(log) => {
-                let problem = format!("the image does not build; the end of the log:\n{}", tail(&log));
-                Some((AuthorStage::Environment, vec![problem]))
-            }
-        })
-    }
-
     async fn solution(&self) -> Result<Found, StageError> {
         let (record, log) = self.trial(Act::Solve(&self.task().solution)).await?;
-        let ended = match record.exit {
-            Some(ShellOutcome::Exited(0)) => return Ok(elsewhere(&log.outline)),
-            Some(ShellOutcome::Exited(status)) => format!("`solve.sh` ended with status {status}"),
-            Some(ShellOutcome::TimedOut) => "`solve.sh` did not end in time".to_owned(),
-            Some(ShellOutcome::ShellDied(status)) => {
-                format!("the shell of `solve.sh` died with status {status}")
-            }
+        if record.exit == Some(ShellOutcome::Exited(0)) {
+            return Ok(elsewhere(&log.outline));
+        }
+        let problem = match record.exit {
             None => format!("`solve.sh` could not be run: {}", record.verdict.cause),
+            exit => format!("`solve.sh` {}; the end of its output:\n{}", ended(exit), tail(&log.output)),
         };
-        let problem = format!("{ended}; the end of its output:\n{}", tail(&log.output));
         Ok(Some((AuthorStage::Solution, vec![problem])))
     }
 
@@ -196,13 +204,22 @@ impl Examined<'_> {
         if failures.is_empty() {
             return Ok(None);
         }
-        let judged = arbiter::judged(self.context, self.working, &failures).await?;
+        let changed = changed_paths(&before.outline, &log.outline);
+        let judged = arbiter::judged(self.context, self.working, changed.as_deref(), &failures).await?;
         let of = |what: &str| failures.iter().map(|failure| format!("{what} fails {failure}")).collect();
         Ok(Some(match judged.fault {
-            Fault::Solution => (AuthorStage::Solution, told(of("your solution"), &judged.reason)),
+            Fault::Solution => {
+                let mut problems = told(of("your solution"), &judged.reason);
+                let ended = ended(reference.exit);
+                problems
+                    .push(format!("your solution {ended}; the end of its output:\n{}", tail(&log.output)));
+                problems.extend(changed.map(|changed| format!("what it did to files: {changed}")));
+                (AuthorStage::Solution, problems)
+            }
+            Fault::Environment => (AuthorStage::Environment, told(of("a solution"), &judged.reason)),
             Fault::Checks => {
                 let mut problems: Vec<_> = told(of("a correct solution"), &judged.reason);
-                problems.extend(changed_paths(&before.outline, &log.outline));
+                problems.extend(changed.map(|changed| format!("what that solution did to files: {changed}")));
                 (AuthorStage::Checks, problems)
             }
             Fault::Instruction => {
@@ -239,6 +256,16 @@ impl Examined<'_> {
             .retain(|problem| !matches!(problem, ClauseError::NoCheck(_) | ClauseError::UnknownCheck { .. }));
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         (!problems.is_empty()).then_some((AuthorStage::Clauses, problems))
+    }
+}
+
+/// How a script ended.
+fn ended(exit: Option<ShellOutcome>) -> String {
+    match exit {
+        Some(ShellOutcome::Exited(status)) => format!("ended with status {status}"),
+        Some(ShellOutcome::TimedOut) => "did not end in time".to_owned(),
+        Some(ShellOutcome::ShellDied(status)) => format!("ended its shell with status {status}"),
+        None => "could not be run".to_owned(),
     }
 }
 
@@ -283,7 +310,7 @@ fn changed_paths(before: &Outline, after: &Outline) -> Option<String> {
     let removed =
         before.keys().filter(|path| !after.contains_key(*path)).map(|path| format!("removed {path}"));
     let all: Vec<_> = added.chain(changed).chain(removed).take(MAX_PATHS).collect();
-    (!all.is_empty()).then(|| format!("what that solution did to files: {}", all.join("; ")))
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// The failed checks with their messages.

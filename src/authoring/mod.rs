@@ -18,6 +18,7 @@ mod estimate;
 mod examine;
 mod gate;
 mod idea;
+mod made;
 mod near_duplicate;
 mod quotes;
 mod reply_files;
@@ -342,7 +343,10 @@ impl Authoring<'_> {
             }
             self.history.begun(stage);
             let problem = match reply.and_then(|reply| write::accept(stage, &reply, &mut self.working)) {
-                Ok(()) => return Ok(Ok(())),
+                Ok(()) => {
+                    conversation.took();
+                    return Ok(Ok(()));
+                }
                 Err(problem) => problem,
             };
             self.history.refused(stage, vec![problem.clone()]);

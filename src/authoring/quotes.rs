@@ -85,7 +85,15 @@ pub(super) fn assigned(mut clauses: Clauses, checks: &str) -> (Clauses, Vec<Stri
 }
 
 fn overlaps(clause: &Clause, words: &str) -> bool {
-    clause.says.iter().map(|says| squeeze(says)).any(|says| says.contains(words) || words.contains(&says))
+    // Whether the full stop is quoted too makes no difference.
+    let bare = |words: &str| squeeze(words).trim_matches(|c: char| c.is_ascii_punctuation()).to_owned();
+    let words = bare(words);
+    !words.is_empty()
+        && clause
+            .says
+            .iter()
+            .map(|says| bare(says))
+            .any(|says| says.contains(&words) || words.contains(&says))
 }
 
 #[cfg(test)]

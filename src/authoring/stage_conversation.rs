@@ -59,6 +59,8 @@ pub(super) struct StageConversation {
     step: u32,
     /// Those of them that were commands.
     commands: u32,
+    /// Whether a version was taken into the draft.
+    taken: bool,
 }
 
 impl StageConversation {
@@ -78,7 +80,7 @@ impl StageConversation {
         };
         let task = texts.render("task.md.j2", task)?;
         let messages = vec![ChatMessage::system(system), ChatMessage::user(task)];
-        Ok(Self { stage, role, messages, step: 0, commands: 0 })
+        Ok(Self { stage, role, messages, step: 0, commands: 0, taken: false })
     }
 
     /// Adds to the system prompt.
@@ -97,6 +99,11 @@ impl StageConversation {
     /// The number of versions so far: replies that were no commands.
     pub(super) fn versions(&self) -> u32 {
         self.step - self.commands
+    }
+
+    /// The last version is a part of the draft now.
+    pub(super) fn took(&mut self) {
+        self.taken = true;
     }
 
     /// Answers a reply that was a command with what was seen.
@@ -153,7 +160,7 @@ impl StageConversation {
             told.push(format!("and {more} more of this kind"));
         }
         self.messages.push(ChatMessage::user(
-            texts.render("feedback.md.j2", context! { problems => told, executed })?,
+            texts.render("feedback.md.j2", context! { problems => told, executed, taken => self.taken })?,
         ));
         Ok(())
     }

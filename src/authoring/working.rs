@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::configuration::Configuration;
+use super::made::Made;
 use super::{StageContext, StageError};
 use crate::author::canary;
 use crate::author::{check_ids, shipped_tests};
@@ -29,6 +30,10 @@ const NO_CHECKS: &str = "def test_nothing():\n    \"\"\"Passes.\"\"\"\n";
 /// is shown whole.
 const SHOWN_OF_FILE: usize = 20_000;
 const SHOWN: usize = 60_000;
+/// The same of a file that `setup.sh` made, which is shown itself.
+const SHOWN_OF_MADE: usize = 2_000;
+/// The end of a repository's name in the files that [`super::made`] reads: `.git`, and how it was packed.
+const BUNDLE: &str = ".bundle";
 
 /// A draft in the making.
 #[derive(Clone, Debug)]
@@ -38,6 +43,8 @@ pub(super) struct Working {
     pub(super) difficulty: Difficulty,
     /// `app/…`, and `setup.sh` if there is one.
     pub(super) machine: FileTree,
+    /// What `setup.sh` made of it, if there is one and it has run.
+    pub(super) made: Option<Made>,
     pub(super) instruction: String,
     pub(super) solution: FileTree,
     /// The text of `test_outputs.py`; empty before it is written.
@@ -57,6 +64,7 @@ impl Working {
             title,
             difficulty,
             machine: FileTree::default(),
+            made: None,
             instruction: String::new(),
             solution: FileTree::default(),
             checks: String::new(),
@@ -91,7 +99,8 @@ impl Working {
         if let Some(minutes) = self.configuration.minutes {
             limits.agent_timeout_sec = minutes * 60;
         }
-        let tests = shipped_tests(context.kit, own, &environment, &canary, &subject)?;
+        let given = self.made.as_ref().map_or(&environment, |made| &made.files);
+        let tests = shipped_tests(context.kit, own, given, &canary, &subject)?;
         Ok(Task {
             name,
             title: self.title.clone(),
@@ -138,13 +147,38 @@ impl Working {
 
     /// The machine for a prompt: every file with its content, long ones shortened.
     pub(super) fn machine_text(&self) -> String {
-        shown(self.machine.iter().map(|(path, file)| {
-            let place = match path.as_str() {
-                SETUP => "setup.sh, which ran once in /app while the machine was made and is gone".to_owned(),
-                path => format!("/{path}"),
-            };
-            (place, file)
-        }))
+        let made = self.made.as_ref();
+        // What `setup.sh` removed or changed is not shown as it was given.
+        let kept = |path: &RelPath, file: &File| {
+            made.is_none_or(|made| made.files.get(path.as_str()).is_some_and(|made| made.bytes == file.bytes))
+        };
+        let given = self.machine.iter().filter(|(path, file)| path.as_str() == SETUP || kept(path, file));
+        let mut text = shown(
+            given.map(|(path, file)| match path.as_str() {
+                SETUP => (
+                    "setup.sh, which ran once in /app while the machine was made and is gone".to_owned(),
+                    file,
+                ),
+                path => (format!("/{path}"), file),
+            }),
+            SHOWN_OF_FILE,
+        );
+        let Some(made) = made else { return text };
+        let of_setup = made.files.iter().filter(|(path, file)| {
+            self.machine.get(path.as_str()).is_none_or(|given| given.bytes != file.bytes)
+        });
+        let of_setup = of_setup.map(|(path, file)| match path.as_str().strip_suffix(BUNDLE) {
+            Some(repository) => {
+                (format!("/{repository}, a repository; `pristine(\"{path}\")` is a bundle of it"), file)
+            }
+            None => (format!("/{path}, made by setup.sh"), file),
+        });
+        text.push_str(&shown(of_setup, SHOWN_OF_MADE));
+        for link in &made.links {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "== /{link}");
+        }
+        text
     }
 
     /// The solution for a prompt.
@@ -155,11 +189,11 @@ impl Working {
 
 /// Files for a prompt.
 pub(super) fn files_text(files: &FileTree) -> String {
-    shown(files.iter().map(|(path, file)| (path.to_string(), file)))
+    shown(files.iter().map(|(path, file)| (path.to_string(), file)), SHOWN_OF_FILE)
 }
 
-/// Files as one text.
-fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>) -> String {
+/// Files as one text, with at most `of_file` bytes of each.
+fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>, of_file: usize) -> String {
     let mut text = String::new();
     for (name, file) in files {
         // Writing to a String cannot fail.
@@ -168,7 +202,7 @@ fn shown<'a>(files: impl Iterator<Item = (String, &'a File)>) -> String {
             None => text.push_str("(not text)\n"),
             Some(_) if text.len() > SHOWN => text.push_str("(not shown)\n"),
             Some(content) => {
-                let most = content.len().min(SHOWN_OF_FILE);
+                let most = content.len().min(of_file);
                 let end = (0..=most).rev().find(|place| content.is_char_boundary(*place)).unwrap_or(0);
                 text.push_str(&content[..end]);
                 if end < content.len() {

@@ -72,6 +72,7 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
                 return Err(format!("no file is below `{APP}`: the image needs that folder"));
             }
             working.machine = files;
+            working.made = None;
         }
         AuthorStage::Instruction => {
             let text = reply.trim();

@@ -17,7 +17,7 @@ const STAGES: [(&str, &str); 14] = [
     ("attacks", "You try to pass the checks"),
     ("clauses", "You take the instruction"),
     ("configuration", "You set the limits"),
-    ("arbiter", "A terminal task has an instruction"),
+    ("arbiter", "A terminal task has a machine"),
     ("blind", "You are an expert working in a Linux terminal"),
     ("evolve", "You change how hard"),
     // By its model's name: its prompts are those of the stage `blind`.

@@ -4,7 +4,8 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::author::{
-    CHECKS_WITHOUT_COUNT, ENVIRONMENT, INSTRUCTION, RUN, UNFOUNDED, all_checks, checks, configure, server,
+    CHECKS_WITHOUT_COUNT, ENVIRONMENT, INSTRUCTION, RUN, UNFOUNDED, all_checks, checks, configure, good,
+    server,
 };
 use super::common::Bench;
 use super::support::docker;
@@ -25,7 +26,29 @@ fn first(before: usize, text: impl Into<String>) -> Option<String> {
     (before == 0).then(|| text.into())
 }
 
-const ROWS: [(&str, Says, Ends); 17] = [
+/// Makes the list of names, a link and a repository.
+const SETUP: &str = "<file path=\"app/parts/1.txt\">\nZoe\nadam\nÉmile\nBo\nbo\n</file>
+<file path=\"app/parts/2.txt\">\nBo\nAnna Lee\nZoe\nadam\n</file>
+<file path=\"setup.sh\">
+set -e
+cat parts/*.txt > names.txt
+rm -r parts
+ln -s names.txt guests.txt
+git init -q book
+git -C book -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m First --date 2030-01-01T00:00:00Z
+</file>";
+
+/// What the tests have of it.
+const OF_SETUP: &str = "
+
+def test_given():
+    \"\"\"“`/app/names.txt` stays as it is”: and the tests know what it was.\"\"\"
+    assert subject.pristine(\"app/book/.git.bundle\").read_bytes().startswith(b\"# v2 git bundle\")
+    assert not subject.pristine(\"app/parts/1.txt\").exists()
+    assert subject.read_bytes(\"/app/names.txt\") == subject.pristine(\"app/names.txt\").read_bytes()
+";
+
+const ROWS: [(&str, Says, Ends); 18] = [
     ("no mistake", |_, _| None, Ends::Certified("checks", 1)),
     (
         "a judge that writes no JSON",
@@ -76,6 +99,18 @@ const ROWS: [(&str, Says, Ends); 17] = [
             )
         },
         Ends::Certified("environment", 2),
+    ),
+    (
+        "a machine that is made by a script",
+        |stage, _| match stage {
+            "environment" => Some(SETUP.to_owned()),
+            "checks" => Some(checks(&format!("{}{OF_SETUP}", all_checks()))),
+            "configuration" => {
+                Some(good("configuration", 0).replace("\"test_input\"", "\"test_given\": 1, \"test_input\""))
+            }
+            _ => None,
+        },
+        Ends::Certified("checks", 1),
     ),
     (
         "an instruction that speaks of tests, at first",

@@ -35,17 +35,17 @@ Result = namedtuple("Result", "code stdout stderr")
 
 
 def pristine(name):
-    """The untampered copy of an environment file, e.g. pristine("app/data.csv")."""
+    """The untampered copy of an environment file, e.g. pristine("app/data.csv"), as a pathlib.Path."""
     return TESTS / "pristine" / name
 
 
 def lpath(name):
-    """Where the subject's file is, a link in the last place not followed."""
+    """Where the subject's file is (a pathlib.Path), a link in the last place not followed."""
     return _resolve(name, follow_last=False)
 
 
 def path(name):
-    """Where the subject's file is. Links are followed inside the subject and never out of it."""
+    """Where the subject's file is (a pathlib.Path). Links are followed inside the subject and never out of it."""
     return _resolve(name, follow_last=True)
 
 
@@ -116,7 +116,7 @@ def run(argv, stdin=None, cwd=None, timeout=10, files=None, env=None):
 def probe(text, request, timeout=10):
     """Runs a Python program of the tests' own beside the subject's programs, with `request` as JSON on its standard input.
 
-    It starts isolated, without site packages and in a new folder, so that no module of the subject's takes the place of
+    It returns a Result, starts isolated, without site packages and in a new folder, so that no module of the subject's takes the place of
     one of the standard library. Its interpreter is the subject's all the same, so that its answers prove nothing by themselves: see `answers`.
     """
     folder = f"/tmp/{os.urandom(8).hex()}"
@@ -125,14 +125,15 @@ def probe(text, request, timeout=10):
     return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text})
 
 
-Case = namedtuple("Case", "argv stdin cwd files after timeout", defaults=(b"", None, {}, (), 10))
-Ended = namedtuple("Ended", "code stdout stderr after")
+Case = namedtuple("Case", "argv stdin cwd files after timeout env links", defaults=(b"", None, {}, (), 10, {}, {}))
+Ended = namedtuple("Ended", "code stdout stderr after raw")
 
 
 def run_many(cases, timeout=45):
-    """Runs programs of the subject one after the other, as `run` would, in one process: Case(argv, stdin, cwd, files, after) -> Ended.
+    """Runs programs of the subject one after the other, as `run` would, in one process, and returns an Ended for each Case.
 
-    `after` names files whose content is wanted afterwards, as text or None. A program that python3 interprets runs in a fork of an
+    `files` (path -> text or bytes), then `links` (path -> target of a symbolic link) are made first, and `env` is added to the environment. `after` names
+    files whose content is wanted afterwards: `Ended.after` has it by name as text, `Ended.raw` as bytes, None where there is no file. A program that python3 interprets runs in a fork of an
     interpreter that has imported the standard library, which saves most of its time. All cases together have `timeout` seconds.
     """
     coded = [
@@ -143,6 +144,8 @@ def run_many(cases, timeout=45):
             "files": {str(name): base64.b64encode(_to_bytes(content)).decode() for name, content in case.files.items()},
             "after": [str(name) for name in case.after],
             "timeout": float(case.timeout),
+            "env": {str(name): str(value) for name, value in case.env.items()},
+            "links": {str(name): str(target) for name, target in case.links.items()},
         }
         for case in cases
     ]
@@ -153,12 +156,13 @@ def run_many(cases, timeout=45):
 
 def _ended(case, answer):
     def text(coded):
-        return base64.b64decode(coded).decode("utf-8", "replace")
+        return None if coded is None else base64.b64decode(coded).decode("utf-8", "replace")
 
     try:
         code, stdout, stderr, after = answer
-        texts = {str(name): None if after[str(name)] is None else text(after[str(name)]) for name in case.after}
-        return Ended(int(code), text(stdout), text(stderr), texts)
+        coded = {str(name): after[str(name)] for name in case.after}
+        raw = {name: None if content is None else base64.b64decode(content) for name, content in coded.items()}
+        return Ended(int(code), text(stdout), text(stderr), {name: text(content) for name, content in coded.items()}, raw)
     except (TypeError, ValueError, KeyError):
         raise AssertionError(f"an answer is {str(answer)[:100]!r}") from None
 

@@ -1,0 +1,135 @@
+//! What `setup.sh` makes of a machine: its files as they are when a solver begins.
+//!
+//! Checks compare with them, and every stage after the environment's has to know them.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{StageContext, StageError};
+use crate::model::{File, FileTree, RelPath};
+use crate::sandbox::{GetError, Process, ProcessOutcome, SandboxError};
+use crate::store::{Stage, key};
+use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
+
+/// The files of a machine, `store/machine/…`.
+const MACHINE: Stage = Stage { name: "machine", version: 1 };
+
+/// Packs them.
+const SCRIPT: &str = include_str!("made.sh");
+/// Where it puts its results.
+const OUT: &str = "/tmp/made";
+/// Bytes of all files together. The prompt asks for 200 kB; they become a part of the tests.
+const MAX_BYTES: u64 = 2 << 20;
+/// A header of `tar`, which each file has.
+const HEADER: u64 = 512;
+/// Files of a machine.
+const MAX_FILES: u64 = 2_000;
+/// Time limit of packing.
+const PACKING: Duration = Duration::from_secs(60);
+
+/// The files of a machine, and its links.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Made {
+    /// `app/…`; repositories as `….git.bundle`.
+    pub(super) files: FileTree,
+    /// `app/name -> target`, in order.
+    pub(super) links: Vec<String>,
+}
+
+/// Reads the files of the built machine. `Err` inside is told to its author.
+pub(super) async fn made(
+    context: &StageContext<'_>,
+    hashed: &HashedTask<'_>,
+) -> Result<Result<Made, String>, StageError> {
+    let runner = context.runner;
+    let key = key(MACHINE, &json!({ "environment": hashed.environment_digest, "script": SCRIPT }))?;
+    // What was read of one build holds for all of them: a machine that differs from build to build fails its own checks.
+    if let Some((read, ())) = runner.recall::<Result<Made, String>, ()>(MACHINE, &key)? {
+        return Ok(read);
+    }
+    let _slot = runner.slot().await?;
+    let read = runner.retry(|| read(context, hashed)).await.map_err(TrialError::from)?;
+    runner.commit(MACHINE, &key, &read, &())?;
+    Ok(read)
+}
+
+async fn read(
+    context: &StageContext<'_>,
+    hashed: &HashedTask<'_>,
+) -> Result<Result<Made, String>, NoVerdict> {
+    let image = context.runner.image(hashed).await?;
+    let engine = context.runner.engine.get().await?;
+    let sandbox = engine.launch(&solver_container(&image, hashed.task)).await?;
+    let lost = |error| NoVerdict::Sandbox { phase: Phase::Prepare, error };
+    let mut pack = Process::new("/bin/bash").args(["-c", SCRIPT, "made", OUT]);
+    pack.timeout = PACKING;
+    let packed = sandbox.spawn(&pack).await.map_err(lost)?;
+    if packed.outcome != ProcessOutcome::Exited(0) {
+        let told = String::from_utf8_lossy(&packed.stderr);
+        return Ok(Err(format!(
+            "the files below /app cannot be read ({:?}): {}",
+            packed.outcome,
+            told.trim()
+        )));
+    }
+    let most = MAX_BYTES + MAX_FILES * 2 * HEADER;
+    let mut parts = Vec::new();
+    for name in ["made.tar", "links"] {
+        match sandbox.get(&format!("{OUT}/{name}"), most).await {
+            Ok(bytes) => parts.push(bytes),
+            Err(GetError::Sandbox(error @ (SandboxError::Lost(_) | SandboxError::Engine(_)))) => {
+                return Err(lost(error));
+            }
+            Err(_) => {
+                return Ok(Err(format!("there is more than {MAX_BYTES} bytes below /app: make it smaller")));
+            }
+        }
+    }
+    sandbox.destroy().await;
+    let links = parts.pop().unwrap_or_default();
+    let links = String::from_utf8_lossy(&links).lines().map(str::to_owned).collect();
+    Ok(files_of(&parts.pop().unwrap_or_default()).map(|files| Made { files, links }))
+}
+
+/// The regular files of an archive.
+fn files_of(archive: &[u8]) -> Result<FileTree, String> {
+    let damaged = |error: std::io::Error| format!("the files below /app cannot be read: {error}");
+    let mut files = FileTree::default();
+    let mut archive = tar::Archive::new(archive);
+    for entry in archive.entries().map_err(damaged)? {
+        let mut entry = entry.map_err(damaged)?;
+        let path = String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| {
+            format!("a file's name is not UTF-8: {}", String::from_utf8_lossy(error.as_bytes()))
+        })?;
+        let path = RelPath::new(&path).map_err(|error| error.to_string())?;
+        let executable = entry.header().mode().map_err(damaged)? & 0o100 != 0;
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).map_err(damaged)?;
+        files.insert(path, File { bytes, executable });
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_become_files() {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, mode, content) in [("app/run.sh", 0o755, "true\n"), ("app/data/x.csv", 0o600, "a,b\n")] {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(mode);
+            header.set_size(content.len() as u64);
+            tar.append_data(&mut header, name, content.as_bytes()).unwrap();
+        }
+        let found = files_of(&tar.into_inner().unwrap()).unwrap();
+        let found: Vec<_> =
+            found.iter().map(|(path, file)| (path.as_str(), file.executable, file.as_text())).collect();
+        assert_eq!(found, [("app/data/x.csv", false, Some("a,b\n")), ("app/run.sh", true, Some("true\n"))]);
+    }
+}
