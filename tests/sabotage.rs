@@ -178,6 +178,49 @@ fn saboteurs() -> Vec<Saboteur> {
             Failed,
             &["none of process 1's", "flooded a pipe of the shell's"],
         ),
+        saboteur(
+            "a file where the guest is mounted",
+            format!("{REFERENCE}mv /.termsmith /older && echo x >/.termsmith; ls -d /older"),
+            Spoilt("sandbox_lost"),
+            &["/older"],
+        ),
+        Saboteur {
+            shape: Shape::System,
+            ..saboteur(
+                "a socket in the place of /etc/hosts",
+                format!(
+                    "{REFERENCE}mv /etc /old; mkdir /etc; cp -a /old/. /etc; rm -f /etc/hosts\n{}",
+                    python("import socket\nsocket.socket(socket.AF_UNIX).bind('/etc/hosts'); print('bound')")
+                ),
+                Spoilt("sandbox_lost"),
+                &["bound"],
+            )
+        },
+        saboteur(
+            "a path that no other container can hold",
+            python(
+                "os.chdir('/app'); open('ballast', 'wb').write(os.urandom(9 << 20))\nfor i in range(15): os.mkdir('d' * 250); os.chdir('d' * 250)\nos.mkdir('e' * 200); os.chdir('e' * 200); open('f' * (4091 - len('/app') - 15 * 251 - 201 - 1), 'w').close(); print('made')",
+            ),
+            Spoilt("`/app` has paths of more than 3800 bytes"),
+            &["made"],
+        ),
+        saboteur(
+            "46,000 FIFOs with long names",
+            format!(
+                "{REFERENCE}{}",
+                python(
+                    "for i in range(8): os.mkdir('d' * 250); os.chdir('d' * 250)\nfor i in range(46_000):\n  try: os.mkfifo(str(i))\n  except OSError: break\nprint(i)"
+                )
+            ),
+            Spoilt("the paths in `/app` have more than 33554432 bytes"),
+            &["45999"],
+        ),
+        saboteur(
+            "ten gigabytes in no time",
+            "for i in 0 1 2 3 4 5 6 7 8 9; do fallocate -l 1G /var/tmp/$i; echo status $?; done; du -s /var/tmp",
+            Judged,
+            &["Operation not supported", "status 1"],
+        ),
         saboteur("no standard output, and no end", "exec >&- 2>&-; sleep 1000", OutOfTime, &[]).within(8),
         saboteur(
             "1 GB of output in one line",
@@ -434,6 +477,7 @@ struct SabotageContext {
     engine: Engine,
     image: Image,
     files: Task,
+    system: Task,
     programs: Task,
     service: Task,
     host: Host,
@@ -441,7 +485,8 @@ struct SabotageContext {
 
 impl SabotageContext {
     async fn new(engine: Engine) -> Self {
-        let [files, programs, service] = [Shape::Files, Shape::Programs, Shape::Service].map(task);
+        let [files, system, programs, service] =
+            [Shape::Files, Shape::System, Shape::Programs, Shape::Service].map(task);
         let digest = environment_digest(&files.environment, "core");
         let spec = ImageSpec {
             digest: digest.as_str(),
@@ -449,13 +494,14 @@ impl SabotageContext {
             timeout: Duration::from_secs(600),
         };
         let image = engine.ensure_image(&spec).await.unwrap();
-        Self { engine, image, files, programs, service, host: Host::new() }
+        Self { engine, image, files, system, programs, service, host: Host::new() }
     }
 
     /// Runs one saboteur's trial, with siblings for as long as it lasts. Returns the faults.
     async fn sabotage(&self, saboteur: &Saboteur) -> Vec<String> {
         let mut task = match saboteur.shape {
             Shape::Files => self.files.clone(),
+            Shape::System => self.system.clone(),
             Shape::Programs => self.programs.clone(),
             Shape::Service => self.service.clone(),
         };

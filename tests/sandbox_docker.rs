@@ -304,6 +304,20 @@ fn a_stopped_container_can_be_read_compared_and_committed() {
     });
 }
 
+/// In an image's layer they would delete other files, or could not be written.
+#[test]
+fn a_state_with_names_of_deletions_is_not_committed() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        for name in ["/app/.wh..", "/app/sub/.wh.file", "/app/.wh..wh..opq"] {
+            let sandbox = launch(&engine).await;
+            shell(&sandbox, &format!("mkdir -p /app/sub; touch {name}")).await;
+            let refused = sandbox.stop().await.unwrap().commit().await.unwrap_err();
+            assert!(matches!(&refused, EngineError::NotKept { path } if path == name), "{name}: {refused}");
+        }
+    });
+}
+
 #[test]
 fn a_stopped_container_can_be_started_again() {
     run(async {

@@ -2,7 +2,8 @@
 //!
 //! The default profile of engines (Docker 20.10 to 22) lets containers open sockets of the family `AF_VSOCK`, whose ports are shared by all
 //! containers of a machine whatever their networks are, so that two attempts at a task could talk (attack D-41). It also permits `io_uring`,
-//! which bypasses filters, and `memfd_secret`, whose memory no limit of files or of the disk counts.
+//! which bypasses filters, `memfd_secret`, whose memory no limit of files or of the disk counts, and `fallocate`, which takes gigabytes of the
+//! disk in less time than passes between two looks at a limit that is polled. File systems without it exist, so programs write instead.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
@@ -38,15 +39,20 @@ const FAIL_WITH: u32 = 0x0005_0000;
 /// What a kernel without the call answers, which programs that try `io_uring` expect.
 const ENOSYS: u32 = 38;
 const EAFNOSUPPORT: u32 = 97;
+const EOPNOTSUPP: u32 = 95;
 
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "x86_64")]
 const SOCKET: u32 = 41;
+#[cfg(target_arch = "x86_64")]
+const FALLOCATE: u32 = 285;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "aarch64")]
 const SOCKET: u32 = 198;
+#[cfg(target_arch = "aarch64")]
+const FALLOCATE: u32 = 47;
 const IO_URING_SETUP: u32 = 425;
 const IO_URING_ENTER: u32 = 426;
 const IO_URING_REGISTER: u32 = 427;
@@ -65,22 +71,24 @@ unsafe extern "C" {
 
 /// The filter. Calls of other architectures (32-bit programs) do not exist.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-const FILTER: [Instruction; 15] = [
+const FILTER: [Instruction; 17] = [
     Instruction { code: LOAD, if_true: 0, if_false: 0, k: ARCHITECTURE_AT },
     Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 0, k: ARCHITECTURE },
     Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | ENOSYS },
     Instruction { code: LOAD, if_true: 0, if_false: 0, k: NUMBER_AT },
-    Instruction { code: JUMP_IF_AT_LEAST, if_true: 8, if_false: 0, k: X32 },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 7, if_false: 0, k: IO_URING_SETUP },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 6, if_false: 0, k: IO_URING_ENTER },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 5, if_false: 0, k: IO_URING_REGISTER },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 4, if_false: 0, k: MEMFD_SECRET },
+    Instruction { code: JUMP_IF_AT_LEAST, if_true: 9, if_false: 0, k: X32 },
+    Instruction { code: JUMP_IF_EQUAL, if_true: 8, if_false: 0, k: IO_URING_SETUP },
+    Instruction { code: JUMP_IF_EQUAL, if_true: 7, if_false: 0, k: IO_URING_ENTER },
+    Instruction { code: JUMP_IF_EQUAL, if_true: 6, if_false: 0, k: IO_URING_REGISTER },
+    Instruction { code: JUMP_IF_EQUAL, if_true: 5, if_false: 0, k: MEMFD_SECRET },
+    Instruction { code: JUMP_IF_EQUAL, if_true: 6, if_false: 0, k: FALLOCATE },
     Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: 2, k: SOCKET },
     Instruction { code: LOAD, if_true: 0, if_false: 0, k: FIRST_ARGUMENT_AT },
     Instruction { code: JUMP_IF_EQUAL, if_true: 2, if_false: 0, k: AF_VSOCK },
     Instruction { code: RETURN, if_true: 0, if_false: 0, k: ALLOW },
     Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | ENOSYS },
     Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | EAFNOSUPPORT },
+    Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | EOPNOTSUPP },
 ];
 
 /// Applies the filter to this process and all that it will start, if the sandbox forbids new privileges; the kernel takes filters of

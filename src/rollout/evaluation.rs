@@ -111,7 +111,7 @@ impl Evaluation<'_> {
                 let (judged, kept) = match keep {
                     Keep::Nothing => (judge(engine, &image, hashed.task, sandbox, silent).await, None),
                     Keep::State => match judge_and_keep(engine, &image, hashed.task, sandbox, silent).await {
-                        Ok((judged, kept)) => (Ok(judged), Some(kept)),
+                        Ok((judged, kept)) => (Ok(judged), kept),
                         Err(error) => (Err(error), None),
                     },
                 };

@@ -9,7 +9,7 @@ use crate::agent::{
     Policy, StepLimits, run_episode,
 };
 use crate::model::{End, ForkPoint, Key};
-use crate::sandbox::Image;
+use crate::sandbox::{EngineError, Image};
 use crate::verify::{TrialError, TrialRunner};
 
 /// A state from which several attempts begin, and the conversation that produced it.
@@ -70,7 +70,12 @@ pub async fn fork(
         return Err(unsupported("the recorded turns had other effects when they were executed again"));
     }
     let stopped = sandbox.stop().await.map_err(TrialError::Engine)?;
-    let state = stopped.commit().await.map_err(TrialError::Engine)?;
+    let state = match stopped.commit().await {
+        Err(EngineError::NotKept { .. }) => {
+            return Err(unsupported("its state holds names that an image cannot keep"));
+        }
+        state => state.map_err(TrialError::Engine)?,
+    };
     stopped.destroy().await;
     conversation.done = turns;
     Ok(Fork { point: ForkPoint { parent: rollout_id(parent), turns }, conversation, state })

@@ -27,6 +27,8 @@ pub enum EngineError {
     NotStarted { status: u16, message: String },
     #[error("failed to {action}: {message}")]
     Transport { action: &'static str, message: String },
+    #[error("the engine cannot keep `{path}`: in its images, names that begin with `.wh.` are deletions")]
+    NotKept { path: String },
     #[error("the image has no user `{user}`, which the task declares for its agent")]
     NoSuchUser { user: String },
     #[error("the guest did not start: {message}")]
@@ -73,6 +75,7 @@ impl EngineError {
             | Self::MissingImage { .. }
             | Self::Io { .. } => Blame::Caller,
             Self::NoSuchUser { .. } => Blame::Task,
+            Self::NotKept { .. } => Blame::Solver,
         }
     }
 
@@ -149,6 +152,9 @@ pub enum ArchiveError {
     /// A process in the container has replaced part of the path with a loop of links or a file.
     #[error("cannot resolve `{root}`")]
     Unreadable { root: String },
+    /// A process in the container can cause this, by what it puts where the engine mounts the guest; so can an engine in trouble.
+    #[error("the engine cannot read `{root}`, nor anything else in the container")]
+    AllUnreadable { root: String },
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

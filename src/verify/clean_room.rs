@@ -68,22 +68,29 @@ pub async fn judge(
     judge_under(engine, image, task, sandbox, Condition::Ordinary, silent).await
 }
 
-/// [`judge`], which also keeps an image of the judged state, from which the solver can continue.
+/// [`judge`], which also keeps an image of the judged state, from which the solver can continue; none of a state that an image cannot hold,
+/// which is a failure.
 pub async fn judge_and_keep(
     engine: &Engine,
     image: &Image,
     task: &Task,
     sandbox: Sandbox,
     silent: Option<Blame>,
-) -> Result<(Judged, Image), NoVerdict> {
+) -> Result<(Judged, Option<Image>), NoVerdict> {
     let started = Instant::now();
-    let mounted = engine_files(task, &sandbox).await?;
+    let mounted = match engine_files(task, &sandbox).await {
+        Ok(mounted) => mounted,
+        Err(lost) => return unread(lost, silent).map(|judged| (judged, None)),
+    };
     let stopped = sandbox.stop().await?;
-    let kept = stopped.commit().await?;
+    let kept = match stopped.commit().await {
+        Ok(kept) => kept,
+        Err(error) => return unread(error.into(), silent).map(|judged| (judged, None)),
+    };
     let mut judged =
         judge_stopped(engine, image, task, stopped, mounted, Condition::Ordinary, silent).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
-    Ok((judged, kept))
+    Ok((judged, Some(kept)))
 }
 
 /// [`judge`], with the verifier under `condition` too.
@@ -96,7 +103,10 @@ pub(super) async fn judge_under(
     silent: Option<Blame>,
 ) -> Result<Judged, NoVerdict> {
     let started = Instant::now();
-    let mounted = engine_files(task, &sandbox).await?;
+    let mounted = match engine_files(task, &sandbox).await {
+        Ok(mounted) => mounted,
+        Err(lost) => return unread(lost, silent),
+    };
     let stopped = sandbox.stop().await?;
     let mut judged = judge_stopped(engine, image, task, stopped, mounted, condition, silent).await?;
     judged.log.seconds = started.elapsed().as_secs_f64();
@@ -112,9 +122,10 @@ async fn judge_stopped(
     condition: Condition,
     silent: Option<Blame>,
 ) -> Result<Judged, NoVerdict> {
-    let subject = match read_subject(task, &stopped, mounted).await? {
-        Ok(subject) => subject,
-        Err(cause) => return Ok(failed(cause, String::new())),
+    let subject = match read_subject(task, &stopped, mounted).await {
+        Ok(Ok(subject)) => subject,
+        Ok(Err(cause)) => return Ok(failed(cause, String::new())),
+        Err(lost) => return unread(lost, silent),
     };
     let CheckedSubject { files, state: subject } = subject;
     let files = files.finish().map_err(host_failed)?;
@@ -217,7 +228,13 @@ fn judged_without(
     log.output.push_str(&lost.to_string());
     let verdict = lost.verdict(silent)?;
     let log = VerifierLog { dropped: subject.dropped, ..log };
-    Ok(Judged { verdict, state: Some(subject.hash), outline: subject.outline, log })
+    let state = (!subject.hash.is_empty()).then_some(subject.hash);
+    Ok(Judged { verdict, state, outline: subject.outline, log })
+}
+
+/// The verdict on a subject that could not be read.
+fn unread(lost: NoVerdict, silent: Option<Blame>) -> Result<Judged, NoVerdict> {
+    judged_without(lost, silent, SubjectState::default(), VerifierLog::default())
 }
 
 async fn run_checks(
@@ -296,6 +313,10 @@ async fn read_subject(
             // A deleted root counts as an empty one: every check that needs it fails.
             Err(ArchiveError::Missing { .. }) => {}
             Err(ArchiveError::Engine(error)) => return Err(error.into()),
+            Err(lost @ ArchiveError::AllUnreadable { .. }) => {
+                let error = SandboxError::Failed { message: lost.to_string() };
+                return Err(NoVerdict::Sandbox { phase: Phase::Solve, error });
+            }
             Err(spoilt @ (ArchiveError::TooLarge { .. } | ArchiveError::Unreadable { .. })) => {
                 return Ok(Err(spoilt.to_string()));
             }

@@ -185,7 +185,10 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
             return Ok(solved);
         }
         if keep == Keep::State {
-            solved.kept = Some(sandbox.snapshot().await.map_err(NoVerdict::from)?);
+            match sandbox.snapshot().await {
+                Ok(kept) => solved.kept = Some(kept),
+                Err(error) => return solved.lost(error.into(), silent).map_err(E::from),
+            }
         }
         let reported = match trial_context.judge(step, sandbox).await {
             Ok((reported, same)) => {

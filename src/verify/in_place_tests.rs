@@ -91,6 +91,9 @@ impl TrialContext<'_> {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
                 Ok(archive) => archive,
                 Err(ArchiveError::Engine(error)) => return Err(error.into()),
+                Err(lost @ ArchiveError::AllUnreadable { .. }) => {
+                    return Err(SandboxError::Failed { message: lost.to_string() });
+                }
                 // A missing artifact is left to the tests to report.
                 Err(
                     ArchiveError::Missing { .. }

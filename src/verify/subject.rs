@@ -23,12 +23,14 @@ pub struct SubjectLimits {
     pub entries: u32,
     /// Number of components of one path.
     pub depth: u32,
+    /// Bytes of all paths and of what links lead to.
+    pub names: u64,
 }
 
 impl SubjectLimits {
     /// Results of terminal tasks are a few megabytes; a much larger subject is an accident or an attack, and failing in a verifier is
     /// cheaper than exhausting the host.
-    pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64 };
+    pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64, names: 32 << 20 };
 }
 
 impl Default for SubjectLimits {
@@ -46,6 +48,10 @@ pub enum SubjectError {
     TooMany { root: String, limit: u32 },
     #[error("`{root}` has paths of more than {limit} parts")]
     TooDeep { root: String, limit: u32 },
+    #[error("`{root}` has paths of more than {limit} bytes")]
+    TooLong { root: String, limit: usize },
+    #[error("the paths in `{root}` have more than {limit} bytes")]
+    TooManyNames { root: String, limit: u64 },
     #[error("the archive of `{root}` is damaged: {message}")]
     Damaged { root: String, message: String },
 }
@@ -91,8 +97,40 @@ pub struct SubjectState {
     pub hash: String,
     /// Regular files by their absolute path in the solver's container.
     pub outline: Outline,
-    /// Paths that were dropped, with the reason.
+    /// Paths that were dropped, with the reason: the first few, and the number of the others.
     pub dropped: Vec<String>,
+}
+
+/// Dropped entries that are named.
+const NAMED: usize = 20;
+/// Characters of one of them.
+const NAMED_CHARS: usize = 200;
+/// Bytes of a path in the verifier's container. Linux takes 4,095 (`PATH_MAX`); the folders that engines unpack in need some of them.
+const MAX_PATH: usize = 3_800;
+
+/// What was not taken over.
+#[derive(Debug, Default)]
+struct Dropped {
+    named: Vec<String>,
+    others: u32,
+}
+
+impl Dropped {
+    fn push(&mut self, path: &Path, why: &str) {
+        if self.named.len() == NAMED {
+            self.others += 1;
+            return;
+        }
+        let shown: String = path.to_string_lossy().chars().take(NAMED_CHARS).collect();
+        self.named.push(format!("{shown}: {why}"));
+    }
+
+    fn told(mut self) -> Vec<String> {
+        if self.others > 0 {
+            self.named.push(format!("{} others", self.others));
+        }
+        self.named
+    }
 }
 
 /// A tar archive that is being written.
@@ -149,9 +187,9 @@ pub fn check_archives(
         files: Packing::new(),
         state: BTreeMap::new(),
         outline: Outline::new(),
-        dropped: Vec::new(),
+        dropped: Dropped::default(),
     };
-    let mut left = Left { bytes: limits.bytes, entries: limits.entries };
+    let mut left = Left { bytes: limits.bytes, entries: limits.entries, names: limits.names };
     for (root, tar) in roots {
         // The engine names entries relative to the parent of the root.
         let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
@@ -167,7 +205,7 @@ pub fn check_archives(
         hasher.update(b"\n");
     }
     let hash = hasher.finalize().to_hex().to_string();
-    let state = SubjectState { hash, outline: out.outline, dropped: out.dropped };
+    let state = SubjectState { hash, outline: out.outline, dropped: out.dropped.told() };
     Ok(CheckedSubject { files: out.files, state })
 }
 
@@ -175,12 +213,13 @@ struct Layout {
     files: Packing,
     state: BTreeMap<PathBuf, String>,
     outline: Outline,
-    dropped: Vec<String>,
+    dropped: Dropped,
 }
 
 struct Left {
     bytes: u64,
     entries: u32,
+    names: u64,
 }
 
 fn add_root(
@@ -201,20 +240,28 @@ fn add_root(
             .ok_or_else(|| SubjectError::TooMany { root: root.to_owned(), limit: limits.entries })?;
         let name = Path::new(OsStr::from_bytes(&entry.path_bytes())).to_path_buf();
         let Some(path) = plain(&name) else {
-            out.dropped.push(format!("{}: not a plain relative path", name.display()));
+            out.dropped.push(&name, "not a plain relative path");
             continue;
         };
         if path.components().count() > limits.depth as usize {
             return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth }.into());
         }
         let place = base.join(&path);
+        if place.as_os_str().len() > MAX_PATH {
+            return Err(SubjectError::TooLong { root: root.to_owned(), limit: MAX_PATH }.into());
+        }
+        let names = place.as_os_str().len() + entry.link_name_bytes().map_or(0, |target| target.len());
+        left.names = left
+            .names
+            .checked_sub(names as u64)
+            .ok_or_else(|| SubjectError::TooManyNames { root: root.to_owned(), limit: limits.names })?;
         // The archive of a real folder never has an entry below a link or a file: unpacked, it would follow that link.
         if place
             .ancestors()
             .skip(1)
             .any(|above| out.state.get(above).is_some_and(|is| !is.starts_with("folder")))
         {
-            out.dropped.push(format!("{}: below something that is no folder", path.display()));
+            out.dropped.push(&path, "below something that is no folder");
             continue;
         }
         let size = entry.size();
@@ -273,7 +320,7 @@ fn add_root(
                     .filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file")))
                 {
                     None => {
-                        out.dropped.push(format!("{}: hard link to nothing in the archive", path.display()));
+                        out.dropped.push(&path, "hard link to nothing in the archive");
                         continue;
                     }
                     Some(target) => {
@@ -284,7 +331,7 @@ fn add_root(
                 }
             }
             other => {
-                out.dropped.push(format!("{}: {}", path.display(), name_of(other)));
+                out.dropped.push(&path, name_of(other));
                 continue;
             }
         };

@@ -110,9 +110,14 @@ fn reading_stops_at_the_bounds() {
     check(SubjectLimits { bytes: 39, ..SubjectLimits::default() }, "more than 39 bytes");
     check(SubjectLimits { entries: 4, ..SubjectLimits::default() }, "more than 4 entries");
     check(SubjectLimits { depth: 1, ..SubjectLimits::default() }, "more than 1 parts");
+    check(SubjectLimits { names: 60, ..SubjectLimits::default() }, "have more than 60 bytes");
     assert!(
-        check_archives("subject", &archive(&many), &SubjectLimits { bytes: 40, entries: 5, depth: 2 })
-            .is_ok()
+        check_archives(
+            "subject",
+            &archive(&many),
+            &SubjectLimits { bytes: 40, entries: 5, depth: 2, names: 1000 }
+        )
+        .is_ok()
     );
     let mut cut = archive(&many);
     cut[0].1 = cut[0].1.bytes().unwrap()[..700].to_vec().into();

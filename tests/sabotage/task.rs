@@ -88,6 +88,8 @@ def test_tables_can_be_read():
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Files,
+    /// Files, those of the system included.
+    System,
     /// Tests run a program of the solver.
     Programs,
     /// Tests are clients of the solver's service.
@@ -114,7 +116,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     task.tests.0.retain(|path, _| !path.as_str().starts_with("pristine/"));
     task.tests.insert(path("pristine/app/numbers.txt"), File::text(numbers));
     let (reference, further, names): (_, _, &[&str]) = match shape {
-        Shape::Files => (REFERENCE, "", &[]),
+        Shape::Files | Shape::System => (REFERENCE, "", &[]),
         Shape::Programs => (REFERENCE, PROGRAM_CHECKS, &["test_program"]),
         Shape::Service => (SERVICE_REFERENCE, SERVICE_CHECKS, &["test_service", "test_service_goes_on"]),
     };
@@ -131,9 +133,15 @@ pub(crate) fn task(shape: Shape) -> Task {
         verifier_timeout_sec: 20,
         ..Limits::default()
     };
-    let roots = ["/app", "/srv/shelf/box"].map(str::to_owned).to_vec();
+    let mut roots = ["/app", "/srv/shelf/box"].map(str::to_owned).to_vec();
+    roots.extend((shape == Shape::System).then(|| "/etc".to_owned()));
     let bring_up = (shape == Shape::Service).then(|| "bash /app/start.sh".to_owned());
-    task.subject = SubjectSpec { roots, programs: shape != Shape::Files, bring_up, shared_because: None };
+    task.subject = SubjectSpec {
+        roots,
+        programs: matches!(shape, Shape::Programs | Shape::Service),
+        bring_up,
+        shared_because: None,
+    };
     task
 }
 

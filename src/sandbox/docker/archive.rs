@@ -47,9 +47,7 @@ impl DockerEngine {
             if attempt == ATTEMPTS {
                 return Err(match error {
                     ArchiveError::Missing { root } | ArchiveError::Unreadable { root } => {
-                        let message =
-                            format!("the engine cannot read `{root}`, nor anything else in the container");
-                        EngineError::Transport { action: "fetch files", message }.into()
+                        ArchiveError::AllUnreadable { root }
                     }
                     other => other,
                 });
@@ -73,6 +71,7 @@ impl About {
         match error {
             ArchiveError::Missing { .. }
             | ArchiveError::Unreadable { .. }
+            | ArchiveError::AllUnreadable { .. }
             | ArchiveError::TooLarge { .. } => Self::Path,
             ArchiveError::Engine(_) => Self::Engine,
         }

@@ -18,7 +18,7 @@ use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
 use crate::retry::{Again, Backoff};
 use crate::sandbox::container::Pause;
-use crate::sandbox::{ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
+use crate::sandbox::{Change, ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::api::{self, asked_again};
 use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, watchdog};
@@ -98,6 +98,10 @@ impl DockerEngine {
         id: &ContainerId,
         pause: Pause,
     ) -> Result<Image, EngineError> {
+        let unkept = |change: &Change| change.path.split('/').any(|name| name.starts_with(WHITEOUT));
+        if let Some(change) = self.changes(id).await?.into_iter().find(unkept) {
+            return Err(EngineError::NotKept { path: change.path });
+        }
         // The guard is created first: the engine may complete a commit whose request was cancelled on this side.
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
@@ -116,6 +120,9 @@ impl DockerEngine {
         Ok(Image::kept(reference, guard))
     }
 }
+
+/// Names that begin so are deletions in the archives of layers, which a commit reads and writes.
+const WHITEOUT: &str = ".wh.";
 
 /// Whether `image` is a container's state, which its processes determine.
 pub(super) fn is_snapshot(image: &Image) -> bool {
