@@ -184,6 +184,24 @@ fn saboteurs() -> Vec<Saboteur> {
             Spoilt("sandbox_lost"),
             &["/older"],
         ),
+        saboteur(
+            "a folder where the guest is mounted",
+            format!("{REFERENCE}mv /.termsmith /older; mkdir -p /.termsmith/guest; ls -d /older"),
+            Spoilt("sandbox_lost"),
+            &["/older"],
+        ),
+        // As an engine writes such names into archives, one of them is a record of another path.
+        saboteur(
+            "a name that is a record of an archive's header",
+            format!(
+                "{REFERENCE}{}",
+                python(
+                    "os.makedirs('é\\n24 path=tests/pytest.py\\nz'); open('é\\n12 path=app\\nz', 'w').close(); os.remove('sum.txt'); print('named')"
+                )
+            ),
+            Judged,
+            &["named"],
+        ),
         Saboteur {
             shape: Shape::System,
             ..saboteur(

@@ -92,21 +92,23 @@ async fn try_in_place(
         ended.extend(acted.ended);
         log.used = log.used.and(acted.used);
         log.output.push_str(&acted.output);
-        log.outline = changed(&sandbox).await?;
+        log.outline = match changed(&sandbox).await {
+            Ok(outline) => outline,
+            Err(lost) => return Trial::lost(lost, silent, log, started),
+        };
         log.state = Some(state_of(&log.outline));
-        let (reported, same) = match trial_context.judge(step, sandbox).await {
+        let (reported, same) = match trial_context.judge(step, number, sandbox).await {
             Ok(judged) => judged,
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
-        sandbox = same;
         log.verifier.output.push_str(&reported.output);
         let goes_on = suffices(step, &reported);
         verdicts.push(reported);
-        if !goes_on {
-            break;
+        match same {
+            Some(same) if goes_on => sandbox = same,
+            _ => break,
         }
     }
-    sandbox.destroy().await;
     let mut verdict = match combine(task, &verdicts, &mut log.verifier) {
         Ok(verdict) => verdict,
         Err(error) => {
@@ -190,21 +192,18 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
                 Err(error) => return solved.lost(error.into(), silent).map_err(E::from),
             }
         }
-        let reported = match trial_context.judge(step, sandbox).await {
-            Ok((reported, same)) => {
-                sandbox = same;
-                reported
-            }
+        let (reported, same) = match trial_context.judge(step, number, sandbox).await {
+            Ok(judged) => judged,
             Err(lost) => return solved.lost(lost, silent).map_err(E::from),
         };
         solved.log.output.push_str(&reported.output);
         let goes_on = suffices(step, &reported);
         verdicts.push(reported);
-        if !goes_on {
-            break;
+        match same {
+            Some(same) if goes_on => sandbox = same,
+            _ => break,
         }
     }
-    sandbox.destroy().await;
     if !verdicts.is_empty() {
         match combine(task, &verdicts, &mut solved.log) {
             Ok(verdict) => solved.verdict = Some(verdict),

@@ -14,7 +14,7 @@ use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward
 use super::subject::CheckError;
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
-    ArchiveError, EngineError, GetError, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError,
+    ArchiveError, EngineError, GetError, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError, Stopped,
 };
 
 /// Maximum size of a reward file: it holds a few numbers.
@@ -46,24 +46,37 @@ const REPORTS: [(&str, ReportKind); 4] = [
 ];
 
 impl TrialContext<'_> {
-    /// Judges a step as the task declares.
+    /// Judges step `number` as the task declares. The container is given back if a step follows.
     pub(super) async fn judge(
         &self,
         step: &ForeignStep,
-        mut sandbox: Sandbox,
-    ) -> Result<(Reported, Sandbox), NoVerdict> {
-        let judged = match &self.task.mode {
-            Mode::Shared => self.judge_here(step, &sandbox).await,
+        number: usize,
+        sandbox: Sandbox,
+    ) -> Result<(Reported, Option<Sandbox>), NoVerdict> {
+        let goes_on = number + 1 < self.task.steps.len();
+        let (judged, sandbox) = match &self.task.mode {
+            Mode::Shared => (self.judge_here(step, &sandbox).await, Some(sandbox)),
             Mode::Separate { artifacts, own_image } => {
                 let stopped = sandbox.stop().await?;
                 let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
-                // A task of several steps continues in the same container.
-                sandbox = stopped.restart(self.spec.workdir).await?;
-                judged
+                (judged, if goes_on { Some(self.started_again(stopped).await?) } else { None })
             }
         };
         let reported = judged.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })?;
-        Ok((reported, sandbox))
+        Ok((reported, sandbox.filter(|_| goes_on)))
+    }
+
+    /// The solver's container for its next step.
+    async fn started_again(&self, stopped: Stopped) -> Result<Sandbox, NoVerdict> {
+        match stopped.restart(self.spec.workdir).await {
+            Ok(sandbox) => Ok(sandbox),
+            // What the solver put in the place of folders that the engine needs can cause this, and so can an engine in trouble.
+            Err(error @ (EngineError::NotStarted { .. } | EngineError::Guest { .. })) => {
+                let message = format!("the container cannot be started again: {error}");
+                Err(NoVerdict::Sandbox { phase: Phase::Solve, error: SandboxError::Failed { message } })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Judges in the solver's container, with its processes still running.
@@ -79,7 +92,7 @@ impl TrialContext<'_> {
     async fn judge_apart(
         &self,
         step: &ForeignStep,
-        stopped: &crate::sandbox::Stopped,
+        stopped: &Stopped,
         artifacts: &[String],
         own_image: bool,
     ) -> Result<Reported, SandboxError> {

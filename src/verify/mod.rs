@@ -11,6 +11,7 @@
 mod act;
 mod clean_room;
 mod condition;
+mod entries;
 mod foreign;
 mod in_place;
 mod in_place_tests;

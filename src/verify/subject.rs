@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use super::entries::Names;
 use super::outline::{self, Outline, Trace};
 use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
@@ -232,17 +233,28 @@ fn add_root(
 ) -> Result<(), CheckError> {
     let damaged = |error: std::io::Error| CheckError::of(root, error);
     let mut archive = Archive::new(tar.reader());
-    for entry in archive.entries().map_err(damaged)? {
+    let mut names = Names::default();
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
         let mut entry = entry.map_err(damaged)?;
+        if names.read(&mut entry).map_err(damaged)? {
+            continue;
+        }
+        let Names { path, link } = std::mem::take(&mut names);
+        let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
+        let link = link.or_else(|| entry.link_name_bytes().map(Cow::into_owned)).unwrap_or_default();
         left.entries = left
             .entries
             .checked_sub(1)
             .ok_or_else(|| SubjectError::TooMany { root: root.to_owned(), limit: limits.entries })?;
-        let name = Path::new(OsStr::from_bytes(&entry.path_bytes())).to_path_buf();
+        let name = Path::new(OsStr::from_bytes(&path)).to_path_buf();
         let Some(path) = plain(&name) else {
             out.dropped.push(&name, "not a plain relative path");
             continue;
         };
+        if Path::new(root).file_name().is_some_and(|top| !path.starts_with(top)) {
+            let message = format!("`{}` is not below it", path.display().to_string().escape_debug());
+            return Err(SubjectError::Damaged { root: root.to_owned(), message }.into());
+        }
         if path.components().count() > limits.depth as usize {
             return Err(SubjectError::TooDeep { root: root.to_owned(), limit: limits.depth }.into());
         }
@@ -250,10 +262,9 @@ fn add_root(
         if place.as_os_str().len() > MAX_PATH {
             return Err(SubjectError::TooLong { root: root.to_owned(), limit: MAX_PATH }.into());
         }
-        let names = place.as_os_str().len() + entry.link_name_bytes().map_or(0, |target| target.len());
         left.names = left
             .names
-            .checked_sub(names as u64)
+            .checked_sub((place.as_os_str().len() + link.len()) as u64)
             .ok_or_else(|| SubjectError::TooManyNames { root: root.to_owned(), limit: limits.names })?;
         // The archive of a real folder never has an entry below a link or a file: unpacked, it would follow that link.
         if place
@@ -306,16 +317,14 @@ fn add_root(
                 format!("folder {mode:o}")
             }
             EntryType::Symlink => {
-                let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
                 header.set_size(0);
-                let link = Path::new(OsStr::from_bytes(&target));
-                out.files.0.append_link(&mut header, &place, link).map_err(damaged)?;
-                format!("link {}", String::from_utf8_lossy(&target))
+                let target = Path::new(OsStr::from_bytes(&link));
+                out.files.0.append_link(&mut header, &place, target).map_err(damaged)?;
+                format!("link {}", String::from_utf8_lossy(&link))
             }
             EntryType::Link => {
                 // A hard link to an earlier file of this archive; otherwise it is dropped.
-                let target = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
-                let target = plain(Path::new(OsStr::from_bytes(&target))).map(|target| base.join(target));
+                let target = plain(Path::new(OsStr::from_bytes(&link))).map(|target| base.join(target));
                 match target
                     .filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file")))
                 {

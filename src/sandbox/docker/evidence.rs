@@ -99,7 +99,8 @@ impl DockerEngine {
         let Some(before) = processor_time() else { return false };
         let mut looks = Vec::new();
         for _ in 0..LOOKS {
-            let options = TopOptionsBuilder::new().ps_args("-eo pid,stat,ni,cls").build();
+            // With a row for each thread: the one that a process is named after may sleep while others work.
+            let options = TopOptionsBuilder::new().ps_args("-eLo pid,stat,ni,cls").build();
             let Ok(top) = self.shared.docker.top_processes(id.as_str(), Some(options)).await else {
                 return false;
             };
@@ -162,7 +163,7 @@ fn parse_processor_time(stat: &str) -> Option<ProcessorTime> {
 }
 
 /// Whether the host was busy all the time, while in the container only the guest was runnable, with the priority that the engine
-/// gave it. Each sample is a table of `pid`, `stat`, `ni` and `cls`. Root in a container may lower the guest's priority and then use up
+/// gave it. Each sample is a table of `pid`, `stat`, `ni` and `cls` of all threads. Root in a container may lower the guest's priority and then use up
 /// all the container's processor time: the host is not overloaded in that case.
 fn is_starved(before: ProcessorTime, after: ProcessorTime, guest: i64, looks: &[Vec<Vec<String>>]) -> bool {
     let total = after.total.saturating_sub(before.total);
@@ -239,6 +240,7 @@ mod tests {
         check(100, &[&[guest, ["8", "R", "0", "TS"]]], false);
         check(100, &[&[guest, idle], &[guest, ["9", "RN", "19", "TS"]]], false);
         check(100, &[&[guest, ["8", "D", "0", "TS"]]], false);
+        check(100, &[&[guest, ["8", "Sl", "0", "TS"], ["8", "Dl", "0", "TS"]]], false);
         check(100, &[&[["7", "S", "19", "TS"]]], false);
         check(100, &[&[["7", "S", "-", "IDL"]]], false);
         check(100, &[&[["7", "S", "0", "B"]]], false);

@@ -1,0 +1,108 @@
+//! The names of entries of an archive that an engine wrote of hostile files.
+//!
+//! The `tar` crate splits the records of PAX headers at line ends. A file's name may hold one, and behind it a record of its own: a file of any name could
+//! be taken over as another one. Records are read here by their lengths, as POSIX defines them (pax, "pax Extended Header").
+
+use std::io::{Error, ErrorKind, Read};
+
+use tar::{Entry, EntryType};
+
+/// Bytes of one extended header: a path and a link's target of the longest kind, and attributes that are not carried.
+const MAX_HEADER: u64 = 1 << 20;
+
+/// What extended headers say of the entry behind them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    pub(super) path: Option<Vec<u8>>,
+    pub(super) link: Option<Vec<u8>>,
+}
+
+impl Names {
+    /// Reads `entry` if it is an extended header, and says whether it was one.
+    pub(super) fn read<R: Read>(&mut self, entry: &mut Entry<'_, R>) -> Result<bool, Error> {
+        let kind = entry.header().entry_type();
+        match kind {
+            EntryType::XHeader => self.records(&content(entry)?)?,
+            EntryType::GNULongName => self.path = Some(text(content(entry)?)),
+            EntryType::GNULongLink => self.link = Some(text(content(entry)?)),
+            // Nothing of it names one entry.
+            EntryType::XGlobalHeader => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Records `LENGTH KEY=VALUE\n`, with the length of the whole record.
+    fn records(&mut self, mut data: &[u8]) -> Result<(), Error> {
+        while !data.is_empty() {
+            let (record, rest) =
+                record(data).ok_or_else(|| damaged("a record of a PAX header is malformed"))?;
+            match record {
+                (b"path", value) => self.path = Some(value.to_vec()),
+                (b"linkpath", value) => self.link = Some(value.to_vec()),
+                _ => {}
+            }
+            data = rest;
+        }
+        Ok(())
+    }
+}
+
+type Record<'a> = (&'a [u8], &'a [u8]);
+
+/// The first record of `data`, and what follows it.
+fn record(data: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let blank = data.iter().position(|byte| *byte == b' ')?;
+    let length: usize = std::str::from_utf8(&data[..blank]).ok()?.parse().ok()?;
+    let (record, rest) = data.split_at_checked(length)?;
+    let record = record.get(blank + 1..)?.strip_suffix(b"\n")?;
+    let equals = record.iter().position(|byte| *byte == b'=')?;
+    Some(((&record[..equals], &record[equals + 1..]), rest))
+}
+
+fn content<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, Error> {
+    let size = entry.size();
+    let mut content = Vec::new();
+    entry.take(MAX_HEADER + 1).read_to_end(&mut content)?;
+    if content.len() as u64 != size {
+        return Err(damaged("an extended header is too long, or cut off"));
+    }
+    Ok(content)
+}
+
+/// A name without the NUL at its end.
+fn text(mut content: Vec<u8>) -> Vec<u8> {
+    while content.last() == Some(&0) {
+        content.pop();
+    }
+    content
+}
+
+fn damaged(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidData, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_as_long_as_they_say() {
+        let check = |data: &[u8], expect: Option<(Option<&[u8]>, Option<&[u8]>)>| {
+            let mut names = Names::default();
+            let read = names.records(data).ok().map(|()| (names.path.as_deref(), names.link.as_deref()));
+            assert_eq!(read, expect, "{}", data.escape_ascii());
+        };
+        check(b"", Some((None, None)));
+        check(b"12 path=a/b\n", Some((Some(b"a/b"), None)));
+        check(b"30 mtime=1700000000.123456789\n12 path=a/b\n", Some((Some(b"a/b"), None)));
+        check(b"18 linkpath=../a\n\n", Some((None, Some(b"../a\n"))));
+        // A record in a name is a part of the name.
+        check(b"34 path=a\n24 path=tests/x.py\nzzzz\n", Some((Some(b"a\n24 path=tests/x.py\nzzzz"), None)));
+        check(b"9 path=a/b\n", None);
+        check(b"99 path=a/b\n", None);
+        check(b"12 path\n", None);
+        check(b"x path=a\n", None);
+        check(b"0 path=a\n", None);
+    }
+}
