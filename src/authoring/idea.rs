@@ -121,7 +121,7 @@ pub(super) fn system_values(spec: &DomainSpec, blueprint: &Blueprint, anchor: &A
     let effort = match blueprint.difficulty {
         Difficulty::Easy => "ten minutes",
         Difficulty::Medium => "half an hour",
-        Difficulty::Hard => "an hour or more",
+        Difficulty::Hard => "an hour",
     };
     let kind = match blueprint.kind {
         EngineeringKind::FromScratch => "something new: nothing of the result exists yet",
