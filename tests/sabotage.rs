@@ -223,15 +223,23 @@ fn saboteurs() -> Vec<Saboteur> {
             &["made"],
         ),
         saboteur(
-            "46,000 FIFOs with long names",
+            "12,000 FIFOs with long names",
             format!(
                 "{REFERENCE}{}",
                 python(
-                    "for i in range(8): os.mkdir('d' * 250); os.chdir('d' * 250)\nfor i in range(46_000):\n  try: os.mkfifo(str(i))\n  except OSError: break\nprint(i)"
+                    "for i in range(8): os.mkdir('d' * 250); os.chdir('d' * 250)\nfor i in range(12_000):\n  try: os.mkfifo(str(i))\n  except OSError: break\nprint(i)"
                 )
             ),
-            Spoilt("the paths in `/app` have more than 33554432 bytes"),
-            &["45999"],
+            Spoilt("the paths in `/app` have more than 16777216 bytes"),
+            &["11999"],
+        ),
+        saboteur(
+            "paths of 100 MB in all",
+            python(
+                "for i in range(8): os.mkdir('d' * 250); os.chdir('d' * 250)\nfor i in range(60_000): os.mknod(str(i))",
+            ) + "sleep 100",
+            Lost("disk limit of 32 MiB of paths exceeded"),
+            &[],
         ),
         saboteur(
             "ten gigabytes in no time",

@@ -31,7 +31,7 @@ pub struct SubjectLimits {
 impl SubjectLimits {
     /// Results of terminal tasks are a few megabytes; a much larger subject is an accident or an attack, and failing in a verifier is
     /// cheaper than exhausting the host.
-    pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64, names: 32 << 20 };
+    pub const STANDARD: Self = Self { bytes: 256 << 20, entries: 100_000, depth: 64, names: 16 << 20 };
 }
 
 impl Default for SubjectLimits {

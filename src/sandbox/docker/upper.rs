@@ -14,6 +14,9 @@ const MAX_DEPTH: usize = 256;
 const LEVELLED_DEPTH: usize = 64;
 /// Bytes of a path on this host that can still be opened, with a reserve for a name below it; the kernel accepts 4096.
 const MAX_PATH: usize = 3584;
+/// Bytes of the paths of all entries together. The engine lists them in memory, several times over: 20,000 long ones took 1.4 GB of it.
+/// As many entries as are allowed have half of this with paths of usual length.
+pub(super) const MAX_PATHS: u64 = 32 << 20;
 /// Name prefix of folders that [`level`] has moved.
 const MOVED: &str = ".termsmith-moved-";
 
@@ -35,6 +38,8 @@ pub(super) struct Usage {
     pub(super) bytes: u64,
     /// Entries of all kinds.
     pub(super) files: u64,
+    /// Bytes of their paths.
+    pub(super) paths: u64,
     /// Folders are nested too deeply to be walked.
     pub(super) too_deep: bool,
 }
@@ -42,7 +47,7 @@ pub(super) struct Usage {
 impl Usage {
     /// Whether `self` exceeds the limits.
     pub(super) fn exceeds(&self, max_bytes: u64, max_files: u64) -> bool {
-        self.bytes > max_bytes || self.files > max_files || self.too_deep
+        self.bytes > max_bytes || self.files > max_files || self.paths > MAX_PATHS || self.too_deep
     }
 }
 
@@ -62,6 +67,7 @@ impl Upper {
                 // Files appear and disappear during the walk.
                 let Ok(metadata) = entry.metadata() else { continue };
                 used.files += 1;
+                used.paths += (entry.path().as_os_str().len() - folder.as_os_str().len()) as u64;
                 used.bytes += metadata.blocks() * BLOCK;
                 used.too_deep |= metadata.is_dir() && !walk.enter(&entry);
                 if used.exceeds(max_bytes, max_files) {

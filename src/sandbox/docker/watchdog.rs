@@ -10,7 +10,7 @@ use crate::model::Limits;
 use crate::sandbox::{ContainerId, Evidence, Loss};
 
 use super::quota::POLLED_EVERY;
-use super::upper::{Upper, level};
+use super::upper::{MAX_PATHS, Upper, level};
 use super::{DockerEngine, Shared};
 
 /// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
@@ -186,6 +186,8 @@ fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
         Some(format!("disk limit of {} MiB exceeded", max_bytes / MIB))
     } else if used.files > MAX_FILES {
         Some(format!("disk limit of {MAX_FILES} files exceeded"))
+    } else if used.paths > MAX_PATHS {
+        Some(format!("disk limit of {} MiB of paths exceeded", MAX_PATHS >> 20))
     } else if used.too_deep {
         Some("folders are nested deeper than they can be removed".to_owned())
     } else {
