@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn records_are_as_long_as_they_say() {
-        let check = |data: &[u8], expect: Option<(Option<&[u8]>, Option<&[u8]>)>| {
+        type Read<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+        let check = |data: &[u8], expect: Option<Read<'_>>| {
             let mut names = Names::default();
             let read = names.records(data).ok().map(|()| (names.path.as_deref(), names.link.as_deref()));
             assert_eq!(read, expect, "{}", data.escape_ascii());
