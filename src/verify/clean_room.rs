@@ -177,11 +177,12 @@ async fn judge_stopped(
         }
     };
     let ran = match ran {
-        Ok(verdict) if !verdict.passed() => verifier
-            .check_host_disk()
-            .await
-            .map(|()| verdict)
-            .map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error }),
+        Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
+            Ok(()) => Ok(verdict),
+            // The subject's programs ran at that time too. If only they are not known to have suffered, they held the disk.
+            Err(_) if held_the_disk(programs.as_ref()).await => Ok(verdict),
+            Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
+        },
         ran => ran,
     };
     verifier.destroy().await;
@@ -199,6 +200,14 @@ async fn judge_stopped(
             Ok(Judged { verdict, state: Some(subject.hash), outline: subject.outline, log })
         }
         Err(lost) => judged_without(lost, silent, subject, log),
+    }
+}
+
+/// Whether the subject's programs ran while the disk of the host was full, and held much of it.
+async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
+    match programs {
+        Some(programs) => programs.check_host_disk().await.is_ok(),
+        None => false,
     }
 }
 

@@ -75,7 +75,7 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
     let unnoted = shared
         .live()
         .get(id)
-        .filter(|watched| watched.host_disk_full.is_none())
+        .filter(|watched| watched.host_disk_full.is_none() && !watched.held_disk)
         .map(|watched| watched.max_bytes);
     let Some(max_bytes) = unnoted else { return };
     let most = max_bytes / 2;
@@ -83,6 +83,10 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
         // Walking folders blocks.
         let used = tokio::task::spawn_blocking(move || upper.usage(most, MAX_FILES).bytes).await;
         if used.is_ok_and(|used| used > most) {
+            // It may delete its files before the next look.
+            if let Some(watched) = shared.live().get_mut(id) {
+                watched.held_disk = true;
+            }
             return;
         }
     }

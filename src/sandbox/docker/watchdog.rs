@@ -36,6 +36,8 @@ pub(super) struct Watched {
     pub(super) oom_times: Vec<i64>,
     /// The disk of the host was full while it ran.
     pub(super) host_disk_full: Option<Loss>,
+    /// It held much of that disk itself then.
+    pub(super) held_disk: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -53,12 +55,13 @@ impl Watched {
             killed: None,
             oom_times: Vec::new(),
             host_disk_full: None,
+            held_disk: false,
         }
     }
 
     /// The container is restarted: its former state no longer applies.
     pub(super) fn restarted(&mut self) {
-        (self.upper, self.killed, self.host_disk_full) = (None, None, None);
+        (self.upper, self.killed, self.host_disk_full, self.held_disk) = (None, None, None, false);
         self.oom_times.clear();
     }
 }
