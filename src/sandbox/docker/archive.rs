@@ -46,8 +46,11 @@ impl DockerEngine {
             }
             if attempt == ATTEMPTS {
                 return Err(match error {
+                    // Look-ups find it, or find nothing and cannot be relied on.
                     ArchiveError::Missing { root } | ArchiveError::Unreadable { root } => {
-                        ArchiveError::AllUnreadable { root }
+                        let message =
+                            format!("the engine finds `{root}` in the container, and does not send it");
+                        EngineError::Transport { action: "fetch files", message }.into()
                     }
                     other => other,
                 });
@@ -111,7 +114,7 @@ impl Shared {
         Ok(tar.finish().map_err(spooled)?)
     }
 
-    /// What is wrong with a path of a container that answers for `/`; `None` if that is not certain.
+    /// What is wrong with a path of a container that answers for `/`, or refuses every path; `None` if that is not certain.
     ///
     /// The download's own status does not decide: a path that is only missing is part of the solver's work, and must not count as
     /// unreadable because the engine was in trouble at both downloads.
@@ -125,8 +128,11 @@ impl Shared {
                 Found::Yes | Found::Missing | Found::Unanswered => return None,
             }
         }
-        let answers = self.look_up(id, "/").await == Found::Yes;
-        answers.then(|| ArchiveError::Unreadable { root: root.to_owned() })
+        match self.look_up(id, "/").await {
+            Found::Yes => Some(ArchiveError::Unreadable { root: root.to_owned() }),
+            Found::Refused => Some(ArchiveError::AllUnreadable { root: root.to_owned() }),
+            Found::Missing | Found::Unanswered => None,
+        }
     }
 
     async fn look_up(&self, id: &ContainerId, path: &str) -> Found {
