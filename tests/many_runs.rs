@@ -83,7 +83,32 @@ fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
     child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
     let done = child.wait_with_output().unwrap();
     assert!(done.status.success(), "{}", done.status);
+    inflated(&done.stdout)
+}
+
+/// What it printed: JSON, compressed.
+fn inflated(printed: &[u8]) -> Vec<Value> {
+    const INFLATE: &str = "import base64, sys, zlib; sys.stdout.buffer.write(zlib.decompress(base64.b64decode(sys.stdin.read())))";
+    let mut child = Command::new("python3")
+        .args(["-c", INFLATE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(printed).unwrap();
+    let done = child.wait_with_output().unwrap();
     serde_json::from_slice(&done.stdout).unwrap()
+}
+
+#[test]
+fn outputs_that_are_too_long_are_not_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(folder, "long", "import sys\nprint('x' * int(sys.argv[1]), end='')\n");
+    let cases = ["8000000", "8000001"].map(|length| case(folder, &["./long", length], ""));
+    let found = run_together(folder, &cases);
+    assert_eq!(text(&found[0][1]).len(), 8_000_000);
+    assert_eq!(found[1][1], 8_000_000);
 }
 
 fn case(folder: &Path, argv: &[&str], stdin: &str) -> Value {

@@ -19,8 +19,10 @@ import signal
 import sys
 import time
 import types
+import zlib
 
-KEPT = 1_000_000
+# Bytes of one stream or file. More than results of tasks have; all together they must fit, compressed, into what a harness takes of one program.
+KEPT = 8_000_000
 # Modules that are searched for imports. Others are imported by the program itself, which takes a little longer.
 MODULES = 100
 # As `timeout` reports it, and as a shell reports a program that cannot be started.
@@ -53,9 +55,17 @@ def main():
         os.makedirs(case["cwd"], exist_ok=True)
         code, stdout, stderr = execute(case, own, max(0.1, min(case["timeout"], end - time.monotonic())))
         after = {name: content_of(name) for name in case["after"]}
-        found.append([code, *(base64.b64encode(text[:KEPT]).decode() for text in (stdout, stderr)), after])
+        found.append([code, *map(coded, (stdout, stderr)), {name: coded(content) for name, content in after.items()}])
     remove(caches)
-    print(json.dumps(found))
+    # Results of several megabytes would not come back whole.
+    print(base64.b64encode(zlib.compress(json.dumps(found).encode(), 1)).decode())
+
+
+def coded(content):
+    """Base64; a number of bytes in place of what is too long."""
+    if content is None:
+        return None
+    return base64.b64encode(content).decode() if len(content) <= KEPT else KEPT
 
 
 def remove(folder):
@@ -73,7 +83,7 @@ def remove(folder):
 def content_of(name):
     try:
         with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            return base64.b64encode(file.read(KEPT)).decode()
+            return file.read(KEPT + 1)
     except OSError:
         return None
 
@@ -107,7 +117,7 @@ def execute(case, own, timeout):
         os.kill(child, signal.SIGKILL)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(watch)
-    texts = [os.pread(stream, KEPT, 0) for stream in streams[1:]]
+    texts = [os.pread(stream, KEPT + 1, 0) for stream in streams[1:]]
     for stream in streams:
         os.close(stream)
     return ended if in_time else TIMED_OUT, *texts

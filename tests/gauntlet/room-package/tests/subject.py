@@ -15,6 +15,7 @@ import os
 import pathlib
 import socket
 import stat
+import zlib
 from collections import namedtuple
 
 import beside
@@ -150,8 +151,21 @@ def run_many(cases, timeout=45):
         for case in cases
     ]
     request = {"cases": coded, "timeout": timeout}
-    found = answers(probe((TESTS / "many_runs.py").read_text(), request, timeout=timeout + 5), len(cases), list)
+    found = answers(_inflated(probe((TESTS / "many_runs.py").read_text(), request, timeout=timeout + 5)), len(cases), list)
     return [_ended(case, answer) for case, answer in zip(cases, found, strict=True)]
+
+
+def _inflated(result):
+    """The result, with the JSON that many_runs.py has compressed."""
+    if result.code != 0:
+        return result
+    try:
+        inflating = zlib.decompressobj()
+        text = inflating.decompress(base64.b64decode(result.stdout, validate=False), MAX_BYTES)
+    except (ValueError, zlib.error):
+        raise AssertionError(f"what the programs wrote cannot be read, or is too much: {result.stdout[:100]!r}") from None
+    assert inflating.eof, f"the programs wrote more than {MAX_BYTES} bytes"
+    return result._replace(stdout=text.decode("utf-8", "replace"))
 
 
 def _ended(case, answer):
@@ -161,6 +175,8 @@ def _ended(case, answer):
     try:
         code, stdout, stderr, after = answer
         coded = {str(name): after[str(name)] for name in case.after}
+        for name, content in [("standard output", stdout), ("standard error", stderr), *coded.items()]:
+            assert not isinstance(content, int), f"{name} of `{' '.join(map(str, case.argv))[:100]}` has more than {content} bytes"
         raw = {name: None if content is None else base64.b64decode(content) for name, content in coded.items()}
         return Ended(int(code), text(stdout), text(stderr), {name: text(content) for name, content in coded.items()}, raw)
     except (TypeError, ValueError, KeyError):
