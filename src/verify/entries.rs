@@ -1,7 +1,7 @@
 //! The names of entries of an archive that an engine wrote of hostile files.
 //!
 //! The `tar` crate splits the records of PAX headers at line ends. A file's name may hold one, and behind it a record of its own: a file of any name could
-//! be taken over as another one. Records are read here by their lengths, as POSIX defines them (pax, "pax Extended Header").
+//! pass for another one. Records are read here by their lengths, as POSIX defines them (pax, "pax Extended Header").
 
 use std::io::{Error, ErrorKind, Read};
 

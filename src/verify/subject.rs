@@ -109,7 +109,7 @@ const NAMED_CHARS: usize = 200;
 /// Bytes of a path in the verifier's container. Linux takes 4,095 (`PATH_MAX`); the folders that engines unpack in need some of them.
 const MAX_PATH: usize = 3_800;
 
-/// What was not taken over.
+/// What is not carried.
 #[derive(Debug, Default)]
 struct Dropped {
     named: Vec<String>,
