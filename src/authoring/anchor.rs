@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::working::{Working, rel};
 use super::{StageContext, StageError};
-use crate::model::{Difficulty, File, FileTree, environment_digest};
-use crate::verify::{Act, Condition, HashedTask};
+use crate::model::{Difficulty, File, FileTree};
+use crate::verify::{Act, Condition};
 
 /// Bytes of a help text that are shown: its synopsis and the first options.
 const HELP: usize = 1_200;
@@ -34,8 +34,7 @@ pub(super) async fn anchor(context: &StageContext<'_>) -> Result<Anchor, StageEr
     let mut machine = Working::begun(String::new(), "Look around".to_owned(), Difficulty::Easy);
     machine.machine = FileTree::from_iter([(rel("app/.keep")?, File::text(String::new()))]);
     let task = machine.task(context)?;
-    let base = context.kit.base(&task.base).unwrap_or_default();
-    let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+    let hashed = context.hashed(&task)?;
     let script = format!(
         "{{ timeout 5 {tool} --help || timeout 5 {tool} -h; }} </dev/null 2>&1 | head -c {HELP}\necho\necho '{LINE}'\nls /usr/bin\n"
     );

@@ -8,9 +8,8 @@ use minijinja::context;
 use super::working::Working;
 use super::{StageContext, StageError};
 use crate::llm::{CallSite, ChatMessage, ChatRequest, ModelRole};
-use crate::model::{Band, BandRecord, Passed, environment_digest};
+use crate::model::{Band, BandRecord, Passed};
 use crate::rollout::{AgentConfig, PreparedTask, Texts, attempt, read_record};
-use crate::verify::HashedTask;
 
 /// How often a task is evolved. Each time costs as much as a task.
 pub(super) const MAX_EVOLUTIONS: u32 = 2;
@@ -35,8 +34,7 @@ pub(super) async fn measured(
     edition: u32,
 ) -> Result<BandRecord, StageError> {
     let draft = working.draft(context)?;
-    let base = context.kit.base(&draft.task.base).unwrap_or_default();
-    let hashed = HashedTask::new(&draft.task, environment_digest(&draft.task.environment, base))?;
+    let hashed = context.hashed(&draft.task)?;
     let prepared = PreparedTask { edition, ..PreparedTask::ours(&hashed) };
     let strong = passed(context, bands, bands.strong, &prepared).await?;
     let weak = passed(context, bands, bands.weak, &prepared).await?;

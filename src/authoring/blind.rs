@@ -5,9 +5,9 @@ use super::examine::{failure, script};
 use super::working::Working;
 use super::{StageContext, StageError};
 use crate::llm::Models;
-use crate::model::{Act, AuthorStage, FileTree, TrajectoryRecord, environment_digest};
+use crate::model::{Act, AuthorStage, FileTree, TrajectoryRecord};
 use crate::rollout::{AgentConfig, PreparedTask, RolloutLog, Texts, attempt, read_record};
-use crate::verify::{Act as Trial, Condition, HashedTask, TrialRunner};
+use crate::verify::{Act as Trial, Condition, TrialRunner};
 
 /// The solvers of a run.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +49,7 @@ pub(super) async fn solved(
 ) -> Result<Result<Option<FileTree>, Unsolved>, StageError> {
     let Some(blind) = context.blind else { return Ok(Ok(None)) };
     let draft = working.draft(context)?;
-    let base = context.kit.base(&draft.task.base).unwrap_or_default();
-    let environment = environment_digest(&draft.task.environment, base);
-    let hashed = HashedTask::new(&draft.task, environment)?;
+    let hashed = context.hashed(&draft.task)?;
     let prepared = PreparedTask { edition, ..PreparedTask::ours(&hashed) };
     let failed = blind_attempts(context.runner, context.models, blind, &prepared).await?;
     if let Some((record, _)) = failed.iter().find(|(record, _)| record.verdict.passed()) {

@@ -9,7 +9,7 @@ use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, RejectReason, RowKind,
-    ShellOutcome, Task, environment_digest,
+    ShellOutcome, Task,
 };
 use crate::screen::screen;
 use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialRecord};
@@ -31,9 +31,7 @@ impl Authoring<'_> {
             return Ok(Some((AuthorStage::Environment, vec![problem])));
         }
         let draft = self.working.draft(context)?;
-        let base = context.kit.base(&draft.task.base).unwrap_or_default();
-        let environment = environment_digest(&draft.task.environment, base);
-        let hashed = HashedTask::new(&draft.task, environment)?;
+        let hashed = context.hashed(&draft.task)?;
         let examined = Examined { context, working: &self.working, draft: &draft, hashed: &hashed };
         let mut found = None;
         if stage >= AuthorStage::Instruction {
@@ -80,8 +78,7 @@ impl Authoring<'_> {
     async fn machine(&mut self) -> Result<Option<String>, StageError> {
         let context = self.context;
         let task = self.working.task(context)?;
-        let base = context.kit.base(&task.base).unwrap_or_default();
-        let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+        let hashed = context.hashed(&task)?;
         if let Err(log) = context.runner.build(&hashed).await? {
             return Ok(Some(format!("the image does not build; the end of the log:\n{}", tail(&log))));
         }
@@ -144,8 +141,7 @@ fn stage_of_file(reason: &RejectReason) -> AuthorStage {
 /// Screens the draft. Its trials, and those of the pipeline's own screening of it, are the same.
 async fn certificate(context: &StageContext<'_>, working: &Working) -> Result<Certificate, StageError> {
     let draft = working.draft(context)?;
-    let base = context.kit.base(&draft.task.base).unwrap_or_default();
-    let hashed = HashedTask::new(&draft.task, environment_digest(&draft.task.environment, base))?;
+    let hashed = context.hashed(&draft.task)?;
     let directory = write_task(&draft.task, &Publication::default())?;
     let findings = lint_draft(context.rules, &directory, &draft);
     let screening =

@@ -35,14 +35,14 @@ use crate::lint::Rules;
 use crate::llm::{AskError, CallError, Models};
 use crate::model::{
     AuthorStage, AuthoringLog, AuthoringMode, Band, BandRecord, Blueprint, Draft, PathError, Rigor,
-    StageVersion, Task,
+    StageVersion, Task, environment_digest,
 };
 use crate::prompts::PromptsError;
 use crate::recording::Recording;
 use crate::rollout::RolloutError;
 use crate::screen::AttackSuite;
 use crate::store::StoreError;
-use crate::verify::{TrialError, TrialRunner};
+use crate::verify::{HashedTask, TrialError, TrialRunner};
 
 use crate::author::{AuthorAssets, AuthorError};
 pub use band::Bands;
@@ -99,6 +99,12 @@ impl<'a> StageContext<'a> {
     fn prompts(&self) -> PromptContext<'a> {
         let Self { texts, kit, spec, blueprint, recording, .. } = *self;
         PromptContext { texts, kit, spec, blueprint, recording }
+    }
+
+    /// `task` with its digests, on the base that it names.
+    fn hashed<'t>(&self, task: &'t Task) -> Result<HashedTask<'t>, StoreError> {
+        let base = self.kit.base(&task.base).unwrap_or_default();
+        HashedTask::new(task, environment_digest(&task.environment, base))
     }
 
     fn asking(&self) -> Asking<'a> {

@@ -13,7 +13,7 @@ use super::stage_conversation::Asking;
 use super::working::{APP, Working, rel};
 use super::{StageContext, StageError};
 use crate::agent::read_block;
-use crate::model::{AuthorStage, Blame, File, FileTree, ShellOutcome, environment_digest};
+use crate::model::{AuthorStage, Blame, File, FileTree, ShellOutcome};
 use crate::sandbox::{ExecLimit, Sandbox};
 use crate::store::{Stage, key};
 use crate::verify::{HashedTask, NoVerdict, Phase, TrialError, solver_container};
@@ -92,8 +92,7 @@ impl StageShell {
         command: &str,
     ) -> Result<String, StageError> {
         let task = machine(context, stage, working).await?;
-        let base = context.kit.base(&task.base).unwrap_or_default();
-        let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+        let hashed = context.hashed(&task)?;
         let uploads = if stage == AuthorStage::Checks { &task.tests } else { &FileTree::default() };
         let machine =
             key(STAGE_SHELL, &json!({ "environment": hashed.environment_digest, "uploads": uploads }))?;
@@ -221,8 +220,7 @@ async fn machine(
         return Ok(task);
     }
     if working.machine.iter().any(|(path, _)| path.as_str().starts_with(APP)) {
-        let base = context.kit.base(&task.base).unwrap_or_default();
-        let hashed = HashedTask::new(&task, environment_digest(&task.environment, base))?;
+        let hashed = context.hashed(&task)?;
         if context.runner.build(&hashed).await?.is_ok() {
             return Ok(task);
         }

@@ -15,6 +15,9 @@ const MAX_HEADER: u64 = 1 << 20;
 pub(super) struct Names {
     pub(super) path: Option<Vec<u8>>,
     pub(super) link: Option<Vec<u8>>,
+    /// Owners that have no room in the plain header.
+    pub(super) uid: Option<u64>,
+    pub(super) gid: Option<u64>,
 }
 
 impl Names {
@@ -40,6 +43,10 @@ impl Names {
             match record {
                 (b"path", value) => self.path = Some(value.to_vec()),
                 (b"linkpath", value) => self.link = Some(value.to_vec()),
+                (b"uid", value) => self.uid = Some(number(value)?),
+                (b"gid", value) => self.gid = Some(number(value)?),
+                // The plain header has 0 then, and content would be read as headers. Archives of such files are refused before.
+                (b"size", _) => return Err(damaged("a file of more than 8 GiB")),
                 _ => {}
             }
             data = rest;
@@ -58,6 +65,11 @@ fn record(data: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let record = record.get(blank + 1..)?.strip_suffix(b"\n")?;
     let equals = record.iter().position(|byte| *byte == b'=')?;
     Some(((&record[..equals], &record[equals + 1..]), rest))
+}
+
+fn number(value: &[u8]) -> Result<u64, Error> {
+    let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| damaged("an owner of a PAX header is no number"))
 }
 
 fn content<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, Error> {
@@ -105,5 +117,10 @@ mod tests {
         check(b"12 path\n", None);
         check(b"x path=a\n", None);
         check(b"0 path=a\n", None);
+        check(b"20 size=10000000000\n", None);
+        check(b"9 uid=-1\n", None);
+        let mut names = Names::default();
+        names.records(b"15 uid=3000000\n15 gid=3000001\n").unwrap();
+        assert_eq!((names.uid, names.gid), (Some(3_000_000), Some(3_000_001)));
     }
 }

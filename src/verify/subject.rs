@@ -239,7 +239,7 @@ fn add_root(
         if names.read(&mut entry).map_err(damaged)? {
             continue;
         }
-        let Names { path, link } = std::mem::take(&mut names);
+        let Names { path, link, uid, gid } = std::mem::take(&mut names);
         let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
         let link = link.or_else(|| entry.link_name_bytes().map(Cow::into_owned)).unwrap_or_default();
         left.entries = left
@@ -281,6 +281,12 @@ fn add_root(
             .checked_sub(size)
             .ok_or_else(|| SubjectError::TooLarge { root: root.to_owned(), limit: limits.bytes })?;
         let mut header = clean_header(entry.header());
+        if let Some(uid) = uid {
+            header.set_uid(uid);
+        }
+        if let Some(gid) = gid {
+            header.set_gid(gid);
+        }
         let mode = header.mode().unwrap_or(0);
         let kind = entry.header().entry_type();
         let facts = match kind {
