@@ -70,6 +70,11 @@ fn started(folder: &Path, argv: &[&str], stdin: &str) -> Ended {
 }
 
 fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
+    run_within(30, folder, cases)
+}
+
+/// All cases together have `seconds`.
+fn run_within(seconds: u32, folder: &Path, cases: &[Value]) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier/many_runs.py");
     let mut child = Command::new("python3")
         .args(["-I", "-S", "-B", script])
@@ -79,7 +84,7 @@ fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let request = json!({ "cases": cases, "timeout": 30 });
+    let request = json!({ "cases": cases, "timeout": seconds });
     child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
     let done = child.wait_with_output().unwrap();
     assert!(done.status.success(), "{}", done.status);
@@ -174,6 +179,19 @@ fn exceptions_time_outs_and_files_are_reported() {
     assert_eq!((code(3), text(&found[3][3][&file]).as_str()), (0, "some, more"));
     assert_eq!(found[3][3]["/does/not/exist"], Value::Null);
     assert_eq!(code(4), 127);
+}
+
+/// The case that took the time is told from those after it.
+#[test]
+fn cases_after_the_time_for_all_are_not_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(folder, "sleeps", "import time\ntime.sleep(60)\n");
+    let cases = ["true", "./sleeps", "true"].map(|name| case(folder, &[name], ""));
+    let found = run_within(1, folder, &cases);
+    let ended: Vec<_> = found.iter().map(|found| (found[0].as_i64().unwrap(), text(&found[2]))).collect();
+    let late = "not started: the time for all cases was over".to_owned();
+    assert_eq!(ended, [(0, String::new()), (124, String::new()), (124, late)]);
 }
 
 #[test]

@@ -53,7 +53,11 @@ def main():
                 os.unlink(name)
             os.symlink(target, name)
         os.makedirs(case["cwd"], exist_ok=True)
-        code, stdout, stderr = execute(case, own, max(0.1, min(case["timeout"], end - time.monotonic())))
+        left = end - time.monotonic()
+        if left > 0:
+            code, stdout, stderr = execute(case, own, min(case["timeout"], left))
+        else:
+            code, stdout, stderr = TIMED_OUT, b"", b"not started: the time for all cases was over"
         after = {name: content_of(name) for name in case["after"]}
         found.append([code, *map(coded, (stdout, stderr)), {name: coded(content) for name, content in after.items()}])
     remove(caches)

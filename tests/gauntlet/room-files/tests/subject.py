@@ -9,7 +9,9 @@ Everything here raises AssertionError with a plain sentence when the subject is 
 
 import base64
 import csv
+import hashlib
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -126,6 +128,14 @@ def probe(text, request, timeout=10):
     return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text})
 
 
+def folder():
+    """The path of a folder below /tmp for one case, another one each time; it does not exist yet. Its name tells a program nothing."""
+    text = (TESTS / "test_outputs.py").read_bytes()
+    return f"/tmp/{hashlib.sha256(b'%d ' % next(_folders) + text).hexdigest()[:16]}"
+
+
+# Counted, so that the same tests have the same folders and messages in every run; hashed with the tests, which no solver has seen.
+_folders = itertools.count()
 Case = namedtuple("Case", "argv stdin cwd files after timeout env links", defaults=(b"", None, {}, (), 10, {}, {}))
 Ended = namedtuple("Ended", "code stdout stderr after raw")
 
