@@ -1,5 +1,8 @@
 //! Examines a draft, cheapest first, and says which stage has to mend what is found.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
 use futures_util::future::try_join_all;
 
 use super::arbiter::{self, Fault};
@@ -9,7 +12,7 @@ use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, RejectReason, RowKind,
-    ShellOutcome, Task,
+    ShellOutcome, Task, WrongSolution,
 };
 use crate::screen::screen;
 use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialRecord};
@@ -18,7 +21,7 @@ use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialR
 const SHOWN: usize = 3_000;
 
 /// Changed files that a model is told of.
-const MAX_PATHS: usize = 40;
+const MAX_PATHS: usize = 100;
 
 /// The first stage with problems, and these.
 pub(super) type Found = Option<(AuthorStage, Vec<String>)>;
@@ -45,7 +48,8 @@ impl Authoring<'_> {
             found = examined.checks().await?;
         }
         if found.is_none() && stage >= AuthorStage::Attacks {
-            found = examined.attacks().await?;
+            let passing = examined.attacks().await?;
+            found = unstopped(&mut self.survivors, passing);
         }
         if found.is_none() && stage >= AuthorStage::Clauses {
             let declared = examined.clauses();
@@ -125,6 +129,40 @@ impl Authoring<'_> {
         let problems = by_stage.into_iter().filter(|(stage, _)| *stage == first);
         Some((first, problems.map(|(_, problem)| problem).collect()))
     }
+}
+
+/// Asks the author of the checks about attacks that pass them for the first time, and then the author of those that pass again.
+fn unstopped(survivors: &mut BTreeSet<String>, passing: Vec<WrongSolution>) -> Found {
+    let script = |attack: &WrongSolution| attack.files.text("solve.sh").unwrap_or_default().to_owned();
+    let (new, again): (Vec<_>, Vec<_>) =
+        passing.into_iter().partition(|attack| !survivors.contains(&script(attack)));
+    if new.is_empty() && again.is_empty() {
+        return None;
+    }
+    if new.is_empty() {
+        let told = again.iter().map(|attack| {
+            format!(
+                "this script, which is to violate “{}”, passes every check again, after these were strengthened because of it. Perhaps its results are right for every \
+                 input that the instruction allows: leave it out, or make what is wrong plain:\n{}",
+                attack.why,
+                script(attack)
+            )
+        });
+        return Some((AuthorStage::Attacks, told.collect()));
+    }
+    let mut shown: BTreeSet<String> = BTreeSet::new();
+    let mut problems = Vec::new();
+    for attack in &new {
+        let script = script(attack);
+        problems.push(format!(
+            "this script passes every check, although it violates “{}”:\n{}",
+            attack.why,
+            without_repeated(&script, &shown)
+        ));
+        shown.extend(script.lines().map(str::to_owned));
+        survivors.insert(script);
+    }
+    Some((AuthorStage::Checks, problems))
 }
 
 /// The stage that wrote the file that a finding is about.
@@ -226,21 +264,12 @@ impl Examined<'_> {
         }))
     }
 
-    async fn attacks(&self) -> Result<Found, StageError> {
+    /// The attacks that pass every check.
+    async fn attacks(&self) -> Result<Vec<WrongSolution>, StageError> {
         let trials = self.working.attacks.iter().map(|attack| self.trial(Act::Solve(&attack.files)));
         let ended = try_join_all(trials).await?;
-        let passing =
-            self.working.attacks.iter().zip(&ended).filter(|(_, (record, _))| record.verdict.passed());
-        let problems: Vec<_> = passing
-            .map(|(attack, _)| {
-                format!(
-                    "this script passes every check, although it violates “{}”:\n{}",
-                    attack.why,
-                    attack.files.text("solve.sh").unwrap_or_default()
-                )
-            })
-            .collect();
-        Ok((!problems.is_empty()).then_some((AuthorStage::Checks, problems)))
+        let all = self.working.attacks.iter().zip(&ended);
+        Ok(all.filter(|(_, (record, _))| record.verdict.passed()).map(|(attack, _)| attack.clone()).collect())
     }
 
     /// Contradictions between the clauses, the instruction and the solution. Checks are not their author's concern.
@@ -253,6 +282,25 @@ impl Examined<'_> {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         (!problems.is_empty()).then_some((AuthorStage::Clauses, problems))
     }
+}
+
+/// `script` without long runs of lines that `shown` has: attacks on one task share most of their text.
+fn without_repeated(script: &str, shown: &BTreeSet<String>) -> String {
+    /// A shorter run says where the other lines belong.
+    const LONG: usize = 4;
+    let mut text = String::new();
+    let lines: Vec<_> = script.lines().collect();
+    for run in lines.chunk_by(|one, other| shown.contains(*one) == shown.contains(*other)) {
+        if run.len() >= LONG && shown.contains(run[0]) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "[{} lines as in a script above]", run.len());
+        } else {
+            run.iter().for_each(|line| {
+                let _ = writeln!(text, "{line}");
+            });
+        }
+    }
+    text
 }
 
 /// How a script ended.
@@ -305,7 +353,11 @@ fn changed_paths(before: &Outline, after: &Outline) -> Option<String> {
     let changed = changed.map(|(path, _)| format!("changed {path}"));
     let removed =
         before.keys().filter(|path| !after.contains_key(*path)).map(|path| format!("removed {path}"));
-    let all: Vec<_> = added.chain(changed).chain(removed).take(MAX_PATHS).collect();
+    let mut all: Vec<_> = added.chain(changed).chain(removed).collect();
+    if let more @ 1.. = all.len().saturating_sub(MAX_PATHS) {
+        all.truncate(MAX_PATHS);
+        all.push(format!("and {more} more"));
+    }
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -338,6 +390,17 @@ pub(super) fn script(commands: &[String]) -> Result<FileTree, StageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_are_shown_without_what_was_shown_before() {
+        let check = |script: &str, shown: &str, expect: &str| {
+            let shown = shown.lines().map(str::to_owned).collect();
+            assert_eq!(without_repeated(script, &shown), expect);
+        };
+        check("a\nb\n", "", "a\nb\n");
+        check("a\nb\nc\nd\nnew\n", "a\nb\nc\nd\ne\n", "[4 lines as in a script above]\nnew\n");
+        check("a\nnew\nb\nc", "a\nb\nc\n", "a\nnew\nb\nc\n");
+    }
 
     #[test]
     fn files_of_the_machine_lie_where_they_are_judged() {

@@ -59,8 +59,9 @@ use stage_shell::StageShell;
 pub use texts::StageTexts;
 use working::Working;
 
-/// Versions of one stage, the first included. FACET mends most drafts in one or two rounds; a draft that needs more is usually beyond repair.
-const MAX_VERSIONS: u32 = 5;
+/// Versions of one stage, the first included. Checks are sent back by six examinations (form, quotations, reference, attacks, clauses,
+/// screening), each of which may find something once; a draft that needs more is usually beyond repair.
+const MAX_VERSIONS: u32 = 7;
 
 /// What an authoring needs.
 #[derive(Clone, Copy, Debug)]
@@ -279,7 +280,7 @@ struct Authoring<'a> {
     conversations: BTreeMap<AuthorStage, StageConversation>,
     shells: BTreeMap<AuthorStage, StageShell>,
     history: History,
-    /// Violations that no check noticed, by row name. The second time, their own author is asked about them.
+    /// Attacks and violations that no check noticed, by script or row. The second time, their own author is asked about them.
     survivors: BTreeSet<String>,
 }
 

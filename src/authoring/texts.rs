@@ -25,6 +25,10 @@ impl StageTexts {
         // An overriding folder must be complete, whatever the endpoint.
         PromptSet::load(assets, "author-idea", &["prefix.md.j2"])?;
         let folder = |name: &str| PromptSet::load(assets, &format!("author-{name}"), &["task.md.j2"]);
+        // What a stage is told of a version that cannot be used.
+        let corrected = |name: &str| {
+            PromptSet::load(assets, &format!("author-{name}"), &["task.md.j2", "feedback.md.j2"])
+        };
         let asking = AuthorStage::ALL.into_iter().filter(|stage| match stage {
             AuthorStage::Screening | AuthorStage::Blind => false,
             AuthorStage::Idea
@@ -37,7 +41,11 @@ impl StageTexts {
             | AuthorStage::Clauses
             | AuthorStage::Configuration => true,
         });
-        let stages = asking.map(|stage| Ok((stage, folder(stage.as_str())?))).collect::<Result<_, _>>()?;
+        let of = |stage: AuthorStage| match stage {
+            AuthorStage::Idea | AuthorStage::Feasibility => folder(stage.as_str()),
+            _ => corrected(stage.as_str()),
+        };
+        let stages = asking.map(|stage| Ok((stage, of(stage)?))).collect::<Result<_, _>>()?;
         let shell = ["offer.md.j2", "observation.md.j2", "environment.md", "solution.md", "checks.md"];
         let shell = PromptSet::load(assets, "author-shell", &shell)?;
         Ok(Self {

@@ -5,6 +5,9 @@ pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Words of a bold beginning that is a heading: a longer one says something.
+const HEADING_WORDS: usize = 4;
+
 /// The text of an instruction without headings and code blocks, white space squeezed, and its sentences with their places there.
 pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     let mut blocks: Vec<String> = Vec::new();
@@ -41,7 +44,7 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
                 text.push(' ');
             }
             // The number of a list's item is no sentence, but quotations over several items contain it.
-            if sentence.chars().any(char::is_alphabetic) {
+            if sentence.chars().any(char::is_alphabetic) && !is_heading(sentence) {
                 sentences.push((text.len(), sentence.to_owned()));
             }
             text.push_str(sentence);
@@ -65,6 +68,17 @@ fn sentences_of(block: &str) -> Vec<&str> {
     sentences.push(block[start..].trim());
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
+}
+
+/// A few words in bold type that stand alone, as in `**Broken files.**`: people write headings in this way too.
+fn is_heading(sentence: &str) -> bool {
+    let item = if begins_item(sentence) {
+        sentence.split_once(' ').map_or(sentence, |(_, rest)| rest)
+    } else {
+        sentence
+    };
+    let bare = item.trim_end_matches(['.', ':']).strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
+    bare.is_some_and(|words| !words.contains("**") && words.split_whitespace().count() <= HEADING_WORDS)
 }
 
 fn begins_item(line: &str) -> bool {
@@ -103,6 +117,11 @@ out.txt could be this. And this.
 
     #[test]
     fn sentences_are_found_in_paragraphs_lists_and_tables() {
+        let headings = sentences(
+            "**Broken files**\n\n- **Odd names:** none.\n- **A long beginning that says something.** More.",
+        );
+        let found: Vec<_> = headings.1.iter().map(|(_, sentence)| sentence.as_str()).collect();
+        assert_eq!(found, ["- **Odd names:** none.", "- **A long beginning that says something.**", "More."]);
         let (text, found) = sentences(INSTRUCTION);
         assert!(text.contains("duplicates are dropped. 1. `first`: one rule. It goes on"), "{text}");
         let found: Vec<&str> = found.iter().map(|(at, sentence)| &text[*at..*at + sentence.len()]).collect();
