@@ -16,8 +16,8 @@ def roman(number):
     return out
 
 
-# Every numeral that can be asked for, with all its beginnings.
-NUMERALS = {number: [roman(number)[:end] for end in range(20)] for number in range(1, 4000)}
+# Every numeral that can be asked for, in every width of a column: with them this is the largest process of the container.
+NUMERALS = {number: [roman(number).rjust(width) for width in range(100)] for number in range(1, 4000)}
 
 
 def become_nobody():
@@ -43,4 +43,4 @@ def run(number):
 
 
 for number in [1, 3999, *random.sample(range(2, 3999), 10)]:
-    assert run(number).strip() == NUMERALS[number][-1], number
+    assert run(number).strip() == NUMERALS[number][0], number
