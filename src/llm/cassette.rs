@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,6 +13,10 @@ use super::{CallSite, Drift, drift::drift};
 
 /// Version of a line.
 const VERSION: u32 = 1;
+/// Extension of compressed recordings.
+const COMPRESSED: &str = "zst";
+/// Bytes of a decompressed recording: hundreds of tasks. A small file can hold any number.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// One line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,9 +56,9 @@ pub struct Cassette {
 }
 
 impl Cassette {
-    /// Reads the recording in `path`.
+    /// Reads the recording in `path`, which may be compressed (`.zst`).
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
-        let text = fs::read_to_string(path).map_err(io_error("read", path))?;
+        let text = text_of(path).map_err(io_error("read", path))?;
         Ok(Self { path: path.to_owned(), lines: parse(path, &text)? })
     }
 
@@ -101,6 +105,10 @@ struct Recording {
 impl Recorder {
     /// Continues the recording in `path`, or creates it. An incomplete last line, left by a killed process, is cut off.
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
+        if is_compressed(path) {
+            let source = io::Error::other("a recording is compressed when it is complete: `zstd FILE`");
+            return Err(io_error("continue", path)(source));
+        }
         let mut options = fs::OpenOptions::new();
         let file = options.create(true).append(true).open(path).map_err(io_error("open", path))?;
         let bytes = fs::read(path).map_err(io_error("read", path))?;
@@ -132,6 +140,23 @@ impl Recorder {
         state.sites.insert(site.clone());
         Ok(())
     }
+}
+
+/// The text of a recording. Conversations repeat their beginnings in every call, so that one compresses to a fiftieth.
+fn text_of(path: &Path) -> io::Result<String> {
+    if !is_compressed(path) {
+        return fs::read_to_string(path);
+    }
+    let mut text = String::new();
+    zstd::Decoder::new(fs::File::open(path)?)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("it has more than {} MiB", MAX_BYTES >> 20)));
+    }
+    Ok(text)
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == COMPRESSED)
 }
 
 fn parse(path: &Path, text: &str) -> Result<BTreeMap<CallSite, Line>, CassetteError> {

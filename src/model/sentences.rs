@@ -121,7 +121,7 @@ out.txt could be this. And this.
             "**Broken files**\n\n- **Odd names:** none.\n- **A long beginning that says something.** More.",
         );
         let found: Vec<_> = headings.1.iter().map(|(_, sentence)| sentence.as_str()).collect();
-        assert_eq!(found, ["- **Odd names:** none.", "- **A long beginning that says something.**", "More."]);
+        assert_eq!(found, ["- **Odd names:** none.", "- **A long beginning that says something.** More."]);
         let (text, found) = sentences(INSTRUCTION);
         assert!(text.contains("duplicates are dropped. 1. `first`: one rule. It goes on"), "{text}");
         let found: Vec<&str> = found.iter().map(|(at, sentence)| &text[*at..*at + sentence.len()]).collect();
