@@ -18,6 +18,9 @@ const ENTRY: &str = "solve.sh";
 const VIOLATES: &str = "# violates:";
 /// Attacks of one reply that are executed.
 const MAX_ATTACKS: usize = 6;
+/// Lines of code of one attack. In a longer one players hid a flaw in a whole solution, of which there is always another that finite checks miss;
+/// LiteCoder's attacks are shortcuts.
+const MAX_ATTACK_LINES: usize = 30;
 
 /// The conversation of `stage`, with the parts of the draft that it may see.
 pub(super) fn open(
@@ -114,6 +117,13 @@ fn attacks(files: &FileTree) -> Result<Vec<WrongSolution>, String> {
         let text = file.as_text().ok_or_else(|| format!("`{path}` is not text"))?;
         let why = text.lines().find_map(|line| line.trim().strip_prefix(VIOLATES)).map(str::trim);
         let why = why.ok_or_else(|| format!("`{path}` has no line `{VIOLATES} …`"))?;
+        let code = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = code.count();
+        if lines > MAX_ATTACK_LINES {
+            return Err(format!(
+                "`{path}` has {lines} lines of code, and {MAX_ATTACK_LINES} are the most: a shortcut is short"
+            ));
+        }
         let entry = RelPath::new(ENTRY).map_err(|error| error.to_string())?;
         attacks.push(WrongSolution {
             name: format!("attack-{number}"),
@@ -173,6 +183,9 @@ mod tests {
         check(Checks, &file("tests.py", ""), Err("no `test_outputs.py`"));
         check(Attacks, &file("1.sh", "#!/bin/bash\n# violates: sorted\ntrue"), Ok(()));
         check(Attacks, &file("1.sh", "#!/bin/bash\ntrue"), Err("no line `# violates:"));
+        let lines = |count: usize| format!("# violates: sorted\n\n{}", "true\n".repeat(count));
+        check(Attacks, &file("1.sh", &lines(MAX_ATTACK_LINES)), Ok(()));
+        check(Attacks, &file("1.sh", &lines(MAX_ATTACK_LINES + 1)), Err("31 lines of code"));
         check(
             Clauses,
             &file("clauses.toml", "background = [\"x\"]\n[[clause]]\nid = \"a\"\nsays = [\"b\"]"),
