@@ -215,3 +215,26 @@ fn a_case_has_variables_and_links_of_its_own() {
     let shown: Vec<_> = found.iter().map(|found| text(&found[1])).collect();
     assert_eq!(shown, ["None far\n", "here far\n", "None other\n"]);
 }
+
+/// Names of folders differ within a run, are the same in the next one, and other tests have others.
+#[test]
+fn folders_of_cases_are_repeatable_and_of_no_use_to_programs() {
+    let names = |tests: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["subject.py", "beside.py"] {
+            let shipped = format!("{}/templates/verifier/{file}", env!("CARGO_MANIFEST_DIR"));
+            std::fs::copy(shipped, folder.path().join(file)).unwrap();
+        }
+        std::fs::write(folder.path().join("test_outputs.py"), tests).unwrap();
+        let text = "import subject\nprint(subject.folder(), subject.folder())";
+        let done =
+            Command::new("python3").args(["-B", "-c", text]).current_dir(folder.path()).output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let found = names("def test_a(): pass\n");
+    let (first, second) = found.trim().split_once(' ').unwrap();
+    assert_ne!(first, second);
+    assert!(first.starts_with("/tmp/") && first.len() == "/tmp/".len() + 16, "{first}");
+    assert_eq!(names("def test_a(): pass\n"), found);
+    assert_ne!(names("def test_b(): pass\n"), found);
+}
