@@ -8,7 +8,7 @@ def sub(file, old, new):
 sub('rules.py', r'''    items = networks(take(words), groups)
     while words:
         items += networks(take(words), groups)
-    groups[name] = items
+    groups[name] = tuple(dict.fromkeys(items))
 ''', r'''    groups[name] = ()
     groups[name] += networks(take(words), groups)
     while words:

@@ -14,7 +14,7 @@ sub('rules.py', r'''    return groups[word[1:]]
 sub('rules.py', r'''    items = networks(take(words), groups)
     while words:
         items += networks(take(words), groups)
-    groups[name] = items
+    groups[name] = tuple(dict.fromkeys(items))
 ''', r'''    items = [take(words)]
     while words:
         items.append(take(words))

@@ -19,7 +19,7 @@ sub('rules.py', r'''def networks(word, groups):
 sub('rules.py', r'''    items = networks(take(words), groups)
     while words:
         items += networks(take(words), groups)
-    groups[name] = items
+    groups[name] = tuple(dict.fromkeys(items))
 ''', r'''    items = networks(take(words), groups, strict=False)
     while words:
         items += networks(take(words), groups, strict=False)

@@ -11,7 +11,7 @@ sub('rules.py', r'''    if name in groups:
 sub('rules.py', r'''    items = networks(take(words), groups)
     while words:
         items += networks(take(words), groups)
-    groups[name] = items
+    groups[name] = tuple(dict.fromkeys(items))
 ''', r'''    items = networks(take(words), groups)
     while words:
         items += networks(take(words), groups)

@@ -8,17 +8,17 @@ def sub(file, old, new):
 sub('solve.sh', r'''    if re.search(r"%(?![0-9A-Fa-f]{2})", request):
         raise Forbidden("a percent sign without two digits")
     try:
-        name = unquote_to_bytes(request).decode("utf-8")
+        name = unquote_to_bytes(os.fsencode(request)).decode("utf-8")
     except UnicodeError:
         raise Forbidden("not UTF-8") from None
     return name
 ''', r'''    first, *rest = request.split("%")
     try:
-        name = first.encode("utf-8")
+        name = os.fsencode(first)
         for piece in rest:
             if len(piece) < 2:
                 raise Forbidden("a percent sign without two digits")
-            name += bytes([int(piece[:2], 16)]) + piece[2:].encode("utf-8")
+            name += bytes([int(piece[:2], 16)]) + os.fsencode(piece[2:])
         return name.decode("utf-8")
     except UnicodeError:
         raise Forbidden("not UTF-8") from None

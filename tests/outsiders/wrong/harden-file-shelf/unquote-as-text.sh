@@ -5,7 +5,7 @@ def sub(file, old, new):
     assert old in text, (file, old)
     open(file, 'w').write(text.replace(old, new))
 
-sub('solve.sh', r'''        name = unquote_to_bytes(request).decode("utf-8")
+sub('solve.sh', r'''        name = unquote_to_bytes(os.fsencode(request)).decode("utf-8")
 ''', r'''        name = unquote(request, errors="strict")
 ''')
 sub('solve.sh', r'''import unquote_to_bytes''', r'''import unquote''')
