@@ -392,6 +392,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn passing_attacks_are_told_to_the_checks_author_and_then_to_their_own() {
+        let mut survivors = BTreeSet::new();
+        let mut check = |scripts: &[&str], expect: Option<(AuthorStage, usize)>| {
+            let attack = |script: &&str| WrongSolution {
+                name: "attack-1".to_owned(),
+                why: "sorted".to_owned(),
+                files: FileTree::from_iter([(
+                    crate::model::RelPath::new("solve.sh").unwrap(),
+                    crate::model::File::script((*script).to_owned()),
+                )]),
+            };
+            let found = unstopped(&mut survivors, scripts.iter().map(attack).collect());
+            assert_eq!(found.map(|(stage, problems)| (stage, problems.len())), expect, "{scripts:?}");
+        };
+        check(&[], None);
+        check(&["one", "two"], Some((AuthorStage::Checks, 2)));
+        check(&["one", "three"], Some((AuthorStage::Checks, 1)));
+        check(&["one", "three"], Some((AuthorStage::Attacks, 2)));
+        check(&[], None);
+    }
+
+    #[test]
     fn scripts_are_shown_without_what_was_shown_before() {
         let check = |script: &str, shown: &str, expect: &str| {
             let shown = shown.lines().map(str::to_owned).collect();

@@ -24,28 +24,24 @@ impl StageTexts {
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         // An overriding folder must be complete, whatever the endpoint.
         PromptSet::load(assets, "author-idea", &["prefix.md.j2"])?;
-        let folder = |name: &str| PromptSet::load(assets, &format!("author-{name}"), &["task.md.j2"]);
-        // What a stage is told of a version that cannot be used.
-        let corrected = |name: &str| {
-            PromptSet::load(assets, &format!("author-{name}"), &["task.md.j2", "feedback.md.j2"])
-        };
-        let asking = AuthorStage::ALL.into_iter().filter(|stage| match stage {
-            AuthorStage::Screening | AuthorStage::Blind => false,
-            AuthorStage::Idea
-            | AuthorStage::Feasibility
-            | AuthorStage::Environment
-            | AuthorStage::Instruction
-            | AuthorStage::Solution
-            | AuthorStage::Checks
-            | AuthorStage::Attacks
-            | AuthorStage::Clauses
-            | AuthorStage::Configuration => true,
-        });
-        let of = |stage: AuthorStage| match stage {
-            AuthorStage::Idea | AuthorStage::Feasibility => folder(stage.as_str()),
-            _ => corrected(stage.as_str()),
-        };
-        let stages = asking.map(|stage| Ok((stage, of(stage)?))).collect::<Result<_, _>>()?;
+        let load = |name: &str, needed: &[&str]| PromptSet::load(assets, &format!("author-{name}"), needed);
+        let folder = |name: &str| load(name, &["task.md.j2"]);
+        let mut stages = BTreeMap::new();
+        for stage in AuthorStage::ALL {
+            let needed: &[&str] = match stage {
+                AuthorStage::Screening | AuthorStage::Blind => continue,
+                AuthorStage::Idea | AuthorStage::Feasibility => &["task.md.j2"],
+                // The second is what a stage is told of a version that cannot be used.
+                AuthorStage::Environment
+                | AuthorStage::Instruction
+                | AuthorStage::Solution
+                | AuthorStage::Checks
+                | AuthorStage::Attacks
+                | AuthorStage::Clauses
+                | AuthorStage::Configuration => &["task.md.j2", "feedback.md.j2"],
+            };
+            stages.insert(stage, load(stage.as_str(), needed)?);
+        }
         let shell = ["offer.md.j2", "observation.md.j2", "environment.md", "solution.md", "checks.md"];
         let shell = PromptSet::load(assets, "author-shell", &shell)?;
         Ok(Self {

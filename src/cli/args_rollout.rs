@@ -139,7 +139,7 @@ pub(super) struct ModelArgs {
     /// Ask for the log-probabilities of tokens
     #[arg(long)]
     pub(super) logprobs: bool,
-    /// Answer calls from a recording instead of the endpoints
+    /// Answer calls from a recording instead of the endpoints; it may be compressed (`.zst`)
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     pub(super) cassette: Option<PathBuf>,
     /// Append every call to a recording

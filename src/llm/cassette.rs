@@ -106,7 +106,9 @@ impl Recorder {
     /// Continues the recording in `path`, or creates it. An incomplete last line, left by a killed process, is cut off.
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
         if is_compressed(path) {
-            let source = io::Error::other("a recording is compressed when it is complete: `zstd FILE`");
+            let source = io::Error::other(
+                "calls cannot be appended to a compressed recording; record to a plain file, and compress that with `zstd`",
+            );
             return Err(io_error("continue", path)(source));
         }
         let mut options = fs::OpenOptions::new();
@@ -142,7 +144,7 @@ impl Recorder {
     }
 }
 
-/// The text of a recording. Conversations repeat their beginnings in every call, so that one compresses to a fiftieth.
+/// The text of a recording. Each call repeats its conversation's beginning, so recordings are large and compress well.
 fn text_of(path: &Path) -> io::Result<String> {
     if !is_compressed(path) {
         return fs::read_to_string(path);

@@ -40,7 +40,7 @@ async fn a_recording_is_replayed_without_server_or_key() {
     std::fs::write(&compressed, zstd::encode_all(&*std::fs::read(&file).unwrap(), 3).unwrap()).unwrap();
     assert_eq!(Cassette::open(&compressed).unwrap().len(), 5);
     let error = Recorder::open(&compressed).unwrap_err().to_string();
-    assert!(error.contains("compressed when it is complete"), "{error}");
+    assert!(error.contains("cannot be appended to a compressed recording"), "{error}");
 
     let (_dir, store) = fresh_store();
     let clock = TestClock::jumping();
