@@ -631,3 +631,56 @@ fn saboteurs_harm_neither_the_host_nor_their_siblings() {
         assert!(peak < MAX_MEMORY, "{peak} bytes of memory");
     });
 }
+
+/// Runnable processes per processor: enough to keep programs from meeting their time limits.
+const HOGS: usize = 8;
+
+/// Processes of the host that use all processors, until they are dropped.
+struct Hogs(Vec<std::process::Child>);
+
+impl Hogs {
+    fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let hog = || std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..processors * HOGS).map(|_| hog()).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            hog.kill().unwrap();
+            hog.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_busy_host_fails_no_right_program_and_passes_none_that_hangs() {
+    run(async {
+        if docker().await.is_none() {
+            return;
+        }
+        let context = SabotageContext::new(Engine::docker().await.unwrap()).await;
+        let check = async |waits: &str, expect: Outcome| {
+            let total =
+                format!("#!/usr/bin/python3\nimport sys, time\n{waits}\nprint(sum(map(int, sys.stdin)))\n");
+            let solve = format!("{REFERENCE}cp /solution/total bin/total\nchmod 755 bin/total\n");
+            let files = task::tree(&[("solve.sh", &solve), ("total", &total)]);
+            let act = Act::Solve(&files);
+            let (task, stop) = (&context.programs, CancellationToken::new());
+            let hogs = Hogs::new();
+            let trial =
+                run_trial(&context.engine, &context.image, task, act, Condition::Ordinary, &stop).await;
+            drop(hogs);
+            let trial = trial.unwrap();
+            let again = if trial.log.verifier.output.contains("ran again") { ", second run" } else { "" };
+            println!("{:>5.1} s  {waits}: {:?}{again}", trial.log.seconds, trial.verdict.outcome);
+            assert_eq!(trial.verdict.outcome, expect, "{waits}: {:?}", trial.log);
+        };
+        // Half of its time limit, if it has a processor.
+        check("while time.process_time() < 2.5: pass", Outcome::Pass).await;
+        check("time.sleep(1000)", Outcome::Fail).await;
+        context.engine.close().await;
+    });
+}

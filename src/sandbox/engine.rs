@@ -25,6 +25,9 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     /// Whether sandboxes of this engine are isolated from the host.
     fn isolates(&self) -> bool;
 
+    /// Whether sandboxes are containers of this host, so that its load is theirs.
+    fn is_on_this_host(&self) -> bool;
+
     /// The image for `spec`, built if it does not exist.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
 
@@ -119,6 +122,11 @@ impl Engine {
     /// See [`EngineApi::isolates`].
     pub fn isolates(&self) -> bool {
         self.0.isolates()
+    }
+
+    /// See [`EngineApi::is_on_this_host`].
+    pub fn is_on_this_host(&self) -> bool {
+        self.0.is_on_this_host()
     }
 
     /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes build it once.

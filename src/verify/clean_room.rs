@@ -1,37 +1,21 @@
 //! The clean-room verification: from a killed solver to a verdict.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 use super::condition::Condition;
+use super::contention::PATIENCE;
 use super::no_verdict::{NoVerdict, Phase};
 use super::outline::Outline;
 use super::programs::{self, Left};
-use super::relay;
-use super::results::{Reported, parse_results};
-use super::subject::{CheckError, CheckedSubject, Packing, SubjectLimits, SubjectState, check_archives};
-use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
-use crate::sandbox::{
-    ArchiveError, Engine, EngineError, GetError, Image, LaunchSpec, Network, Process, ProcessOutcome,
-    Sandbox, SandboxError, Spooled, Stopped,
-};
+use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, Verified, VerifierLog, add_files, host_failed};
+use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
+use crate::model::{Blame, Limits, Outcome, Task, Verdict};
+use crate::sandbox::{ArchiveError, Engine, GetError, Image, Sandbox, SandboxError, Stopped};
 
-/// Path of the subject in the verifier's container.
-const SUBJECT_ROOT: &str = "subject";
-const RESULTS: &str = "/logs/verifier/checks.json";
-/// Maximum size of the results: an id, a flag and a bounded message per check.
-const MAX_RESULTS: u64 = 1 << 20;
-/// Bytes of pytest's output that are kept, for people; the verdict does not depend on it.
-const MAX_LOG: usize = 64 << 10;
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
-/// The declared limit assumes an idle machine. A verdict must not depend on the load of this one, so only a run that takes several times as
-/// long is the subject's fault.
-const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
-/// A fixed order other than the declared one: it shows whether checks depend on each other, and can be repeated.
-const SHUFFLE_SEED: &str = "1";
+/// Says in logs that the host's load cost a run of the tests.
+const AGAIN: &str = "the host had no time for the subject's programs, so the tests ran again with more\n";
 /// Disk space of the largest subject in the verifier's container.
 const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
 
@@ -43,18 +27,6 @@ pub struct Judged {
     pub state: Option<String>,
     pub outline: Outline,
     pub log: VerifierLog,
-}
-
-/// Observations of the verification. Written to `observed/`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct VerifierLog {
-    /// Why checks failed.
-    pub messages: BTreeMap<CheckId, String>,
-    /// Output of the test runner.
-    pub output: String,
-    /// Entries of the subject that were dropped, with the reason.
-    pub dropped: Vec<String>,
-    pub seconds: f64,
 }
 
 /// Kills the solver in `sandbox` and judges the state that it left.
@@ -132,6 +104,7 @@ async fn judge_stopped(
     let limits = condition.limits(&task.limits);
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
+    let room = Room { engine, image, task, files: &files, limits: &limits, condition, silent };
     let programs = if task.subject.programs {
         let left = Left { stopped, files: &files, limits: &limits };
         match programs::start(engine, image, task, left, condition).await {
@@ -142,88 +115,21 @@ async fn judge_stopped(
         stopped.destroy().await;
         None
     };
-    let network = match &programs {
-        // Services need a network between the containers; programs alone need none.
-        Some(sandbox) if task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
-        _ => Network::None,
-    };
-    let mut tests = Packing::new();
-    let shipped = task.tests.iter();
-    let shipped = shipped.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
-    let tests = add_files(&mut tests, shipped).and_then(|()| tests.finish()).map_err(host_failed)?;
-    let spec = LaunchSpec { limits: &limits, ..pristine(image, task, network) };
-    let verifier = match furnish(engine, &spec, [files, tests], condition).await {
-        Ok(verifier) => verifier,
-        Err(error) => {
-            // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
-            let lost = NoVerdict::Sandbox { phase: Phase::Verify, error };
-            return judged_without(lost, silent, subject, VerifierLog::default());
-        }
-    };
-    let mut log = VerifierLog::default();
-    let ran = match &programs {
-        None => run_checks(task, &verifier, condition, &mut log).await,
-        Some(programs) => {
-            let calls = verifier.serve_relay(relay::SOCKET).await;
-            match calls {
-                Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
-                Ok(calls) => tokio::select! {
-                    ran = run_checks(task, &verifier, condition, &mut log) => ran,
-                    error = relay::serve(calls, programs, silent) => {
-                        Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
-                    }
-                },
-            }
-        }
-    };
-    let ran = match ran {
-        Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
-            Ok(()) => Ok(verdict),
-            // The subject's programs ran at that time too. If only they are not known to have suffered, they held the disk.
-            Err(_) if held_the_disk(programs.as_ref()).await => Ok(verdict),
-            Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
-        },
-        ran => ran,
-    };
-    verifier.destroy().await;
-    let ran = match (ran, programs) {
-        (Ok(verdict), Some(programs)) if !verdict.passed() => {
-            // Clients of the services see a lost subject as a refused connection, which must not count as the solver's failure.
-            let lives = alive(&programs, silent).await;
-            lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
-        }
-        (ran, _) => ran,
-    };
-    match ran {
+    let mut verified = room.verify(programs, 1).await;
+    if verified.starved && programs::is_movable(&task.subject) {
+        tracing::debug!(task = %task.name, "{AGAIN}");
+        verified = match programs::start_from(engine, image, task, &files, &limits, condition).await {
+            Ok(programs) => room.verify(Some(programs), PATIENCE).await,
+            Err(lost) => Verified::lost(lost),
+        };
+        verified.log.output.insert_str(0, AGAIN);
+    }
+    match verified.ran {
         Ok(verdict) => {
-            let log = VerifierLog { dropped: subject.dropped, ..log };
+            let log = VerifierLog { dropped: subject.dropped, ..verified.log };
             Ok(Judged { verdict, state: Some(subject.hash), outline: subject.outline, log })
         }
-        Err(lost) => judged_without(lost, silent, subject, log),
-    }
-}
-
-/// Whether the subject's programs ran while the disk of the host was full, and held much of it.
-async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
-    match programs {
-        Some(programs) => programs.check_host_disk().await.is_ok(),
-        None => false,
-    }
-}
-
-/// An error if `programs` was lost, or could not write, and the solver is not known to be at fault.
-async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
-    /// Any request that a running guest answers.
-    const QUESTION: &str = "/proc/self/does-not-exist";
-    programs.check_host_disk().await?;
-    match programs.get(QUESTION, 1).await {
-        Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
-            Ok(())
-        }
-        Err(GetError::Sandbox(error)) => match error.blame().or(silent) {
-            Some(Blame::Solver) => Ok(()),
-            Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(error),
-        },
+        Err(lost) => judged_without(lost, silent, subject, verified.log),
     }
 }
 
@@ -244,68 +150,6 @@ fn judged_without(
 /// The verdict on a subject that could not be read.
 fn unread(lost: NoVerdict, silent: Option<Blame>) -> Result<Judged, NoVerdict> {
     judged_without(lost, silent, SubjectState::default(), VerifierLog::default())
-}
-
-async fn run_checks(
-    task: &Task,
-    verifier: &Sandbox,
-    condition: Condition,
-    log: &mut VerifierLog,
-) -> Result<Verdict, NoVerdict> {
-    let lost = |error| NoVerdict::Sandbox { phase: Phase::Verify, error };
-    let env = [
-        ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-        ("HOME", "/root".to_owned()),
-        ("LANG", "C.UTF-8".to_owned()),
-        ("SUBJECT_ROOT", format!("/{SUBJECT_ROOT}")),
-        ("SUBJECT_WORKDIR", task.subject.workdir().to_owned()),
-    ];
-    let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
-    let shuffle = (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
-    let first = (condition == Condition::FirstFailure).then(|| ("TERMSMITH_FIRST_FAILURE", "1".to_owned()));
-    let process = Process {
-        argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
-        env: env
-            .into_iter()
-            .chain(relay)
-            .chain(shuffle)
-            .chain(first)
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect(),
-        cwd: "/".to_owned(),
-        stdin: Vec::new(),
-        timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * VERIFIER_TIMEOUT_FACTOR,
-        keep: MAX_LOG,
-    };
-    let done = verifier.spawn(&process).await.map_err(lost)?;
-    log.output =
-        format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    if done.outcome == ProcessOutcome::TimedOut {
-        // The tests wait only for the subject's files and programs, so the subject caused the timeout.
-        return Ok(Verdict::without_checks(Outcome::Fail, "verification timed out"));
-    }
-    match verifier.get(RESULTS, MAX_RESULTS).await {
-        Ok(text) => {
-            let extent = match condition {
-                Condition::FirstFailure => Reported::UntilOneFails,
-                Condition::Ordinary
-                | Condition::Shuffled
-                | Condition::Offline
-                | Condition::HalfCpu
-                | Condition::Clock
-                | Condition::Rebuilt => Reported::All,
-            };
-            let (checks, messages) = parse_results(&text, &task.checks, extent)
-                .map_err(|error| NoVerdict::NoResults { cause: error.to_string() })?;
-            log.messages = messages;
-            Ok(Verdict::from_checks(checks))
-        }
-        Err(GetError::Sandbox(error)) => Err(lost(error)),
-        Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
-            let cause = format!("the test runner ended ({:?}) without results", done.outcome);
-            Err(NoVerdict::NoResults { cause })
-        }
-    }
 }
 
 /// The subject's files, or the reason why they count as a failure of the solver.
@@ -350,10 +194,6 @@ async fn read_subject(
     }
 }
 
-fn host_failed(source: std::io::Error) -> NoVerdict {
-    EngineError::Spool { source }.into()
-}
-
 /// Contents of the files that the engine mounts over the container's own, where a root covers them.
 async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec<u8>)>, NoVerdict> {
     let mut found = Vec::new();
@@ -369,42 +209,6 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
         }
     }
     Ok(found)
-}
-
-/// Adds (path, mode, bytes) to an archive.
-fn add_files<'a>(
-    packing: &mut Packing,
-    mut files: impl Iterator<Item = (String, u32, &'a [u8])>,
-) -> std::io::Result<()> {
-    files.try_for_each(|(path, mode, bytes)| packing.add(&path, mode, bytes))
-}
-
-/// The launch specification of a verifier: the task's unmodified image.
-pub(super) fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpec<'a> {
-    LaunchSpec {
-        image,
-        limits: &task.limits,
-        profile: task.profile,
-        network,
-        workdir: "/",
-        purpose: "verifier",
-        preload: Vec::new(),
-    }
-}
-
-/// A new container with `archives` unpacked in it.
-async fn furnish(
-    engine: &Engine,
-    spec: &LaunchSpec<'_>,
-    archives: [Spooled; 2],
-    condition: Condition,
-) -> Result<Sandbox, SandboxError> {
-    let verifier = engine.launch(spec).await?;
-    for archive in &archives {
-        verifier.unpack(archive).await?;
-    }
-    condition.prepare(&verifier).await?;
-    Ok(verifier)
 }
 
 fn failed(cause: String, seen: String) -> Judged {

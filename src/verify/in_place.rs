@@ -6,12 +6,12 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::act::{Act, ActContext, Acted, perform, quoted};
-use super::clean_room::VerifierLog;
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep};
 use super::in_place_tests::{combine, suffices};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{changed, state_of};
+use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
 use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
 use crate::sandbox::{

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::act::quoted;
-use super::clean_room::VerifierLog;
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
 use super::in_place::TrialContext;
 use super::no_verdict::{NoVerdict, Phase};
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
+use super::room::VerifierLog;
 use super::subject::CheckError;
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{

@@ -11,6 +11,7 @@
 mod act;
 mod clean_room;
 mod condition;
+mod contention;
 mod entries;
 mod foreign;
 mod in_place;
@@ -22,13 +23,14 @@ mod relay;
 mod reports;
 mod results;
 mod reward;
+mod room;
 mod runner;
 mod runner_foreign;
 mod subject;
 mod trial;
 
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
-pub use clean_room::{Judged, VerifierLog, judge, judge_and_keep};
+pub use clean_room::{Judged, judge, judge_and_keep};
 pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{
@@ -40,6 +42,7 @@ pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
+pub use room::VerifierLog;
 pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
 pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
 pub use trial::{Trial, TrialLog, run_trial, solver_container};

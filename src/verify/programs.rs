@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::clean_room::pristine;
 use super::condition::Condition;
 use super::no_verdict::{NoVerdict, Phase};
+use super::room::pristine;
 use crate::model::{Limits, SubjectSpec, Task};
 use crate::sandbox::{
     Engine, EngineError, ExecLimit, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox,
@@ -51,10 +51,21 @@ pub(super) async fn start(
         return bring_up(engine, image, task, left.stopped).await;
     }
     left.stopped.destroy().await;
-    let spec =
-        LaunchSpec { limits: left.limits, purpose: "programs", ..pristine(image, task, Network::None) };
+    start_from(engine, image, task, left.files, left.limits, condition).await
+}
+
+/// [`start`] for a task whose roots [are movable](is_movable), from the archive of these roots.
+pub(super) async fn start_from(
+    engine: &Engine,
+    image: &Image,
+    task: &Task,
+    files: &Spooled,
+    limits: &Limits,
+    condition: Condition,
+) -> Result<Sandbox, NoVerdict> {
+    let spec = LaunchSpec { limits, purpose: "programs", ..pristine(image, task, Network::None) };
     let sandbox = engine.launch(&spec).await?;
-    match place(&sandbox, task, left.files, condition).await {
+    match place(&sandbox, task, files, condition).await {
         Ok(()) => Ok(sandbox),
         Err(error) => {
             sandbox.destroy().await;
@@ -64,7 +75,7 @@ pub(super) async fn start(
 }
 
 /// Whether the roots can be moved into another container. Harbor's separate mode moves the same.
-fn is_movable(subject: &SubjectSpec) -> bool {
+pub(super) fn is_movable(subject: &SubjectSpec) -> bool {
     // The engine mounts files of its own there.
     let holds_mounts = |root: &String| matches!(root.as_str(), "/" | "/etc" | "/proc" | "/sys" | "/dev");
     subject.needs_shared().is_none() && !subject.roots.iter().any(holds_mounts)

@@ -2,12 +2,13 @@
 //! container. The result is data.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
+use super::contention::Calls;
 use crate::model::Blame;
 use crate::sandbox::{Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
 
@@ -15,7 +16,7 @@ use crate::sandbox::{Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
 pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
 /// Maximum output of one program, for each of the two streams.
 const MAX_OUTPUT: usize = 4 << 20;
-/// Maximum time of one program. Tests request seconds.
+/// Maximum time of one program, times the patience of the run. Tests request seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
@@ -36,15 +37,20 @@ enum Reply {
     Broken { error: String },
 }
 
-/// Answers calls, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
+/// Answers calls, counts their times, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
 /// gone there is nothing to answer; the verifier's own error names the cause.
 pub(super) async fn serve(
     mut calls: tokio::sync::mpsc::Receiver<RelayCall>,
     subject: &Sandbox,
     silent: Option<Blame>,
+    patience: u32,
+    times: &mut Calls,
 ) -> SandboxError {
     while let Some(call) = calls.recv().await {
-        let reply = match answer(&call.request, subject).await {
+        let started = Instant::now();
+        let answered = answer(&call.request, subject, MAX_TIMEOUT * patience).await;
+        times.add(started.elapsed());
+        let reply = match answered {
             Ok(reply) => reply,
             Err(Unanswered::Malformed(error)) => Reply::Broken { error },
             Err(Unanswered::Sandbox(error)) => match error.blame().or(silent) {
@@ -66,7 +72,7 @@ enum Unanswered {
     Sandbox(SandboxError),
 }
 
-async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, Unanswered> {
+async fn answer(request: &[u8], subject: &Sandbox, max_timeout: Duration) -> Result<Reply, Unanswered> {
     let malformed = |error: &dyn std::fmt::Display| Unanswered::Malformed(error.to_string());
     let request: Request = serde_json::from_slice(request).map_err(|error| malformed(&error))?;
     let decode = |text: &str| BASE64.decode(text).map_err(|error| malformed(&error));
@@ -80,7 +86,7 @@ async fn answer(request: &[u8], subject: &Sandbox) -> Result<Reply, Unanswered> 
         env: request.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: request.cwd,
         stdin: decode(&request.stdin)?,
-        timeout: Duration::try_from_secs_f64(request.timeout).unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT),
+        timeout: Duration::try_from_secs_f64(request.timeout).unwrap_or(max_timeout).min(max_timeout),
         keep: MAX_OUTPUT,
     };
     match subject.spawn(&process).await {

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::act::{Act, ActContext, Used, perform};
-use super::clean_room::{VerifierLog, judge_under};
+use super::clean_room::judge_under;
 use super::condition::Condition;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::Outline;
+use super::room::VerifierLog;
 use crate::model::{Blame, Outcome, ShellOutcome, Task, Verdict};
 use crate::sandbox::{Engine, Image, LaunchSpec, Network};
 

@@ -33,6 +33,10 @@ impl EngineApi for DockerEngine {
         true
     }
 
+    fn is_on_this_host(&self) -> bool {
+        self.shared.is_on_this_host()
+    }
+
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
         Box::pin(self.ensure_image(spec))
     }

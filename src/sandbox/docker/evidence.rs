@@ -93,7 +93,7 @@ impl DockerEngine {
     /// Whether the host has no processor time left for a container that needs almost none.
     async fn host_starves(&self, id: &ContainerId, guest: i64) -> bool {
         // The load of a remote host is unknown here.
-        if !self.shared.endpoint.starts_with("unix://") {
+        if !self.shared.is_on_this_host() {
             return false;
         }
         let Some(before) = processor_time() else { return false };

@@ -99,9 +99,14 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
 }
 
 impl Shared {
+    /// Whether the containers run on this host.
+    pub(super) fn is_on_this_host(&self) -> bool {
+        self.endpoint.starts_with("unix://")
+    }
+
     /// The engine's folder. `None` if the engine is remote or does not answer.
     pub(super) async fn root_on_this_host(&self) -> Option<PathBuf> {
-        if !self.endpoint.starts_with("unix://") {
+        if !self.is_on_this_host() {
             return None;
         }
         self.docker.info().await.ok()?.docker_root_dir.map(PathBuf::from)

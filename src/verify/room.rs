@@ -1,0 +1,268 @@
+//! One run of a task's tests: the subject's files and the tests in a pristine container, and its programs in another.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::condition::Condition;
+use super::contention::{Calls, observed};
+use super::no_verdict::{NoVerdict, Phase};
+use super::relay;
+use super::results::{Reported, parse_results};
+use super::subject::Packing;
+use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
+use crate::sandbox::{
+    Engine, EngineError, GetError, Image, LaunchSpec, Network, Process, ProcessOutcome, Sandbox,
+    SandboxError, Spooled,
+};
+
+/// The folder of the subject's files in the verifier's container.
+pub(super) const SUBJECT_ROOT: &str = "subject";
+const RESULTS: &str = "/logs/verifier/checks.json";
+/// Maximum size of the results: an id, a flag and a bounded message per check.
+pub(super) const MAX_RESULTS: u64 = 1 << 20;
+/// Bytes of pytest's output that are kept, for people; the verdict does not depend on it.
+const MAX_LOG: usize = 64 << 10;
+/// The declared limit assumes an idle machine. A verdict must not depend on the load of this one, so only a run that takes several times as
+/// long is the subject's fault.
+const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
+/// A fixed order other than the declared one: it shows whether checks depend on each other, and can be repeated.
+const SHUFFLE_SEED: &str = "1";
+
+/// Observations of the verification. Written to `observed/`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerifierLog {
+    /// Why checks failed.
+    pub messages: BTreeMap<CheckId, String>,
+    /// Output of the test runner.
+    pub output: String,
+    /// Entries of the subject that were dropped, with the reason.
+    pub dropped: Vec<String>,
+    pub seconds: f64,
+}
+
+/// What one run of the tests needs.
+#[derive(Clone, Copy)]
+pub(super) struct Room<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) image: &'a Image,
+    pub(super) task: &'a Task,
+    /// The subject's roots, below `/subject`.
+    pub(super) files: &'a Spooled,
+    /// Of a container that holds them.
+    pub(super) limits: &'a Limits,
+    pub(super) condition: Condition,
+    pub(super) silent: Option<Blame>,
+}
+
+/// The result of one run.
+#[derive(Debug)]
+pub(super) struct Verified {
+    pub(super) ran: Result<Verdict, NoVerdict>,
+    pub(super) log: VerifierLog,
+    /// Checks failed, and the subject's programs were kept from running meanwhile.
+    pub(super) starved: bool,
+}
+
+impl Verified {
+    pub(super) fn lost(lost: NoVerdict) -> Self {
+        Self { ran: Err(lost), log: VerifierLog::default(), starved: false }
+    }
+}
+
+impl Room<'_> {
+    /// Runs the tests, with `patience` times their time limits. `programs` is the container of the subject's programs, if the tests run
+    /// any; it is destroyed afterwards.
+    pub(super) async fn verify(&self, programs: Option<Sandbox>, patience: u32) -> Verified {
+        let verifier = match self.furnish(programs.as_ref()).await {
+            Ok(verifier) => verifier,
+            Err(lost) => return Verified::lost(lost),
+        };
+        let mut log = VerifierLog::default();
+        let mut starved = false;
+        let ran = match &programs {
+            None => self.run_checks(&verifier, patience, &mut log).await,
+            Some(programs) => match verifier.serve_relay(relay::SOCKET).await {
+                Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
+                Ok(calls) => {
+                    let mut times = Calls::default();
+                    let work = async {
+                        tokio::select! {
+                            ran = self.run_checks(&verifier, patience, &mut log) => ran,
+                            error = relay::serve(calls, programs, self.silent, patience, &mut times) => {
+                                Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
+                            }
+                        }
+                    };
+                    let (ran, contention) = observed(self.engine, programs, work).await;
+                    let failed = matches!(&ran, Ok(verdict) if !verdict.passed());
+                    starved = failed && contention.is_some_and(|seen| seen.starved(times, self.limits.cpus));
+                    ran
+                }
+            },
+        };
+        let ran = match ran {
+            Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
+                Ok(()) => Ok(verdict),
+                // The subject's programs ran at that time too. If only they are not known to have suffered, they held the disk.
+                Err(_) if held_the_disk(programs.as_ref()).await => Ok(verdict),
+                Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
+            },
+            ran => ran,
+        };
+        verifier.destroy().await;
+        let ran = match (ran, programs) {
+            (Ok(verdict), Some(programs)) if !verdict.passed() => {
+                // Clients of the services see a lost subject as a refused connection, which must not count as the solver's failure.
+                let lives = alive(&programs, self.silent).await;
+                lives.map(|()| verdict).map_err(|error| NoVerdict::Sandbox { phase: Phase::Programs, error })
+            }
+            (ran, _) => ran,
+        };
+        Verified { ran, log, starved }
+    }
+
+    /// The verifier's container, with the subject and the tests in it.
+    async fn furnish(&self, programs: Option<&Sandbox>) -> Result<Sandbox, NoVerdict> {
+        let network = match programs {
+            // Services need a network between the containers; programs alone need none.
+            Some(sandbox) if self.task.subject.bring_up.is_some() => Network::Of(sandbox.id().clone()),
+            _ => Network::None,
+        };
+        let mut tests = Packing::new();
+        let shipped = self.task.tests.iter();
+        let shipped =
+            shipped.map(|(path, file)| (format!("tests/{path}"), file.mode(), file.bytes.as_slice()));
+        let tests = add_files(&mut tests, shipped).and_then(|()| tests.finish()).map_err(host_failed)?;
+        let spec = LaunchSpec { limits: self.limits, ..pristine(self.image, self.task, network) };
+        let furnished = async {
+            let verifier = self.engine.launch(&spec).await?;
+            for archive in [self.files, &tests] {
+                verifier.unpack(archive).await?;
+            }
+            self.condition.prepare(&verifier).await?;
+            Ok(verifier)
+        };
+        // The subject is unpacked there, so a verifier that cannot be prepared is a loss of the verification without evidence.
+        furnished.await.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })
+    }
+
+    async fn run_checks(
+        &self,
+        verifier: &Sandbox,
+        patience: u32,
+        log: &mut VerifierLog,
+    ) -> Result<Verdict, NoVerdict> {
+        let Self { task, condition, .. } = *self;
+        let lost = |error| NoVerdict::Sandbox { phase: Phase::Verify, error };
+        let env = [
+            ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+            ("HOME", "/root".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("SUBJECT_ROOT", format!("/{SUBJECT_ROOT}")),
+            ("SUBJECT_WORKDIR", task.subject.workdir().to_owned()),
+        ];
+        let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
+        let shuffle =
+            (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
+        let patient = (patience > 1).then(|| ("TERMSMITH_PATIENCE", patience.to_string()));
+        let first =
+            (condition == Condition::FirstFailure).then(|| ("TERMSMITH_FIRST_FAILURE", "1".to_owned()));
+        let process = Process {
+            argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
+            env: env
+                .into_iter()
+                .chain(relay)
+                .chain(shuffle)
+                .chain(patient)
+                .chain(first)
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            cwd: "/".to_owned(),
+            stdin: Vec::new(),
+            timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into())
+                * VERIFIER_TIMEOUT_FACTOR
+                * patience,
+            keep: MAX_LOG,
+        };
+        let done = verifier.spawn(&process).await.map_err(lost)?;
+        log.output =
+            format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        if done.outcome == ProcessOutcome::TimedOut {
+            // The tests wait only for the subject's files and programs, so the subject caused the timeout.
+            return Ok(Verdict::without_checks(Outcome::Fail, "verification timed out"));
+        }
+        match verifier.get(RESULTS, MAX_RESULTS).await {
+            Ok(text) => {
+                let extent = match condition {
+                    Condition::FirstFailure => Reported::UntilOneFails,
+                    Condition::Ordinary
+                    | Condition::Shuffled
+                    | Condition::Offline
+                    | Condition::HalfCpu
+                    | Condition::Clock
+                    | Condition::Rebuilt => Reported::All,
+                };
+                let (checks, messages) = parse_results(&text, &task.checks, extent)
+                    .map_err(|error| NoVerdict::NoResults { cause: error.to_string() })?;
+                log.messages = messages;
+                Ok(Verdict::from_checks(checks))
+            }
+            Err(GetError::Sandbox(error)) => Err(lost(error)),
+            Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
+                let cause = format!("the test runner ended ({:?}) without results", done.outcome);
+                Err(NoVerdict::NoResults { cause })
+            }
+        }
+    }
+}
+
+/// Whether the subject's programs ran while the disk of the host was full, and held much of it.
+async fn held_the_disk(programs: Option<&Sandbox>) -> bool {
+    match programs {
+        Some(programs) => programs.check_host_disk().await.is_ok(),
+        None => false,
+    }
+}
+
+/// An error if `programs` was lost, or could not write, and the solver is not known to be at fault.
+async fn alive(programs: &Sandbox, silent: Option<Blame>) -> Result<(), SandboxError> {
+    /// Any request that a running guest answers.
+    const QUESTION: &str = "/proc/self/does-not-exist";
+    programs.check_host_disk().await?;
+    match programs.get(QUESTION, 1).await {
+        Ok(_) | Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
+            Ok(())
+        }
+        Err(GetError::Sandbox(error)) => match error.blame().or(silent) {
+            Some(Blame::Solver) => Ok(()),
+            Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(error),
+        },
+    }
+}
+
+/// The launch specification of a verifier: the task's unmodified image.
+pub(super) fn pristine<'a>(image: &'a Image, task: &'a Task, network: Network) -> LaunchSpec<'a> {
+    LaunchSpec {
+        image,
+        limits: &task.limits,
+        profile: task.profile,
+        network,
+        workdir: "/",
+        purpose: "verifier",
+        preload: Vec::new(),
+    }
+}
+
+/// Adds (path, mode, bytes) to an archive.
+pub(super) fn add_files<'a>(
+    packing: &mut Packing,
+    mut files: impl Iterator<Item = (String, u32, &'a [u8])>,
+) -> std::io::Result<()> {
+    files.try_for_each(|(path, mode, bytes)| packing.add(&path, mode, bytes))
+}
+
+pub(super) fn host_failed(source: std::io::Error) -> NoVerdict {
+    EngineError::Spool { source }.into()
+}
