@@ -115,11 +115,11 @@ async fn judge_stopped(
         stopped.destroy().await;
         None
     };
-    let mut verified = room.verify(programs, 1).await;
+    let mut verified = Box::pin(room.verify(programs, 1)).await;
     if verified.starved && programs::is_movable(&task.subject) {
         tracing::debug!(task = %task.name, "{AGAIN}");
         verified = match programs::start_from(engine, image, task, &files, &limits, condition).await {
-            Ok(programs) => room.verify(Some(programs), PATIENCE).await,
+            Ok(programs) => Box::pin(room.verify(Some(programs), PATIENCE)).await,
             Err(lost) => Verified::lost(lost),
         };
         verified.log.output.insert_str(0, AGAIN);
