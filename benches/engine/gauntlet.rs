@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use termsmith::model::{Rigor, Verdict};
-use termsmith::screen::screen;
+use termsmith::screen::{Extent, screen};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, TrialRunner, run_trial};
 use tokio::sync::Semaphore;
@@ -131,9 +131,16 @@ async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
     let hashed = HashedTask::new(&fixture.draft.task, fixture.environment_digest.clone())?;
     let started = Instant::now();
     let (suite, findings) = (&fixture.suite, &[]);
-    let screening =
-        screen(&runner, suite, &fixture.draft, &hashed, &fixture.directory, findings, Rigor::Standard)
-            .await?;
+    let screening = screen(
+        &runner,
+        suite,
+        &fixture.draft,
+        &hashed,
+        &fixture.directory,
+        findings,
+        Extent::of(Rigor::Standard),
+    )
+    .await?;
     if let Some(engine) = engine.connected() {
         engine.close().await;
     }

@@ -14,7 +14,7 @@ use crate::model::{
     AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, RejectReason, RowKind,
     ShellOutcome, Task, WrongSolution,
 };
-use crate::screen::screen;
+use crate::screen::{Ends, Extent, screen};
 use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialRecord};
 
 /// Bytes of an output that a model is shown: its end, where errors are.
@@ -52,21 +52,13 @@ impl Authoring<'_> {
             found = unstopped(&mut self.survivors, passing);
         }
         if found.is_none() && stage >= AuthorStage::Clauses {
-            let declared = examined.clauses();
-            if declared.is_none() {
-                let (clauses, missing) = quotes::assigned(self.working.clauses.clone(), &self.working.checks);
-                let missing =
-                    missing.iter().map(|words| format!("no check quotes “{words}”, which demands something"));
-                let missing: Vec<_> = missing.collect();
-                found = (!missing.is_empty()).then_some((AuthorStage::Checks, missing));
-                self.working.clauses = clauses;
-            } else {
-                found = declared;
-            }
+            found = examined.clauses();
+            self.working.clauses = quotes::assigned(self.working.clauses.clone(), &self.working.checks);
         }
         if found.is_none() && stage >= AuthorStage::Screening {
             let certificate = certificate(context, &self.working).await?;
             found = self.refused(&certificate);
+            self.working.clauses = quotes::noticed(self.working.clauses.clone(), &certificate.clauses);
         }
         if found.is_none() && stage >= AuthorStage::Blind {
             let solved = blind::solved(context, &self.working, self.history.edition()).await?;
@@ -176,14 +168,15 @@ fn stage_of_file(reason: &RejectReason) -> AuthorStage {
     written.map_or(AuthorStage::Checks, |(_, stage)| stage)
 }
 
-/// Screens the draft. Its trials, and those of the pipeline's own screening of it, are the same.
+/// Screens the draft, up to the first group of rows that rejects it. Its trials, and those of the pipeline's own screening of it, are the same.
 async fn certificate(context: &StageContext<'_>, working: &Working) -> Result<Certificate, StageError> {
     let draft = working.draft(context)?;
     let hashed = context.hashed(&draft.task)?;
     let directory = write_task(&draft.task, &Publication::default())?;
     let findings = lint_draft(context.rules, &directory, &draft);
+    let extent = Extent { ends: Ends::Rejected, ..Extent::of(context.rigor) };
     let screening =
-        screen(context.runner, context.suite, &draft, &hashed, &directory, &findings, context.rigor).await?;
+        screen(context.runner, context.suite, &draft, &hashed, &directory, &findings, extent).await?;
     Ok(screening.certificate)
 }
 

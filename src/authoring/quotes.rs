@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::{CheckId, Clause, Clauses, squeeze};
+use crate::model::{CheckId, Clause, ClauseRecord, Clauses, squeeze};
 
 /// A top-level test function with its docstring.
 static TEST: LazyLock<Option<Regex>> =
@@ -67,21 +67,27 @@ pub(super) fn problems(checks: &[CheckId], text: &str, instruction: &str) -> Vec
     problems
 }
 
-/// `clauses` with the checks that quote the same words. The second list has clauses that no check quotes.
-pub(super) fn assigned(mut clauses: Clauses, checks: &str) -> (Clauses, Vec<String>) {
+/// `clauses` with the checks that quote the same words. Which checks demand a clause that none quotes is shown by its violations
+/// ([`noticed`]): to ask for the quotation would cost a reply and every trial of the changed checks.
+pub(super) fn assigned(mut clauses: Clauses, checks: &str) -> Clauses {
     let quotations = quotations(checks);
-    let mut missing = Vec::new();
     for clause in &mut clauses.clause {
         clause.checks = quotations
             .iter()
             .filter(|(_, quoted)| quoted.iter().any(|words| overlaps(clause, words)))
             .map(|(check, _)| check.clone())
             .collect();
-        if clause.checks.is_empty() && clause.untested.is_none() {
-            missing.extend(clause.says.first().cloned());
-        }
     }
-    (clauses, missing)
+    clauses
+}
+
+/// `clauses` with the checks that noticed their violations, where none quotes them.
+pub(super) fn noticed(mut clauses: Clauses, records: &[ClauseRecord]) -> Clauses {
+    for clause in clauses.clause.iter_mut().filter(|clause| clause.checks.is_empty()) {
+        let record = records.iter().find(|record| record.id == clause.id);
+        clause.checks = record.map(|record| record.noticed_by.clone()).unwrap_or_default();
+    }
+    clauses
 }
 
 fn overlaps(clause: &Clause, words: &str) -> bool {
@@ -99,6 +105,7 @@ fn overlaps(clause: &Clause, words: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Tally;
 
     const CHECKS: &str = "def helper():\n    \"\"\"\"Not a check.\"\"\"\n\n\ndef test_a():\n    \"\"\"“sorted by\n    name”, and \"one row per line\": compared.\"\"\"\n    assert 1\n\n\ndef test_b() -> None:\n    assert 1\n";
 
@@ -133,22 +140,30 @@ mod tests {
 
     #[test]
     fn clauses_are_assigned_to_checks_that_quote_them() {
-        let clause = |says: &str, untested: Option<&str>| Clause {
+        let clause = |says: &str| Clause {
             id: "a".to_owned(),
             says: vec![says.to_owned()],
             checks: Vec::new(),
             wrong: Vec::new(),
             violation: Vec::new(),
-            untested: untested.map(str::to_owned),
+            untested: None,
         };
-        let check = |clause: Clause, checks: usize, missing: usize| {
+        let check = |clause: Clause, quoting: usize, demanding: usize| {
+            let record = ClauseRecord {
+                id: clause.id.clone(),
+                says: clause.says.clone(),
+                violations: Tally { good: 1, counted: 1 },
+                noticed_by: vec![CheckId::parse("test_b").unwrap()],
+                untested: None,
+            };
             let clauses = Clauses { background: Vec::new(), clause: vec![clause] };
-            let (assigned, without) = assigned(clauses, CHECKS);
-            assert_eq!((assigned.clause[0].checks.len(), without.len()), (checks, missing));
+            let clauses = assigned(clauses, CHECKS);
+            assert_eq!(clauses.clause[0].checks.len(), quoting);
+            assert_eq!(noticed(clauses.clone(), &[]).clause[0].checks.len(), quoting);
+            assert_eq!(noticed(clauses, &[record]).clause[0].checks.len(), demanding);
         };
-        check(clause("Rows are sorted by name.", None), 1, 0);
-        check(clause("by name", None), 1, 0);
-        check(clause("in UTF-8", None), 0, 1);
-        check(clause("in UTF-8", Some("cannot be broken")), 0, 0);
+        check(clause("Rows are sorted by name."), 1, 1);
+        check(clause("by name"), 1, 1);
+        check(clause("in UTF-8"), 0, 1);
     }
 }

@@ -307,10 +307,31 @@ pub(super) enum RecipeCommand {
         name: String,
         #[arg(long, default_value_t = 0)]
         seed: u64,
+        /// One of those that the recipe declares [default: its first]
+        #[arg(long, value_enum)]
+        difficulty: Option<DifficultyArg>,
         /// Folder to write to
         #[arg(long, short, value_name = "DIR")]
         out: PathBuf,
     },
+}
+
+/// `model::Difficulty` on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DifficultyArg {
+    Easy,
+    Medium,
+    Hard,
+}
+
+impl From<DifficultyArg> for crate::model::Difficulty {
+    fn from(arg: DifficultyArg) -> Self {
+        match arg {
+            DifficultyArg::Easy => Self::Easy,
+            DifficultyArg::Medium => Self::Medium,
+            DifficultyArg::Hard => Self::Hard,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -80,8 +80,8 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
             recipe::check(config, &options)
         }
         Command::Recipe(RecipeCommand::List) => recipe::list(config),
-        Command::Recipe(RecipeCommand::Render { name, seed, out }) => {
-            recipe::render(config, &name, seed, &out)
+        Command::Recipe(RecipeCommand::Render { name, seed, difficulty, out }) => {
+            recipe::render(config, &name, seed, difficulty.map(Into::into), &out)
         }
         Command::Export(args) => inspect::export(config, &args),
         Command::Audit(args) => inspect::audit(config, &args),

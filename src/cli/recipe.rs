@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 
 use super::config::{Config, Format, jobs, run_to_write, runtime};
@@ -16,7 +17,7 @@ use super::{paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::harbor::Publication;
-use crate::model::{Blueprint, RecipeId, Rigor, Seed};
+use crate::model::{Blueprint, Difficulty, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, add_clauses, hash_draft, rehearse};
 use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
@@ -26,6 +27,9 @@ use crate::verify::{EngineOnDemand, TrialRunner};
 const STANDARD_DRAWS: u32 = 2;
 /// And at `--rigor full`: tests of the shipped recipes make 50 to 300 inputs from one draw, so at least 500 in all.
 const FULL_DRAWS: u32 = 10;
+
+/// Recipes in work at once. A recipe's last trials are few and long, and would leave most slots empty.
+const AT_ONCE: usize = 3;
 
 /// The arguments of `recipe check`.
 pub(super) struct CheckOptions {
@@ -58,13 +62,20 @@ pub(super) fn list(config: &Config) -> Outcome {
     Ok(Status::Ok)
 }
 
-pub(super) fn render(config: &Config, name: &str, seed: u64, out: &Path) -> Outcome {
+pub(super) fn render(
+    config: &Config,
+    name: &str,
+    seed: u64,
+    difficulty: Option<Difficulty>,
+    out: &Path,
+) -> Outcome {
     paths::check_output_folder(out, "--out")?;
     let assets = config.pipeline_assets()?;
     let recipe = find(&assets, name)?;
     let scratch = tempfile::tempdir().map_err(Failure::io("make a temporary folder"))?;
     let store = run_to_write(&scratch.path().join("store"))?;
-    let blueprint = blueprint(&assets, recipe, seed, 0)?;
+    let difficulty = difficulty.or_else(|| nth_difficulty(recipe, 0));
+    let blueprint = blueprint(&assets, recipe, seed, difficulty)?;
     let hashed = hash_draft(&assets, &store, &blueprint, &Publication::default())?;
     let mut files = hashed.directory;
     add_clauses(&mut files, &hashed.draft.task.name, &hashed.draft.clauses).map_err(Fault::from)?;
@@ -98,7 +109,8 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     let mut work = Vec::new();
     for recipe in recipes {
         for nth in 0..options.seeds {
-            work.push(blueprint(&assets, recipe, options.from + u64::from(nth), nth)?);
+            let difficulty = nth_difficulty(recipe, nth);
+            work.push(blueprint(&assets, recipe, options.from + u64::from(nth), difficulty)?);
         }
     }
     let slots = Semaphore::new(jobs(options.jobs) as usize);
@@ -108,11 +120,15 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
         let mut problems = 0;
         let mut finished = 0;
-        for blueprint in &work {
+        let rehearsals = work.iter().map(async |blueprint| {
             let rehearsed = tokio::select! {
                 rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, draws, &only) => rehearsed,
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
             };
+            (blueprint, rehearsed)
+        });
+        let mut rehearsals = std::pin::pin!(futures_util::stream::iter(rehearsals).buffered(AT_ONCE));
+        while let Some((blueprint, rehearsed)) = rehearsals.next().await {
             match rehearsed {
                 Ok(rehearsal) => {
                     finished += 1;
@@ -125,7 +141,8 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
                     problems += 1;
                     say::note(format!("{}\n  → {fault}\n", recipe_of(blueprint)));
                 }
-                Err(Fault::Drained) => break,
+                // The others end their trials in progress, and begin no further ones.
+                Err(Fault::Drained) => {}
                 Err(fault) => {
                     engine_close(&engine).await;
                     return Err(Failure::from(fault));
@@ -210,8 +227,27 @@ fn find<'a>(assets: &'a PipelineAssets, name: &str) -> Result<&'a Recipe, Failur
     })
 }
 
-/// A blueprint of only this recipe. Difficulties alternate, so that a few checks cover all of them.
-fn blueprint(assets: &PipelineAssets, recipe: &Recipe, seed: u64, nth: u32) -> Result<Blueprint, Failure> {
+/// Difficulties alternate, so that a few checks cover all of them.
+fn nth_difficulty(recipe: &Recipe, nth: u32) -> Option<Difficulty> {
+    recipe.decl.difficulties.iter().cycle().nth(nth as usize).copied()
+}
+
+/// A blueprint of only this recipe, of the planned difficulty if none is given.
+fn blueprint(
+    assets: &PipelineAssets,
+    recipe: &Recipe,
+    seed: u64,
+    difficulty: Option<Difficulty>,
+) -> Result<Blueprint, Failure> {
+    let declared = &recipe.decl.difficulties;
+    if let Some(difficulty) = difficulty.filter(|difficulty| !declared.contains(difficulty)) {
+        let known: Vec<_> = declared.iter().map(|difficulty| difficulty.as_str()).collect();
+        let (id, wanted) = (&recipe.id, difficulty.as_str());
+        return Err(Failure::usage(format!(
+            "recipe `{id}` has no difficulty `{wanted}`\nhint: it declares {}",
+            known.join(", ")
+        )));
+    }
     let only = BTreeMap::from([(recipe.id.clone(), recipe.decl.clone())]);
     let plan = plan(&assets.domains, &only, Seed(seed), 1, &Domains::All);
     let impossible = || {
@@ -220,9 +256,6 @@ fn blueprint(assets: &PipelineAssets, recipe: &Recipe, seed: u64, nth: u32) -> R
         Failure::message(Status::BadInput, message)
     };
     let mut blueprint = plan.blueprints.first().cloned().ok_or_else(impossible)?;
-    let difficulties = &recipe.decl.difficulties;
-    if let Some(difficulty) = difficulties.get(nth as usize % difficulties.len().max(1)) {
-        blueprint.difficulty = *difficulty;
-    }
+    blueprint.difficulty = difficulty.unwrap_or(blueprint.difficulty);
     Ok(blueprint)
 }

@@ -13,8 +13,13 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     let mut blocks: Vec<String> = Vec::new();
     let mut in_code = false;
     let mut open = false;
+    let mut in_list = false;
     for line in instruction.lines() {
         let trimmed = line.trim();
+        // Markdown's other kind of code block. In a list such a line belongs to an item.
+        if !open && !in_list && !trimmed.is_empty() && is_indented(line) {
+            continue;
+        }
         if trimmed.starts_with("```") {
             in_code = !in_code;
             open = false;
@@ -34,6 +39,7 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
             None => blocks.push(trimmed.to_owned()),
         }
         open = !trimmed.starts_with('|');
+        in_list = begins || (in_list && line.starts_with(char::is_whitespace));
     }
     let mut text = String::new();
     let mut sentences = Vec::new();
@@ -44,7 +50,7 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
                 text.push(' ');
             }
             // The number of a list's item is no sentence, but quotations over several items contain it.
-            if sentence.chars().any(char::is_alphabetic) && !is_heading(sentence) {
+            if sentence.chars().any(char::is_alphabetic) && !is_heading(sentence) && !leads_in(sentence) {
                 sentences.push((text.len(), sentence.to_owned()));
             }
             text.push_str(sentence);
@@ -79,6 +85,18 @@ fn is_heading(sentence: &str) -> bool {
     };
     let bare = item.trim_end_matches(['.', ':']).strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
     bare.is_some_and(|words| !words.contains("**") && words.split_whitespace().count() <= HEADING_WORDS)
+}
+
+/// Words that only announce an example.
+fn leads_in(sentence: &str) -> bool {
+    const LEAD_INS: [&str; 5] = ["for example", "for instance", "example", "examples", "an example"];
+    let words = sentence.strip_suffix(':').map(str::to_lowercase);
+    words.is_some_and(|words| LEAD_INS.contains(&words.as_str()))
+}
+
+/// Whether Markdown takes the line for code, if no paragraph precedes it.
+fn is_indented(line: &str) -> bool {
+    line.starts_with("    ") || line.starts_with('\t')
 }
 
 fn begins_item(line: &str) -> bool {
@@ -122,6 +140,11 @@ out.txt could be this. And this.
         );
         let found: Vec<_> = headings.1.iter().map(|(_, sentence)| sentence.as_str()).collect();
         assert_eq!(found, ["- **Odd names:** none.", "- **A long beginning that says something.** More."]);
+        let code = sentences(
+            "Logs are like this. For example:\n\n    12.5 start of a line\n\n- an item\n\n    that goes on\n\nEnd\n    of it.",
+        );
+        let found: Vec<_> = code.1.iter().map(|(_, sentence)| sentence.as_str()).collect();
+        assert_eq!(found, ["Logs are like this.", "- an item", "that goes on", "End of it."]);
         let (text, found) = sentences(INSTRUCTION);
         assert!(text.contains("duplicates are dropped. 1. `first`: one rule. It goes on"), "{text}");
         let found: Vec<&str> = found.iter().map(|(at, sentence)| &text[*at..*at + sentence.len()]).collect();

@@ -19,7 +19,7 @@ use crate::model::{
     TaskAuthor, TrajectoryRecord, environment_digest,
 };
 use crate::rollout::{PreparedTask, ROLLOUT, rollout};
-use crate::screen::{SCREEN, Screening, screen};
+use crate::screen::{Extent, SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
 
@@ -223,7 +223,7 @@ pub async fn certify(
                 hashed,
                 &hashed_draft.directory,
                 &findings,
-                rigor,
+                Extent::of(rigor),
             )
             .await?;
             if let Some(model) = blind {

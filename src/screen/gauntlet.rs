@@ -8,7 +8,7 @@ use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
 use super::table::{Expect, Planned, Table};
-use super::target::{Extent, Only, ScreeningTarget, mutant_name};
+use super::target::{Ends, Extent, Only, ScreeningTarget, mutant_name};
 use super::{battery, clauses, forms};
 use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings, Verdict};
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
@@ -49,6 +49,7 @@ pub(super) async fn run(
         rigor: extent.rigor,
         failing: extent.failing,
         budget: extent.budget,
+        ends: extent.ends,
         ..Extent::of(Rigor::Full)
     };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
@@ -149,6 +150,10 @@ async fn trials(
         let equal = log.state.is_some() && log.state == reference.state;
         table.trial(row, &record.verdict, &log, equal);
     }
+    let over = |table: &Table| extent.ends == Ends::Rejected && table.rejected();
+    if over(table) {
+        return Ok(());
+    }
     if only.wants(RowKind::Inputs) && extent.rigor != Rigor::Quick {
         soundness::inputs(target, &reference.outline, &untouched.outline, table);
     }
@@ -159,8 +164,14 @@ async fn trials(
         return Ok(());
     }
     forms::variants(runner, target, only, table).await?;
+    if over(table) {
+        return Ok(());
+    }
     // Before the mutants: a time budget may shorten those, but never these rows.
     battery::attacks(runner, target, extent.rigor, only, table).await?;
+    if over(table) {
+        return Ok(());
+    }
     if only.wants(RowKind::Mutant) {
         let states = States {
             reference: &reference.outline,

@@ -19,12 +19,12 @@ mod target;
 
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
-use crate::model::{Clauses, Draft, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution};
+use crate::model::{Clauses, Draft, FileTree, RowKind, TaskDigest, Variant, WrongSolution};
 use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
 pub(crate) use repair::repair;
-pub use target::{Exploit, Extent, Only, Watch, WatchPlace};
+pub use target::{Ends, Exploit, Extent, Only, Watch, WatchPlace};
 
 use evaluation::Evaluation;
 use table::Table;
@@ -54,7 +54,7 @@ pub async fn screen(
     hashed: &HashedTask<'_>,
     directory: &FileTree,
     findings: &[Finding],
-    rigor: Rigor,
+    extent: Extent,
 ) -> Result<Screening, TrialError> {
     let ours = Ours {
         draft: Some(draft),
@@ -62,7 +62,7 @@ pub async fn screen(
         hashed,
         digest: crate::model::task_digest(directory),
     };
-    screen_ours(runner, suite, &ours, findings, Extent::of(rigor), &Only::All).await
+    screen_ours(runner, suite, &ours, findings, extent, &Only::All).await
 }
 
 /// A task that termsmith wrote, with its draft if that is available.

@@ -85,6 +85,16 @@ pub struct Extent {
     pub failing: Condition,
     /// No further mutant is started after this time. `None`: all are run, so that the same task has the same rows on every machine.
     pub budget: Option<Duration>,
+    pub ends: Ends,
+}
+
+/// When a screening ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// With all rows, which a certificate has.
+    Complete,
+    /// With the first group of rows that rejects the task: an author mends it, and then all of its rows are made anew.
+    Rejected,
 }
 
 impl Extent {
@@ -100,6 +110,7 @@ impl Extent {
                 mutants: 0,
                 failing: Condition::FirstFailure,
                 budget: None,
+                ends: Ends::Complete,
             },
             Rigor::Standard => Self {
                 rigor,
@@ -110,6 +121,7 @@ impl Extent {
                 mutants: 12,
                 failing: Condition::FirstFailure,
                 budget: None,
+                ends: Ends::Complete,
             },
             Rigor::Full => Self {
                 rigor,
@@ -120,6 +132,7 @@ impl Extent {
                 mutants: 40,
                 failing: Condition::Ordinary,
                 budget: None,
+                ends: Ends::Complete,
             },
         }
     }
