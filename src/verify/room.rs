@@ -72,7 +72,7 @@ impl Verified {
 }
 
 impl Room<'_> {
-    /// Runs the tests, with `patience` times their time limits. `programs` is the container of the subject's programs, if the tests run
+    /// Runs the tests, with `patience` times the time limits of programs. `programs` is the container of the subject's programs, if the tests run
     /// any; it is destroyed afterwards.
     pub(super) async fn verify(&self, programs: Option<Sandbox>, patience: u32) -> Verified {
         let verifier = match self.furnish(programs.as_ref()).await {
@@ -96,7 +96,9 @@ impl Room<'_> {
                         }
                     };
                     let (ran, contention) = observed(self.engine, programs, work).await;
-                    let failed = matches!(&ran, Ok(verdict) if !verdict.passed());
+                    // Tests that ran out of time for all programs together would do so again.
+                    let failed =
+                        matches!(&ran, Ok(verdict) if !verdict.checks.is_empty() && !verdict.passed());
                     starved = failed && contention.is_some_and(|seen| seen.starved(times, self.limits.cpus));
                     ran
                 }
@@ -181,9 +183,7 @@ impl Room<'_> {
                 .collect(),
             cwd: "/".to_owned(),
             stdin: Vec::new(),
-            timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into())
-                * VERIFIER_TIMEOUT_FACTOR
-                * patience,
+            timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * VERIFIER_TIMEOUT_FACTOR,
             keep: MAX_LOG,
         };
         let done = verifier.spawn(&process).await.map_err(lost)?;
