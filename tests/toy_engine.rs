@@ -37,10 +37,6 @@ impl EngineApi for ToyEngine {
         false
     }
 
-    fn is_on_this_host(&self) -> bool {
-        false
-    }
-
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
         Box::pin(async { Ok(Image::named(spec.digest)) })
     }

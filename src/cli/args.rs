@@ -22,6 +22,9 @@ Examples:
 Exit statuses:
 ";
 
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Options of every command";
+
 fn after_help() -> String {
     Status::TABLE
         .iter()
@@ -33,13 +36,13 @@ fn after_help() -> String {
 #[command(name = "termsmith", version, about, after_help = after_help(), max_term_width = 110)]
 pub(super) struct Cli {
     /// Domain specs to use instead of the built-in ones
-    #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_DOMAINS")]
+    #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_DOMAINS", help_heading = GLOBAL)]
     pub(super) domains: Option<PathBuf>,
-    /// Templates (recipes, bases, prompts, rules) to use instead of the built-in ones
-    #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_TEMPLATES")]
+    /// Templates (recipes, bases, prompts, rules) to use instead of all the built-in ones
+    #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_TEMPLATES", help_heading = GLOBAL)]
     pub(super) templates: Option<PathBuf>,
     /// Print JSON for scripts instead of text for people
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) log: LogArgs,
@@ -51,10 +54,10 @@ pub(super) struct Cli {
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
     /// Log to standard error: -v what termsmith does, -vv also what its libraries do
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub(super) verbose: u8,
     /// Append a log to FILE, one JSON object per line
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub(super) log_file: Option<PathBuf>,
 }
 
@@ -169,7 +172,7 @@ pub(super) struct RunArgs {
     /// Solvers by a model that see only the instruction and the machine; one of them has to pass [default: 1 where a model writes the tasks, 0 otherwise]
     #[arg(long, value_name = "K")]
     pub(super) blind: Option<u32>,
-    /// Attempts of a strong and a weak solver (roles `solver` and `weak`) at each task that a model wrote; one that the weak one passes, or none passes, is evolved
+    /// Attempts of a strong and a weak solver (roles `solver` and `weak`) at each task that a model wrote; one that the weak one passes, or none passes, is rewritten to be harder or easier
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub(super) bands: u32,
     /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
@@ -178,8 +181,6 @@ pub(super) struct RunArgs {
     /// Print the calls, tokens and dollars to be expected of a model, and a prompt of each stage; ask and start nothing
     #[arg(long)]
     pub(super) estimate: bool,
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
     /// Rollouts of each certified task
     #[arg(long, default_value_t = 3)]
     pub(super) attempts: u32,
@@ -200,6 +201,8 @@ pub(super) struct RunArgs {
     pub(super) rigor: RigorArg,
     #[command(flatten)]
     pub(super) data: DataArgs,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -360,11 +363,11 @@ pub(super) struct AuditArgs {
 /// `model::Rigor` on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RigorArg {
-    /// Repeated runs of the reference, and known wrong solutions
+    /// The reference twice, the second solution, and known wrong and truncated solutions
     Quick,
-    /// Also variants, a sample of mutants, and the attacks that can share a trial
+    /// Also checks in another order, legal variants, 12 mutants, 6 violations of clauses, and the attacks that can share a trial
     Standard,
-    /// All variants, mutants and attacks
+    /// Also all violations, 40 mutants, all attacks, special conditions (clock, half a processor, offline, rebuilt image) and leaks
     Full,
 }
 

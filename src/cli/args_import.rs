@@ -53,12 +53,12 @@ pub(super) struct CastArgs {
     /// A model writes machine, solution and tests each in a single reply, without a shell to try them in first
     #[arg(long)]
     pub(super) oneshot: bool,
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
     /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
     /// How thoroughly each task's verifier is tested
     #[arg(long, value_enum, default_value_t = RigorArg::Standard)]
     pub(super) rigor: RigorArg,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
 }

@@ -35,8 +35,8 @@ pub(super) struct RolloutArgs {
     #[arg(long, short = 'k', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) attempts: u32,
     /// Rollouts at once [default: 2 per core]
-    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(super) concurrency: Option<u32>,
+    #[arg(long, short = 'j', visible_alias = "concurrency", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) jobs: Option<u32>,
     /// Further rounds of the arm `self-correction`
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(super) rounds: u32,
@@ -53,10 +53,6 @@ pub(super) struct RolloutArgs {
     /// With a terminus scaffold: end a wait as soon as its commands are done (Harbor always waits the full time)
     #[arg(long)]
     pub(super) early_wake: bool,
-    #[command(flatten)]
-    pub(super) limits: TrialArgs,
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
     /// Run folder; created if it is missing, continued if it exists
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
@@ -65,12 +61,16 @@ pub(super) struct RolloutArgs {
     pub(super) harbor_jobs: Option<PathBuf>,
     #[command(flatten)]
     pub(super) data: DataArgs,
+    #[command(flatten)]
+    pub(super) limits: TrialArgs,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   termsmith judge --out out/demo
-  termsmith judge --out out/imported --base-url http://127.0.0.1:8000/v1 --model qwen --max-usd 2
+  termsmith judge --out out/imported --base-url http://127.0.0.1:8000/v1 --model qwen --max-tokens 2000000
 
 The role `judge` reads a bounded rendering of each rollout and labels its failures, with the steps that show them; the labels of the
 rules are kept. No verdict and no reward changes. A rollout is not judged again by the same model and texts.")]
@@ -79,9 +79,9 @@ pub(super) struct JudgeArgs {
     #[arg(long, short, value_name = "DIR", default_value = "out/rollouts")]
     pub(super) out: PathBuf,
     #[command(flatten)]
-    pub(super) model: ModelArgs,
-    #[command(flatten)]
     pub(super) data: DataArgs,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
 }
 
 /// Bounds of one rollout.
@@ -115,18 +115,18 @@ pub(super) struct ModelArgs {
     /// Endpoints and roles
     #[arg(long, value_name = "FILE", env = "TERMSMITH_SETTINGS", default_value = "termsmith.toml")]
     pub(super) settings: PathBuf,
-    /// An OpenAI-compatible server for every role, instead of a settings file
+    /// An OpenAI-compatible server for every role but `weak`, instead of a settings file
     #[arg(long, value_name = "URL", requires = "model")]
     pub(super) base_url: Option<String>,
-    /// Model of the agent
+    /// With --base-url: the model of every role but `weak`; otherwise a model for the role `expert` in place of the settings'
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
     /// With --base-url: environment variable that holds the API key
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
     pub(super) api_key_env: Option<String>,
-    /// With --base-url: limit of tokens per reply
-    #[arg(long, value_name = "N", default_value_t = 4096, requires = "base_url")]
-    pub(super) reply_tokens: u32,
+    /// With --base-url: limit of tokens per reply [default: 16384 for the roles that write tasks, 4096 for the others]
+    #[arg(long, value_name = "N", requires = "base_url")]
+    pub(super) reply_tokens: Option<u32>,
     /// Limit of the cost of all commands in this run folder together, in US dollars
     #[arg(long, value_name = "DOLLARS")]
     pub(super) max_usd: Option<f64>,

@@ -39,8 +39,6 @@ pub(super) struct ScreenArgs {
     /// Solvers by a model that see only the instruction and the machine; one of them has to pass
     #[arg(long, value_name = "K", default_value_t = 0, conflicts_with = "summary")]
     pub(super) blind: u32,
-    #[command(flatten)]
-    pub(super) model: ModelArgs,
     /// For a corpus: compare each result with the task's expect.toml, running only the rows that it names
     #[arg(long, conflicts_with = "only")]
     pub(super) summary: bool,
@@ -50,6 +48,8 @@ pub(super) struct ScreenArgs {
     /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,10 @@ use crate::llm::{
 };
 use crate::store::Store;
 
+/// Limit of tokens per reply of an agent, which writes a few commands at a time.
+const REPLY_TOKENS: u32 = 4_096;
+/// And of a reply that holds all of a task's tests or violations: `templates/prompts/usual.toml` has 9,800 on average.
+const AUTHOR_REPLY_TOKENS: u32 = 16_384;
 /// Name of the endpoint of `--base-url`.
 const ENDPOINT: &str = "base-url";
 
@@ -94,12 +98,21 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
         endpoint.insert("api_key_env".to_owned(), variable.as_str().into());
     }
     let endpoint: EndpointSettings = endpoint.try_into().map_err(Failure::usage)?;
-    let role = RoleSettings {
+    let role = |name: ModelRole| RoleSettings {
         endpoint: ENDPOINT.to_owned(),
         model: model.to_owned(),
         temperature: None,
         top_p: None,
-        max_tokens: args.reply_tokens,
+        max_tokens: args.reply_tokens.unwrap_or(match name {
+            ModelRole::Author | ModelRole::Adversary => AUTHOR_REPLY_TOKENS,
+            ModelRole::Expert
+            | ModelRole::Judge
+            | ModelRole::Planner
+            | ModelRole::Mentor
+            | ModelRole::Sampler
+            | ModelRole::Solver
+            | ModelRole::Weak => REPLY_TOKENS,
+        }),
         seed: None,
         usd_per_1m_input_tokens: None,
         usd_per_1m_output_tokens: None,
@@ -119,7 +132,7 @@ fn from_flags(base_url: &str, model: &str, args: &ModelArgs) -> Result<Settings,
     Ok(Settings {
         version: Settings::VERSION,
         endpoints: BTreeMap::from([(ENDPOINT.to_owned(), endpoint)]),
-        roles: roles.into_iter().map(|name| (name, role.clone())).collect(),
+        roles: roles.into_iter().map(|name| (name, role(name))).collect(),
     })
 }
 

@@ -121,36 +121,43 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         let mut problems = 0;
         let mut finished = 0;
         let rehearsals = work.iter().map(async |blueprint| {
+            if interrupts.drain.is_cancelled() {
+                return (blueprint, Err(Fault::Drained));
+            }
             let rehearsed = tokio::select! {
-                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, draws, &only) => rehearsed,
+                biased;
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
+                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, draws, &only) => rehearsed,
             };
             (blueprint, rehearsed)
         });
         let mut rehearsals = std::pin::pin!(futures_util::stream::iter(rehearsals).buffered(AT_ONCE));
+        let mut failed = None;
         while let Some((blueprint, rehearsed)) = rehearsals.next().await {
-            match rehearsed {
+            let ended = match rehearsed {
                 Ok(rehearsal) => {
                     finished += 1;
                     problems += rehearsal.problems.len();
-                    report(config, blueprint, &rehearsal)?;
+                    report(config, blueprint, &rehearsal)
                 }
                 // A recipe that cannot be rendered is a problem to report; the checks of the others continue.
                 Err(fault @ (Fault::Author(_) | Fault::Directory(_))) => {
                     finished += 1;
                     problems += 1;
                     say::note(format!("{}\n  → {fault}\n", recipe_of(blueprint)));
+                    Ok(())
                 }
-                // The others end their trials in progress, and begin no further ones.
-                Err(Fault::Drained) => {}
-                Err(fault) => {
-                    engine_close(&engine).await;
-                    return Err(Failure::from(fault));
-                }
+                Err(Fault::Drained) => Ok(()),
+                Err(fault) => Err(Failure::from(fault)),
+            };
+            if let Err(failure) = ended {
+                // The others end their trials in progress, so that these are kept, and begin no further ones.
+                interrupts.drain.cancel();
+                failed.get_or_insert(failure);
             }
         }
         engine_close(&engine).await;
-        Ok::<_, Failure>((problems, finished))
+        failed.map_or(Ok::<_, Failure>((problems, finished)), Err)
     });
     let (problems, finished) = ended?;
     if config.format == Format::Text {

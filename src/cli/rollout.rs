@@ -143,7 +143,7 @@ async fn drive(
         }
     };
     let options = CampaignOptions { solver, attempts: args.attempts, fork_at: args.fork_at, trial, judging };
-    let capacity = Capacity::new(jobs(args.concurrency), crate::doctor::memory_mb(), cores());
+    let capacity = Capacity::new(jobs(args.jobs), crate::doctor::memory_mb(), cores());
     let containers = sweep(&engine).await;
     let rollouts = dirs.len() * args.attempts as usize;
     let progress = (config.format == Format::Text).then(|| Progress::new(rollouts, "rollouts"));

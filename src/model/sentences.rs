@@ -17,7 +17,7 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
     for line in instruction.lines() {
         let trimmed = line.trim();
         // Markdown's other kind of code block. In a list such a line belongs to an item.
-        if !open && !in_list && !trimmed.is_empty() && is_indented(line) {
+        if !in_code && !open && !in_list && !trimmed.is_empty() && is_indented(line) {
             continue;
         }
         if trimmed.starts_with("```") {
@@ -28,6 +28,7 @@ pub(super) fn sentences(instruction: &str) -> (String, Vec<(usize, String)>) {
         let separates = trimmed.is_empty() || trimmed.starts_with('#') || is_table_rule(trimmed);
         if in_code || separates {
             open = false;
+            in_list = in_list && !trimmed.starts_with('#');
             continue;
         }
         let begins = begins_item(trimmed) || trimmed.starts_with('|');
@@ -145,6 +146,11 @@ out.txt could be this. And this.
         );
         let found: Vec<_> = code.1.iter().map(|(_, sentence)| sentence.as_str()).collect();
         assert_eq!(found, ["Logs are like this.", "- an item", "that goes on", "End of it."]);
+        let fenced = sentences(
+            "- an item\n\n# Heading\n\n    indented code\n\nRun:\n    ```\n    make all\n    ```\n\nThe output is sorted.",
+        );
+        let found: Vec<_> = fenced.1.iter().map(|(_, sentence)| sentence.as_str()).collect();
+        assert_eq!(found, ["- an item", "Run:", "The output is sorted."]);
         let (text, found) = sentences(INSTRUCTION);
         assert!(text.contains("duplicates are dropped. 1. `first`: one rule. It goes on"), "{text}");
         let found: Vec<&str> = found.iter().map(|(at, sentence)| &text[*at..*at + sentence.len()]).collect();

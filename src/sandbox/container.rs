@@ -58,6 +58,11 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { None })
     }
 
+    /// Threads in it that run or could run now, if that is known.
+    fn runnable_threads(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(async { None })
+    }
+
     /// One folder (or file) of the stopped container with everything below it, as tar bytes.
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>>;
 

@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use super::docker::DockerEngine;
 use super::process::ProcessEngine;
 use super::{
-    CleanScope, EngineError, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile, Removed,
-    Sandbox, guest_binary,
+    CleanScope, EngineError, HostLoad, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile,
+    Removed, Sandbox, guest_binary,
 };
 
 /// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
@@ -25,8 +25,10 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     /// Whether sandboxes of this engine are isolated from the host.
     fn isolates(&self) -> bool;
 
-    /// Whether sandboxes are containers of this host, so that its load is theirs.
-    fn is_on_this_host(&self) -> bool;
+    /// What the processors of the sandboxes' host have to do now. `None` where that is not known, as with an engine on another host.
+    fn host_load(&self) -> Option<HostLoad> {
+        None
+    }
 
     /// The image for `spec`, built if it does not exist.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
@@ -124,9 +126,9 @@ impl Engine {
         self.0.isolates()
     }
 
-    /// See [`EngineApi::is_on_this_host`].
-    pub fn is_on_this_host(&self) -> bool {
-        self.0.is_on_this_host()
+    /// See [`EngineApi::host_load`].
+    pub fn host_load(&self) -> Option<HostLoad> {
+        self.0.host_load()
     }
 
     /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes build it once.

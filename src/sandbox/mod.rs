@@ -41,6 +41,8 @@ pub use loss::{Evidence, Loss};
 pub use pty::{Pty, PtyEvent, PtyInput, PtySize, PtyStatus};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;
-pub use spec::{CleanScope, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed};
+pub use spec::{
+    CleanScope, HostLoad, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed,
+};
 pub use spool::{Spool, Spooled, SpooledReader};
 pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};

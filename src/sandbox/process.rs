@@ -117,10 +117,6 @@ impl EngineApi for ProcessEngine {
         false
     }
 
-    fn is_on_this_host(&self) -> bool {
-        false
-    }
-
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
         Box::pin(async { Ok(self.image(spec)) })
     }

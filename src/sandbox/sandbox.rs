@@ -278,6 +278,11 @@ impl Sandbox {
         self.container.handle.host_disk_full().await.map_or(Ok(()), |loss| Err(SandboxError::Lost(loss)))
     }
 
+    /// Threads in it that run or could run now, if that is known.
+    pub async fn runnable_threads(&self) -> Option<u32> {
+        self.container.handle.runnable_threads().await
+    }
+
     /// Kills every process immediately; the files are kept until the result is dropped. An error if the disk of the host was full
     /// meanwhile: files may be incomplete.
     pub async fn stop(self) -> Result<Stopped, EngineError> {

@@ -34,6 +34,14 @@ pub struct LayerFile {
     pub bytes: Vec<u8>,
 }
 
+/// What the processors of a host have to do at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostLoad {
+    /// Threads that run or could run.
+    pub runnable: u32,
+    pub processors: u32,
+}
+
 /// A container to be started.
 #[derive(Clone, Debug)]
 pub struct LaunchSpec<'a> {

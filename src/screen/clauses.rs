@@ -57,7 +57,10 @@ pub(super) fn drawn<'a>(
         // One clause twice says less than two clauses.
         let mut seen = BTreeSet::new();
         wanted.sort_by_key(|(name, ..)| seed.derive(&[name]).0);
-        wanted.sort_by_cached_key(|(_, clause, _)| !seen.insert(clause.id.clone()));
+        // Which check demands a clause that no check quotes is shown by its violations alone.
+        wanted.sort_by_cached_key(|(_, clause, _)| {
+            (!seen.insert(clause.id.clone()), !clause.checks.is_empty())
+        });
         wanted.truncate(extent.violations);
         wanted.sort_by(|one, other| one.0.cmp(&other.0));
     }

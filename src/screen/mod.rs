@@ -1,7 +1,7 @@
 //! Screening: the table of trials that a task must pass, cheapest rows first.
 //!
 //! Admission is computed from trial records alone. A task is rejected at once if it does not build, passes without any work, or fails its
-//! own reference. All other rows run even after a failure, so that a rejection names every problem. Static findings explain and rank; for a
+//! own reference. All other rows run even after a failure, so that a rejection names every problem, unless an author is to mend the first ([`Ends`]). Static findings explain and rank; for a
 //! task of another maker they reject only if they make a trial impossible.
 
 mod battery;

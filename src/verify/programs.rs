@@ -124,6 +124,16 @@ async fn bring_up(
         }
         Err(error) => return Err(error.into()),
     };
+    bring_up_services(subject, task).await
+}
+
+/// [`start`] from an image of the solver's stopped container.
+pub(super) async fn start_kept(engine: &Engine, kept: &Image, task: &Task) -> Result<Sandbox, NoVerdict> {
+    let spec = LaunchSpec { purpose: "programs", ..pristine(kept, task, Network::None) };
+    bring_up_services(engine.launch(&spec).await?, task).await
+}
+
+async fn bring_up_services(subject: Sandbox, task: &Task) -> Result<Sandbox, NoVerdict> {
     if let Some(command) = &task.subject.bring_up {
         let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
         if let Err(error) = subject.shell(command, &limit).await {

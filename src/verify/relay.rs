@@ -2,15 +2,15 @@
 //! container. The result is data.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::contention::Calls;
+use super::contention::Observed;
 use crate::model::Blame;
-use crate::sandbox::{Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
+use crate::sandbox::{Engine, Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
 
 /// Address of the relay in the verifier's container.
 pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
@@ -18,6 +18,11 @@ pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
 const MAX_OUTPUT: usize = 4 << 20;
 /// Maximum time of one program, times the patience of the run. Tests request seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Status of a program that met its time limit, as timeout(1) has it.
+const TIMED_OUT: i32 = 124;
+/// Standard error of a probe that started several programs one of which met its time limit (`templates/verifier/many_runs.py`).
+const MET_LIMIT: &str = "a program met its time limit\n";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,23 +42,34 @@ enum Reply {
     Broken { error: String },
 }
 
-/// Answers calls, counts their times, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
+/// How calls are answered.
+#[derive(Clone, Copy)]
+pub(super) struct Serving<'a> {
+    pub(super) engine: &'a Engine,
+    /// Processors of the subject's container.
+    pub(super) cpus: f64,
+    /// Factor for time limits.
+    pub(super) patience: u32,
+    /// Who is at fault for a loss without evidence.
+    pub(super) silent: Option<Blame>,
+}
+
+/// Answers calls, observes the host meanwhile, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
 /// gone there is nothing to answer; the verifier's own error names the cause.
 pub(super) async fn serve(
     mut calls: tokio::sync::mpsc::Receiver<RelayCall>,
     subject: &Sandbox,
-    silent: Option<Blame>,
-    patience: u32,
-    times: &mut Calls,
+    serving: Serving<'_>,
+    observed: &mut Observed,
 ) -> SandboxError {
     while let Some(call) = calls.recv().await {
-        let started = Instant::now();
-        let answered = answer(&call.request, subject, MAX_TIMEOUT * patience).await;
-        times.add(started.elapsed());
+        let answering = answer(&call.request, subject, MAX_TIMEOUT * serving.patience);
+        let timed_out = |answered: &Result<Reply, Unanswered>| answered.as_ref().is_ok_and(Reply::timed_out);
+        let answered = observed.during(serving.engine, subject, serving.cpus, answering, timed_out).await;
         let reply = match answered {
             Ok(reply) => reply,
             Err(Unanswered::Malformed(error)) => Reply::Broken { error },
-            Err(Unanswered::Sandbox(error)) => match error.blame().or(silent) {
+            Err(Unanswered::Sandbox(error)) => match error.blame().or(serving.silent) {
                 Some(Blame::Solver) => ended_by_itself(&error),
                 Some(Blame::Task | Blame::Infra | Blame::Caller) | None => return error,
             },
@@ -63,6 +79,19 @@ pub(super) async fn serve(
         }
     }
     std::future::pending().await
+}
+
+impl Reply {
+    /// Whether the program, or one that it started for the tests, met its time limit.
+    fn timed_out(&self) -> bool {
+        match self {
+            Self::Ran { code, stderr, .. } => {
+                let stderr = BASE64.decode(stderr).unwrap_or_default();
+                *code == TIMED_OUT || stderr.ends_with(MET_LIMIT.as_bytes())
+            }
+            Self::Broken { .. } => false,
+        }
+    }
 }
 
 /// Why a call failed.
@@ -95,7 +124,7 @@ async fn answer(request: &[u8], subject: &Sandbox, max_timeout: Duration) -> Res
             let (code, stderr) = match done.outcome {
                 ProcessOutcome::Exited(code) => (code, done.stderr),
                 ProcessOutcome::Signaled(signal) => (128 + signal, done.stderr),
-                ProcessOutcome::TimedOut => (124, done.stderr),
+                ProcessOutcome::TimedOut => (TIMED_OUT, done.stderr),
                 ProcessOutcome::NotStarted(why) => (127, why.into_bytes()),
             };
             Ok(Reply::Ran { code, stdout: BASE64.encode(done.stdout), stderr: BASE64.encode(stderr) })

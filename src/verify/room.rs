@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
-use super::contention::{Calls, observed};
+use super::contention::Observed;
 use super::no_verdict::{NoVerdict, Phase};
-use super::relay;
+use super::relay::{self, Serving};
 use super::results::{Reported, parse_results};
 use super::subject::Packing;
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
@@ -61,7 +61,7 @@ pub(super) struct Room<'a> {
 pub(super) struct Verified {
     pub(super) ran: Result<Verdict, NoVerdict>,
     pub(super) log: VerifierLog,
-    /// Checks failed, and the subject's programs were kept from running meanwhile.
+    /// Checks failed, and a program of the subject's met its time limit while it was kept from running.
     pub(super) starved: bool,
 }
 
@@ -80,30 +80,25 @@ impl Room<'_> {
             Err(lost) => return Verified::lost(lost),
         };
         let mut log = VerifierLog::default();
-        let mut starved = false;
+        let mut observed = Observed::default();
+        let serving = Serving { engine: self.engine, cpus: self.limits.cpus, patience, silent: self.silent };
         let ran = match &programs {
             None => self.run_checks(&verifier, patience, &mut log).await,
             Some(programs) => match verifier.serve_relay(relay::SOCKET).await {
                 Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
-                Ok(calls) => {
-                    let mut times = Calls::default();
-                    let work = async {
-                        tokio::select! {
-                            ran = self.run_checks(&verifier, patience, &mut log) => ran,
-                            error = relay::serve(calls, programs, self.silent, patience, &mut times) => {
-                                Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
-                            }
-                        }
-                    };
-                    let (ran, contention) = observed(self.engine, programs, work).await;
-                    // Tests that ran out of time for all programs together would do so again.
-                    let failed =
-                        matches!(&ran, Ok(verdict) if !verdict.checks.is_empty() && !verdict.passed());
-                    starved = failed && contention.is_some_and(|seen| seen.starved(times, self.limits.cpus));
-                    ran
-                }
+                Ok(calls) => tokio::select! {
+                    ran = self.run_checks(&verifier, patience, &mut log) => ran,
+                    error = relay::serve(calls, programs, serving, &mut observed) => {
+                        Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
+                    }
+                },
             },
         };
+        let ran = match ran {
+            Ok(verdict) if verdict.checks.is_empty() && observed.contended() => self.out_of_time(verdict),
+            ran => ran,
+        };
+        let starved = observed.starved && matches!(&ran, Ok(verdict) if !verdict.passed());
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
                 Ok(()) => Ok(verdict),
@@ -123,6 +118,14 @@ impl Room<'_> {
             (ran, _) => ran,
         };
         Verified { ran, log, starved }
+    }
+
+    /// Tests that ran out of all their time say nothing about the subject on a busy host, unless others did not at the same time.
+    fn out_of_time(&self, verdict: Verdict) -> Result<Verdict, NoVerdict> {
+        match self.silent {
+            Some(_) => Ok(verdict),
+            None => Err(NoVerdict::NoResults { cause: format!("{} on a busy host", verdict.cause) }),
+        }
     }
 
     /// The verifier's container, with the subject and the tests in it.

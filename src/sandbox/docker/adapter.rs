@@ -8,8 +8,8 @@ use crate::sandbox::connection::Closed;
 use crate::sandbox::container::{Container, ContainerApi, Pause};
 use crate::sandbox::engine::EngineApi;
 use crate::sandbox::{
-    ArchiveError, Change, CleanScope, ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec,
-    LaunchSpec, LayerFile, Loss, Preload, Removed, Sandbox, SandboxError, Spooled, StoppedState,
+    ArchiveError, Change, CleanScope, ContainerId, EngineError, HostLoad, Image, ImageConfig, ImageError,
+    ImageSpec, LaunchSpec, LayerFile, Loss, Preload, Removed, Sandbox, SandboxError, Spooled, StoppedState,
 };
 
 use super::DockerEngine;
@@ -33,8 +33,8 @@ impl EngineApi for DockerEngine {
         true
     }
 
-    fn is_on_this_host(&self) -> bool {
-        self.shared.is_on_this_host()
+    fn host_load(&self) -> Option<HostLoad> {
+        self.shared.host_load()
     }
 
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
@@ -93,6 +93,10 @@ impl ContainerApi for DockerContainer {
 
     fn why_full(&self) -> BoxFuture<'_, Option<Loss>> {
         Box::pin(self.engine.why_full(&self.id))
+    }
+
+    fn runnable_threads(&self) -> BoxFuture<'_, Option<u32>> {
+        Box::pin(self.engine.runnable_threads(&self.id))
     }
 
     fn host_disk_full(&self) -> BoxFuture<'_, Option<Loss>> {

@@ -6,6 +6,7 @@ mod api;
 mod archive;
 pub(crate) mod discovery;
 mod evidence;
+mod host_cpu;
 mod host_disk;
 mod image;
 mod launch;

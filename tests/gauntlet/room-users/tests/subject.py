@@ -127,7 +127,9 @@ def probe(text, request, timeout=10):
     folder = f"/tmp/{os.urandom(8).hex()}"
     place = f"{folder}/probe.py"
     argv = ["python3", "-I", "-S", "-B", place]
-    return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text})
+    # For limits of programs that it starts itself.
+    env = {"TIME_FACTOR": f"{PATIENCE:g}"} if PATIENCE > 1 else {}
+    return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text}, env=env)
 
 
 def folder():
