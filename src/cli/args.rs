@@ -77,7 +77,7 @@ pub(super) enum Command {
     /// Show the coverage of a run: tasks planned, certified and solved on every axis, and empty cells by name
     Audit(AuditArgs),
     /// Attack, mutate and re-run the verifiers of tasks of any origin
-    Screen(ScreenArgs),
+    Screen(Box<ScreenArgs>),
     /// Run agents on tasks of any origin, and store their trajectories as data
     Rollout(Box<RolloutArgs>),
     /// Import rollouts made elsewhere: Harbor job folders, trial folders, ATIF files
