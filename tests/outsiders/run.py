@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py BINARY [RECIPE…]: the outsiders' solutions against the tests of the recipes that they were written for.
+"""run.py BINARY [wrong|honest] [RECIPE…]: the outsiders' solutions against the tests of the recipes that they were written for.
 
 Prints each solution that does not end as it should, and the rates. Status 1 if fewer than 95 % of the wrong solutions fail, an honest one
 fails, or a script cannot be applied.
@@ -19,6 +19,8 @@ RECIPES = HERE.parent.parent / "templates/recipes"
 SEED = "11"
 # The share of wrong solutions that must fail.
 AIM = 0.95
+# The folders of solutions, and how each must end.
+KINDS = (("wrong", "fail"), ("honest", "pass"))
 # Verifications at once: each has two containers.
 AT_ONCE = 2
 
@@ -54,10 +56,12 @@ def tried(binary, task, script, folder):
 
 def main(binary, wanted):
     binary = str(pathlib.Path(binary).resolve())
+    kinds = [(kind, right) for kind, right in KINDS if kind in wanted] or KINDS
+    wanted = [name for name in wanted if name not in dict(KINDS)]
     good, counted, bad = {}, {}, 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         folder = pathlib.Path(folder)
-        for kind, right in (("wrong", "fail"), ("honest", "pass")):
+        for kind, right in kinds:
             for place in sorted((HERE / kind).iterdir()):
                 if wanted and place.name not in wanted:
                     continue
@@ -71,9 +75,9 @@ def main(binary, wanted):
                     bad += end not in ("pass", "fail")
                     if end != right:
                         print(f"{kind}/{place.name}/{script.stem}: {end}\n    {script.read_text().splitlines()[0]}", flush=True)
-    for kind, right in (("wrong", "fail"), ("honest", "pass")):
+    for kind, right in kinds:
         print(f"{good.get(kind, 0)} of {counted.get(kind, 0)} {kind} solutions {right}")
-    enough = good.get("wrong", 0) >= AIM * counted.get("wrong", 0) and good.get("honest") == counted.get("honest")
+    enough = good.get("wrong", 0) >= AIM * counted.get("wrong", 0) and good.get("honest", 0) == counted.get("honest", 0)
     return 0 if enough and not bad else 1
 
 
