@@ -3,14 +3,13 @@ cat > solve.sh <<'S'
 #!/bin/bash
 set -euo pipefail
 umask 022
-install -d -m 0755 /app/bin /etc/logturn.d
+install -d -m 0755 /app/bin /app/etc/logturn.d
 install -m 0755 /solution/rotate /app/bin/rotate
 write() {
-  printf '# Log rotation of %s\n\ndir=%s\nfile=%s\nmethod=%s\nmode=%s\n\nkeep=%s\ncompress_from=%s\nmin_bytes=%s\n' "$@" > "/etc/logturn.d/$1.conf"
-  chown root:staff "/etc/logturn.d/$1.conf"
-  chmod 0640 "/etc/logturn.d/$1.conf"
+  printf '# Log rotation of %s\n\ndir=%s\nfile=%s\nmethod=%s\nmode=%s\n\nkeep=%s\ncompress_from=%s\nmin_bytes=%s\n' "$@" > "/app/etc/logturn.d/$1.conf"
+  chmod 0640 "/app/etc/logturn.d/$1.conf"
   ln -sfn ../bin/rotate "/app/rotate/rotate-$1.sh"
-  sed -i "/^[^#]/s,/app/rotate/rotate-$1\.sh,/app/bin/rotate $1," /etc/cron.d/log-rotation
+  sed -i "/^[^#]/s,/app/rotate/rotate-$1\.sh,/app/bin/rotate $1," /app/etc/cron.d/log-rotation
 }
 write vpn openvpn status.log move 0640 7 3 2900
 write proxy squid cache.log move 0644 3 2 2385
@@ -115,7 +114,7 @@ def main(called, words):
     old = re.fullmatch(r"rotate-(.*)\.sh", os.path.basename(called))
     if old:
         words = [old[1]]
-    folder = "/etc/logturn.d"
+    folder = "/app/etc/logturn.d"
     if words[:1] == ["-c"]:
         folder, words = (words[1] if len(words) > 1 else ""), words[2:]
     if not words:

@@ -3,13 +3,13 @@ cat > solve.sh <<'S'
 #!/bin/bash
 set -euo pipefail
 umask 022
-mkdir -p /app/bin /etc/logturn.d
-chmod 0755 /app/bin /etc/logturn.d
+mkdir -p /app/bin /app/etc/logturn.d
+chmod 0755 /app/bin /app/etc/logturn.d
 cat > /app/bin/rotate <<'T'
 #!/bin/bash
 # rotate [-c FOLDER] NAME...
 umask 077
-conf=/etc/logturn.d
+conf=/app/etc/logturn.d
 if [ "$1" = -c ]; then conf=$2; shift; [ $# -eq 0 ] || shift; fi
 [ $# -gt 0 ] || { echo "rotate: no name given" >&2; exit 2; }
 
@@ -73,15 +73,14 @@ done
 exit $bad
 T
 chmod 0755 /app/bin/rotate
-cd /etc/logturn.d
+cd /app/etc/logturn.d
 printf '%s\n' method=move mode=0640 min_bytes=2900 compress_from=3 keep=7 file=status.log dir=openvpn > vpn.conf
 printf '%s\n' method=move mode=0644 min_bytes=2385 compress_from=2 keep=3 file=cache.log dir=squid > proxy.conf
 printf '%s\n' method=move mode=0600 min_bytes=5120 compress_from=2 keep=4 file=backup.log dir=borg > backup.conf
 for conf in vpn proxy backup; do
-  chown root:staff $conf.conf
   chmod 0640 $conf.conf
   printf '#!/bin/bash\n# Hands over to the tool.\nname=${0##*/rotate-}\nexec /app/bin/rotate "${name%%.sh}"\n' > /app/rotate/rotate-$conf.sh
   chmod 755 /app/rotate/rotate-$conf.sh
 done
-sed -i -E '/^#/!s,/app/rotate/rotate-(vpn|proxy|backup)\.sh$,/app/bin/rotate \1,' /etc/cron.d/log-rotation
+sed -i -E '/^#/!s,/app/rotate/rotate-(vpn|proxy|backup)\.sh$,/app/bin/rotate \1,' /app/etc/cron.d/log-rotation
 S

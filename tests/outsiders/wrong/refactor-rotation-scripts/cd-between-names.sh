@@ -1,4 +1,4 @@
-# violates: "For each NAME in the given order it reads `FOLDER/NAME.conf`, FOLDER being `/etc/logturn.d` unless `-c` says otherwise, and does for it what the old scripts do." - changes into the service's folder and stays there, so that with a relative -c FOLDER (or LOG_ROOT) every NAME after the first rotated one is not found
+# violates: "For each NAME in the given order it reads `FOLDER/NAME.conf`, FOLDER being `/app/etc/logturn.d` unless `-c` says otherwise, and does for it what the old scripts do." - changes into the service's folder and stays there, so that with a relative -c FOLDER (or LOG_ROOT) every NAME after the first rotated one is not found
 python3 - <<'E'
 def sub(name, old, new):
     text = open(name).read()
