@@ -11,10 +11,10 @@ use super::{Authoring, StageContext, StageError, blind, gate, made, quotes};
 use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
-    AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, RejectReason, RowKind,
-    ShellOutcome, Task, WrongSolution,
+    AuthorStage, Certificate, CheckId, ClauseError, Clauses, Draft, FileTree, Outcome, RejectReason, RowKind,
+    ShellOutcome, Task, WrongSolution, task_digest,
 };
-use crate::screen::{Ends, Extent, screen};
+use crate::screen::{Ends, Extent, Only, Ours, screen_ours};
 use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialRecord};
 
 /// Bytes of an output that a model is shown: its end, where errors are.
@@ -56,7 +56,7 @@ impl Authoring<'_> {
             self.working.clauses = quotes::assigned(self.working.clauses.clone(), &self.working.checks);
         }
         if found.is_none() && stage >= AuthorStage::Screening {
-            let certificate = certificate(context, &self.working).await?;
+            let certificate = self.certificate().await?;
             found = self.refused(&certificate);
             self.working.clauses = quotes::noticed(self.working.clauses.clone(), &certificate.clauses);
         }
@@ -85,6 +85,19 @@ impl Authoring<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Screens the draft, up to the first group of rows that rejects it, beginning with the violations that passed before: where the changed
+    /// checks still miss one, the hundred others need not be executed. Its trials, and those of the pipeline's own screening, are the same.
+    async fn certificate(&self) -> Result<Certificate, StageError> {
+        let missed = survived(&self.working.clauses, &self.survivors);
+        if !missed.is_empty() {
+            let certificate = certificate(self.context, &self.working, &Only::Rows(missed)).await?;
+            if !certificate.certified {
+                return Ok(certificate);
+            }
+        }
+        certificate(self.context, &self.working, &Only::All).await
     }
 
     /// What a rejected certificate asks for, and of whom.
@@ -168,15 +181,33 @@ fn stage_of_file(reason: &RejectReason) -> AuthorStage {
     written.map_or(AuthorStage::Checks, |(_, stage)| stage)
 }
 
-/// Screens the draft, up to the first group of rows that rejects it. Its trials, and those of the pipeline's own screening of it, are the same.
-async fn certificate(context: &StageContext<'_>, working: &Working) -> Result<Certificate, StageError> {
+/// The rows of the violations that passed the checks of an earlier version.
+fn survived(clauses: &Clauses, survivors: &BTreeSet<String>) -> Vec<(RowKind, Option<String>)> {
+    let names = clauses
+        .clause
+        .iter()
+        .flat_map(|clause| clause.violation.iter().map(|violation| clause.row_name(violation)));
+    names.filter(|name| survivors.contains(name)).map(|name| (RowKind::Clause, Some(name))).collect()
+}
+
+/// Screens these rows of the draft, up to the first group that rejects it.
+async fn certificate(
+    context: &StageContext<'_>,
+    working: &Working,
+    only: &Only,
+) -> Result<Certificate, StageError> {
     let draft = working.draft(context)?;
     let hashed = context.hashed(&draft.task)?;
     let directory = write_task(&draft.task, &Publication::default())?;
     let findings = lint_draft(context.rules, &directory, &draft);
     let extent = Extent { ends: Ends::Rejected, ..Extent::of(context.rigor) };
-    let screening =
-        screen(context.runner, context.suite, &draft, &hashed, &directory, &findings, extent).await?;
+    let ours = Ours {
+        draft: Some(&draft),
+        clauses: &draft.clauses,
+        hashed: &hashed,
+        digest: task_digest(&directory),
+    };
+    let screening = screen_ours(context.runner, context.suite, &ours, &findings, extent, only).await?;
     Ok(screening.certificate)
 }
 
@@ -404,6 +435,25 @@ mod tests {
         check(&["one", "three"], Some((AuthorStage::Checks, 1)));
         check(&["one", "three"], Some((AuthorStage::Attacks, 2)));
         check(&[], None);
+    }
+
+    #[test]
+    fn violations_that_passed_before_are_tried_first() {
+        let check = |survivors: &[&str], expect: &[&str]| {
+            let text = "[[clause]]\nid = \"count\"\nsays = [\"Count.\"]\nchecks = []\n\
+                [[clause.violation]]\nname = \"zero\"\nthat = \"counts nothing\"\n\
+                [[clause.violation]]\nname = \"all-lines\"\nthat = \"counts all lines\"\n";
+            let clauses: Clauses = toml::from_str(text).unwrap();
+            let survivors = survivors.iter().map(|name| (*name).to_owned()).collect();
+            let rows = survived(&clauses, &survivors).into_iter();
+            let names: Vec<_> =
+                rows.filter_map(|(kind, name)| name.filter(|_| kind == RowKind::Clause)).collect();
+            assert_eq!(names, expect);
+        };
+        check(&[], &[]);
+        // A script of an attack; a violation that is no longer there.
+        check(&["cp a b", "count/gone", "count/all-lines"], &["count/all-lines"]);
+        check(&["count/all-lines", "count/zero"], &["count/zero", "count/all-lines"]);
     }
 
     #[test]

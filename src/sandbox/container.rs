@@ -63,6 +63,11 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { None })
     }
 
+    /// How often the kernel killed a process of it for want of memory, as far as that is known.
+    fn out_of_memory_kills(&self) -> usize {
+        0
+    }
+
     /// One folder (or file) of the stopped container with everything below it, as tar bytes.
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>>;
 

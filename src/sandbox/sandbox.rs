@@ -283,6 +283,16 @@ impl Sandbox {
         self.container.handle.runnable_threads().await
     }
 
+    /// How often the kernel killed a process of it for want of memory, as far as that is known.
+    pub fn out_of_memory_kills(&self) -> usize {
+        self.container.handle.out_of_memory_kills()
+    }
+
+    /// Kills every process immediately. What the sandbox is asked afterwards is answered with its loss, whose evidence is why it was killed.
+    pub async fn kill(&self) -> Result<(), EngineError> {
+        self.container.handle.kill().await
+    }
+
     /// Kills every process immediately; the files are kept until the result is dropped. An error if the disk of the host was full
     /// meanwhile: files may be incomplete.
     pub async fn stop(self) -> Result<Stopped, EngineError> {

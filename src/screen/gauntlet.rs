@@ -16,8 +16,10 @@ use crate::store::Stage;
 use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, same_meaning, well_formed};
 
 /// Bump when the table changes, so that certificates of the old table are made again.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 5 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 6 };
 
+/// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
+const FAILING: Condition = Condition::FirstFailure;
 /// Minimum number of counted mutants for a rate that can reject a task, unless there are no more mutants.
 const ENOUGH_MUTANTS: u32 = 12;
 /// Mutants that are tried for each that is to count: about every second one leaves no answer, or the correct one.
@@ -47,7 +49,7 @@ pub(super) async fn run(
     // Rows requested by name are all made; the rigor still decides whether a trial ends at its first failed check.
     let full = Extent {
         rigor: extent.rigor,
-        failing: extent.failing,
+        violating: extent.violating,
         budget: extent.budget,
         ends: extent.ends,
         ..Extent::of(Rigor::Full)
@@ -119,18 +121,18 @@ async fn trials(
         kind: RowKind::WrongSolution,
         name: wrong.name.clone(),
         act: Act::Solve(&wrong.files),
-        condition: extent.failing,
+        condition: extent.violating,
         expect: Expect::Fail,
         repeat: 0,
         about: format!("a solution that {}", wrong.why),
     }));
     let violations = clauses::drawn(target, solution, extent, only, table);
-    planned.extend(violations.iter().map(|violation| violation.planned(extent.failing)));
+    planned.extend(violations.iter().map(|violation| violation.planned(extent.violating)));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
         name: name.clone(),
         act: Act::Solve(files),
-        condition: extent.failing,
+        condition: FAILING,
         expect: Expect::FailUnlessEqual,
         repeat: 0,
         about: about.clone(),
@@ -244,7 +246,7 @@ async fn mutation(
         let wanted = if deadline.is_some() { wanted.min(BATCH) } else { wanted };
         let (batch, rest) = left.split_at(wanted.min(left.len()));
         left = rest;
-        let act = |mutant| target.evaluation.trial(runner, mutant, extent.failing, 0);
+        let act = |mutant| target.evaluation.trial(runner, mutant, FAILING, 0);
         let trials = batch.iter().map(|mutant| act(Act::Solve(&mutant.files)));
         let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (mutant, (record, log)) in batch.iter().zip(ended) {

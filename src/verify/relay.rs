@@ -19,6 +19,11 @@ const MAX_OUTPUT: usize = 4 << 20;
 /// Maximum time of one program, times the patience of the run. Tests request seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Kills for want of memory after which nothing of the subject's programs is waited for: many more than programs that need too much have.
+const MAX_OUT_OF_MEMORY: usize = 30;
+/// Time between two looks at their number.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Status of a program that met its time limit, as timeout(1) has it.
 const TIMED_OUT: i32 = 124;
 /// Standard error of a probe that started several programs one of which met its time limit (`templates/verifier/many_runs.py`).
@@ -65,7 +70,11 @@ pub(super) async fn serve(
     while let Some(call) = calls.recv().await {
         let answering = answer(&call.request, subject, MAX_TIMEOUT * serving.patience);
         let timed_out = |answered: &Result<Reply, Unanswered>| answered.as_ref().is_ok_and(Reply::timed_out);
-        let answered = observed.during(serving.engine, subject, serving.cpus, answering, timed_out).await;
+        let answering = observed.during(serving.engine, subject, serving.cpus, answering, timed_out);
+        let answered = tokio::select! {
+            answered = answering => answered,
+            never = ending_storms(subject) => never,
+        };
         let reply = match answered {
             Ok(reply) => reply,
             Err(Unanswered::Malformed(error)) => Reply::Broken { error },
@@ -77,6 +86,18 @@ pub(super) async fn serve(
         if call.reply.send(serde_json::to_vec(&reply).unwrap_or_default()).is_err() {
             tracing::debug!("the verifier went away before a call of its relay was answered");
         }
+    }
+    std::future::pending().await
+}
+
+/// Kills the subject's container once it has run out of memory [`MAX_OUT_OF_MEMORY`] times: programs that fill it again after each kill
+/// would otherwise occupy the host until the tests run out of time. Its loss answers the call.
+async fn ending_storms<T>(subject: &Sandbox) -> T {
+    while subject.out_of_memory_kills() < MAX_OUT_OF_MEMORY {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    if let Err(error) = subject.kill().await {
+        tracing::debug!(%error, "cannot kill a container that runs out of memory again and again");
     }
     std::future::pending().await
 }

@@ -21,6 +21,9 @@ enum Ends {
     GivenUp(&'static str, &'static str),
 }
 
+/// What the author's mistake is, what it says, and how that ends.
+type Row = (&'static str, Says, Ends);
+
 /// `text` as the first reply of a conversation.
 fn first(before: usize, text: impl Into<String>) -> Option<String> {
     (before == 0).then(|| text.into())
@@ -48,7 +51,7 @@ def test_given():
     assert subject.read_bytes(\"/app/names.txt\") == subject.pristine(\"app/names.txt\").read_bytes()
 ";
 
-const ROWS: [(&str, Says, Ends); 18] = [
+const ROWS: [Row; 18] = [
     ("no mistake", |_, _| None, Ends::Certified("checks", 1)),
     (
         "a judge that writes no JSON",
@@ -225,6 +228,20 @@ const ROWS: [(&str, Says, Ends); 18] = [
     ),
 ];
 
+/// One that needs executed violations, of which there are none at `--rigor quick`.
+const SURVIVED: Row = (
+    "a violation that two versions of the checks miss, and is replaced then",
+    |stage, before| match stage {
+        "checks" => Some(checks(&format!(
+            "{CHECKS_WITHOUT_COUNT}\n\ndef test_count():\n    \"\"\"“the number of different names as one decimal number on a line of its own”: lax.\"\"\"\n    \
+             assert int(subject.read_text(\"/app/count.txt\")) in (len(TRUTH), len(NAMES)), {before}\n"
+        ))),
+        "clauses" if before > 0 => Some(good("clauses", 0).replace("wc -l < names.txt", "wc -c < names.txt")),
+        _ => None,
+    },
+    Ends::Certified("clauses", 2),
+);
+
 /// Rows at once.
 const LANES: usize = 3;
 
@@ -233,17 +250,25 @@ async fn mistakes_are_told_to_the_stage_that_made_them() {
     if docker().await.is_none() {
         return;
     }
-    let rows = stream::iter(ROWS).map(|row| tokio::spawn(check(row))).buffer_unordered(LANES);
+    let rows = stream::iter(ROWS).map(|row| tokio::spawn(check("quick", row))).buffer_unordered(LANES);
     for checked in rows.collect::<Vec<_>>().await {
         checked.unwrap();
     }
 }
 
-async fn check((name, says, ends): (&'static str, Says, Ends)) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn violations_that_two_versions_of_the_checks_miss_are_replaced() {
+    if docker().await.is_some() {
+        check("standard", SURVIVED).await;
+    }
+}
+
+async fn check(rigor: &str, (name, says, ends): Row) {
     let server = server(says).await;
     let bench = Bench::new();
     configure(&bench, &server);
-    let ran = tokio::task::block_in_place(|| bench.run(&[&RUN[..], &["--out", "out"]].concat()));
+    let args = RUN.map(|word| if word == "quick" { rigor } else { word });
+    let ran = tokio::task::block_in_place(|| bench.run(&[&args[..], &["--out", "out"]].concat()));
     let summary: Value =
         serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{name}: {}{}", ran.out, ran.err));
     let record = record(&bench).unwrap_or_else(|| panic!("{name}: {summary:#}"));

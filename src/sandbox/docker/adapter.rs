@@ -99,6 +99,10 @@ impl ContainerApi for DockerContainer {
         Box::pin(self.engine.runnable_threads(&self.id))
     }
 
+    fn out_of_memory_kills(&self) -> usize {
+        self.engine.out_of_memory_kills(&self.id)
+    }
+
     fn host_disk_full(&self) -> BoxFuture<'_, Option<Loss>> {
         Box::pin(self.engine.host_disk_full(&self.id))
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::ContainerId;
 
-use super::Shared;
+use super::{DockerEngine, Shared};
 
 /// Time to wait for late events.
 const EVENTS_WAIT: Duration = Duration::from_secs(1);
@@ -51,6 +51,13 @@ fn oom_events(
         options = options.since("1");
     }
     docker.events(Some(options.filters(&filters).build()))
+}
+
+impl DockerEngine {
+    /// Number of out-of-memory events of a live container that were noted.
+    pub(in crate::sandbox) fn out_of_memory_kills(&self, id: &ContainerId) -> usize {
+        self.shared.live().get(id).map_or(0, |watched| watched.oom_times.len())
+    }
 }
 
 impl Shared {
