@@ -114,6 +114,7 @@ fn back(path: &Path) -> Vec<Rollout> {
         rollouts.push(Rollout {
             id: imported.path.display().to_string(),
             rewards: imported.record.rewards(&imported.checks),
+            round_rewards: Vec::new(),
             record: imported.record,
             metadata: imported.metadata,
             shown: imported.shown,

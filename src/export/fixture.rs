@@ -27,18 +27,20 @@ pub(crate) fn blueprint(domain: &str, index: u32) -> Blueprint {
     }
 }
 
+/// Lines of the log that one attempt reads, so that attempts differ in what they run after their first command.
+const LINES_PER_ATTEMPT: usize = 100;
+
 /// A rollout of task `index` that ran `commands` commands and submitted, with `passed` of [`CHECKS`] checks passed.
 pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, passed: u32) -> Rollout {
     let mut turns: Vec<Turn> = (0..commands)
-        .map(|number| Turn {
-            content: format!(
-                "Attempt {attempt}: I look at part {number}.\n\n```bash\nsed -n '{number}p' /app/access.log\n```"
-            ),
-            acts: vec![Act::Command {
-                command: format!("sed -n '{number}p' /app/access.log"),
-                outcome: Some(ShellOutcome::Exited(0)),
-            }],
-            ..Turn::default()
+        .map(|number| {
+            let line = if number == 0 { 0 } else { number + attempt as usize * LINES_PER_ATTEMPT };
+            let command = format!("sed -n '{line}p' /app/access.log");
+            Turn {
+                content: format!("Attempt {attempt}: I look at part {number}.\n\n```bash\n{command}\n```"),
+                acts: vec![Act::Command { command, outcome: Some(ShellOutcome::Exited(0)) }],
+                ..Turn::default()
+            }
         })
         .collect();
     turns.push(Turn {
@@ -84,6 +86,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             f2p: ratio,
             p2p: 1.0,
         }),
+        round_rewards: Vec::new(),
         labels: Vec::new(),
         judge: "rules-2".to_owned(),
     }

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Shown, TrajectoryRecord};
+use crate::model::{Shown, TrajectoryRecord, Turn};
 use attempt::attempts;
 
 pub use model::{JudgeError, Subject, judge, judge_texts};
@@ -115,6 +115,29 @@ pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding>
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// A command, or the keys typed in one turn, as the detectors see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRun {
+    /// Index of its turn.
+    pub turn: usize,
+    pub command: String,
+    /// It failed, by its exit status or by the error on the screen.
+    pub failed: bool,
+    /// It failed and its output reports an error. Status 1 of a program such as `diff` is an answer.
+    pub reports_error: bool,
+}
+
+/// All commands with an observation, in order.
+pub fn commands_run(turns: &[Turn], shown: &[Vec<Shown>]) -> Vec<CommandRun> {
+    let runs = attempts(turns, shown).into_iter().map(|attempt| CommandRun {
+        turn: attempt.turn,
+        failed: attempt.failed(),
+        reports_error: attempt.visibly_failed(),
+        command: attempt.command,
+    });
+    runs.collect()
 }
 
 /// The labels of [`findings`].

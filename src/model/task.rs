@@ -161,3 +161,16 @@ pub enum FailureMode {
     /// Derived from a slip: the same failing command again and again.
     Loops,
 }
+
+impl FailureMode {
+    /// The id used in rows.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WrongValue => "wrong_value",
+            Self::MissedRequirement => "missed_requirement",
+            Self::IgnoredError => "ignored_error",
+            Self::GivesUp => "gives_up",
+            Self::Loops => "loops",
+        }
+    }
+}

@@ -426,6 +426,8 @@ pub struct Rollout {
     pub handoffs: Vec<HandoffShown>,
     /// `None` if the verdict has no reward.
     pub rewards: Option<Rewards>,
+    /// Those of each of the record's rounds that was followed by another one.
+    pub round_rewards: Vec<Option<Rewards>>,
     /// Labels of the detectors and the judge, in a fixed order.
     pub labels: Vec<String>,
     /// The source of the labels (`rules-3`, `rules-3+MODEL@PROMPTS`).

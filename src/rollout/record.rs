@@ -68,6 +68,7 @@ pub fn read_rollout(
         id: rollout_id(key),
         metadata: metadata.clone(),
         rewards: record.rewards(checks),
+        round_rewards: record.rounds.iter().map(|round| round.verdict.rewards(checks)).collect(),
         labels,
         judge,
         shown,
