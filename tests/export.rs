@@ -9,7 +9,7 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io;
@@ -28,9 +28,10 @@ use serde_json::Value;
 use termsmith::export::pairs::pairs;
 use termsmith::export::parquet::Bounds;
 use termsmith::export::phi::{Gamma, weights};
+use termsmith::export::train::FailedTurns;
 use termsmith::export::{
     ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, atif, export, pref_dmpo,
-    sft,
+    pref_step, sft,
 };
 use termsmith::model::{self, Actor, AdversaryView, Arm, Exploit, ModelActor, Shown, TaskMetadata, ToolCall};
 
@@ -39,6 +40,9 @@ mod fixture;
 
 use fixture::{CHECKS, rollout};
 use model::Rollout;
+
+/// The configs of an export.
+const CONFIGS: [&str; 3] = ["sft", "pref_dmpo", "pref_step"];
 
 /// Text that has broken a reader or a quoting rule before.
 const AWKWARD: &str = "quote \" backslash \\ newline\ntab\tNUL \0 escape \x1b[31m emoji 🦀 line separator \u{2028} ```bash\nls\n``` end";
@@ -90,6 +94,11 @@ fn shards(data: &Path, summary: &ExportSummary, name: &str) -> Vec<PathBuf> {
     config(summary, name).files.iter().map(|file| data.join(&file.path)).collect()
 }
 
+fn shards_of(data: &Path, summary: &ExportSummary, name: &str, split: &str) -> Vec<PathBuf> {
+    let files = config(summary, name).files.iter().filter(|file| file.split == split);
+    files.map(|file| data.join(&file.path)).collect()
+}
+
 /// The rows of Parquet files, as JSON.
 fn rows(files: &[PathBuf]) -> Vec<Value> {
     let mut rows = Vec::new();
@@ -136,10 +145,19 @@ fn as_read<T: serde::Serialize>(row: T) -> Value {
     serde_json::from_slice(&serde_json::to_vec(&row).unwrap()).unwrap()
 }
 
+/// Asserts that the rows of `config` are `expect`. Those of held-out groups come last, and no group is in both splits.
 #[track_caller]
-fn assert_rows(found: &[Value], expect: &[Value]) {
+fn assert_rows(data: &Path, summary: &ExportSummary, config: &str, mut expect: Vec<Value>) {
+    let groups = |split: &str| -> BTreeSet<String> {
+        let rows = rows(&shards_of(data, summary, config, split));
+        rows.iter().map(|row| row["split_group"].as_str().unwrap().to_owned()).collect()
+    };
+    let held_out = groups("test");
+    assert!(!held_out.is_empty() && held_out.is_disjoint(&groups("train")), "{held_out:?}");
+    expect.sort_by_key(|row| held_out.contains(row["split_group"].as_str().unwrap()));
+    let found = rows(&shards(data, summary, config));
     assert_eq!(found.len(), expect.len());
-    for (at, (found, expect)) in found.iter().zip(expect).enumerate() {
+    for (at, (found, expect)) in found.iter().zip(&expect).enumerate() {
         assert_eq!(found, expect, "row {at}");
     }
 }
@@ -153,18 +171,23 @@ fn written_records_are_read_back() {
     let options = everything();
     let summary = run(dir.path(), &groups, &options);
 
-    let expect: Vec<_> =
-        groups.iter().flatten().flat_map(|rollout| sft::Row::all(rollout).unwrap()).map(as_read).collect();
-    assert_rows(&rows(&shards(dir.path(), &summary, "sft")), &expect);
+    let flags = options.failed_turns;
+    let expect: Vec<_> = groups
+        .iter()
+        .flatten()
+        .flat_map(|rollout| sft::Row::all(rollout, flags).unwrap())
+        .map(as_read)
+        .collect();
+    assert_rows(dir.path(), &summary, "sft", expect);
 
     let mut expect = Vec::new();
     for group in &groups {
         for pair in pairs(group, &options.pairs).unwrap() {
-            expect.push(as_read(pref_dmpo::Row::new(&pair, &options.pairs, options.gamma).unwrap()));
+            expect.push(as_read(pref_dmpo::Row::new(&pair, &options).unwrap()));
         }
     }
     assert_eq!(expect.len(), 40);
-    assert_rows(&rows(&shards(dir.path(), &summary, "pref_dmpo")), &expect);
+    assert_rows(dir.path(), &summary, "pref_dmpo", expect);
 }
 
 #[test]
@@ -174,7 +197,7 @@ fn weights_come_back_to_the_last_bit() {
     let file = File::open(&shards(dir.path(), &summary, "pref_dmpo")[0]).unwrap();
     let mut reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let batch = reader.next().unwrap().unwrap();
-    for (name, turns) in [("chosen_phi", 6), ("rejected_phi", 7)] {
+    for (name, turns) in [("phi_chosen", 6), ("phi_rejected", 7)] {
         let phi = batch.column_by_name(name).unwrap().as_list::<i32>().value(0);
         assert_eq!(phi.as_primitive::<Float64Type>().values().to_vec(), weights(Gamma::DEFAULT, turns));
     }
@@ -185,7 +208,7 @@ fn schemas_are_fixed() {
     let dir = tempfile::tempdir().unwrap();
     let summary = run(dir.path(), &groups(1), &ExportOptions::default());
     let mut text = Vec::new();
-    for name in ["sft", "pref_dmpo"] {
+    for name in CONFIGS {
         let metadata = metadata(&shards(dir.path(), &summary, name)[0]);
         let file = metadata.file_metadata();
         print_schema(&mut text, file.schema());
@@ -205,11 +228,12 @@ fn shards_and_row_groups_are_bounded() {
     let bounds = Bounds { batch: 8 << 10, row_group: 32 << 10, shard: 128 << 10 };
     let options = ExportOptions { bounds, ..everything() };
     let summary = run(dir.path(), &groups(200), &options);
-    for name in ["sft", "pref_dmpo"] {
-        let files = shards(dir.path(), &summary, name);
-        assert!(files.len() > 2, "{files:?}");
+    let splits = CONFIGS.map(|name| [(name, "train"), (name, "test")]);
+    for (name, split) in splits.into_iter().flatten() {
+        let files = shards_of(dir.path(), &summary, name, split);
+        assert!(files.len() > usize::from(split == "train"), "{files:?}");
         for (number, file) in files.iter().enumerate() {
-            let expect = format!("{name}/train-{number:05}-of-{:05}.parquet", files.len());
+            let expect = format!("{name}/{split}-{number:05}-of-{:05}.parquet", files.len());
             assert_eq!(file.strip_prefix(dir.path()).unwrap(), Path::new(&expect));
             let metadata = metadata(file);
             // The last shard contains the remaining rows.
@@ -219,7 +243,8 @@ fn shards_and_row_groups_are_bounded() {
             assert!(sizes.iter().all(|&size| size <= (bounds.row_group + bounds.batch) as i64), "{sizes:?}");
             assert!(sizes.iter().sum::<i64>() <= bounds.shard as i64);
         }
-        assert_eq!(rows(&files).len() as u64, config(&summary, name).rows);
+        let counted = config(&summary, name).files.iter().filter(|file| file.split == split);
+        assert_eq!(rows(&files).len() as u64, counted.map(|file| file.rows).sum::<u64>());
     }
     assert_eq!(config(&summary, "sft").rows, 600);
 }
@@ -228,7 +253,7 @@ fn shards_and_row_groups_are_bounded() {
 fn pages_are_indexed_and_no_message_is_copied_into_the_footer() {
     let dir = tempfile::tempdir().unwrap();
     let summary = run(dir.path(), &groups(10), &ExportOptions::default());
-    for name in ["sft", "pref_dmpo"] {
+    for name in CONFIGS {
         let metadata = metadata(&shards(dir.path(), &summary, name)[0]);
         for column in metadata.row_group(0).columns() {
             let path = column.column_path().string();
@@ -319,9 +344,58 @@ fn filters_and_counts() {
         without_turns,
         with_empty_message: 1,
         adversarial: 1,
+        with_failed_turns: 0,
+        near_duplicates: 0,
     };
     check(&ExportOptions::default(), 4, excluded(4, 0));
     check(&everything(), 7, excluded(0, 1));
+}
+
+/// Two passes with the same commands are one row, and what went wrong in a trajectory is not trained on.
+#[test]
+fn near_duplicates_and_failed_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut again = rollout("games", 0, 1, 3, CHECKS);
+    again.record.turns = rollout("games", 0, 0, 3, CHECKS).record.turns;
+    again.record.turns[0].content.insert_str(0, "In other words. ");
+    let mut slipped = rollout("games", 0, 2, 3, CHECKS);
+    let failed = model::Act::Command {
+        command: "sed -n 1p /app/acces.log".to_owned(),
+        outcome: Some(model::ShellOutcome::Exited(2)),
+    };
+    slipped.record.turns[1].acts = vec![failed];
+    let groups = [vec![rollout("games", 0, 0, 3, CHECKS), again, slipped]];
+    let check = |failed_turns, rows_expected: usize, near_duplicates, with_failed_turns, train: &[bool]| {
+        let options = ExportOptions { failed_turns, ..ExportOptions::default() };
+        let summary = run(dir.path(), &groups, &options);
+        let excluded = summary.excluded;
+        assert_eq!(
+            (excluded.near_duplicates, excluded.with_failed_turns),
+            (near_duplicates, with_failed_turns)
+        );
+        let rows = rows(&shards(dir.path(), &summary, "sft"));
+        assert_eq!(rows.len(), rows_expected);
+        assert_eq!(rows.last().unwrap()["train"], serde_json::json!(train), "{failed_turns:?}");
+    };
+    check(FailedTurns::Mask, 2, 1, 0, &[true, false, true, true]);
+    check(FailedTurns::All, 2, 1, 0, &[true; 4]);
+    check(FailedTurns::Drop, 1, 1, 1, &[true; 4]);
+}
+
+/// A strict export is refused where a surface feature tells the sides apart, and changes nothing then.
+#[test]
+fn strict_exports() {
+    let dir = tempfile::tempdir().unwrap();
+    let strict = ExportOptions { strict: true, ..ExportOptions::default() };
+    run(dir.path(), &groups(2), &strict);
+    let before = tree(dir.path());
+    // In each pair the rejected side is the longest.
+    let error = export(dir.path(), groups(20).into_iter().map(Ok::<_, Infallible>), &strict).unwrap_err();
+    let ExportError::Separable(error) = error else { panic!("{error:?}") };
+    assert!(
+        error.pairs == 40 && error.to_string().contains("`turns` over the whole side has an AUC of 0.00")
+    );
+    assert_eq!(tree(dir.path()), before);
 }
 
 #[test]
@@ -366,23 +440,24 @@ fn the_card_with_models_and_imported_rollouts() {
     let told: Vec<_> = card.split("\n## ").filter(|part| !part.contains("| column |")).collect();
     insta::assert_snapshot!(told.join("\n## "));
     let rows = rows(&shards(dir.path(), &summary, "sft"));
-    let licences: Vec<_> = rows.iter().map(|row| row["license"].as_str()).collect();
-    assert_eq!(licences, [Some("CC-BY-4.0"), None, None]);
+    let mut licences: Vec<_> = rows.iter().map(|row| row["license"].as_str()).collect();
+    licences.sort();
+    assert_eq!(licences, [None, None, Some("CC-BY-4.0")]);
 }
 
 #[test]
 fn an_export_of_nothing_still_has_its_schemas() {
     let dir = tempfile::tempdir().unwrap();
     let summary = run(dir.path(), &[], &ExportOptions::default());
-    for name in ["sft", "pref_dmpo"] {
+    for name in CONFIGS {
         let files = shards(dir.path(), &summary, name);
         assert_eq!(files.len(), 1);
         assert!(rows(&files).is_empty());
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&files[0]).unwrap()).unwrap();
-        let expect = if name == "sft" {
-            termsmith::export::schema::<sft::Row>()
-        } else {
-            termsmith::export::schema::<pref_dmpo::Row>()
+        let expect = match name {
+            "sft" => termsmith::export::schema::<sft::Row>(),
+            "pref_dmpo" => termsmith::export::schema::<pref_dmpo::Row>(),
+            _ => termsmith::export::schema::<pref_step::Row>(),
         };
         assert_eq!(Arc::clone(reader.schema()).fields(), expect.fields());
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_data::DataArgs;
 use super::args_import::ImportArgs;
 use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
 use super::args_tasks::{LintArgs, ScreenArgs, TryArgs, VerifyArgs, VerifyCertificateArgs};
@@ -228,25 +229,6 @@ impl From<AuthorArg> for Authors {
     }
 }
 
-/// Export options.
-#[derive(Clone, Debug, Args)]
-pub(super) struct DataArgs {
-    /// Discount factor of later turns in the DMPO pairs, above 0 and at most 1
-    #[arg(long, value_name = "G")]
-    pub(super) gamma: Option<f64>,
-    /// Trajectories in the SFT data
-    #[arg(long, value_enum, default_value_t = SftArg::Passing)]
-    pub(super) sft: SftArg,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum SftArg {
-    /// Only trajectories that passed
-    Passing,
-    /// All trajectories with a message, failed ones included
-    All,
-}
-
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     #[command(flatten)]
@@ -342,6 +324,9 @@ pub(super) struct ExportArgs {
     /// Run folder
     #[arg(long, short, value_name = "DIR", default_value = "out/run")]
     pub(super) out: PathBuf,
+    /// Refuse pairs whose sides a surface feature, such as their length, tells apart; the card has the figures
+    #[arg(long)]
+    pub(super) strict: bool,
     #[command(flatten)]
     pub(super) data: DataArgs,
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::args::{DataArgs, RigorArg};
+use super::args::RigorArg;
+use super::args_data::DataArgs;
 use super::args_rollout::ModelArgs;
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::args::DataArgs;
+use super::args_data::DataArgs;
 use crate::agent::{SCAFFOLDS, ScaffoldEntry};
 
 #[derive(Debug, Args)]

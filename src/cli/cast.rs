@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::args::{AuthorArg, DataArgs, HarborMode, RunArgs, Selection, SftArg};
+use super::args::{AuthorArg, HarborMode, RunArgs, Selection};
+use super::args_data::{DataArgs, FailedTurnsArg, PairRewardArg, SftArg};
 use super::args_import::CastArgs;
 use super::authors::{self, AuthorOptions};
 use super::config::Config;
@@ -89,6 +90,11 @@ fn as_run(args: &CastArgs) -> RunArgs {
         image_prefix: None,
         verifier_mode: HarborMode::Separate,
         rigor: args.rigor,
-        data: DataArgs { gamma: None, sft: SftArg::Passing },
+        data: DataArgs {
+            gamma: None,
+            sft: SftArg::Passing,
+            failed_turns: FailedTurnsArg::Mask,
+            pair_reward: PairRewardArg::F2p,
+        },
     }
 }

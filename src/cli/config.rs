@@ -3,10 +3,14 @@
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use super::args::{Cli, DataArgs, SftArg};
+use clap::ValueEnum;
+
+use super::args::Cli;
+use super::args_data::{DataArgs, SftArg};
 use super::failure::Failure;
 use super::paths::{self, Expected};
 use crate::assets::{Assets, Overrides};
+use crate::export::pairs::PairPolicy;
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
 use crate::store::{ReadStore, RunDir, Store};
@@ -82,8 +86,16 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
             SftArg::Passing => sft::Filter::Passing,
             SftArg::All => sft::Filter::All,
         },
+        failed_turns: args.failed_turns.into(),
+        pairs: PairPolicy { reward: args.pair_reward.into(), ..PairPolicy::default() },
         ..ExportOptions::default()
     };
+    options.command = Some(format!(
+        "termsmith export --sft {} --failed-turns {} --pair-reward {}",
+        name(&args.sft),
+        name(&args.failed_turns),
+        name(&args.pair_reward)
+    ));
     if let Some(gamma) = args.gamma {
         options.gamma = phi::Gamma::new(gamma)
             .map_err(|error| Failure::usage(format!("--gamma: {error}\nhint: 0.99 is a usual value")))?;
@@ -92,6 +104,11 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
         options.title = format!("{}: verified terminal trajectories", name.to_string_lossy());
     }
     Ok(options)
+}
+
+/// A value as it is typed.
+fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// The records of a run folder that must exist, for reading.

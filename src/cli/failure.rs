@@ -58,7 +58,6 @@ macro_rules! ends_with {
 
 ends_with! {
     StoreError => Io,
-    ExportError<StoreError> => Io,
     EngineError => NoEngine,
     SandboxError => Failed,
     AssetError => BadInput,
@@ -73,6 +72,16 @@ ends_with! {
     WriteError => BadInput,
     PublishError => Io,
     ImportTaskError => BadInput,
+}
+
+impl From<ExportError<StoreError>> for Failure {
+    fn from(error: ExportError<StoreError>) -> Self {
+        let status = match &error {
+            ExportError::Source(_) | ExportError::Rows(_) | ExportError::Card(_) => Status::Io,
+            ExportError::Separable(_) => Status::Failed,
+        };
+        Self::new(status, error)
+    }
 }
 
 impl From<TrialError> for Failure {

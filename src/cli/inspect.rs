@@ -11,6 +11,7 @@ use super::failure::{Failure, Outcome};
 use super::paths::{self, Expected};
 use super::{cast, say};
 use crate::audit::table;
+use crate::export::ExportOptions;
 use crate::export::report::text as report_text;
 use crate::model::{Actor, Rollout, Tally};
 use crate::pipeline::{
@@ -22,7 +23,8 @@ use crate::store::ReadStore;
 
 pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
     let store = existing_run_locked(&args.out)?;
-    let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
+    let options = ExportOptions { strict: args.strict, ..export_options(&args.data, &args.out)? };
+    let summary = export_store(&store, &options)?;
     match config.format {
         Format::Json => say::json(&summary)?,
         Format::Text => {

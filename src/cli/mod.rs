@@ -1,6 +1,7 @@
 //! The command line: the only module that reads flags and environment variables, and the only one that prints.
 
 mod args;
+mod args_data;
 mod args_import;
 mod args_rollout;
 mod args_tasks;

@@ -68,6 +68,11 @@ pub(super) fn run_plan(
         slots: jobs(args.jobs),
         export: export_options(&args.data, &args.out)?,
     };
+    // `import cast` has a plan of its own.
+    if args.selection.count > 0 {
+        let Selection { seed, count, .. } = args.selection;
+        options.export.command = Some(format!("termsmith run --seed {seed} --count {count}"));
+    }
     let report = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         options.unit.model = model_author(config, &args.model, author, &store, &interrupts.drain)?;

@@ -7,9 +7,11 @@ use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, syntax::SyntaxConfig};
 use serde::Serialize;
 
+use super::figures::{Content, Figures};
 use super::row::Column;
-use super::{ConfigSummary, ExportConfig, ExportOptions};
-use crate::model::{Actor, Rollout};
+use super::separability::{FEWEST_PAIRS, MOST_AUC};
+use super::{ConfigSummary, Excluded, ExportConfig, ExportOptions, split};
+use crate::model::{Actor, Certificate, CheckClass, Rollout, Row as CertificateRow, RowKind, Tally};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
@@ -92,6 +94,48 @@ struct TeacherRow<'a> {
     passing: u64,
 }
 
+/// What the certificates of the exported tasks say, all together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Certificates {
+    /// Certified tasks.
+    pub tasks: u64,
+    pub mutants: Tally,
+    pub clauses: Tally,
+    pub variants: Tally,
+    pub attacks: Tally,
+    /// Mutants that passed, each as its task and name.
+    pub survivors: Vec<String>,
+    /// Checks that the untouched environments pass, and all checks: what `pass_ratio` gives for doing nothing.
+    pub untouched: Tally,
+}
+
+impl Certificates {
+    /// Adds a certificate. Only certified tasks have rows.
+    pub fn add(&mut self, certificate: &Certificate) {
+        if !certificate.certified {
+            return;
+        }
+        self.tasks += 1;
+        let rates = &certificate.rates;
+        for (sum, tally) in [
+            (&mut self.mutants, rates.killed),
+            (&mut self.clauses, rates.clauses),
+            (&mut self.variants, rates.accepted),
+            (&mut self.attacks, rates.repelled),
+        ] {
+            sum.good += tally.good;
+            sum.counted += tally.counted;
+        }
+        let survived = |row: &&CertificateRow| row.kind == RowKind::Mutant && row.counts && !row.ok;
+        let names = certificate.rows.iter().filter(survived);
+        self.survivors.extend(names.map(|row| format!("{}: {}", certificate.task, row.name)));
+        for check in &certificate.checks {
+            self.untouched.counted += 1;
+            self.untouched.good += u32::from(check.class == CheckClass::P2P);
+        }
+    }
+}
+
 /// The variables of the template.
 #[derive(Serialize)]
 struct Context<'a> {
@@ -114,7 +158,18 @@ struct Context<'a> {
     configs: Vec<Config>,
     domains: &'a BTreeMap<String, Counts>,
     total: Counts,
+    command: Option<&'a str>,
+    certificates: Option<&'a Certificates>,
+    survivors: &'a [String],
+    untouched_pass_ratio: Option<String>,
+    excluded: Excluded,
+    content: Content,
+    most_auc: f64,
+    fewest_pairs: usize,
 }
+
+/// Surviving mutants that the card names.
+const MOST_SURVIVORS: usize = 20;
 
 #[derive(Serialize)]
 struct Config {
@@ -123,6 +178,8 @@ struct Config {
     rows: u64,
     bytes: u64,
     files: usize,
+    /// Splits that have files.
+    splits: Vec<&'static str>,
     about: String,
     columns: Vec<Described>,
 }
@@ -141,11 +198,13 @@ pub(super) fn render(
     configs: &[(&ExportConfig, ConfigSummary)],
     domains: &BTreeMap<String, Counts>,
     teachers: &BTreeMap<Teacher, TeacherCounts>,
+    (excluded, figures): (Excluded, &Figures),
     options: &ExportOptions,
 ) -> Result<String, Box<Error>> {
     let rows = configs.iter().map(|(_, summary)| summary.rows).sum();
     let has = |kind| teachers.keys().any(|teacher| teacher.kind == kind);
     let of_others = teachers.values().map(|counts| counts.foreign).sum();
+    let certificates = options.certificates.as_ref().filter(|all| all.tasks > 0);
     let context = Context {
         title: &options.title,
         licence: (!has(TeacherKind::Model) && !has(TeacherKind::Imported) && of_others == 0)
@@ -178,12 +237,28 @@ pub(super) fn render(
                 rows: summary.rows,
                 bytes: summary.bytes,
                 files: summary.files.len(),
+                splits: [split::TRAIN, split::TEST]
+                    .into_iter()
+                    .filter(|name| summary.files.iter().any(|file| file.split == *name))
+                    .collect(),
                 about: (config.about)(options),
                 columns: describe((config.columns)()),
             })
             .collect(),
         domains,
         total: total(domains, configs),
+        command: options.command.as_deref(),
+        certificates,
+        survivors: certificates
+            .and_then(|all| all.survivors.get(..MOST_SURVIVORS).or(Some(&all.survivors)))
+            .unwrap_or_default(),
+        untouched_pass_ratio: certificates
+            .and_then(|all| all.untouched.rate())
+            .map(|rate| format!("{rate:.2}")),
+        excluded,
+        content: figures.card(),
+        most_auc: MOST_AUC,
+        fewest_pairs: FEWEST_PAIRS,
     };
     let template = options.card_template.as_deref().unwrap_or(TEMPLATE);
     Ok(environment()?.render_named_str("dataset_card.md.j2", template, Value::from(Serde(&context)))?)

@@ -1,15 +1,19 @@
 //! The configs of the dataset. A new one is a file with a [`Row`], and a line in [`CONFIGS`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::{RowsError, WriteError};
-use super::parquet::{Bounds, Shards};
+use super::parquet::{Bounds, Shards, name_shards};
 use super::row::{Column, Row};
-use super::{ConfigSummary, ExportOptions, FileSummary, pref_dmpo, sft};
+use super::{ConfigSummary, ExportOptions, FileSummary, pref_dmpo, pref_step, sft, split};
 use crate::model::Rollout;
 
 /// The configs that an export writes; loaders take the first one unless told otherwise.
-pub const CONFIGS: [ExportConfig; 2] = [ExportConfig::of::<sft::Row>(), ExportConfig::of::<pref_dmpo::Row>()];
+pub const CONFIGS: [ExportConfig; 3] = [
+    ExportConfig::of::<sft::Row>(),
+    ExportConfig::of::<pref_dmpo::Row>(),
+    ExportConfig::of::<pref_step::Row>(),
+];
 
 /// Opens the writer of a config in a folder.
 pub(super) type CreateWriter = fn(&Path, Bounds) -> Result<Box<dyn ConfigWriter>, WriteError>;
@@ -36,33 +40,54 @@ pub(super) trait ConfigWriter {
     /// Writes the rows of one task's rollouts, and returns how many there are.
     fn push_task(&mut self, rollouts: &[Rollout], options: &ExportOptions) -> Result<u64, RowsError>;
 
-    fn finish(self: Box<Self>) -> Result<ConfigSummary, WriteError>;
+    /// Ends the files. Rows of groups that are to be held out are a split of their own if `hold_out`.
+    fn finish(self: Box<Self>, hold_out: bool) -> Result<ConfigSummary, WriteError>;
+}
+
+/// The rows of one config, divided by their groups. Whether there are enough groups to hold some out is known at the end.
+struct Splits<R> {
+    folder: PathBuf,
+    train: Shards<R>,
+    held_out: Shards<R>,
 }
 
 fn create<R: Row>(folder: &Path, bounds: Bounds) -> Result<Box<dyn ConfigWriter>, WriteError> {
-    Ok(Box::new(Shards::<R>::create(folder, bounds)?))
+    Ok(Box::new(Splits::<R> {
+        folder: folder.to_owned(),
+        train: Shards::create(folder, split::TRAIN, bounds)?,
+        held_out: Shards::create(folder, split::TEST, bounds)?,
+    }))
 }
 
-impl<R: Row> ConfigWriter for Shards<R> {
+impl<R: Row> ConfigWriter for Splits<R> {
     fn push_task(&mut self, rollouts: &[Rollout], options: &ExportOptions) -> Result<u64, RowsError> {
         let mut rows = 0;
         for row in R::of_task(rollouts, options)? {
-            self.push(row)?;
+            let shards =
+                if split::is_held_out(row.split_group()) { &mut self.held_out } else { &mut self.train };
+            shards.push(row)?;
             rows += 1;
         }
         Ok(rows)
     }
 
-    fn finish(self: Box<Self>) -> Result<ConfigSummary, WriteError> {
-        let files: Vec<FileSummary> = (*self)
-            .finish()?
-            .into_iter()
-            .map(|shard| FileSummary {
+    fn finish(self: Box<Self>, hold_out: bool) -> Result<ConfigSummary, WriteError> {
+        let Self { folder, train, held_out } = *self;
+        let mut held_out = held_out.finish()?;
+        let mut train =
+            if hold_out || held_out.is_empty() { train.finish_with_schema()? } else { train.finish()? };
+        if !hold_out {
+            train.append(&mut held_out);
+        }
+        let mut files = Vec::new();
+        for (name, shards) in [(split::TRAIN, train), (split::TEST, held_out)] {
+            files.extend(name_shards(&folder, name, shards)?.into_iter().map(|shard| FileSummary {
                 path: Path::new(R::CONFIG).join(shard.name),
+                split: name,
                 rows: shard.rows,
                 bytes: shard.bytes,
-            })
-            .collect();
+            }));
+        }
         Ok(ConfigSummary {
             name: R::CONFIG,
             rows: files.iter().map(|file| file.rows).sum(),
@@ -112,6 +137,10 @@ mod tests {
                 .collect())
         }
 
+        fn split_group(&self) -> &str {
+            &self.task_id
+        }
+
         fn weight(&self) -> usize {
             self.task_id.len()
         }
@@ -126,20 +155,24 @@ mod tests {
         let toy = summary.configs.last().unwrap();
         assert_eq!((toy.name, toy.rows, summary.domains["games"].rows["toy_tasks"]), ("toy_tasks", 2, 2));
 
-        let file = File::open(dir.path().join(&toy.files[0].path)).unwrap();
-        let reader = SerializedFileReader::new(file).unwrap();
-        let columns = reader.metadata().file_metadata().schema_descr().columns();
-        assert_eq!(columns.iter().map(|column| column.name()).collect::<Vec<_>>(), ["task_id"]);
-        let rows = reader.get_row_iter(None).unwrap();
-        let tasks: Vec<String> = rows.map(|row| row.unwrap().get_string(0).unwrap().clone()).collect();
+        let mut tasks: Vec<String> = Vec::new();
+        for file in &toy.files {
+            let file = File::open(dir.path().join(&file.path)).unwrap();
+            let reader = SerializedFileReader::new(file).unwrap();
+            let columns = reader.metadata().file_metadata().schema_descr().columns();
+            assert_eq!(columns.iter().map(|column| column.name()).collect::<Vec<_>>(), ["task_id"]);
+            let rows = reader.get_row_iter(None).unwrap();
+            tasks.extend(rows.map(|row| row.unwrap().get_string(0).unwrap().clone()));
+        }
+        // Rows of groups that could be held out come last.
+        tasks.sort();
         assert_eq!(tasks, ["games-roll-up-0", "games-roll-up-1"]);
 
         let card = fs::read_to_string(dir.path().join("README.md")).unwrap();
         let (_, section) = card.split_once("## Config `toy_tasks`\n").unwrap();
         assert!(section.starts_with("\nNames of tasks.\n\n| column | type | meaning |\n"), "{section}");
         assert!(section.contains("| `task_id` | `string` | a column that only the toy has |"), "{section}");
-        for part in ["- config_name: toy_tasks", "\n- toy\n", "| `toy_tasks` | 2 | 1 |", "`toy_tasks` rows |"]
-        {
+        for part in ["- config_name: toy_tasks", "\n- toy\n", "| `toy_tasks` | 2 |", "`toy_tasks` rows |"] {
             assert!(card.contains(part), "no {part:?} in {card}");
         }
         assert_eq!(card.matches("a column that only the toy has").count(), 1);

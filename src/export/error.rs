@@ -9,6 +9,7 @@ use parquet::errors::ParquetError;
 
 use super::messages::MessageError;
 use super::pairs::MixedTasks;
+use super::separability::SeparableError;
 use crate::store::StoreError;
 
 /// A failed export. The files of an earlier export are unchanged, unless the error says otherwise.
@@ -19,6 +20,9 @@ pub enum ExportError<E: Error + 'static> {
     Source(#[source] E),
     #[error(transparent)]
     Rows(#[from] RowsError),
+    /// Only of a strict export.
+    #[error(transparent)]
+    Separable(#[from] SeparableError),
     #[error(
         "failed to render the dataset card from its template\nhint: if the template is your own, mend it; else report this"
     )]

@@ -4,10 +4,12 @@
 //! only its arguments and writes below one folder; it does not depend on models, engines or records. Equal rollouts give
 //! equal bytes, and unchanged files are not written.
 
+mod actions;
 pub mod atif;
 mod card;
 mod config;
 mod error;
+mod figures;
 #[cfg(test)]
 mod fixture;
 pub mod jobs;
@@ -16,12 +18,17 @@ pub mod pairs;
 pub mod parquet;
 pub mod phi;
 pub mod pref_dmpo;
+pub mod pref_step;
 mod publish;
 pub mod report;
 mod row;
+pub mod separability;
 pub mod sft;
 #[cfg(test)]
 mod shapes;
+pub mod split;
+pub mod surface;
+pub mod train;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,17 +36,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use card::Counts;
+pub use card::{Certificates, Counts};
 use card::{Teacher, TeacherCounts};
 pub use config::{CONFIGS, ExportConfig};
 pub use error::{ExportError, RowsError, WriteError};
 pub use row::{Column, Row, schema};
 
 use self::config::ConfigWriter;
+use self::figures::Figures;
 use self::pairs::PairPolicy;
 use self::parquet::Bounds;
 use self::phi::Gamma;
 use self::publish::Staging;
+use self::train::FailedTurns;
 use crate::model::{Actor, Rollout};
 use crate::store::FileChange;
 
@@ -60,11 +69,19 @@ pub struct ExportOptions {
     pub title: String,
     /// Which trajectories `sft` includes.
     pub sft: sft::Filter,
+    /// What becomes of turns that went wrong.
+    pub failed_turns: FailedTurns,
     /// Which pairs `pref_dmpo` includes.
     pub pairs: PairPolicy,
     /// DMPO's discount.
     pub gamma: Gamma,
     pub bounds: Bounds,
+    /// Whether an export is refused whose pairs can be told apart by surface features.
+    pub strict: bool,
+    /// For the card: the command that wrote the rows.
+    pub command: Option<String>,
+    /// For the card: what the tasks' certificates say, where there are any.
+    pub certificates: Option<Certificates>,
     /// For the card: what became of the tasks that a model wrote, if it wrote any.
     pub authoring: Option<String>,
     /// Text of the card's template; `None` for the built-in one.
@@ -76,9 +93,13 @@ impl Default for ExportOptions {
         Self {
             title: "Verified terminal trajectories".to_owned(),
             sft: sft::Filter::default(),
+            failed_turns: FailedTurns::default(),
             pairs: PairPolicy::default(),
             gamma: Gamma::default(),
             bounds: Bounds::default(),
+            strict: false,
+            command: None,
+            certificates: None,
             authoring: None,
             card_template: None,
         }
@@ -111,6 +132,8 @@ pub struct ConfigSummary {
 pub struct FileSummary {
     /// Relative to the data folder.
     pub path: PathBuf,
+    /// `train`, or `test` for groups that are held out.
+    pub split: &'static str,
     pub rows: u64,
     pub bytes: u64,
 }
@@ -125,6 +148,10 @@ pub struct Excluded {
     pub with_empty_message: u64,
     /// The agent was told to cheat.
     pub adversarial: u64,
+    /// A command failed, or work was repaired, and such trajectories were to be left out.
+    pub with_failed_turns: u64,
+    /// It passed with the same commands as another one of its task.
+    pub near_duplicates: u64,
 }
 
 impl Excluded {
@@ -134,6 +161,8 @@ impl Excluded {
             Some(sft::Exclusion::WithoutTurns) => &mut self.without_turns,
             Some(sft::Exclusion::Adversarial) => &mut self.adversarial,
             Some(sft::Exclusion::WithEmptyMessage) => &mut self.with_empty_message,
+            Some(sft::Exclusion::WithFailedTurns) => &mut self.with_failed_turns,
+            Some(sft::Exclusion::NearDuplicate) => &mut self.near_duplicates,
             None => return,
         };
         *counter += 1;
@@ -166,6 +195,7 @@ fn export_configs<E: Error + 'static>(
     let mut domains: BTreeMap<String, Counts> = BTreeMap::new();
     let mut teachers = BTreeMap::new();
     let mut excluded = Excluded::default();
+    let mut figures = Figures::default();
     for group in groups {
         let rollouts = group.map_err(ExportError::Source)?;
         let Some(first) = rollouts.first() else { continue };
@@ -175,18 +205,24 @@ fn export_configs<E: Error + 'static>(
             teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
             counts.rollouts += 1;
             counts.passing += u64::from(rollout.record.succeeded());
-            excluded.count(sft::exclusion(rollout, options.sft));
         }
+        let exclusions = sft::exclusions(&rollouts, options);
+        exclusions.iter().for_each(|exclusion| excluded.count(*exclusion));
+        figures.add(&rollouts, &exclusions, options)?;
         for (config, writer) in &mut writers {
             *counts.rows.entry(config.name).or_default() += writer.push_task(&rollouts, options)?;
         }
     }
 
+    if options.strict {
+        figures.separability.check()?;
+    }
     let mut summaries = Vec::with_capacity(writers.len());
     for (config, writer) in writers {
-        summaries.push((config, writer.finish()?));
+        summaries.push((config, writer.finish(figures.hold_out())?));
     }
-    let card = card::render(&summaries, &domains, &teachers, options).map_err(ExportError::Card)?;
+    let card = card::render(&summaries, &domains, &teachers, (excluded, &figures), options)
+        .map_err(ExportError::Card)?;
     let summaries: Vec<ConfigSummary> = summaries.into_iter().map(|(_, summary)| summary).collect();
     let mut changed = false;
     for config in &summaries {

@@ -17,9 +17,6 @@ use super::error::WriteError;
 use super::row::{Row, schema};
 use crate::store::StoreError;
 
-/// The only split for now.
-pub const SPLIT: &str = "train";
-
 /// Key of the config's name in the file metadata.
 pub const CONFIG_KEY: &str = "termsmith.config";
 /// Key of [`Row::SCHEMA_VERSION`] in the file metadata.
@@ -52,6 +49,14 @@ impl Default for Bounds {
     }
 }
 
+/// A shard without its final name, which carries the number of shards.
+#[derive(Clone, Debug)]
+pub(super) struct Unnamed {
+    part: PathBuf,
+    rows: u64,
+    bytes: u64,
+}
+
 /// A finished shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
@@ -62,19 +67,19 @@ pub struct Shard {
     pub bytes: u64,
 }
 
-/// Writes the rows of one config into numbered shards in a folder.
+/// Writes the rows of one config and split into numbered shards in a folder.
 ///
-/// The names carry the number of shards, which is known at the end; until [`finish`](Shards::finish) they end in `.part`.
+/// The names carry the number of shards, which is known at the end; until [`name_shards`] they end in `.part`.
 pub struct Shards<R> {
     folder: PathBuf,
+    split: &'static str,
     bounds: Bounds,
     schema: SchemaRef,
     decoder: Decoder,
     pending: Vec<R>,
     pending_bytes: usize,
     open: Option<OpenShard>,
-    /// Rows and bytes of each closed shard.
-    closed: Vec<(u64, u64)>,
+    closed: Vec<Unnamed>,
 }
 
 struct OpenShard {
@@ -95,8 +100,8 @@ impl<R> std::fmt::Debug for Shards<R> {
 }
 
 impl<R: Row> Shards<R> {
-    /// Starts in `folder`, which must exist and be empty.
-    pub fn create(folder: &Path, bounds: Bounds) -> Result<Self, WriteError> {
+    /// Starts in `folder`, which must exist and hold no shard of this split.
+    pub fn create(folder: &Path, split: &'static str, bounds: Bounds) -> Result<Self, WriteError> {
         let schema = schema::<R>();
         let decoder = ReaderBuilder::new(Arc::clone(&schema))
             .with_strict_mode(true)
@@ -104,6 +109,7 @@ impl<R: Row> Shards<R> {
             .map_err(|source| WriteError::from_arrow(folder, source))?;
         Ok(Self {
             folder: folder.to_owned(),
+            split,
             bounds,
             schema,
             decoder,
@@ -126,21 +132,20 @@ impl<R: Row> Shards<R> {
         if self.pending_bytes >= self.bounds.batch { self.encode() } else { Ok(()) }
     }
 
-    /// Writes what is left and gives the shards their names. A config without rows gets one empty shard, so that readers
-    /// find its schema.
-    pub fn finish(mut self) -> Result<Vec<Shard>, WriteError> {
-        if self.closed.is_empty() || self.open.is_some() || !self.pending.is_empty() {
+    /// Writes what is left. Nothing is written if there was no row.
+    pub(super) fn finish(mut self) -> Result<Vec<Unnamed>, WriteError> {
+        if self.open.is_some() || !self.pending.is_empty() {
             self.close_shard()?;
         }
-        let count = self.closed.len();
-        let mut shards = Vec::with_capacity(count);
-        for (number, &(rows, bytes)) in self.closed.iter().enumerate() {
-            let name = format!("{SPLIT}-{number:05}-of-{count:05}.parquet");
-            let part = part_path(&self.folder, number);
-            fs::rename(&part, self.folder.join(&name)).map_err(StoreError::io("rename", &part))?;
-            shards.push(Shard { name, rows, bytes });
+        Ok(self.closed)
+    }
+
+    /// The same, and an empty shard if there was no row, so that readers find the schema.
+    pub(super) fn finish_with_schema(mut self) -> Result<Vec<Unnamed>, WriteError> {
+        if self.closed.is_empty() {
+            self.close_shard()?;
         }
-        Ok(shards)
+        self.finish()
     }
 
     /// Encodes the pending rows into the open shard.
@@ -168,7 +173,7 @@ impl<R: Row> Shards<R> {
     }
 
     fn open_shard(&self) -> Result<OpenShard, WriteError> {
-        let path = part_path(&self.folder, self.closed.len());
+        let path = part_path(&self.folder, self.split, self.closed.len());
         let file = File::create(&path).map_err(StoreError::io("create", &path))?;
         let writer = ArrowWriter::try_new(file, Arc::clone(&self.schema), Some(properties::<R>()))
             .map_err(|source| WriteError::from_parquet(&path, source))?;
@@ -183,13 +188,28 @@ impl<R: Row> Shards<R> {
         let file = open.writer.into_inner().map_err(|source| WriteError::from_parquet(&path, source))?;
         file.sync_all().map_err(StoreError::io("sync", &path))?;
         let bytes = file.metadata().map_err(StoreError::io("read the size of", &path))?.len();
-        self.closed.push((rows, bytes));
+        self.closed.push(Unnamed { part: path, rows, bytes });
         Ok(())
     }
 }
 
-fn part_path(folder: &Path, number: usize) -> PathBuf {
-    folder.join(format!("{SPLIT}-{number:05}.part"))
+/// Gives the shards of one split their names.
+pub(super) fn name_shards(
+    folder: &Path,
+    split: &str,
+    shards: Vec<Unnamed>,
+) -> Result<Vec<Shard>, WriteError> {
+    let count = shards.len();
+    let named = shards.into_iter().enumerate().map(|(number, Unnamed { part, rows, bytes })| {
+        let name = format!("{split}-{number:05}-of-{count:05}.parquet");
+        fs::rename(&part, folder.join(&name)).map_err(StoreError::io("rename", &part))?;
+        Ok(Shard { name, rows, bytes })
+    });
+    named.collect()
+}
+
+fn part_path(folder: &Path, split: &str, number: usize) -> PathBuf {
+    folder.join(format!("{split}-{number:05}.part"))
 }
 
 fn properties<R: Row>() -> WriterProperties {
@@ -238,16 +258,18 @@ mod tests {
 
     use super::*;
     use crate::export::row::text;
+    use crate::export::split::TRAIN;
+    use crate::export::train::FailedTurns;
     use crate::export::{Column, ExportOptions, RowsError, fixture, sft};
     use crate::model::Rollout;
 
     #[test]
     fn a_full_disk_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let path = part_path(dir.path(), 0);
+        let path = part_path(dir.path(), TRAIN, 0);
         symlink("/dev/full", &path).unwrap();
-        let mut shards = Shards::create(dir.path(), Bounds::default()).unwrap();
-        for row in sft::Row::all(&fixture::rollout("games", 0, 0, 2, 8)).unwrap() {
+        let mut shards = Shards::create(dir.path(), TRAIN, Bounds::default()).unwrap();
+        for row in sft::Row::all(&fixture::rollout("games", 0, 0, 2, 8), FailedTurns::Mask).unwrap() {
             shards.push(row).unwrap();
         }
         let error = shards.finish().unwrap_err();
@@ -278,13 +300,16 @@ mod tests {
             fn of_task(_: &[Rollout], _: &ExportOptions) -> Result<Vec<Self>, RowsError> {
                 Ok(Vec::new())
             }
+            fn split_group(&self) -> &str {
+                ""
+            }
             fn weight(&self) -> usize {
                 1
             }
         }
         let dir = tempfile::tempdir().unwrap();
         for odd in [Odd { wanted: Some(""), unknown: "x" }, Odd { wanted: None, unknown: "" }] {
-            let mut shards = Shards::create(dir.path(), Bounds::default()).unwrap();
+            let mut shards = Shards::create(dir.path(), TRAIN, Bounds::default()).unwrap();
             shards.push(odd).unwrap();
             assert!(matches!(shards.finish(), Err(WriteError::Encode { .. })));
         }

@@ -1,7 +1,9 @@
 //! Config `pref_dmpo`: pairs of whole trajectories for DMPO, with the weight of every turn.
 //!
 //! `prompt`, `chosen` and `rejected` are message lists that TRL reads as they are. Its DPO trainer puts the
-//! observations inside `chosen` and `rejected` into the loss: `…_turn_index` names the messages that the loss belongs to.
+//! observations inside `chosen` and `rejected` into the loss: `turn_index_…` names the messages that the loss belongs to.
+//!
+//! Facts about a side end in its name, since ms-swift takes every column that begins with `rejected_` for a part of a conversation.
 
 use arrow_schema::DataType;
 use serde::Serialize;
@@ -9,41 +11,65 @@ use serde::Serialize;
 use super::ExportOptions;
 use super::error::RowsError;
 use super::messages::{MessageError, conversation};
-use super::pairs::{Pair, PairPolicy, pairs};
+use super::pairs::{Pair, pairs};
 use super::phi::{Gamma, weights};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, column, list, messages, optional, text, weight_of};
-use crate::model::{EnvironmentDigest, Message, Role, Rollout, TaskDigest};
+use super::split;
+use crate::model::{Actor, EnvironmentDigest, FailureMode, Message, Role, Rollout, TaskDigest};
 
 /// The description of the config in the card.
 const ABOUT: &str = "\
 Pairs of whole trajectories of one task, in one environment, for Direct Multi-Turn Preference Optimization (arXiv
 2406.14868). The loss of a side is the sum over its assistant turns t of φ(t, T) times the log-ratio of the turn's tokens,
-with T and t counted on that side. Here γ = {gamma}; for another one recompute φ from `…_turns` alone:
+with T and t counted on that side. Here γ = {gamma}; for another one recompute φ from `turns_…` alone:
 
     φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T), and (T − t) / T for γ = 1
 
 Trainers for single-turn preferences (TRL's DPO among them) put the observations inside `chosen` and `rejected` into the loss;
-mask everything but the messages at `…_turn_index`.
+mask everything but the messages at `turn_index_…`.
+
+`pair_kind` says how the sides are related. `fork`: both were in the same container state when their actions diverged, because one was
+forked from the other or because they had run the same commands and read the same output. `near_miss`: the rejected side did
+part of the work, and at most a quarter of the checks failed (always at least one may). `best_worst`: any other two. `self_correction`: `rejected` is
+a rollout up to the end of a round that failed, and `chosen` the whole of it, with the next round, which passed; mask by `train_…`, which
+is true in these two rounds only.
+
+`divergence_turn` is the first turn at which the sides do different things. Before it messages differ in wording only, and both sides have
+those of the chosen one. A side that breaks a check that the untouched environment passes is never chosen.
 
 Pair policy: `{policy}`";
 
 /// A row of `pref_dmpo`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
+    pub pair_id: String,
+    pub pair_kind: &'static str,
     pub prompt: Vec<Message>,
     pub chosen: Vec<Message>,
     pub rejected: Vec<Message>,
     pub gamma: Gamma,
-    pub chosen_turns: usize,
-    pub chosen_turn_index: Vec<usize>,
-    pub chosen_phi: Vec<f64>,
-    pub chosen_reward: f64,
-    pub chosen_trajectory_id: String,
-    pub rejected_turns: usize,
-    pub rejected_turn_index: Vec<usize>,
-    pub rejected_phi: Vec<f64>,
-    pub rejected_reward: f64,
-    pub rejected_trajectory_id: String,
+    pub divergence_turn: usize,
+    pub shared_turns: usize,
+    pub turns_chosen: usize,
+    pub turn_index_chosen: Vec<usize>,
+    pub phi_chosen: Vec<f64>,
+    pub train_chosen: Vec<bool>,
+    pub reward_chosen: f64,
+    pub f2p_chosen: f64,
+    pub p2p_chosen: f64,
+    pub trajectory_id_chosen: String,
+    pub teacher_chosen: String,
+    pub turns_rejected: usize,
+    pub turn_index_rejected: Vec<usize>,
+    pub phi_rejected: Vec<f64>,
+    pub train_rejected: Vec<bool>,
+    pub reward_rejected: f64,
+    pub f2p_rejected: f64,
+    pub p2p_rejected: f64,
+    pub trajectory_id_rejected: String,
+    pub teacher_rejected: String,
+    pub failure_mode_rejected: Option<&'static str>,
+    pub judge_labels_rejected: Vec<String>,
     pub reward_kind: &'static str,
     pub reward_margin: f64,
     pub pair_policy: String,
@@ -51,9 +77,7 @@ pub struct Row {
     pub task_digest: Option<TaskDigest>,
     pub environment_digest: Option<EnvironmentDigest>,
     pub domain: String,
-    pub shared_turns: usize,
-    pub chosen_teacher: String,
-    pub rejected_teacher: String,
+    pub split_group: String,
     pub license: Option<&'static str>,
     pub tool_version: &'static str,
 }
@@ -67,24 +91,51 @@ struct Side {
 }
 
 impl Row {
-    /// The row of `pair`, which `policy` selected.
-    pub fn new(pair: &Pair<'_>, policy: &PairPolicy, gamma: Gamma) -> Result<Self, MessageError> {
+    /// The row of `pair`, which the policy of `options` selected.
+    pub fn new(pair: &Pair<'_>, options: &ExportOptions) -> Result<Self, MessageError> {
         let (chosen, rejected) = (pair.chosen, pair.rejected);
-        let (won, lost) = (Side::of(chosen, gamma)?, Side::of(rejected, gamma)?);
+        let (policy, gamma) = (&options.pairs, options.gamma);
+        let won = Side::of(chosen, chosen.record.turns.len(), gamma)?;
+        let mut lost = Side::of(rejected, pair.rejected_turns, gamma)?;
+        for turn in 0..pair.common_messages() {
+            lost.take(&won, 2 * turn);
+        }
+        for turn in 0..pair.shared {
+            lost.take(&won, 2 * turn + 1);
+        }
+        // Before the divergence both sides are the same. After it, the chosen side's errors are not to be imitated; of the rejected
+        // side every turn is to be avoided.
+        let flags = options.failed_turns.flags(chosen);
+        let train_chosen = flags.iter().enumerate().map(|(turn, flag)| turn >= pair.divergence && *flag);
+        let train_rejected = (0..lost.phi.len()).map(|turn| turn >= pair.rejected_from());
         Ok(Self {
+            pair_id: pair.id(),
+            pair_kind: pair.kind.as_str(),
             prompt: won.prompt,
             gamma,
-            chosen_turns: won.phi.len(),
-            chosen_turn_index: won.turn_index,
-            chosen_phi: won.phi,
-            chosen_reward: pair.chosen_reward,
-            chosen_trajectory_id: chosen.id.clone(),
+            divergence_turn: pair.divergence,
+            shared_turns: pair.shared,
+            turns_chosen: won.phi.len(),
+            turn_index_chosen: won.turn_index,
+            phi_chosen: won.phi,
+            train_chosen: train_chosen.collect(),
+            reward_chosen: pair.chosen_reward,
+            f2p_chosen: pair.chosen_rewards.f2p,
+            p2p_chosen: pair.chosen_rewards.p2p,
+            trajectory_id_chosen: chosen.id.clone(),
+            teacher_chosen: chosen.record.actor.teacher().to_owned(),
             chosen: won.messages,
-            rejected_turns: lost.phi.len(),
-            rejected_turn_index: lost.turn_index,
-            rejected_phi: lost.phi,
-            rejected_reward: pair.rejected_reward,
-            rejected_trajectory_id: rejected.id.clone(),
+            turns_rejected: lost.phi.len(),
+            turn_index_rejected: lost.turn_index,
+            train_rejected: train_rejected.collect(),
+            phi_rejected: lost.phi,
+            reward_rejected: pair.rejected_reward,
+            f2p_rejected: pair.rejected_rewards.f2p,
+            p2p_rejected: pair.rejected_rewards.p2p,
+            trajectory_id_rejected: rejected.id.clone(),
+            teacher_rejected: rejected.record.actor.teacher().to_owned(),
+            failure_mode_rejected: failure_mode(rejected).map(FailureMode::as_str),
+            judge_labels_rejected: rejected.labels.clone(),
             rejected: lost.messages,
             reward_kind: policy.reward.as_str(),
             reward_margin: pair.margin(),
@@ -93,39 +144,45 @@ impl Row {
             task_digest: chosen.record.task_digest.clone(),
             environment_digest: chosen.record.environment_digest.clone(),
             domain: chosen.metadata.domain.clone(),
-            shared_turns: shared_turns(chosen, rejected),
-            chosen_teacher: chosen.record.actor.teacher().to_owned(),
-            rejected_teacher: rejected.record.actor.teacher().to_owned(),
+            split_group: split::group(chosen),
             license: super::licence(chosen).and(super::licence(rejected)),
             tool_version: env!("CARGO_PKG_VERSION"),
         })
     }
 }
 
-/// Turns at the beginning that both sides have in common: those before a fork, or messages that happen to be equal.
-fn shared_turns(one: &Rollout, other: &Rollout) -> usize {
-    let turns = one.record.turns.iter().zip(&other.record.turns);
-    let shown = one.shown.iter().zip(&other.shown);
-    let same = turns.zip(shown).take_while(|((one, other), (seen, also))| {
-        (&one.content, &one.tool_calls) == (&other.content, &other.tool_calls) && seen == also
-    });
-    same.count()
+/// How a scripted rollout was to go wrong. Nothing is known of others before a judge has read them.
+pub(super) fn failure_mode(rollout: &Rollout) -> Option<FailureMode> {
+    match &rollout.record.actor {
+        Actor::Scripted { failure } => *failure,
+        Actor::Oracle | Actor::Nop | Actor::Model(_) | Actor::Imported(_) => None,
+    }
 }
 
 impl Side {
-    fn of(rollout: &Rollout, gamma: Gamma) -> Result<Self, MessageError> {
-        let conversation = conversation(rollout)?;
+    /// The first `turns` turns of a rollout.
+    fn of(rollout: &Rollout, turns: usize, gamma: Gamma) -> Result<Self, MessageError> {
+        let mut conversation = conversation(rollout)?;
+        // Messages alternate, and the first and the last one are the assistant's.
+        conversation.answer.truncate((2 * turns).saturating_sub(1));
         let spoken =
             conversation.answer.iter().enumerate().filter(|(_, message)| message.role == Role::Assistant);
         let turn_index: Vec<usize> = spoken.map(|(at, _)| at).collect();
         let phi = weights(gamma, turn_index.len());
         Ok(Self { prompt: conversation.prompt, messages: conversation.answer, turn_index, phi })
     }
+
+    /// Replaces message `at` by that of the other side.
+    fn take(&mut self, other: &Self, at: usize) {
+        if let (Some(own), Some(other)) = (self.messages.get_mut(at), other.messages.get(at)) {
+            own.clone_from(other);
+        }
+    }
 }
 
 impl RowOf for Row {
     const CONFIG: &'static str = "pref_dmpo";
-    const SCHEMA_VERSION: u32 = 4;
+    const SCHEMA_VERSION: u32 = 5;
     const TAGS: &'static [&'static str] = &["preference", "dmpo"];
 
     fn about(options: &ExportOptions) -> String {
@@ -137,35 +194,80 @@ impl RowOf for Row {
     fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError> {
         let mut rows = Vec::new();
         for pair in pairs(rollouts, &options.pairs)? {
-            rows.push(Self::new(&pair, &options.pairs, options.gamma)?);
+            rows.push(Self::new(&pair, options)?);
         }
         Ok(rows)
     }
 
     fn columns() -> Vec<Column> {
         vec![
+            text("pair_id", "name of the pair; no other one has it"),
+            text("pair_kind", "`fork`, `near_miss`, `best_worst` or `self_correction`; see above"),
             messages("prompt", "system message, if there is one, and task; shared by both sides"),
             messages(
                 "chosen",
                 "what followed on the better side, from the first assistant message to the last",
             ),
             messages("rejected", "the same of the worse side"),
-            column("gamma", DataType::Float64, "DMPO's discount γ that `…_phi` were computed with"),
-            column("chosen_turns", DataType::Int32, "T, the assistant turns of `chosen`"),
-            list("chosen_turn_index", DataType::Int32, "index in `chosen` of assistant turn t = 0 … T − 1"),
-            list("chosen_phi", DataType::Float64, "φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T) of each of them"),
-            column("chosen_reward", DataType::Float64, "its reward of the kind in `reward_kind`"),
-            text("chosen_trajectory_id", "id of its rollout"),
-            column("rejected_turns", DataType::Int32, "T, the assistant turns of `rejected`"),
+            column("gamma", DataType::Float64, "DMPO's discount γ that `phi_…` were computed with"),
+            column(
+                "divergence_turn",
+                DataType::Int32,
+                "first assistant turn, from 0, at which the sides do different things",
+            ),
+            column(
+                "shared_turns",
+                DataType::Int32,
+                "turns at the beginning with the same commands and the same observations, the same messages in both sides",
+            ),
+            column("turns_chosen", DataType::Int32, "T, the assistant turns of `chosen`"),
+            list("turn_index_chosen", DataType::Int32, "index in `chosen` of assistant turn t = 0 … T − 1"),
+            list("phi_chosen", DataType::Float64, "φ(t, T) = γ^t (1 − γ^(T−t)) / (1 − γ^T) of each of them"),
             list(
-                "rejected_turn_index",
+                "train_chosen",
+                DataType::Boolean,
+                "whether each of them tells the sides apart and is worth imitating: false before the divergence, and for turns that `sft` masks",
+            ),
+            column("reward_chosen", DataType::Float64, "its reward of the kind in `reward_kind`"),
+            column(
+                "f2p_chosen",
+                DataType::Float64,
+                "weighted share of passed checks among those that fail on the untouched environment",
+            ),
+            column("p2p_chosen", DataType::Float64, "the same among those that pass there; always 1"),
+            text("trajectory_id_chosen", "id of its rollout"),
+            text("teacher_chosen", "who acted in it; `scripted` is a recipe's script, not a model"),
+            column("turns_rejected", DataType::Int32, "T, the assistant turns of `rejected`"),
+            list(
+                "turn_index_rejected",
                 DataType::Int32,
                 "index in `rejected` of assistant turn t = 0 … T − 1",
             ),
-            list("rejected_phi", DataType::Float64, "φ(t, T) of each of them, with T of this side"),
-            column("rejected_reward", DataType::Float64, "its reward; always less than `chosen_reward`"),
-            text("rejected_trajectory_id", "id of its rollout"),
-            text("reward_kind", "`pass_ratio` (share of checks passed) or `binary`"),
+            list("phi_rejected", DataType::Float64, "φ(t, T) of each of them, with T of this side"),
+            list("train_rejected", DataType::Boolean, "whether each of them tells the sides apart"),
+            column("reward_rejected", DataType::Float64, "its reward; always less than `reward_chosen`"),
+            column("f2p_rejected", DataType::Float64, "as `f2p_chosen`, of this side"),
+            column(
+                "p2p_rejected",
+                DataType::Float64,
+                "as `p2p_chosen`, of this side; below 1 it broke something",
+            ),
+            text("trajectory_id_rejected", "id of its rollout"),
+            text("teacher_rejected", "who acted in it"),
+            optional(
+                "failure_mode_rejected",
+                DataType::Utf8,
+                "how a scripted one was to go wrong (`wrong_value`, `missed_requirement`, …); null for others",
+            ),
+            list(
+                "judge_labels_rejected",
+                DataType::Utf8,
+                "what went wrong in it (LiteCoder's taxonomy); labels never change a reward",
+            ),
+            text(
+                "reward_kind",
+                "`f2p` (the column `f2p_…`, and 0 where `p2p_…` is below 1), `pass_ratio` (share of checks passed) or `binary`",
+            ),
             column("reward_margin", DataType::Float64, "chosen minus rejected reward"),
             text("pair_policy", "the policy that made the pair, with all its knobs, as JSON"),
             text("task_id", "name of the task; both sides solved the same one"),
@@ -176,9 +278,10 @@ impl RowOf for Row {
                 "BLAKE3 of the environment's definition; the same for both sides",
             ),
             text("domain", "domain spec that the task was planned from"),
-            column("shared_turns", DataType::Int32, "turns at the beginning that both sides have in common"),
-            text("chosen_teacher", "who acted in it; `scripted` is a recipe's script, not a model"),
-            text("rejected_teacher", "who acted in it"),
+            text(
+                "split_group",
+                "the recipe, or a cluster of similar tasks: rows of a group are in one split",
+            ),
             optional(
                 "license",
                 DataType::Utf8,
@@ -188,12 +291,16 @@ impl RowOf for Row {
         ]
     }
 
+    fn split_group(&self) -> &str {
+        &self.split_group
+    }
+
     fn weight(&self) -> usize {
-        /// Index and φ of one turn.
-        const PER_TURN: usize = 12;
+        /// Index, φ and flag of one turn.
+        const PER_TURN: usize = 13;
         let text: usize =
             [&self.prompt, &self.chosen, &self.rejected].into_iter().map(|side| weight_of(side)).sum();
-        text + PER_TURN * (self.chosen_turns + self.rejected_turns) + METADATA_WEIGHT
+        text + PER_TURN * (self.turns_chosen + self.turns_rejected) + METADATA_WEIGHT
     }
 }
 
@@ -204,40 +311,107 @@ mod tests {
 
     use super::*;
 
+    fn only(rollouts: &[Rollout], gamma: f64) -> Row {
+        let options = ExportOptions { gamma: Gamma::new(gamma).unwrap(), ..ExportOptions::default() };
+        let found = pairs(rollouts, &options.pairs).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        Row::new(&found[0], &options).unwrap()
+    }
+
     #[test]
     fn both_sides_of_a_pair() {
-        let rollouts = [fixture::rollout("games", 3, 0, 2, 6), fixture::rollout("games", 3, 1, 4, 8)];
-        let policy = PairPolicy::default();
-        let gamma = Gamma::new(0.7).unwrap();
-        let found = pairs(&rollouts, &policy).unwrap();
-        let row = Row::new(&found[0], &policy, gamma).unwrap();
+        let rollouts = [fixture::rollout("games", 3, 0, 2, 6), fixture::rollout("games", 3, 1, 3, 8)];
+        let row = only(&rollouts, 0.7);
 
         assert_eq!(
             row.prompt.iter().map(|message| message.role).collect::<Vec<_>>(),
             [Role::System, Role::User]
         );
-        assert_eq!((row.chosen_turns, row.rejected_turns), (5, 3));
-        assert_eq!(row.chosen_turn_index, [0, 2, 4, 6, 8]);
-        assert_eq!(row.rejected_turn_index, [0, 2, 4]);
-        assert_eq!((row.chosen.len(), row.rejected.len()), (9, 5));
+        assert_eq!((row.turns_chosen, row.turns_rejected), (4, 3));
+        assert_eq!(row.turn_index_chosen, [0, 2, 4, 6]);
+        assert_eq!(row.turn_index_rejected, [0, 2, 4]);
+        assert_eq!((row.chosen.len(), row.rejected.len()), (7, 5));
         for (side, index) in
-            [(&row.chosen, &row.chosen_turn_index), (&row.rejected, &row.rejected_turn_index)]
+            [(&row.chosen, &row.turn_index_chosen), (&row.rejected, &row.turn_index_rejected)]
         {
             assert!(index.iter().all(|&at| side[at].role == Role::Assistant));
         }
-        assert_eq!(row.chosen_phi, weights(gamma, 5));
-        assert_eq!(row.rejected_phi, weights(gamma, 3));
-        assert_eq!((row.chosen_reward, row.rejected_reward, row.reward_margin), (1.0, 0.75, 0.25));
-        assert_eq!(row.chosen_trajectory_id, rollouts[1].id);
-        assert_eq!(row.rejected_trajectory_id, rollouts[0].id);
+        assert_eq!(row.phi_chosen, weights(Gamma::new(0.7).unwrap(), 4));
+        assert_eq!(row.phi_rejected, weights(Gamma::new(0.7).unwrap(), 3));
+        assert_eq!((row.reward_chosen, row.reward_rejected, row.reward_margin), (1.0, 0.75, 0.25));
+        assert_eq!(
+            (row.f2p_chosen, row.p2p_chosen, row.f2p_rejected, row.p2p_rejected),
+            (1.0, 1.0, 0.75, 1.0)
+        );
+        assert_eq!(row.trajectory_id_chosen, rollouts[1].id);
+        assert_eq!(row.trajectory_id_rejected, rollouts[0].id);
+        assert_eq!((row.failure_mode_rejected, row.split_group.as_str()), (None, "games/roll-up"));
+    }
+
+    #[test]
+    fn wording_before_the_divergence_is_that_of_the_chosen_side() {
+        let check = |change: fn(&mut Rollout), expect: (&str, usize, usize, usize)| {
+            let mut rollouts = [fixture::rollout("games", 3, 0, 3, 6), fixture::rollout("games", 3, 1, 3, 8)];
+            for rollout in &mut rollouts {
+                // The same second command in other words.
+                rollout.record.turns[1].acts = rollout.record.turns[0].acts.clone();
+            }
+            change(&mut rollouts[0]);
+            let row = only(&rollouts, 0.95);
+            let same = row.chosen.iter().zip(&row.rejected).take_while(|(one, other)| one == other).count();
+            assert_eq!((row.pair_kind, row.divergence_turn, row.shared_turns, same), expect);
+            assert_eq!(row.train_chosen, [false, false, true, true]);
+            assert_eq!(row.train_rejected, [false, false, true, true]);
+        };
+        check(|_| {}, ("fork", 2, 2, 4));
+        // The second command printed something else: its message is still the same, the rest is not.
+        check(|rollout| rollout.shown[1][0].content.push('!'), ("near_miss", 2, 1, 3));
+        check(|rollout| rollout.shown[0][0].content.push('!'), ("near_miss", 2, 0, 1));
+    }
+
+    #[test]
+    fn rounds_of_one_rollout() {
+        let (_, mut rollout) =
+            crate::export::shapes::shapes().into_iter().find(|(name, _)| *name == "rounds").unwrap();
+        let failed = rollout.rewards;
+        rollout.record.verdict.checks.iter_mut().for_each(|check| check.passed = true);
+        rollout.record.verdict.outcome = crate::model::Outcome::Pass;
+        rollout.rewards = fixture::rollout("games", 4, 0, 3, 8).rewards;
+        rollout.round_rewards = vec![failed];
+        let row = only(std::slice::from_ref(&rollout), 0.95);
+        assert_eq!((row.pair_kind, row.turns_chosen, row.turns_rejected), ("self_correction", 4, 2));
+        assert_eq!(row.chosen[..3], row.rejected);
+        assert_eq!(row.train_chosen, [false, false, true, true]);
+        assert_eq!(row.train_rejected, [true, true]);
+        assert!(row.pair_id.ends_with("-round-1") && row.reward_rejected < row.reward_chosen);
+        // Nothing is known of the round, or it did not fail.
+        rollout.round_rewards = vec![None];
+        assert!(pairs(std::slice::from_ref(&rollout), &ExportOptions::default().pairs).unwrap().is_empty());
     }
 
     #[test]
     fn names_that_trainers_read_another_way_do_not_occur() {
         // `margin` would change TRL's reward-model loss; the others are shapes of other trainers.
-        const TAKEN: [&str; 6] = ["margin", "label", "labels", "messages", "tools", "rejected_messages"];
+        const TAKEN: [&str; 12] = [
+            "margin",
+            "label",
+            "labels",
+            "messages",
+            "tools",
+            "channel",
+            "options",
+            "questions",
+            "state",
+            "kinds",
+            "solution",
+            "system",
+        ];
+        // ms-swift takes what begins so for parts of other conversations.
+        const PREFIXES: [&str; 3] = ["rejected_", "positive_", "negative_"];
         for column in Row::columns() {
-            assert!(!TAKEN.contains(&column.field.name().as_str()), "{}", column.field.name());
+            let name = column.field.name().as_str();
+            assert!(!TAKEN.contains(&name), "{name}");
+            assert!(!PREFIXES.iter().any(|prefix| name.starts_with(prefix)), "{name}");
         }
     }
 }

@@ -38,6 +38,9 @@ pub trait Row: Serialize + Sized + 'static {
     /// The rows of one task's rollouts.
     fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError>;
 
+    /// The group of rows that it must not be separated from; see [`split`](super::split).
+    fn split_group(&self) -> &str;
+
     /// About how many bytes of text the row holds; row groups and shards are bounded by the sum.
     fn weight(&self) -> usize;
 }

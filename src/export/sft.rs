@@ -9,12 +9,15 @@ use arrow_schema::DataType;
 use serde::Serialize;
 
 use super::ExportOptions;
+use super::actions::{actions, commands};
 use super::error::RowsError;
 use super::licence;
 use super::messages::{Branch, MessageError, branches, has_empty_message};
 use super::row::{
     Column, METADATA_WEIGHT, Row as RowOf, column, list, measured, messages, optional, text, weight_of,
 };
+use super::split;
+use super::train::{FailedTurns, flags};
 use crate::model::{
     Difficulty, EngineeringKind, EnvironmentDigest, FailureKind, Message, Outcome, Rollout, TaskDigest,
 };
@@ -35,6 +38,7 @@ pub enum Filter {
 pub struct Row {
     pub messages: Vec<Message>,
     pub n_context: usize,
+    pub train: Vec<bool>,
     pub trajectory_id: String,
     pub segment: usize,
     pub n_segments: usize,
@@ -68,19 +72,21 @@ pub struct Row {
     pub n_tokens: Option<u64>,
     pub judge_labels: Vec<String>,
     pub judge: String,
+    pub split_group: String,
     pub license: Option<&'static str>,
     pub tool_version: &'static str,
 }
 
 impl Row {
     /// The rows of `rollout`, without any filter: one for each of its conversations.
-    pub fn all(rollout: &Rollout) -> Result<Vec<Self>, MessageError> {
+    pub fn all(rollout: &Rollout, failed_turns: FailedTurns) -> Result<Vec<Self>, MessageError> {
         let branches = branches(rollout)?;
         let n_segments = branches.len();
-        Ok(branches.into_iter().map(|branch| Self::new(rollout, branch, n_segments)).collect())
+        let flags = failed_turns.flags(rollout);
+        Ok(branches.into_iter().map(|branch| Self::new(rollout, branch, n_segments, &flags)).collect())
     }
 
-    fn new(rollout: &Rollout, branch: Branch, n_segments: usize) -> Self {
+    fn new(rollout: &Rollout, branch: Branch, n_segments: usize, flags: &[bool]) -> Self {
         let (record, metadata) = (&rollout.record, rollout.metadata.clone());
         let rewards = rollout.rewards;
         let failure_kind = record.failure_kind();
@@ -88,6 +94,7 @@ impl Row {
         Self {
             n_context: conversation.prompt.len(),
             messages: conversation.into_messages(),
+            train: flags.get(turns.clone()).unwrap_or_default().to_vec(),
             trajectory_id: rollout.id.clone(),
             segment,
             n_segments,
@@ -121,6 +128,7 @@ impl Row {
             n_turns: turns.len(),
             judge_labels: rollout.labels.clone(),
             judge: rollout.judge.clone(),
+            split_group: split::group(rollout),
             license: licence(rollout),
             tool_version: env!("CARGO_PKG_VERSION"),
         }
@@ -139,11 +147,33 @@ pub(super) enum Exclusion {
     WithoutTurns,
     Adversarial,
     WithEmptyMessage,
+    WithFailedTurns,
+    NearDuplicate,
 }
 
-/// The first reason for which `rollout` gives no rows, if there is one.
-pub(super) fn exclusion(rollout: &Rollout, filter: Filter) -> Option<Exclusion> {
-    if filter == Filter::Passing && !rollout.record.succeeded() {
+/// For each rollout of a task the first reason for which it gives no rows, if there is one.
+pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<Option<Exclusion>> {
+    let mut passes = Vec::new();
+    let exclusions = rollouts.iter().map(|rollout| {
+        let exclusion = exclusion(rollout, options);
+        if exclusion.is_some() || !rollout.record.succeeded() {
+            return exclusion;
+        }
+        // The same commands under other words teach nothing new. Failures are kept: their number is data for whoever estimates rewards.
+        let actions = actions(rollout);
+        let commands: Vec<String> = commands(&actions).into_iter().map(str::to_owned).collect();
+        if passes.contains(&commands) {
+            return Some(Exclusion::NearDuplicate);
+        }
+        passes.push(commands);
+        None
+    });
+    exclusions.collect()
+}
+
+/// The first reason for which `rollout` gives no rows whatever the others of its task are.
+fn exclusion(rollout: &Rollout, options: &ExportOptions) -> Option<Exclusion> {
+    if options.sft == Filter::Passing && !rollout.record.succeeded() {
         Some(Exclusion::NotPassing)
     } else if rollout.record.turns.is_empty() {
         Some(Exclusion::WithoutTurns)
@@ -151,6 +181,8 @@ pub(super) fn exclusion(rollout: &Rollout, filter: Filter) -> Option<Exclusion> 
         Some(Exclusion::Adversarial)
     } else if has_empty_message(rollout) {
         Some(Exclusion::WithEmptyMessage)
+    } else if options.failed_turns == FailedTurns::Drop && flags(rollout).contains(&false) {
+        Some(Exclusion::WithFailedTurns)
     } else {
         None
     }
@@ -158,7 +190,7 @@ pub(super) fn exclusion(rollout: &Rollout, filter: Filter) -> Option<Exclusion> 
 
 impl RowOf for Row {
     const CONFIG: &'static str = "sft";
-    const SCHEMA_VERSION: u32 = 4;
+    const SCHEMA_VERSION: u32 = 5;
     const TAGS: &'static [&'static str] = &["sft"];
 
     fn about(options: &ExportOptions) -> String {
@@ -166,14 +198,25 @@ impl RowOf for Row {
             Filter::Passing => "those that passed every check",
             Filter::All => "all in which the agent wrote a message",
         };
-        format!("Trajectories: {rows}.")
+        let train = match options.failed_turns {
+            FailedTurns::Mask => {
+                "`train` is false for messages that violate the protocol, whose command reported an error, or that wrote a file which was\nwritten again, differently, after a command had failed: the mistake is read, and its repair is trained on."
+            }
+            FailedTurns::All => "`train` is true for all messages.",
+            FailedTurns::Drop => {
+                "`train` is true for all messages: trajectories with a failed command, or with a file that was written again after\none, are left out."
+            }
+        };
+        format!(
+            "Trajectories: {rows}. Of passes of one task that ran the same commands, only the first is here.\n\n{train}"
+        )
     }
 
     fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError> {
         let mut rows = Vec::new();
-        for rollout in rollouts {
-            if exclusion(rollout, options.sft).is_none() {
-                rows.extend(Self::all(rollout)?);
+        for (rollout, exclusion) in rollouts.iter().zip(exclusions(rollouts, options)) {
+            if exclusion.is_none() {
+                rows.extend(Self::all(rollout, options.failed_turns)?);
             }
         }
         Ok(rows)
@@ -189,6 +232,11 @@ impl RowOf for Row {
                 "n_context",
                 DataType::Int32,
                 "messages at the beginning that were given: system, task, and what stands for all before a summary; train on what follows",
+            ),
+            list(
+                "train",
+                DataType::Boolean,
+                "for each assistant message after the context, whether it is worth imitating; see above",
             ),
             text("trajectory_id", "id of the rollout; `trajectories/<id>.json` holds it in ATIF"),
             column(
@@ -260,6 +308,10 @@ impl RowOf for Row {
                 "what went wrong (LiteCoder's taxonomy); labels never change a reward",
             ),
             text("judge", "version of the rules, and model, that gave the labels"),
+            text(
+                "split_group",
+                "the recipe, or a cluster of similar tasks: rows of a group are in one split",
+            ),
             optional(
                 "license",
                 DataType::Utf8,
@@ -267,6 +319,10 @@ impl RowOf for Row {
             ),
             text("tool_version", "version of termsmith that wrote it"),
         ]
+    }
+
+    fn split_group(&self) -> &str {
+        &self.split_group
     }
 
     fn weight(&self) -> usize {
@@ -282,7 +338,7 @@ mod tests {
     use super::*;
 
     fn only(rollout: &Rollout) -> Row {
-        let [row] = Row::all(rollout).unwrap().try_into().unwrap();
+        let [row] = Row::all(rollout, FailedTurns::Mask).unwrap().try_into().unwrap();
         row
     }
 
@@ -317,7 +373,7 @@ mod tests {
     fn parts_between_summaries() {
         let rows = |name: &str| {
             let (_, rollout) = shapes::shapes().into_iter().find(|(shape, _)| *shape == name).unwrap();
-            let rows = Row::all(&rollout).unwrap();
+            let rows = Row::all(&rollout, FailedTurns::Mask).unwrap();
             let figures = |row: &Row| (row.segment, row.n_segments, row.n_context, row.n_turns, row.n_tokens);
             (rows.iter().map(figures).collect::<Vec<_>>(), rows)
         };
@@ -344,7 +400,7 @@ mod tests {
             shapes::shapes().into_iter().find(|(shape, _)| *shape == "summarised").unwrap();
         rollout.record.turns.truncate(4);
         rollout.shown.truncate(4);
-        assert_eq!(Row::all(&rollout).unwrap().len(), 2);
+        assert_eq!(Row::all(&rollout, FailedTurns::Mask).unwrap().len(), 2);
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::assets::PipelineAssets;
 use super::error::PipelineError;
 use super::funnel::authoring_funnel;
-use super::gather::{gather, gather_rollouts};
+use super::gather::{current_units, gather, gather_rollouts, read_draft};
 use super::run::BLUEPRINT;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
-use crate::export::{ExportOptions, ExportSummary, export};
+use crate::export::{Certificates, ExportOptions, ExportSummary, export};
 use crate::model::{Blueprint, DomainId, File};
 use crate::store::{ReadStore, Store, StoreError};
 
@@ -19,8 +19,20 @@ pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSumm
     let groups = gather_rollouts(store)?
         .map(|rollouts| rollouts.map(|rollouts| rollouts.into_iter().map(|(rollout, _)| rollout).collect()));
     let authoring = authoring_funnel(store)?.map(|funnel| funnel.line());
-    let options = ExportOptions { authoring, ..options.clone() };
+    let certificates = Some(certificates(store)?);
+    let options = ExportOptions { authoring, certificates, ..options.clone() };
     Ok(export(&store.dir().root().join("data"), groups, &options)?)
+}
+
+/// What the certificates of the current units say.
+fn certificates(store: &ReadStore) -> Result<Certificates, StoreError> {
+    let mut all = Certificates::default();
+    for unit in current_units(store, &[])? {
+        if let Some((_, certificate)) = read_draft(store, &unit.key)? {
+            all.add(&certificate);
+        }
+    }
+    Ok(all)
 }
 
 /// Coverage of a run, compared with all specs in use.

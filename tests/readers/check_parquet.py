@@ -22,32 +22,45 @@ import pyarrow.parquet as pq
 
 MESSAGES = "list<element: struct<role: string, content: string>>"
 TEXTS = "list<element: string>"
+FLAGS = "list<element: bool>"
+
+
+def side(name):
+    """The columns about one side of a pair."""
+    return {
+        f"turns_{name}": "int32", f"turn_index_{name}": "list<element: int32>", f"phi_{name}": "list<element: double>",
+        f"train_{name}": FLAGS, f"reward_{name}": "double", f"f2p_{name}": "double", f"p2p_{name}": "double",
+        f"trajectory_id_{name}": "string", f"teacher_{name}": "string",
+    }
+
+
 SCHEMAS = {
     "sft": {
-        "messages": MESSAGES, "n_context": "int32", "trajectory_id": "string", "segment": "int32", "n_segments": "int32",
+        "messages": MESSAGES, "n_context": "int32", "train": FLAGS, "trajectory_id": "string", "segment": "int32", "n_segments": "int32",
         "task_id": "string", "task_digest": "string",
         "environment_digest": "string", "domain": "string", "skills": TEXTS, "operations": TEXTS, "kind": "string",
         "difficulty": "string", "language": "string", "persona": "string", "recipe": "string", "scaffold": "string",
         "teacher": "string", "arm": "string", "seed": "int64", "attempt": "int32", "end": "string", "outcome": "string",
         "cause": "string", "failure_kind": "string", "mask_sample": "bool", "success": "bool", "reward": "double",
         "pass_ratio": "double", "f2p": "double", "p2p": "double", "n_turns": "int32", "n_tokens": "int64",
-        "judge_labels": TEXTS, "judge": "string", "license": "string", "tool_version": "string",
+        "judge_labels": TEXTS, "judge": "string", "split_group": "string", "license": "string", "tool_version": "string",
     },
     "pref_dmpo": {
-        "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "gamma": "double", "chosen_turns": "int32",
-        "chosen_turn_index": "list<element: int32>", "chosen_phi": "list<element: double>", "chosen_reward": "double",
-        "chosen_trajectory_id": "string", "rejected_turns": "int32", "rejected_turn_index": "list<element: int32>",
-        "rejected_phi": "list<element: double>", "rejected_reward": "double", "rejected_trajectory_id": "string",
-        "reward_kind": "string", "reward_margin": "double", "pair_policy": "string", "task_id": "string",
-        "task_digest": "string", "environment_digest": "string", "domain": "string", "shared_turns": "int32",
-        "chosen_teacher": "string", "rejected_teacher": "string", "license": "string", "tool_version": "string",
+        "pair_id": "string", "pair_kind": "string", "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES, "gamma": "double",
+        "divergence_turn": "int32", "shared_turns": "int32", **side("chosen"), **side("rejected"),
+        "failure_mode_rejected": "string", "judge_labels_rejected": TEXTS, "reward_kind": "string", "reward_margin": "double",
+        "pair_policy": "string", "task_id": "string", "task_digest": "string", "environment_digest": "string", "domain": "string",
+        "split_group": "string", "license": "string", "tool_version": "string",
     },
 }
-VERSIONS = {"sft": b"4", "pref_dmpo": b"4"}
+# `pref_step` has the columns of `pref_dmpo` but those about turns of trajectories.
+OF_TRAJECTORIES = re.compile(r"gamma|shared_turns|(turns|turn_index|phi|train)_(chosen|rejected)")
+SCHEMAS["pref_step"] = {name: kind for name, kind in SCHEMAS["pref_dmpo"].items() if not OF_TRAJECTORIES.fullmatch(name)}
+VERSIONS = {"sft": b"5", "pref_dmpo": b"5", "pref_step": b"1"}
 # Null where nothing was measured.
 MEASURED = {"reward", "pass_ratio", "f2p", "p2p"}
 # Null where the maker of a task, the model's server, or an imported rollout does not say.
-SAID = {"kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens", "license", "task_digest", "environment_digest"}
+SAID = {"kind", "difficulty", "language", "persona", "recipe", "seed", "n_tokens", "license", "task_digest", "environment_digest", "failure_mode_rejected"}
 MAY_BE_NULL = MEASURED | SAID
 
 # Golden values of DMPO's weight: (γ, T, t, φ), printed with four decimals.
@@ -56,7 +69,9 @@ GOLDEN = [(0.7, 5, t, phi) for t, phi in enumerate([1.0, 0.6394, 0.3870, 0.2103,
     (0.99, 27, 10, 0.5977),
 ]
 
-SHARD = re.compile(r"train-(\d{5})-of-(\d{5})\.parquet")
+KINDS = {"fork", "near_miss", "best_worst", "self_correction"}
+
+SHARD = re.compile(r"(train|test)-(\d{5})-of-(\d{5})\.parquet")
 
 
 def phi(gamma, turns, t):
@@ -89,6 +104,7 @@ def check_sft(row, number):
     turns = sum(message["role"] == "assistant" for message in said)
     expect(0 <= row["segment"] and 1 <= row["n_segments"], where, "segment is", row["segment"])
     expect(row["n_turns"] == turns, where, "n_turns is", row["n_turns"], "not", turns)
+    expect(len(row["train"]) == turns, where, "has", len(row["train"]), "flags for", turns, "turns")
     honest = row["outcome"] == "pass" and row["failure_kind"] != "exploit"
     expect(row["success"] == honest, where, "success and outcome disagree")
     measured = row["outcome"] in ("pass", "fail", "timeout")
@@ -100,45 +116,79 @@ def check_sft(row, number):
 
 
 def check_pair(row, number):
-    where = f"pref_dmpo row {number} ({row['task_id']})"
-    expect(row["chosen_reward"] > row["rejected_reward"], where, "the chosen side is not better")
-    expect(row["reward_margin"] == row["chosen_reward"] - row["rejected_reward"], where, "wrong margin")
+    where = f"pref_dmpo row {number} ({row['pair_id']})"
+    expect(row["reward_chosen"] > row["reward_rejected"], where, "the chosen side is not better")
+    expect(row["p2p_chosen"] == 1.0, where, "the chosen side breaks a P2P check")
+    expect(row["reward_margin"] == row["reward_chosen"] - row["reward_rejected"], where, "wrong margin")
+    expect(row["pair_kind"] in KINDS, where, "is of kind", row["pair_kind"])
     policy = json.loads(row["pair_policy"])
     expect(policy["reward"] == row["reward_kind"], where, "pair_policy and reward_kind disagree")
     expect(row["reward_margin"] >= policy["min_margin"], where, "margin below the policy's")
-    turns = sorted([row["chosen_turns"], row["rejected_turns"]])
+    turns = sorted([row["turns_chosen"], row["turns_rejected"]])
     expect(turns[1] <= policy["max_turn_ratio"] * turns[0], where, "turn counts too far apart:", turns)
-    for side in ("chosen", "rejected"):
-        check_conversation(row["prompt"] + row[side], f"{where} {side}")
-        said = [at for at, message in enumerate(row[side]) if message["role"] == "assistant"]
-        expect(row[f"{side}_turn_index"] == said, where, side, "turn_index is", row[f"{side}_turn_index"])
-        expect(row[f"{side}_turns"] == len(said), where, side, "turns is", row[f"{side}_turns"])
+    expect(row["shared_turns"] <= row["divergence_turn"], where, "shares more than precedes the divergence")
+    shared = 2 * row["shared_turns"]
+    expect(row["chosen"][:shared] == row["rejected"][:shared], where, "the shared turns differ")
+    for name in ("chosen", "rejected"):
+        if row["reward_kind"] == "f2p":
+            gated = row[f"f2p_{name}"] if row[f"p2p_{name}"] == 1.0 else 0.0
+            expect(row[f"reward_{name}"] == gated, where, name, "reward is not its f2p")
+        check_conversation(row["prompt"] + row[name], f"{where} {name}")
+        said = [at for at, message in enumerate(row[name]) if message["role"] == "assistant"]
+        expect(row[f"turn_index_{name}"] == said, where, name, "turn_index is", row[f"turn_index_{name}"])
+        expect(row[f"turns_{name}"] == len(said), where, name, "turns is", row[f"turns_{name}"])
+        expect(len(row[f"train_{name}"]) == len(said), where, name, "has too many or too few flags")
         want = [phi(row["gamma"], len(said), t) for t in range(len(said))]
-        close = [math.isclose(a, b, rel_tol=1e-9) for a, b in zip(row[f"{side}_phi"], want, strict=True)]
-        expect(all(close), where, side, "phi is", row[f"{side}_phi"], "not", want)
+        close = [math.isclose(a, b, rel_tol=1e-9) for a, b in zip(row[f"phi_{name}"], want, strict=True)]
+        expect(all(close), where, name, "phi is", row[f"phi_{name}"], "not", want)
+
+
+def check_step(row, number):
+    where = f"pref_step row {number} ({row['pair_id']})"
+    expect(row["reward_chosen"] > row["reward_rejected"], where, "the chosen side is not better")
+    expect(row["chosen"] != row["rejected"], where, "both sides say the same")
+    expect(sum(message["role"] == "assistant" for message in row["prompt"]) == row["divergence_turn"], where, "has another history")
+    for name in ("chosen", "rejected"):
+        expect(len(row[name]) == 1, where, name, "is not one message")
+        check_conversation(row["prompt"] + row[name], f"{where} {name}")
 
 
 def check_across(folder, sft, pairs):
-    """Both sides of a pair are rollouts of one task in one environment, with the rewards that the pair states."""
+    """Both sides of a pair are rollouts of one task in one environment, with the rewards that the pair states, and no group is in two splits."""
     known = {row["trajectory_id"]: row for row in sft}
     trajectories = folder.parent / "trajectories"
     checked = 0
+    expect(len({row["pair_id"] for row in pairs}) == len(pairs), "two pairs have one pair_id")
     for number, row in enumerate(pairs):
-        for side in ("chosen", "rejected"):
-            where = f"pref_dmpo row {number} {side}"
-            rollout = known.get(row[f"{side}_trajectory_id"])
+        for name in ("chosen", "rejected"):
+            where = f"pref_dmpo row {number} {name}"
+            rollout = known.get(row[f"trajectory_id_{name}"])
             if rollout is not None:
-                expect(rollout["messages"] == row["prompt"] + row[side], where, "messages differ from its `sft` row's")
+                # Before the divergence the rejected side has the words of the chosen one.
+                own = 0 if name == "chosen" else 2 * row["divergence_turn"]
+                messages = (row["prompt"] + row[name])[len(row["prompt"]) + own :]
+                whole = rollout["messages"][len(row["prompt"]) + own :]
+                expect(whole[: len(messages)] == messages, where, "messages differ from its `sft` row's")
             elif trajectories.is_dir():  # The `sft` filter left it out.
-                rollout = from_atif(trajectories / f"{row[f'{side}_trajectory_id']}.json")
+                rollout = from_atif(trajectories / f"{row[f'trajectory_id_{name}']}.json")
             else:
                 continue
-            for name in ("task_id", "task_digest", "environment_digest"):
-                expect(rollout[name] == row[name], where, name, "differs from its rollout's")
-            reward = rollout["reward" if row["reward_kind"] == "binary" else row["reward_kind"]]
-            expect(reward == row[f"{side}_reward"], where, "reward differs from its rollout's")
+            for fact in ("task_id", "task_digest", "environment_digest"):
+                expect(rollout[fact] == row[fact], where, fact, "differs from its rollout's")
+            if row["pair_kind"] != "self_correction" or name == "chosen":
+                for fact in ("f2p", "p2p"):
+                    expect(rollout[fact] == row[f"{fact}_{name}"], where, fact, "differs from its rollout's")
             checked += 1
     print(f"pref_dmpo: {checked} of {2 * len(pairs)} sides compared with their rollouts")
+
+
+def check_splits(folder, config):
+    """No group of rows is in two splits."""
+    groups = {split: set() for split in ("train", "test")}
+    for file in folder.joinpath(config).iterdir():
+        rows = pq.read_table(file, columns=["split_group"]).to_pylist()
+        groups[SHARD.fullmatch(file.name)[1]].update(row["split_group"] for row in rows)
+    expect(not groups["train"] & groups["test"], config, "groups in two splits:", groups["train"] & groups["test"])
 
 
 def from_atif(file):
@@ -150,10 +200,15 @@ def check_files(folder, config):
     """Names, schema, metadata, compression and indexes of the shards, as pyarrow sees them."""
     files = sorted(folder.joinpath(config).iterdir())
     expect(files, config, "has no files")
-    for number, file in enumerate(files):
+    splits = {}
+    for file in files:
         named = SHARD.fullmatch(file.name)
         expect(named, file, "is not a shard")
-        expect(named.groups() == (f"{number:05}", f"{len(files):05}"), file, "is misnumbered")
+        splits.setdefault(named[1], []).append(named)
+    for named in splits.values():
+        for number, shard in enumerate(named):
+            expect(shard.groups()[1:] == (f"{number:05}", f"{len(named):05}"), shard[0], "is misnumbered")
+    for file in files:
         parquet = pq.ParquetFile(file)
         fields = {field.name: str(field.type).replace(" not null", "") for field in parquet.schema_arrow}
         expect(fields == SCHEMAS[config], file, "has schema", fields)
@@ -195,8 +250,9 @@ def with_pandas(folder, config):
 def with_datasets(folder, config):
     """As TRL, ms-swift and axolotl do it: by the configs of the dataset card."""
     with tempfile.TemporaryDirectory() as cache:
-        loaded = datasets.load_dataset(str(folder), config, split="train", cache_dir=cache)
-        return list(loaded)
+        loaded = datasets.load_dataset(str(folder), config, cache_dir=cache)
+        # The files are read in the order of their names.
+        return [row for split in sorted(loaded) for row in loaded[split]]
 
 
 def plain(value):
@@ -229,6 +285,7 @@ def main():
     rows = {}
     for config in SCHEMAS:
         files = check_files(folder, config)
+        check_splits(folder, config)
         rows[config] = with_pyarrow(folder, config)
         readers = [with_duckdb, with_pandas, with_datasets]
         if not rows[config]:
@@ -238,7 +295,7 @@ def main():
             expect(len(seen) == len(rows[config]), reader.__name__, config, "sees", len(seen), "rows")
             for number, (one, other) in enumerate(zip(seen, rows[config], strict=True)):
                 expect(one == other, reader.__name__, config, "sees another row", number)
-        check = check_sft if config == "sft" else check_pair
+        check = {"sft": check_sft, "pref_dmpo": check_pair, "pref_step": check_step}[config]
         for number, row in enumerate(rows[config]):
             check(row, number)
         names = ", ".join(reader.__name__.removeprefix("with_") for reader in [with_pyarrow, *readers])

@@ -1,0 +1,194 @@
+//! What the dataset card says about the content: lengths, errors, pairs, and what is in no pair.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::messages::assistant_text;
+use super::pairs::{PairKind, Unpaired, select};
+use super::separability::Separability;
+use super::train::{errors_and_recoveries, repaired};
+use super::{ExportOptions, RowsError, pref_dmpo, sft, split};
+use crate::model::{FailureMode, Rollout};
+
+/// Counts over the rollouts of an export, made in the same pass as the rows.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    /// Groups of rows that a split keeps together.
+    pub(super) groups: BTreeSet<String>,
+    turns: Vec<usize>,
+    characters: Vec<usize>,
+    passes: Errors,
+    kinds: BTreeMap<PairKind, u64>,
+    unpaired: BTreeMap<Unpaired, u64>,
+    modes: BTreeMap<&'static str, u64>,
+    labels: BTreeMap<String, u64>,
+    losers: u64,
+    pub(super) separability: Separability,
+}
+
+/// Errors in passing rollouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Errors {
+    /// Passing rollouts with a message.
+    rollouts: u64,
+    /// Those in which a command failed.
+    with_error: u64,
+    /// Failed commands, and those after which a later one succeeded.
+    errors: u64,
+    recovered: u64,
+    /// Rollouts in which a file was written again after a failure.
+    with_repair: u64,
+}
+
+impl Figures {
+    /// Adds the rollouts of one task. `exclusions` are theirs from `sft`.
+    pub(super) fn add(
+        &mut self,
+        rollouts: &[Rollout],
+        exclusions: &[Option<sft::Exclusion>],
+        options: &ExportOptions,
+    ) -> Result<(), RowsError> {
+        for (rollout, exclusion) in rollouts.iter().zip(exclusions) {
+            self.groups.insert(split::group(rollout));
+            if exclusion.is_none() {
+                self.turns.push(rollout.record.turns.len());
+                let texts = rollout.record.turns.iter().map(assistant_text);
+                self.characters.push(texts.map(|text| text.chars().count()).sum());
+            }
+            if rollout.record.succeeded() && !rollout.record.turns.is_empty() {
+                let (errors, recovered) = errors_and_recoveries(rollout);
+                self.passes.rollouts += 1;
+                self.passes.with_error += u64::from(errors > 0);
+                self.passes.errors += errors as u64;
+                self.passes.recovered += recovered as u64;
+                self.passes.with_repair += u64::from(!repaired(rollout).is_empty());
+            }
+        }
+        let selection = select(rollouts, &options.pairs)?;
+        let mut losers = BTreeSet::new();
+        for pair in &selection.pairs {
+            *self.kinds.entry(pair.kind).or_default() += 1;
+            self.separability.add(pair);
+            if pair.kind != PairKind::SelfCorrection && losers.insert(&pair.rejected.id) {
+                self.losers += 1;
+                if let Some(mode) = pref_dmpo::failure_mode(pair.rejected) {
+                    *self.modes.entry(FailureMode::as_str(mode)).or_default() += 1;
+                }
+                for label in &pair.rejected.labels {
+                    *self.labels.entry(label.clone()).or_default() += 1;
+                }
+            }
+        }
+        for (_, why) in selection.unpaired {
+            *self.unpaired.entry(why).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether there are enough groups to hold some of them out.
+    pub(super) fn hold_out(&self) -> bool {
+        let held_out = self.groups.iter().filter(|group| split::is_held_out(group)).count();
+        self.groups.len() >= split::FEWEST_GROUPS && held_out < self.groups.len()
+    }
+
+    /// The variables of the card's template.
+    pub(super) fn card(&self) -> Content {
+        let held_out = if self.hold_out() {
+            self.groups.iter().filter(|group| split::is_held_out(group)).cloned().collect()
+        } else {
+            Vec::new()
+        };
+        Content {
+            groups: self.groups.len(),
+            held_out,
+            turns: Spread::of(&self.turns),
+            characters: Spread::of(&self.characters),
+            passes: self.passes,
+            kinds: PairKind::ALL
+                .into_iter()
+                .filter_map(|kind| Some((kind.as_str(), *self.kinds.get(&kind)?)))
+                .collect(),
+            unpaired: Unpaired::ALL
+                .into_iter()
+                .filter_map(|why| Some((why.describe(), *self.unpaired.get(&why)?)))
+                .collect(),
+            modes: self.modes.clone(),
+            labels: self.labels.clone(),
+            losers: self.losers,
+            separability: self.separability.card(),
+        }
+    }
+}
+
+/// What the card says about the content.
+#[derive(Debug, Serialize)]
+pub(super) struct Content {
+    groups: usize,
+    held_out: Vec<String>,
+    turns: Option<Spread>,
+    characters: Option<Spread>,
+    passes: Errors,
+    kinds: Vec<(&'static str, u64)>,
+    unpaired: Vec<(&'static str, u64)>,
+    modes: BTreeMap<&'static str, u64>,
+    labels: BTreeMap<String, u64>,
+    losers: u64,
+    separability: Measured,
+}
+
+/// The table of AUCs.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    pub(super) pairs: usize,
+    pub(super) conclusive: bool,
+    pub(super) features: Vec<MeasuredFeature>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MeasuredFeature {
+    pub(super) name: &'static str,
+    pub(super) whole: String,
+    pub(super) after: String,
+    /// Whether one of them is outside of the accepted range.
+    pub(super) telling: bool,
+}
+
+/// Least, median, ninth decile and greatest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Spread {
+    least: usize,
+    median: usize,
+    p90: usize,
+    most: usize,
+}
+
+impl Spread {
+    fn of(numbers: &[usize]) -> Option<Self> {
+        let mut sorted = numbers.to_vec();
+        sorted.sort_unstable();
+        // The nearest rank: a number that occurs.
+        let rank = |share: usize| {
+            let at = (sorted.len() * share).div_ceil(100).max(1) - 1;
+            sorted.get(at).copied()
+        };
+        Some(Self { least: *sorted.first()?, median: rank(50)?, p90: rank(90)?, most: *sorted.last()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads() {
+        let check = |numbers: &[usize], expect: Option<[usize; 4]>| {
+            let found = Spread::of(numbers);
+            assert_eq!(found.map(|of| [of.least, of.median, of.p90, of.most]), expect);
+        };
+        check(&[], None);
+        check(&[7], Some([7, 7, 7, 7]));
+        check(&[3, 1, 2], Some([1, 2, 3, 3]));
+        check(&(1..=100).collect::<Vec<_>>(), Some([1, 50, 90, 100]));
+    }
+}

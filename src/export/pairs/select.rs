@@ -1,0 +1,292 @@
+//! The selection of pairs, and why a rollout is in none.
+
+use serde::Serialize;
+
+use super::kind::{PairKind, shared_turns};
+use super::{Looping, MixedTasks, Pair, PairPolicy, Preference, breaks_p2p};
+use crate::export::actions::{Action, actions, commands, divergence};
+use crate::export::messages::has_empty_message;
+use crate::judge::Label;
+use crate::model::{Rewards, Rollout};
+
+/// The pairs of one task, and the rollouts that are in none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection<'a> {
+    /// Best first.
+    pub pairs: Vec<Pair<'a>>,
+    /// In the order of the rollouts.
+    pub unpaired: Vec<(&'a Rollout, Unpaired)>,
+}
+
+/// Why a rollout is in no pair: for each other rollout there is a reason, and this is the last in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unpaired {
+    /// It cannot be a side: not measured, no or empty messages, several conversations, told to cheat, or a loop.
+    NoSide,
+    /// No other rollout of the task can be a side.
+    Alone,
+    /// The others were given another system message or task.
+    OtherPrompt,
+    /// The rewards are equal, or differ by less than the policy's margin.
+    EqualReward,
+    /// The better side breaks a P2P check.
+    BreaksP2p,
+    /// One side has too many times the turns of the other.
+    Lengths,
+    /// Both sides did the same, or one has all actions of the other.
+    SameActions,
+    /// The policy's numbers of pairs were reached, or another pair with the same commands was made.
+    LimitReached,
+}
+
+impl Unpaired {
+    pub const ALL: [Self; 8] = [
+        Self::NoSide,
+        Self::Alone,
+        Self::OtherPrompt,
+        Self::EqualReward,
+        Self::BreaksP2p,
+        Self::Lengths,
+        Self::SameActions,
+        Self::LimitReached,
+    ];
+
+    /// The reason as the card states it.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::NoSide => {
+                "cannot be a side: not measured, without or with empty messages, several conversations, told to cheat, or a mechanical loop"
+            }
+            Self::Alone => "no other rollout of the task can be a side",
+            Self::OtherPrompt => "the others were given another system message or task",
+            Self::EqualReward => "the rewards are equal, or differ by less than the policy's margin",
+            Self::BreaksP2p => "the better side breaks a check that the untouched environment passes",
+            Self::Lengths => "one side has too many times the turns of the other",
+            Self::SameActions => {
+                "no differing action: both sides did the same, or one stopped on the way of the other"
+            }
+            Self::LimitReached => {
+                "the policy's numbers of pairs were reached, or a pair with the same commands was made"
+            }
+        }
+    }
+}
+
+/// Selects the pairs of one task.
+pub fn select<'a>(rollouts: &'a [Rollout], policy: &PairPolicy) -> Result<Selection<'a>, MixedTasks> {
+    check_same_task(rollouts)?;
+    let sides: Vec<Side<'a>> = rollouts.iter().filter_map(|rollout| Side::of(rollout, policy)).collect();
+    let mut candidates: Vec<Candidate<'_, 'a>> = Vec::new();
+    for chosen in &sides {
+        candidates.extend(sides.iter().filter_map(|rejected| Candidate::of(chosen, rejected, policy).ok()));
+        candidates.extend(Candidate::of_rounds(chosen, policy));
+    }
+    candidates.sort_by(|one, other| one.order(other, policy.prefer));
+    let pairs = spread(&candidates, policy);
+    let unpaired = rollouts.iter().filter(|rollout| !pairs.iter().any(|pair| has(pair, rollout)));
+    let unpaired = unpaired.map(|rollout| (rollout, reason(rollout, &sides, policy))).collect();
+    Ok(Selection { pairs, unpaired })
+}
+
+fn has(pair: &Pair<'_>, rollout: &Rollout) -> bool {
+    pair.chosen.id == rollout.id || pair.rejected.id == rollout.id
+}
+
+/// A rollout that may stand in a pair: measured, with turns, and not looping unless the policy keeps loops.
+struct Side<'a> {
+    rollout: &'a Rollout,
+    rewards: Rewards,
+    reward: f64,
+    actions: Vec<Action>,
+}
+
+impl<'a> Side<'a> {
+    fn of(rollout: &'a Rollout, policy: &PairPolicy) -> Option<Self> {
+        let rewards = rollout.rewards?;
+        let kept = !is_looping(rollout) || policy.looping == Looping::Keep;
+        // Left out: an adversary's messages, which must not be imitated; empty messages, which chat templates refuse; and rollouts of
+        // several conversations, because no single one of them led to the reward.
+        let whole = rollout.record.handoffs.is_empty();
+        let usable = !rollout.record.turns.is_empty()
+            && whole
+            && !rollout.record.is_adversarial()
+            && !has_empty_message(rollout);
+        let reward = policy.reward.of(&rewards);
+        (kept && usable).then(|| Self { rollout, rewards, reward, actions: actions(rollout) })
+    }
+
+    fn id(&self) -> &'a str {
+        &self.rollout.id
+    }
+
+    fn turns(&self) -> usize {
+        self.actions.len()
+    }
+
+    /// System message and prompt, which must be equal on both sides of a pair.
+    fn instructions(&self) -> (&'a str, &'a str) {
+        (&self.rollout.record.system, &self.rollout.record.prompt)
+    }
+}
+
+pub(super) fn is_looping(rollout: &Rollout) -> bool {
+    rollout.labels.iter().any(|label| label == Label::MechanicalLoop.as_str())
+}
+
+fn check_same_task(rollouts: &[Rollout]) -> Result<(), MixedTasks> {
+    let identity = |rollout: &Rollout| {
+        let record = &rollout.record;
+        (record.task.clone(), record.task_digest.clone(), record.environment_digest.clone())
+    };
+    let Some(first) = rollouts.first() else { return Ok(()) };
+    match rollouts.iter().find(|other| identity(other) != identity(first)) {
+        None => Ok(()),
+        Some(other) => Err(MixedTasks {
+            task: first.record.task.to_string(),
+            one: first.id.clone(),
+            other: other.id.clone(),
+        }),
+    }
+}
+
+/// A pair that the policy allows.
+struct Candidate<'s, 'a> {
+    pair: Pair<'a>,
+    chosen: &'s Side<'a>,
+    rejected: &'s Side<'a>,
+}
+
+impl<'s, 'a> Candidate<'s, 'a> {
+    fn of(chosen: &'s Side<'a>, rejected: &'s Side<'a>, policy: &PairPolicy) -> Result<Self, Unpaired> {
+        if chosen.instructions() != rejected.instructions() {
+            return Err(Unpaired::OtherPrompt);
+        }
+        check_rewards(chosen.reward, rejected.reward, policy)?;
+        if breaks_p2p(&chosen.rewards) {
+            return Err(Unpaired::BreaksP2p);
+        }
+        if turn_ratio(chosen.turns(), rejected.turns()) > policy.max_turn_ratio {
+            return Err(Unpaired::Lengths);
+        }
+        let at = divergence(&chosen.actions, &rejected.actions).ok_or(Unpaired::SameActions)?;
+        // What differs must not be a message alone, such as a question or a malformed reply.
+        if commands(&chosen.actions) == commands(&rejected.actions) {
+            return Err(Unpaired::SameActions);
+        }
+        let shared = shared_turns(chosen.rollout, rejected.rollout, at);
+        let pair = Pair {
+            chosen: chosen.rollout,
+            rejected: rejected.rollout,
+            chosen_rewards: chosen.rewards,
+            rejected_rewards: rejected.rewards,
+            chosen_reward: chosen.reward,
+            rejected_reward: rejected.reward,
+            kind: PairKind::of(rejected.rollout, at, shared),
+            divergence: at,
+            shared,
+            rejected_turns: rejected.turns(),
+        };
+        Ok(Self { pair, chosen, rejected })
+    }
+
+    /// The last two rounds of a rollout, if the last one is better.
+    fn of_rounds(side: &'s Side<'a>, policy: &PairPolicy) -> Option<Self> {
+        let failed = side.rollout.record.rounds.last()?;
+        let rewards = (*side.rollout.round_rewards.get(side.rollout.record.rounds.len() - 1)?)?;
+        let reward = policy.reward.of(&rewards);
+        let fits = side.rollout.record.succeeded()
+            && check_rewards(side.reward, reward, policy).is_ok()
+            && !breaks_p2p(&side.rewards)
+            && (1..side.turns()).contains(&failed.turns)
+            && turn_ratio(side.turns(), failed.turns) <= policy.max_turn_ratio;
+        let pair = Pair {
+            chosen: side.rollout,
+            rejected: side.rollout,
+            chosen_rewards: side.rewards,
+            rejected_rewards: rewards,
+            chosen_reward: side.reward,
+            rejected_reward: reward,
+            kind: PairKind::SelfCorrection,
+            divergence: failed.turns,
+            shared: failed.turns,
+            rejected_turns: failed.turns,
+        };
+        fits.then_some(Self { pair, chosen: side, rejected: side })
+    }
+
+    /// Most instructive first. Ids make the order total, so it does not depend on the order of the attempts.
+    fn order(&self, other: &Self, prefer: Preference) -> std::cmp::Ordering {
+        let (one, two) = (&self.pair, &other.pair);
+        let rejected = match prefer {
+            Preference::NearMiss => two.rejected_reward.total_cmp(&one.rejected_reward),
+            Preference::WidestMargin => one.rejected_reward.total_cmp(&two.rejected_reward),
+        };
+        let ratio = |candidate: &Self| turn_ratio(candidate.chosen.turns(), candidate.pair.rejected_turns);
+        (one.kind.cmp(&two.kind))
+            .then(two.chosen_reward.total_cmp(&one.chosen_reward))
+            .then(rejected)
+            .then(ratio(self).total_cmp(&ratio(other)))
+            .then_with(|| {
+                (self.chosen.id(), self.rejected.id()).cmp(&(other.chosen.id(), other.rejected.id()))
+            })
+    }
+
+    /// Whether both are of one kind, with the same rewards.
+    fn is_as_good_as(&self, other: &Self) -> bool {
+        let (one, two) = (&self.pair, &other.pair);
+        one.kind == two.kind
+            && one.chosen_reward == two.chosen_reward
+            && one.rejected_reward == two.rejected_reward
+    }
+
+    /// Whether both compare the same commands. Of rounds, the rejected side is a part of the chosen one.
+    fn repeats(&self, other: &Self) -> bool {
+        self.pair.kind == other.pair.kind
+            && commands(&self.chosen.actions) == commands(&other.chosen.actions)
+            && commands(&self.rejected.actions) == commands(&other.rejected.actions)
+    }
+}
+
+fn check_rewards(chosen: f64, rejected: f64, policy: &PairPolicy) -> Result<(), Unpaired> {
+    let better = chosen > rejected && chosen - rejected >= policy.min_margin;
+    if better { Ok(()) } else { Err(Unpaired::EqualReward) }
+}
+
+fn turn_ratio(one: usize, other: usize) -> f64 {
+    one.max(other) as f64 / one.min(other) as f64
+}
+
+/// The best candidates within the policy's limits; among equally good ones those whose sides were used least come first, so that
+/// several winners and several losers are seen rather than one of them again and again.
+fn spread<'a>(candidates: &[Candidate<'_, 'a>], policy: &PairPolicy) -> Vec<Pair<'a>> {
+    let mut taken: Vec<&Candidate<'_, 'a>> = Vec::new();
+    for equal in candidates.chunk_by(Candidate::is_as_good_as) {
+        let mut left: Vec<&Candidate<'_, 'a>> = equal.iter().collect();
+        while taken.len() < policy.max_pairs_per_task {
+            let lost = |id: &str| taken.iter().filter(|other| other.rejected.id() == id).count();
+            left.retain(|candidate| {
+                lost(candidate.rejected.id()) < policy.max_pairs_per_loser
+                    && !taken.iter().any(|other| candidate.repeats(other))
+            });
+            let uses = |side: &Side<'_>| taken.iter().filter(|other| has(&other.pair, side.rollout)).count();
+            let least = (0..left.len())
+                .min_by_key(|&at| left.get(at).map(|next| uses(next.chosen) + uses(next.rejected)));
+            let Some(least) = least else { break };
+            taken.push(left.remove(least));
+        }
+    }
+    taken.into_iter().map(|candidate| candidate.pair).collect()
+}
+
+/// Why a rollout without a pair has none.
+fn reason(rollout: &Rollout, sides: &[Side<'_>], policy: &PairPolicy) -> Unpaired {
+    let Some(own) = sides.iter().find(|side| side.id() == rollout.id) else { return Unpaired::NoSide };
+    let others = sides.iter().filter(|side| side.id() != rollout.id);
+    let reasons = others.map(|other| {
+        // The better of the two is the side that could be chosen.
+        let (chosen, rejected) = if own.reward > other.reward { (own, other) } else { (other, own) };
+        Candidate::of(chosen, rejected, policy).err().unwrap_or(Unpaired::LimitReached)
+    });
+    reasons.max().unwrap_or(Unpaired::Alone)
+}

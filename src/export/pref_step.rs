@@ -1,0 +1,215 @@
+//! Config `pref_step`: one message of each side of a pair, after the history that both share.
+//!
+//! Trainers for single-turn preferences read it with the right loss: the prompt is masked, and each side is one assistant message.
+
+use serde::Serialize;
+
+use super::ExportOptions;
+use super::error::RowsError;
+use super::pairs::{PairKind, pairs};
+use super::pref_dmpo;
+use super::row::{Column, METADATA_WEIGHT, Row as RowOf, messages, weight_of};
+use crate::model::{EnvironmentDigest, Message, Rollout, TaskDigest};
+
+/// The description of the config in the card.
+const ABOUT: &str = "\
+The first differing messages of pairs of `pref_dmpo`, after a history that both sides share with the same commands and the same
+observations. Pairs whose observations differ before the divergence have no row here, and neither have those whose better side
+begins with a failed command. That one message is better than the other is not measured: the rollout that continued with it did better.";
+
+/// Columns of `pref_dmpo` that say nothing about single messages.
+const OF_TRAJECTORIES: [&str; 10] = [
+    "gamma",
+    "shared_turns",
+    "turns_chosen",
+    "turn_index_chosen",
+    "phi_chosen",
+    "train_chosen",
+    "turns_rejected",
+    "turn_index_rejected",
+    "phi_rejected",
+    "train_rejected",
+];
+
+/// A row of `pref_step`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub pair_id: String,
+    pub pair_kind: &'static str,
+    pub prompt: Vec<Message>,
+    pub chosen: Vec<Message>,
+    pub rejected: Vec<Message>,
+    pub divergence_turn: usize,
+    pub reward_chosen: f64,
+    pub f2p_chosen: f64,
+    pub p2p_chosen: f64,
+    pub trajectory_id_chosen: String,
+    pub teacher_chosen: String,
+    pub reward_rejected: f64,
+    pub f2p_rejected: f64,
+    pub p2p_rejected: f64,
+    pub trajectory_id_rejected: String,
+    pub teacher_rejected: String,
+    pub failure_mode_rejected: Option<&'static str>,
+    pub judge_labels_rejected: Vec<String>,
+    pub reward_kind: &'static str,
+    pub reward_margin: f64,
+    pub pair_policy: String,
+    pub task_id: String,
+    pub task_digest: Option<TaskDigest>,
+    pub environment_digest: Option<EnvironmentDigest>,
+    pub domain: String,
+    pub split_group: String,
+    pub license: Option<&'static str>,
+    pub tool_version: &'static str,
+}
+
+impl Row {
+    /// The step at which the sides of `pair` diverge, if their history is the same and the better step is worth imitating.
+    pub fn of(pair: pref_dmpo::Row) -> Option<Self> {
+        let at = pair.divergence_turn;
+        let comparable = pair.shared_turns == at
+            && pair.pair_kind != PairKind::SelfCorrection.as_str()
+            && pair.train_chosen.get(at) == Some(&true);
+        if !comparable {
+            return None;
+        }
+        // Turn t is message 2t.
+        let (chosen, rejected) = (pair.chosen.get(2 * at)?.clone(), pair.rejected.get(2 * at)?.clone());
+        let mut prompt = pair.prompt;
+        prompt.extend(pair.chosen.into_iter().take(2 * at));
+        Some(Self {
+            pair_id: pair.pair_id,
+            pair_kind: pair.pair_kind,
+            prompt,
+            chosen: vec![chosen],
+            rejected: vec![rejected],
+            divergence_turn: at,
+            reward_chosen: pair.reward_chosen,
+            f2p_chosen: pair.f2p_chosen,
+            p2p_chosen: pair.p2p_chosen,
+            trajectory_id_chosen: pair.trajectory_id_chosen,
+            teacher_chosen: pair.teacher_chosen,
+            reward_rejected: pair.reward_rejected,
+            f2p_rejected: pair.f2p_rejected,
+            p2p_rejected: pair.p2p_rejected,
+            trajectory_id_rejected: pair.trajectory_id_rejected,
+            teacher_rejected: pair.teacher_rejected,
+            failure_mode_rejected: pair.failure_mode_rejected,
+            judge_labels_rejected: pair.judge_labels_rejected,
+            reward_kind: pair.reward_kind,
+            reward_margin: pair.reward_margin,
+            pair_policy: pair.pair_policy,
+            task_id: pair.task_id,
+            task_digest: pair.task_digest,
+            environment_digest: pair.environment_digest,
+            domain: pair.domain,
+            split_group: pair.split_group,
+            license: pair.license,
+            tool_version: pair.tool_version,
+        })
+    }
+
+    fn says_the_same_as(&self, other: &Self) -> bool {
+        (&self.prompt, &self.chosen, &self.rejected) == (&other.prompt, &other.chosen, &other.rejected)
+    }
+}
+
+impl RowOf for Row {
+    const CONFIG: &'static str = "pref_step";
+    const SCHEMA_VERSION: u32 = 1;
+    const TAGS: &'static [&'static str] = &["dpo"];
+
+    fn about(_: &ExportOptions) -> String {
+        ABOUT.to_owned()
+    }
+
+    fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError> {
+        let mut rows: Vec<Self> = Vec::new();
+        for pair in pairs(rollouts, &options.pairs)? {
+            let row = Self::of(pref_dmpo::Row::new(&pair, options)?);
+            rows.extend(row.filter(|row| !rows.iter().any(|other| row.says_the_same_as(other))));
+        }
+        Ok(rows)
+    }
+
+    fn columns() -> Vec<Column> {
+        let columns = pref_dmpo::Row::columns().into_iter();
+        let columns = columns.filter(|column| !OF_TRAJECTORIES.contains(&column.field.name().as_str()));
+        let columns = columns.map(|column| match column.field.name().as_str() {
+            "prompt" => messages("prompt", "all messages before the divergence, the same for both sides"),
+            "chosen" => messages("chosen", "the assistant message with which the better rollout continued"),
+            "rejected" => messages("rejected", "that of the worse one"),
+            _ => column,
+        });
+        columns.collect()
+    }
+
+    fn split_group(&self) -> &str {
+        &self.split_group
+    }
+
+    fn weight(&self) -> usize {
+        let text: usize =
+            [&self.prompt, &self.chosen, &self.rejected].into_iter().map(|side| weight_of(side)).sum();
+        text + METADATA_WEIGHT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::fixture;
+    use crate::model::{Act, Role, ShellOutcome};
+
+    #[test]
+    fn steps_after_a_shared_history() {
+        let check = |change: fn(&mut [Rollout; 2]), expect: Option<usize>| {
+            let mut rollouts = [fixture::rollout("games", 3, 0, 3, 6), fixture::rollout("games", 3, 1, 3, 8)];
+            change(&mut rollouts);
+            let rows = Row::of_task(&rollouts, &ExportOptions::default()).unwrap();
+            assert_eq!(rows.first().map(|row| row.prompt.len()), expect);
+            for row in rows {
+                assert_eq!((row.chosen.len(), row.rejected.len()), (1, 1));
+                assert_eq!(row.prompt.last().unwrap().role, Role::User);
+                assert_eq!(row.chosen[0].role, Role::Assistant);
+                assert_ne!(row.chosen, row.rejected);
+            }
+        };
+        // System, task, one shared turn and its observation.
+        check(|_| {}, Some(4));
+        // They differ from the first message on: the history is the task.
+        check(|rollouts| rollouts[0].record.turns.swap(0, 1), Some(2));
+        // What they had read differs.
+        check(|rollouts| rollouts[0].shown[0][0].content.push('!'), None);
+        // The better side begins with an error.
+        let slipped = |rollouts: &mut [Rollout; 2]| {
+            let outcome = Some(ShellOutcome::Exited(2));
+            rollouts[1].record.turns[1].acts = vec![Act::Command { command: "sed x".to_owned(), outcome }];
+        };
+        check(slipped, None);
+    }
+
+    #[test]
+    fn equal_steps_are_one_row() {
+        // Two losers that begin with the same error, and go different ways later.
+        let mut rollouts = [
+            fixture::rollout("games", 3, 0, 3, 8),
+            fixture::rollout("games", 3, 1, 3, 6),
+            fixture::rollout("games", 3, 2, 3, 6),
+        ];
+        rollouts[2].record.turns[1] = rollouts[1].record.turns[1].clone();
+        assert_eq!(Row::of_task(&rollouts, &ExportOptions::default()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn columns_are_those_of_the_rows() {
+        let rollouts = [fixture::rollout("games", 3, 0, 3, 6), fixture::rollout("games", 3, 1, 3, 8)];
+        let row = Row::of_task(&rollouts, &ExportOptions::default()).unwrap().remove(0);
+        let row = serde_json::to_value(row).unwrap();
+        let mut names: Vec<String> =
+            Row::columns().iter().map(|column| column.field.name().clone()).collect();
+        names.sort();
+        assert_eq!(row.as_object().unwrap().keys().cloned().collect::<Vec<_>>(), names);
+    }
+}

@@ -1,0 +1,86 @@
+//! Groups of rows that must not be separated, and the groups that are held out.
+//!
+//! The split of a group is a function of its name: it is the same in every export, shard and merged store, however many other groups
+//! there are.
+
+use crate::model::Rollout;
+
+/// Name of the split that trainers read.
+pub const TRAIN: &str = "train";
+/// Name of the split that is held out.
+pub const TEST: &str = "test";
+
+/// One group of this many is held out, by its hash: about a tenth of the data, as is usual.
+const HELD_OUT_ONE_IN: u64 = 10;
+
+/// Below this many groups nothing is held out: one of four groups would be a quarter of the data, and say little about new tasks.
+pub const FEWEST_GROUPS: usize = 5;
+
+/// Part of what is hashed. Chosen so that of the thirteen built-in recipes two are held out, each of a domain that keeps another one.
+const SALT: &str = "termsmith-split-36";
+
+/// The group of a rollout's rows: its task's recipe. Tasks without a recipe are near-duplicates of one another if a plan drew them for
+/// the same skills of a domain, or, imported, if their names differ in a number at the end.
+pub fn group(rollout: &Rollout) -> String {
+    let metadata = &rollout.metadata;
+    if let Some(recipe) = &metadata.recipe {
+        return recipe.clone();
+    }
+    let domain = if metadata.domain.is_empty() { "unknown" } else { &metadata.domain };
+    if metadata.skills.is_empty() {
+        let name = rollout.record.task.to_string();
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', '.']);
+        format!("{domain}/{}", if stem.is_empty() { name.as_str() } else { stem })
+    } else {
+        format!("{domain}/{}", metadata.skills.join("+"))
+    }
+}
+
+/// Whether a group is held out, if anything is.
+pub(super) fn is_held_out(group: &str) -> bool {
+    let hash = blake3::hash(format!("{SALT}/{group}").as_bytes());
+    let leading = hash.as_bytes().iter().take(8).fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+    leading.is_multiple_of(HELD_OUT_ONE_IN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::fixture;
+    use crate::model::{TaskMetadata, TaskName};
+
+    #[test]
+    fn groups() {
+        let check = |name: &str, change: fn(&mut TaskMetadata), expect: &str| {
+            let mut rollout = fixture::rollout("games", 0, 0, 2, 8);
+            rollout.record.task = TaskName::parse(name).unwrap();
+            change(&mut rollout.metadata);
+            assert_eq!(group(&rollout), expect);
+        };
+        check("a-1", |_| {}, "games/roll-up");
+        check("a-1", |task| task.recipe = None, "games/log-analysis+aggregation");
+        check("fix-git-12", |task| *task = TaskMetadata::default(), "unknown/fix-git");
+        check("fix-git", |task| *task = TaskMetadata::default(), "unknown/fix-git");
+        check("2048", |task| *task = TaskMetadata::default(), "unknown/2048");
+    }
+
+    #[test]
+    fn two_recipes_are_held_out() {
+        let recipes = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates/recipes");
+        let mut held_out = Vec::new();
+        for domain in std::fs::read_dir(recipes).unwrap().map(Result::unwrap) {
+            for recipe in std::fs::read_dir(domain.path()).unwrap().map(Result::unwrap) {
+                let name = [&domain, &recipe].map(|entry| entry.file_name().into_string().unwrap()).join("/");
+                held_out.extend(is_held_out(&name).then_some(name));
+            }
+        }
+        held_out.sort();
+        assert_eq!(held_out, ["networking/audit-border-routing", "system_admin/unify-sweep-scripts"]);
+    }
+
+    #[test]
+    fn about_a_tenth_is_held_out() {
+        let held_out = (0..1000).filter(|number| is_held_out(&format!("games/recipe-{number}"))).count();
+        assert!((70..130).contains(&held_out), "{held_out}");
+    }
+}
