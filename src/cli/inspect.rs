@@ -13,6 +13,7 @@ use super::{cast, say};
 use crate::audit::table;
 use crate::export::ExportOptions;
 use crate::export::report::text as report_text;
+use crate::export::separability::FEWEST_PAIRS;
 use crate::model::{Actor, Rollout, Tally};
 use crate::pipeline::{
     Fault, Gathered, audit_store, export_store, gather, gather_groups, import_rollouts, publish_report,
@@ -25,12 +26,24 @@ pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
     let store = existing_run_locked(&args.out)?;
     let options = ExportOptions { strict: args.strict, ..export_options(&args.data, &args.out)? };
     let summary = export_store(&store, &options)?;
+    if args.strict && summary.measured_pairs < FEWEST_PAIRS {
+        let pairs = summary.measured_pairs;
+        say::note(format!(
+            "{pairs} pairs are too few to say whether surface features tell their sides apart: {FEWEST_PAIRS} are needed"
+        ));
+    }
     match config.format {
         Format::Json => say::json(&summary)?,
         Format::Text => {
             for file in summary.configs.iter().flat_map(|config| &config.files) {
                 let place = args.out.join("data").join(&file.path);
                 say::line(format!("{:>6} rows  {:>9} bytes  {}", file.rows, file.bytes, place.display()))?;
+            }
+            if summary.excluded.near_duplicates > 0 {
+                let count = summary.excluded.near_duplicates;
+                say::line(format!(
+                    "{count:>6} passes left out of sft: they ran the same commands as another one of their task"
+                ))?;
             }
         }
     }

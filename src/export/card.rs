@@ -11,7 +11,7 @@ use super::figures::{Content, Figures};
 use super::row::Column;
 use super::separability::{FEWEST_PAIRS, MOST_AUC};
 use super::{ConfigSummary, Excluded, ExportConfig, ExportOptions, split};
-use crate::model::{Actor, Certificate, CheckClass, Rollout, Row as CertificateRow, RowKind, Tally};
+use crate::model::{Actor, Certificate, CheckClass, Outcome, Rollout, Row as CertificateRow, RowKind, Tally};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
@@ -126,7 +126,10 @@ impl Certificates {
             sum.good += tally.good;
             sum.counted += tally.counted;
         }
-        let survived = |row: &&CertificateRow| row.kind == RowKind::Mutant && row.counts && !row.ok;
+        // Their rows are `ok`: a survivor alone never rejects a task.
+        let survived = |row: &&CertificateRow| {
+            row.kind == RowKind::Mutant && row.counts && row.outcome == Some(Outcome::Pass)
+        };
         let names = certificate.rows.iter().filter(survived);
         self.survivors.extend(names.map(|row| format!("{}: {}", certificate.task, row.name)));
         for check in &certificate.checks {
@@ -328,6 +331,43 @@ fn size_category(rows: u64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn certificates_are_added_up() {
+        let certificate = |certified: bool| -> Certificate {
+            let row = |name: &str, outcome: &str, counts: bool| serde_json::json!({ "kind": "mutant", "name": name, "outcome": outcome, "ok": true, "counts": counts });
+            let check =
+                |id: &str, class: &str| serde_json::json!({ "id": id, "class": class, "weight": 1.0 });
+            let certificate = serde_json::json!({
+                "version": 3,
+                "task": "a-task",
+                "task_digest": format!("sha256:{:064x}", 1),
+                "environment_digest": format!("blake3:{:064x}", 1),
+                "tool": "0.1.0",
+                "certified": certified,
+                "rows": [row("dies", "fail", true), row("survives", "pass", true), row("equals", "pass", false)],
+                "rates": {
+                    "killed": { "good": 1, "counted": 2 },
+                    "killed_by_operator": {},
+                    "accepted": { "good": 3, "counted": 3 },
+                    "repelled": { "good": 4, "counted": 4 },
+                    "steady": { "good": 0, "counted": 0 },
+                    "flake_upper": 0.5
+                },
+                "checks": [check("a", "F2P"), check("b", "P2P"), check("c", "F2P"), check("d", "F2P")],
+                "reasons": []
+            });
+            serde_json::from_value(certificate).unwrap()
+        };
+        let mut all = Certificates::default();
+        all.add(&certificate(false));
+        assert_eq!(all, Certificates::default());
+        all.add(&certificate(true));
+        all.add(&certificate(true));
+        assert_eq!((all.tasks, all.mutants), (2, Tally { good: 2, counted: 4 }));
+        assert_eq!(all.survivors, ["a-task: survives", "a-task: survives"]);
+        assert_eq!(all.untouched.rate(), Some(0.25));
+    }
 
     #[test]
     fn size_categories() {

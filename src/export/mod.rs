@@ -113,6 +113,8 @@ pub struct ExportSummary {
     /// By domain of the plan, or by the category that an imported task states.
     pub domains: BTreeMap<String, Counts>,
     pub excluded: Excluded,
+    /// Pairs whose sides were compared by surface features; below [`separability::FEWEST_PAIRS`] a strict export refuses nothing.
+    pub measured_pairs: usize,
     /// Whether any file changed.
     pub changed: bool,
 }
@@ -229,5 +231,6 @@ fn export_configs<E: Error + 'static>(
         changed |= staging.publish_folder(config.name)? == FileChange::Written;
     }
     changed |= staging.publish_file("README.md", &card)? == FileChange::Written;
-    Ok(ExportSummary { configs: summaries, domains, excluded, changed })
+    let measured_pairs = figures.separability.pairs();
+    Ok(ExportSummary { configs: summaries, domains, excluded, measured_pairs, changed })
 }

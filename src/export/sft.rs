@@ -159,7 +159,7 @@ pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<O
         if exclusion.is_some() || !rollout.record.succeeded() {
             return exclusion;
         }
-        // The same commands under other words teach nothing new. Failures are kept: their number is data for whoever estimates rewards.
+        // The same commands under other words teach nothing new. Failures are kept: their number is data where rewards are estimated.
         let actions = actions(rollout);
         let commands: Vec<String> = commands(&actions).into_iter().map(str::to_owned).collect();
         if passes.contains(&commands) {
