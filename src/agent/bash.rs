@@ -27,7 +27,7 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 /// The name in records, and the folder of the texts.
 const NAME: &str = "bash";
 /// The name of the tool.
-const TOOL: &str = "bash";
+pub(super) const TOOL: &str = "bash";
 
 /// The scaffold. An episode ends with a message that calls no tool.
 #[derive(Clone, Debug)]

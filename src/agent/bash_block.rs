@@ -28,19 +28,13 @@ const SUBMIT: &str = "submit";
 #[derive(Clone, Debug)]
 pub struct BashBlock {
     prompts: PromptSet,
-    /// Sentences with which a scripted expert gives up.
-    pub(super) gives_up: Vec<String>,
-    /// Sentences of a scripted expert that repeats a command that failed.
-    pub(super) tries_again: Vec<String>,
 }
 
 impl BashBlock {
     /// Loads the texts.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         let needed = ["system.md.j2", "task.md.j2", "observation.md.j2", "malformed.md.j2"];
-        let prompts = PromptSet::load(assets, NAME, &needed)?;
-        let (gives_up, tries_again) = (prompts.lines("gives_up.txt")?, prompts.lines("tries_again.txt")?);
-        Ok(Self { prompts, gives_up, tries_again })
+        Ok(Self { prompts: PromptSet::load(assets, NAME, &needed)? })
     }
 
     async fn execute(

@@ -33,7 +33,10 @@ pub use scaffold::{
     ActSeen, AssistantMessage, Dollars, Driver, EpisodeContext, LoadScaffold, OpenSession, Opening, Protocol,
     Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step, StepLimits,
 };
-pub use scripted::{ScriptAction, ScriptError, ScriptedAgent, Variation};
+pub use scripted::{
+    Decision, Losing, Plan, Planned, PlannedRole, ScaffoldMix, ScaffoldMixError, ScriptError, ScriptedAgent,
+    ScriptedScaffolds, Shows, Voice, decisions, lose, losing, novelty, passing, rehearsed,
+};
 pub use summary::{PlainSummary, Summariser, SummaryTexts};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus};
 

@@ -1,27 +1,10 @@
 //! Policies: where the next assistant message comes from.
 
-use super::bash_block::write_block;
 use super::conversation::Conversation;
 use super::episode::{AgentError, Policy};
 use super::scaffold::AssistantMessage;
-use super::scripted::{ScriptAction, ScriptedAgent};
 use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
-use crate::model::{Act, Tokens, ToolCall};
-
-impl Policy for ScriptedAgent {
-    async fn next(&mut self, conversation: &Conversation) -> Result<AssistantMessage, AgentError> {
-        let ran = conversation
-            .turns
-            .last()
-            .is_some_and(|turn| matches!(turn.acts.as_slice(), [Act::Command { .. }]));
-        let shown = conversation.seen.last().and_then(|seen| seen.shown.first()).filter(|_| ran);
-        let content = match self.next_action(shown.map(|shown| shown.content.as_str()))? {
-            ScriptAction::Run { reasoning, command } => write_block(&reasoning, Some(&command)),
-            ScriptAction::Submit { reasoning } => write_block(&reasoning, None),
-        };
-        Ok(AssistantMessage { content, ..AssistantMessage::default() })
-    }
-}
+use crate::model::{Tokens, ToolCall};
 
 /// A model behind an endpoint.
 #[derive(Debug)]

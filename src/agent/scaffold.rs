@@ -148,10 +148,10 @@ pub struct StepLimits {
 }
 
 impl StepLimits {
-    /// The limits of scripted experts. The longest script has fewer turns than these; experts that loop are stopped by them.
+    /// The limits of scripted experts. The longest plan has fewer turns than these.
     pub fn scripted(total: Duration) -> Self {
         Self {
-            turns: 24,
+            turns: 80,
             command: Duration::from_secs(60),
             total,
             output_bytes: 8_000,

@@ -8,6 +8,7 @@ mod clauses;
 mod draft;
 mod error;
 mod expert;
+mod expert_check;
 mod interface;
 mod recipe;
 mod render;

@@ -24,12 +24,12 @@ pub(super) struct Renderer<'a> {
 impl Renderer<'_> {
     /// Renders one text; `name` is for messages and for the random numbers it draws.
     pub(super) fn text(&self, name: &str, source: &str, context: &Value) -> Result<String, AuthorError> {
-        let failed = |error: &minijinja::Error| AuthorError::Template {
-            recipe: self.recipe.to_owned(),
-            file: name.to_owned(),
-            // The debug form includes the offending lines, which the display form omits.
-            message: format!("{error:#}"),
-        };
+        self.texts(name)?.text(name, source, context)
+    }
+
+    /// For many texts of the file `name`, which share their templates and their random numbers.
+    pub(super) fn texts(&self, name: &str) -> Result<Texts<'_>, AuthorError> {
+        let failed = |error: &minijinja::Error| template_error(self.recipe, name, error);
         let mut env = environment().map_err(|error| failed(&error))?;
         add_functions(&mut env, self.seed.derive(&["template", name]), self.words);
         for (path, file) in self.files.iter() {
@@ -40,7 +40,7 @@ impl Renderer<'_> {
                 added.map_err(|error| failed(&error))?;
             }
         }
-        env.render_named_str(name, source, context.clone()).map_err(|error| failed(&error))
+        Ok(Texts { recipe: self.recipe, env })
     }
 
     /// Every file below `folder/`, with that prefix and `.j2` removed.
@@ -89,6 +89,25 @@ impl Renderer<'_> {
         let executable = file.executable || name.ends_with(".sh") || name.ends_with(".py");
         Ok((RelPath::new(name).map_err(bad)?, File { bytes, executable }))
     }
+}
+
+/// Renders texts of one file.
+pub(super) struct Texts<'a> {
+    recipe: &'a str,
+    env: Environment<'a>,
+}
+
+impl Texts<'_> {
+    /// Renders one text; `name` is for messages.
+    pub(super) fn text(&self, name: &str, source: &str, context: &Value) -> Result<String, AuthorError> {
+        let rendered = self.env.render_named_str(name, source, context.clone());
+        rendered.map_err(|error| template_error(self.recipe, name, &error))
+    }
+}
+
+fn template_error(recipe: &str, file: &str, error: &minijinja::Error) -> AuthorError {
+    // The debug form includes the offending lines, which the display form omits.
+    AuthorError::Template { recipe: recipe.to_owned(), file: file.to_owned(), message: format!("{error:#}") }
 }
 
 fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {

@@ -9,6 +9,7 @@ use super::args_import::ImportArgs;
 use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
 use super::args_tasks::{LintArgs, ScreenArgs, TryArgs, VerifyArgs, VerifyCertificateArgs};
 use super::exit::Status;
+use crate::agent::ScaffoldMix;
 use crate::domain::Authors;
 use crate::harbor::DeclaredVerifier;
 
@@ -182,9 +183,12 @@ pub(super) struct RunArgs {
     /// Print the calls, tokens and dollars to be expected of a model, and a prompt of each stage; ask and start nothing
     #[arg(long)]
     pub(super) estimate: bool,
-    /// Rollouts of each certified task
-    #[arg(long, default_value_t = 3)]
+    /// Rollouts of each certified task by its scripted expert: every second one follows the one before it up to a decision, and loses
+    #[arg(long, default_value_t = 4)]
     pub(super) attempts: u32,
+    /// Scaffolds of these rollouts and how often each, as NAME=WEIGHT,…
+    #[arg(long, value_name = "WEIGHTS", default_value = "terminus=3,bash=1,bash-block=1")]
+    pub(super) scaffolds: ScaffoldMix,
     /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
@@ -280,7 +284,7 @@ pub(super) enum RecipeCommand {
         /// [default: none at quick, 2 at standard, 10 at full]
         #[arg(long, value_name = "N")]
         draws: Option<u32>,
-        /// Only these rows, all of them, without the expert: KIND or KIND:NAME (repeatable), as in `screen --only`
+        /// Only these rows, all of them: KIND or KIND:NAME (repeatable), as in `screen --only`; `expert` alone for the expert's script
         #[arg(long, value_name = "ROW")]
         only: Vec<String>,
     },

@@ -10,6 +10,7 @@ use super::config::Config;
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::{paths, run, say};
+use crate::agent::ScaffoldMix;
 use crate::domain::{Authors, Plan};
 use crate::model::{Blueprint, Seed};
 use crate::pipeline::PipelineAssets;
@@ -85,6 +86,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         estimate: false,
         model: args.model.clone(),
         attempts: 0,
+        scaffolds: ScaffoldMix::default(),
         jobs: args.jobs,
         shard: None,
         image_prefix: None,

@@ -172,7 +172,7 @@ fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "rollout {}  {:<18} reward {reward}",
+            "rollout {}  {:<28} reward {reward}",
             rollout.id,
             actor_name(&rollout.record.actor)
         );
@@ -183,9 +183,9 @@ fn show_task(config: &Config, unit: &Gathered) -> Result<(), Failure> {
 
 /// The teacher; for a scripted actor, the failure that it was to show. Whether it did is in the reward.
 fn actor_name(actor: &Actor) -> String {
-    let Actor::Scripted { failure } = actor else { return actor.teacher().to_owned() };
-    let named = failure.and_then(|failure| serde_json::to_value(failure).ok());
-    named.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_else(|| "expert".to_owned())
+    let Actor::Scripted { strategy, failure, .. } = actor else { return actor.teacher().to_owned() };
+    let how = failure.as_ref().map_or("expert", |failure| failure.mode.as_str());
+    format!("{how}, {strategy}")
 }
 
 /// A certificate's rows as a table.

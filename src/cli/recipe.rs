@@ -18,7 +18,7 @@ use crate::author::Recipe;
 use crate::domain::{Domains, plan};
 use crate::harbor::Publication;
 use crate::model::{Blueprint, Difficulty, RecipeId, Rigor, Seed};
-use crate::pipeline::{Fault, PipelineAssets, Rehearsal, add_clauses, hash_draft, rehearse};
+use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, add_clauses, hash_draft, rehearse};
 use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
 use crate::verify::{EngineOnDemand, TrialRunner};
@@ -92,11 +92,11 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
     if let Some(out) = &options.out {
         paths::check_output_folder(out, "--out")?;
     }
-    let only = only(&options.only)?;
-    let draws = options.draws.unwrap_or(match (&only, options.rigor) {
-        (Only::Rows(_), _) | (Only::All, Rigor::Quick) => 0,
-        (Only::All, Rigor::Standard) => STANDARD_DRAWS,
-        (Only::All, Rigor::Full) => FULL_DRAWS,
+    let scope = scope(&options.only)?;
+    let draws = options.draws.unwrap_or(match (&scope, options.rigor) {
+        (Scope::Rows(_) | Scope::Expert, _) | (Scope::All, Rigor::Quick) => 0,
+        (Scope::All, Rigor::Standard) => STANDARD_DRAWS,
+        (Scope::All, Rigor::Full) => FULL_DRAWS,
     });
     let assets = config.pipeline_assets()?;
     let recipes: Vec<&Recipe> = if options.names.is_empty() {
@@ -127,7 +127,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
             let rehearsed = tokio::select! {
                 biased;
                 () = interrupts.kill.cancelled() => Err(Fault::Drained),
-                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, draws, &only) => rehearsed,
+                rehearsed = rehearse(&runner, &assets, blueprint, options.rigor, draws, &scope) => rehearsed,
             };
             (blueprint, rehearsed)
         });
@@ -172,6 +172,19 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         _ if finished < work.len() => Status::Interrupted,
         0 => Status::Ok,
         _ => Status::Failed,
+    })
+}
+
+/// What `--only` asks for.
+fn scope(rows: &[String]) -> Result<Scope, Failure> {
+    if let [row] = rows
+        && row == "expert"
+    {
+        return Ok(Scope::Expert);
+    }
+    Ok(match only(rows)? {
+        Only::All => Scope::All,
+        only @ Only::Rows(_) => Scope::Rows(only),
     })
 }
 

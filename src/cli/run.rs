@@ -58,6 +58,7 @@ pub(super) fn run_plan(
         shard,
         unit: UnitOptions {
             attempts: args.attempts,
+            scaffolds: args.scaffolds.clone(),
             model: None,
             rigor: args.rigor.into(),
             publication: Publication {

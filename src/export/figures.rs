@@ -9,7 +9,7 @@ use super::pairs::{PairKind, Unpaired, select};
 use super::separability::Separability;
 use super::train::{errors_and_recoveries, repaired};
 use super::{ExportOptions, RowsError, pref_dmpo, sft, split};
-use crate::model::{FailureMode, Rollout};
+use crate::model::{Actor, FailureMode, MadeMistake, Rollout};
 
 /// Counts over the rollouts of an export, made in the same pass as the rows.
 #[derive(Debug, Default)]
@@ -19,6 +19,7 @@ pub(super) struct Figures {
     turns: Vec<usize>,
     characters: Vec<usize>,
     passes: Errors,
+    scripted: Scripted,
     kinds: BTreeMap<PairKind, u64>,
     unpaired: BTreeMap<Unpaired, u64>,
     modes: BTreeMap<&'static str, u64>,
@@ -39,6 +40,27 @@ pub(super) struct Errors {
     recovered: u64,
     /// Rollouts in which a file was written again after a failure.
     with_repair: u64,
+}
+
+/// Real errors of scripted experts in passing rollouts: each was found by a check of the expert's own, and repaired.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Scripted {
+    rollouts: u64,
+    with_mistake: u64,
+    /// Those of which a first repair left the mistake as it was.
+    with_wrong_repair: u64,
+    kinds: BTreeMap<&'static str, u64>,
+}
+
+impl Scripted {
+    fn add(&mut self, mistakes: &[MadeMistake]) {
+        self.rollouts += 1;
+        self.with_mistake += u64::from(!mistakes.is_empty());
+        self.with_wrong_repair += u64::from(mistakes.iter().any(|made| !made.wrong_repairs.is_empty()));
+        for mistake in mistakes {
+            *self.kinds.entry(mistake.kind.as_str()).or_default() += 1;
+        }
+    }
 }
 
 impl Figures {
@@ -63,6 +85,9 @@ impl Figures {
                 self.passes.errors += errors as u64;
                 self.passes.recovered += recovered as u64;
                 self.passes.with_repair += u64::from(!repaired(rollout).is_empty());
+                if let Actor::Scripted { mistakes, .. } = &rollout.record.actor {
+                    self.scripted.add(mistakes);
+                }
             }
         }
         let selection = select(rollouts, &options.pairs)?;
@@ -105,6 +130,7 @@ impl Figures {
             turns: Spread::of(&self.turns),
             characters: Spread::of(&self.characters),
             passes: self.passes,
+            scripted: self.scripted.clone(),
             kinds: PairKind::ALL
                 .into_iter()
                 .filter_map(|kind| Some((kind.as_str(), *self.kinds.get(&kind)?)))
@@ -129,6 +155,7 @@ pub(super) struct Content {
     turns: Option<Spread>,
     characters: Option<Spread>,
     passes: Errors,
+    scripted: Scripted,
     kinds: Vec<(&'static str, u64)>,
     unpaired: Vec<(&'static str, u64)>,
     modes: BTreeMap<&'static str, u64>,

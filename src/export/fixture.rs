@@ -63,7 +63,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
             task_digest: TaskDigest::parse(format!("sha256:{index:064x}")).ok(),
             environment_digest: EnvironmentDigest::parse(format!("blake3:{index:064x}")).ok(),
             attempt,
-            actor: Actor::Scripted { failure: None },
+            actor: Actor::Scripted { strategy: "first".to_owned(), mistakes: Vec::new(), failure: None },
             scaffold: "bash-block".to_owned(),
             system: "You work in a terminal.".to_owned(),
             prompt: format!("Roll up /app/access.log, task {index}."),

@@ -154,7 +154,7 @@ impl Row {
 /// How a scripted rollout was to go wrong. Nothing is known of others before a judge has read them.
 pub(super) fn failure_mode(rollout: &Rollout) -> Option<FailureMode> {
     match &rollout.record.actor {
-        Actor::Scripted { failure } => *failure,
+        Actor::Scripted { failure, .. } => failure.as_ref().map(|failure| failure.mode),
         Actor::Oracle | Actor::Nop | Actor::Model(_) | Actor::Imported(_) => None,
     }
 }

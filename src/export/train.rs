@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::actions::normalised;
 use crate::judge::commands_run;
-use crate::model::{Rollout, TurnKind};
+use crate::model::{Actor, Rollout, TurnKind};
 use crate::syntax::{Grammar, descendants, parse, text_of};
 
 /// Treatment of turns that went wrong.
@@ -40,7 +40,7 @@ impl FailedTurns {
 }
 
 /// For each turn, whether it is worth imitating: false where the message violates the protocol, where a command reported an error, and
-/// where a file was written that was written again, differently, after a command had failed.
+/// where a file was written that was written again, differently, after a command had failed, and where a scripted expert knows that it errs.
 pub fn flags(rollout: &Rollout) -> Vec<bool> {
     let turns = &rollout.record.turns;
     let mut flags: Vec<bool> = turns.iter().map(|turn| turn.kind != TurnKind::Malformed).collect();
@@ -50,6 +50,13 @@ pub fn flags(rollout: &Rollout) -> Vec<bool> {
     }
     for turn in repaired(rollout) {
         clear(&mut flags, turn);
+    }
+    // A script knows which of its turns were wrong, whatever its checks printed.
+    if let Actor::Scripted { mistakes, .. } = &rollout.record.actor {
+        for mistake in mistakes {
+            clear(&mut flags, mistake.made);
+            mistake.wrong_repairs.iter().for_each(|turn| clear(&mut flags, *turn));
+        }
     }
     flags
 }

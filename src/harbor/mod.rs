@@ -4,6 +4,7 @@
 //! dropped. The writer creates directories that Harbor 0.24 and 0.25 run unchanged, and that [`HarborTask::into_task`] reads
 //! back without loss. Nothing here runs anything.
 
+mod classes;
 mod dataset;
 mod find;
 mod manifest;
@@ -15,6 +16,7 @@ mod read;
 mod tests;
 mod write;
 
+pub use classes::{CLASSES, add_classes};
 pub use dataset::{DatasetEntry, dataset_toml, registry_json};
 pub use find::find_tasks;
 pub use manifest::{

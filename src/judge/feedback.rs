@@ -1,5 +1,9 @@
 //! Ignored errors: a command reports an error, and the next message claims that the task is complete.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::attempt::{Attempt, submissions};
 use super::repetition::brief;
 use super::words::{ADMISSIONS, EXPECTED, SURRENDERS, says};
@@ -27,6 +31,69 @@ pub(super) fn ignoring_feedback(turns: &[Turn], attempts: &[Attempt<'_>]) -> Opt
     })
 }
 
+/// An own check that printed another value than the one it expected, and that neither printed the right one later nor was followed by a
+/// silent command, which may have been a repair.
+pub(super) fn ignoring_own_check(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
+    submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
+        let (at, failed) =
+            attempts.iter().enumerate().rev().find(|(_, attempt)| unexpected(&attempt.output))?;
+        let later = attempts.get(at + 1..)?;
+        let passed_later = later.iter().any(|other| other.command == failed.command);
+        let repaired = later.iter().any(|other| other.output.trim().is_empty());
+        let about = turns.get(failed.turn..=submission)?;
+        if passed_later || repaired || about.iter().any(|turn| admits(turn) || says(&EXPECTED, &turn.content))
+        {
+            return None;
+        }
+        Some(Finding {
+            label: Label::IgnoringFeedback,
+            turns: (failed.turn..=submission).collect(),
+            note: format!(
+                "`{}` printed another value than it expected, and the work was submitted as done",
+                brief(&failed.command)
+            ),
+        })
+    })
+}
+
+/// Whether an output holds an expected value and, in the same line or the next one, another actual value.
+fn unexpected(output: &str) -> bool {
+    static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?im)\b(?:expected|wanted)\s*[:=]\s*(\S.*?)[,;]?\s+(?:actual|got|found)\s*[:=][ \t]*(.*)$",
+        )
+        .ok()
+    });
+    let Some(values) = VALUES.as_ref() else { return false };
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    values.captures_iter(output).any(|found| {
+        let value = |group| found.get(group).map(|value| words(value.as_str())).unwrap_or_default();
+        let (expected, actual) = (value(1), value(2));
+        // "expected: 2 rows, actual: 2" agree.
+        actual.is_empty() || !(expected.starts_with(&actual) || actual.starts_with(&expected))
+    })
+}
+
 fn admits(turn: &Turn) -> bool {
     says(&ADMISSIONS, &turn.content) || says(&SURRENDERS, &turn.content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unexpected_values_are_seen() {
+        let check = |output: &str, expect: bool| assert_eq!(unexpected(output), expect, "{output}");
+        check("expected: 3\nactual:   3\n", false);
+        check("expected: 3\nactual:   4\n", true);
+        check("expected: a  b\nactual: a b \n", false);
+        check("expected: 2 rows, actual: 2", false);
+        check("expected: 2 rows, actual: 3", true);
+        check("expected: 2, actual: 2", false);
+        check("wanted=x got=y", true);
+        check("expected: x\nsomething else\nactual: y", false);
+        check("no expected value", false);
+        check("expected: x\nactual:\n", true);
+    }
 }

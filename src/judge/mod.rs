@@ -39,7 +39,7 @@ pub use rigid::{NEW_WORDS, RIGID_COMMANDS, RIGID_LENGTH, SMALL_EDIT};
 pub use surrender::{ALTERNATIVES, RECENT};
 
 /// Version of the rules, as rows carry it. Must be raised whenever the same trajectory would get other labels.
-pub const RULES: &str = "rules-3";
+pub const RULES: &str = "rules-4";
 
 /// A property of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -108,7 +108,8 @@ pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding>
     [
         repetition::mechanical_loop(&record.turns, &attempts),
         rigid::rigid_strategy(&attempts),
-        feedback::ignoring_feedback(&record.turns, &attempts),
+        feedback::ignoring_feedback(&record.turns, &attempts)
+            .or_else(|| feedback::ignoring_own_check(&record.turns, &attempts)),
         surrender::premature_surrender(&record.turns, &attempts),
         refusal::explicit_refusal(&record.turns, &attempts),
     ]

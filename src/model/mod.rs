@@ -10,6 +10,7 @@ mod call_detail;
 mod certificate;
 mod clause;
 mod digest;
+mod expert;
 mod files;
 mod handoff;
 mod ids;
@@ -33,19 +34,21 @@ pub use certificate::{
 };
 pub use clause::{Clause, ClauseError, Clauses, TextEdit, Violation, is_kebab_case};
 pub use digest::{canonical_json, environment_digest, task_digest};
+pub use expert::{
+    CommandEdit, ExpertScript, FailureMode, Fault, MadeMistake, Mistake, MistakeKind, OwnCheck, ScriptStep,
+    ScriptTurn, Slip,
+};
 pub use files::{File, FileTree, PathError, RelPath};
 pub use handoff::{Aside, AsideKind, Handoff, HandoffShown};
 pub use ids::{CheckId, DomainId, EnvironmentDigest, IdError, Key, RecipeId, Seed, TaskDigest, TaskName};
 pub use limits::{Limits, Profile};
 pub use sentences::squeeze;
-pub use task::{
-    Draft, ExpertScript, Failure, FailureMode, Slip, Step as ScriptStep, SubjectSpec, Task, WrongSolution,
-};
+pub use task::{Draft, SubjectSpec, Task, WrongSolution};
 pub use timings::{RowTiming, Timings};
 pub use trajectory::{
     Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,
-    Rollout, Round, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall, ToolDefinition, TrajectoryRecord,
-    Turn, TurnKind,
+    Rollout, Round, ScriptedFailure, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall, ToolDefinition,
+    TrajectoryRecord, Turn, TurnKind,
 };
 pub use variant::{Applies, Variant};
 pub use verdict::{Check, CheckClass, CheckResult, Outcome, Rewards, Verdict};

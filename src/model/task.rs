@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blueprint, CheckId, Clauses, FileTree, Limits, Profile, TaskName, Variant};
+use super::{Blueprint, CheckId, Clauses, ExpertScript, FileTree, Limits, Profile, TaskName, Variant};
 
 /// Instruction, environment, solution, tests and metadata: what a Harbor task directory holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,81 +96,4 @@ pub struct WrongSolution {
     pub why: String,
     /// `solve.sh` and the files that it uses.
     pub files: FileTree,
-}
-
-/// The script of the expert, with public parameters filled in and `@{name}` for values that it must have observed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ExpertScript {
-    pub steps: Vec<Step>,
-    pub slips: Vec<Slip>,
-    pub failures: Vec<Failure>,
-    /// Messages of the submission; one is chosen.
-    pub done: Vec<String>,
-}
-
-/// One assistant turn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
-    pub id: String,
-    /// Reasoning before the command; one is chosen.
-    pub say: Vec<String>,
-    /// The command, verbatim.
-    pub run: String,
-    /// Name → regular expression with one group, matched against the observation; later steps use it as `@{name}`.
-    #[serde(default)]
-    pub capture: BTreeMap<String, String>,
-}
-
-/// An honest error that the expert notices and corrects.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Slip {
-    /// The step id that it happens before.
-    pub before: String,
-    pub say: String,
-    /// A command that visibly fails (non-zero exit status).
-    pub run: String,
-    /// How the next turn begins.
-    pub fix: String,
-}
-
-/// A way to fail: the step `replaces` is done wrongly, and the script continues unchanged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Failure {
-    pub mode: FailureMode,
-    pub replaces: String,
-    pub say: String,
-    pub run: String,
-}
-
-/// The scripted failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureMode {
-    /// Declared by the recipe: a result is wrong.
-    WrongValue,
-    /// Declared by the recipe: a requirement is left out.
-    MissedRequirement,
-    /// Derived from a slip: the error is seen, and success is claimed all the same.
-    IgnoredError,
-    /// Derived from a slip: the first obstacle ends it.
-    GivesUp,
-    /// Derived from a slip: the same failing command again and again.
-    Loops,
-}
-
-impl FailureMode {
-    /// The id used in rows.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WrongValue => "wrong_value",
-            Self::MissedRequirement => "missed_requirement",
-            Self::IgnoredError => "ignored_error",
-            Self::GivesUp => "gives_up",
-            Self::Loops => "loops",
-        }
-    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Blueprint, Check, Difficulty, EngineeringKind, EnvironmentDigest, FailureMode, Handoff, HandoffShown,
-    Key, Outcome, Rewards, TaskDigest, TaskName, Verdict,
+    Key, MadeMistake, Outcome, Rewards, TaskDigest, TaskName, Verdict,
 };
 
 /// The agent of a rollout.
@@ -13,9 +13,14 @@ use super::{
 pub enum Actor {
     /// The recipe's expert, run from its script. Labelled `scripted` in every export.
     Scripted {
+        /// The strategy of its script that it follows.
+        strategy: String,
+        /// The real errors that it makes.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        mistakes: Vec<MadeMistake>,
         /// `None` when it means to solve the task. The label of the trajectory is the verdict's, never this.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        failure: Option<FailureMode>,
+        failure: Option<ScriptedFailure>,
     },
     /// The task's own solution. It writes no message.
     Oracle,
@@ -25,6 +30,15 @@ pub enum Actor {
     Model(ModelActor),
     /// An agent of another harness; the rollout is imported.
     Imported(Origin),
+}
+
+/// How a scripted expert means to lose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedFailure {
+    pub mode: FailureMode,
+    /// The mistake that stays.
+    pub mistake: String,
 }
 
 /// A language model as agent, and its setting.
@@ -430,7 +444,7 @@ pub struct Rollout {
     pub round_rewards: Vec<Option<Rewards>>,
     /// Labels of the detectors and the judge, in a fixed order.
     pub labels: Vec<String>,
-    /// The source of the labels (`rules-3`, `rules-3+MODEL@PROMPTS`).
+    /// The source of the labels (`rules-4`, `rules-4+MODEL@PROMPTS`).
     pub judge: String,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent::{BashBlock, PromptsError};
+use crate::agent::{PromptsError, ScriptedScaffolds};
 use crate::assets::Assets;
 use crate::author::{AuthorAssets, AuthorError, Recipe, recipes};
 use crate::domain::{DomainError, DomainSpec, load_domains};
@@ -23,7 +23,8 @@ pub struct PipelineAssets {
     pub kit: AuthorAssets,
     pub rules: Rules,
     pub suite: AttackSuite,
-    pub prompts: BashBlock,
+    /// Where scripted experts act.
+    pub scripted: ScriptedScaffolds,
     /// Prompts of models that act, for every scaffold and arm.
     pub texts: Texts,
     /// Prompts of the model that judges.
@@ -63,7 +64,7 @@ impl PipelineAssets {
                 watches: known.iter().filter_map(watch).collect(),
                 variants: variants(assets)?,
             },
-            prompts: BashBlock::load(assets)?,
+            scripted: ScriptedScaffolds::load(assets)?,
             judge: judge_texts(assets)?,
             texts: Texts::load(assets, Forensics::new(&known))?,
         })

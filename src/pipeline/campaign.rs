@@ -17,12 +17,13 @@ use super::event::{Event, EventSink};
 use super::gather::{current_units, read_draft};
 use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
 use super::stop::{Stop, ends_everything};
-use crate::agent::AgentError;
+use crate::agent::{AgentError, ScaffoldMix};
 use crate::judge::{JudgeError, Subject, judge_once};
 use crate::llm::{AskError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
-    AgentConfig, ROLLOUT, RolloutError, attempt, fork, read_record, reference, rollout, rollout_id,
+    AgentConfig, ROLLOUT, RolloutError, Stage as ScriptedStage, attempt, fork, read_record, reference,
+    rollout, rollout_id,
 };
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 use crate::verify::{Control, HashedTask, TrialRunner, settled};
@@ -267,7 +268,8 @@ async fn scripted(
     task: &PreparedRecord,
     attempt: u32,
 ) -> Result<Key, PrepareError> {
-    let (runner, prompts) = (context.runner, &context.assets.prompts);
+    let mix = ScaffoldMix::default();
+    let (runner, stage) = (context.runner, ScriptedStage { scaffolds: &context.assets.scripted, mix: &mix });
     let scripts =
         scripts.get_or_try_init(|| async { script_index(runner.store) }).await.map_err(Fault::from)?;
     let unit = task.task_digest.as_ref().and_then(|digest| scripts.get(digest));
@@ -275,7 +277,7 @@ async fn scripted(
     if let Some((draft, certificate)) = read.flatten() {
         let hashed = HashedTask::new(&draft.task, certificate.environment_digest.clone());
         let hashed = hashed.map_err(Fault::from)?;
-        let key = rollout(runner, prompts, &draft, &hashed, &certificate, attempt).await;
+        let key = rollout(runner, stage, &draft, &hashed, &certificate, attempt).await;
         return Ok(key.map_err(Fault::from)?);
     }
     let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();

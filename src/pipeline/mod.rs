@@ -10,6 +10,7 @@ mod capacity;
 mod error;
 mod event;
 mod examine;
+mod expert_runs;
 mod funnel;
 mod gather;
 mod import;
@@ -35,6 +36,7 @@ pub use event::{Event, EventSink};
 pub use examine::{
     ClauseAuthor, Examination, ExamineError, Examined, ModelRows, VerifierMode, task_directories,
 };
+pub use expert_runs::ExpertRun;
 pub use gather::{Gathered, Group, gather, gather_groups, gather_rollouts};
 pub use import::{ImportSummary, ImportTaskError, import_rollouts};
 pub use judging::{JudgingReport, judge_store};
@@ -43,7 +45,7 @@ pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};
 pub use publish::{add_clauses, publish, publish_rollouts, trajectory_documents};
 pub use read::{audit_store, export_store, publish_audit, publish_report};
 pub use redraw::Redrawn;
-pub use rehearse::{ExpertRun, Rehearsal, rehearse};
+pub use rehearse::{Rehearsal, Scope, rehearse};
 pub use run::{RunOptions, RunReport, run};
 pub use stop::Stop;
 pub use unit::{DRAFT, Ended, HashedDraft, UNIT, UnitOptions, UnitRecord, certify, hash_draft, unit};

@@ -8,7 +8,7 @@ use super::error::PublishError;
 use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
 use crate::export::atif::{Calls, Document, documents};
-use crate::harbor::{CLAUSES, Publication, WriteError, write_task};
+use crate::harbor::{CLAUSES, Publication, WriteError, add_classes, write_task};
 use crate::model::{Certificate, Clauses, File, FileTree, Key, RelPath, Rollout, Screened, TaskName};
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, Store, StoreError};
@@ -19,7 +19,9 @@ const CERTIFICATE: &str = "certificate.json";
 /// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
 pub fn publish(store: &Store, unit: &Gathered, publication: &Publication) -> Result<(), PublishError> {
     let name = &unit.draft.task.name;
-    let mut tree = with_certificate(write_task(&unit.draft.task, publication)?, &unit.certificate)?;
+    let mut tree = write_task(&unit.draft.task, publication)?;
+    add_classes(&mut tree, &unit.certificate.checks);
+    let mut tree = with_certificate(tree, &unit.certificate)?;
     add_clauses(&mut tree, name, &unit.draft.clauses)?;
     let (here, there) = match unit.certificate.screened() {
         Screened::Certified => ("tasks", "rejected"),

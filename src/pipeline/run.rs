@@ -232,6 +232,7 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use crate::agent::ScaffoldMix;
     use std::path::Path;
 
     use super::*;
@@ -295,6 +296,7 @@ mod tests {
             shard: Shard::WHOLE,
             unit: UnitOptions {
                 attempts: 0,
+                scaffolds: ScaffoldMix::default(),
                 rigor: Rigor::Quick,
                 model: None,
                 publication: Publication::default(),

@@ -11,14 +11,15 @@ use super::authored::{ModelAuthor, SamplingOrder, Unmade, authored};
 use super::blind::{add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
+use crate::agent::ScaffoldMix;
 use crate::author::{AuthorError, draft};
-use crate::harbor::{Publication, write_task};
+use crate::harbor::{Publication, add_classes, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
-    TaskAuthor, TrajectoryRecord, environment_digest,
+    TaskAuthor, TrajectoryRecord, environment_digest, task_digest,
 };
-use crate::rollout::{PreparedTask, ROLLOUT, rollout};
+use crate::rollout::{PreparedTask, ROLLOUT, Stage as ScriptedStage, rollout};
 use crate::screen::{Extent, SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
@@ -63,6 +64,8 @@ pub struct HashedDraft {
 pub struct UnitOptions {
     /// Rollouts of each certified task.
     pub attempts: u32,
+    /// The scaffolds of the rollouts.
+    pub scaffolds: ScaffoldMix,
     /// How thoroughly the verifier is tested.
     pub rigor: Rigor,
     /// Writes the tasks of blueprints without a recipe.
@@ -145,8 +148,9 @@ pub async fn unit(
             let attempts = if draft.expert.steps.is_empty() { 0 } else { options.attempts };
             let runs = (0..attempts).map(|attempt| {
                 let (hashed, certificate, task) = (&hashed, &certificate, &task);
+                let stage = ScriptedStage { scaffolds: &assets.scripted, mix: &options.scaffolds };
                 async move {
-                    let key = rollout(runner, &assets.prompts, draft, hashed, certificate, attempt)
+                    let key = rollout(runner, stage, draft, hashed, certificate, attempt)
                         .instrument(tracing::info_span!("rollout", scaffold = "scripted", attempt))
                         .await?;
                     let outcome = rollout_outcome(runner.store, &key)?;
@@ -204,7 +208,7 @@ pub async fn certify(
         "draft": hashed_draft.key,
         "task": hashed.identity,
         "environment": hashed.environment_digest,
-        "directory": crate::model::task_digest(&hashed_draft.directory),
+        "directory": task_digest(&hashed_draft.directory),
         "findings": findings,
         "suite": assets.suite.digest(),
         "rigor": rigor,
@@ -229,6 +233,10 @@ pub async fn certify(
             if let Some(model) = blind {
                 add_blind_rows(runner, assets, model, &PreparedTask::ours(hashed), &mut certificate).await?;
             }
+            // The digest is of the directory as it is published.
+            let mut directory = hashed_draft.directory.clone();
+            add_classes(&mut directory, &certificate.checks);
+            certificate.task_digest = task_digest(&directory);
             runner.store.observe(&key, &timings)?;
             runner.store.put(SCREEN, &key, &certificate)?;
             certificate

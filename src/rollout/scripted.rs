@@ -2,49 +2,63 @@
 
 use std::time::{Duration, Instant};
 
+use super::cast::cast;
 use super::evaluation::{Evaluated, Evaluation, Slot};
-use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
-use super::scripted_failure::scripted_failure;
+use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record, rollout_id};
 use crate::agent::{
-    AgentError, BashBlock, Conversation, EpisodeContext, Hooks, NoTurnLog, Scaffold as _, ScriptedAgent,
-    StepLimits, run_episode,
+    AgentError, Conversation, Driver, EpisodeContext, Hooks, NoTurnLog, Protocol, Scaffold, ScaffoldMix,
+    ScriptedAgent, ScriptedScaffolds, StepLimits, run_episode,
 };
 use crate::clock::now_ms;
-use crate::model::{Actor, Certificate, Draft, Key, TrajectoryRecord};
+use crate::model::{Certificate, Draft, ForkPoint, Key, TrajectoryRecord};
 use crate::store::key;
 use crate::verify::{HashedTask, Keep, TrialRunner};
+
+/// Where scripted experts act: the loaded scaffolds, and how often each is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage<'a> {
+    pub scaffolds: &'a ScriptedScaffolds,
+    pub mix: &'a ScaffoldMix,
+}
 
 /// Runs attempt number `attempt` of the scripted expert at a certified task, unless it is committed already.
 pub async fn rollout(
     runner: &TrialRunner<'_>,
-    prompts: &BashBlock,
+    stage: Stage<'_>,
     draft: &Draft,
     hashed: &HashedTask<'_>,
     certificate: &Certificate,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
     let task = &draft.task;
-    let failure = scripted_failure(&draft.expert, task.blueprint.seed, attempt);
-    let actor = Actor::Scripted { failure };
-    let input = serde_json::json!({
-        "task": hashed.identity,
-        "environment": hashed.environment_digest,
-        "expert": draft.expert,
-        "prompts": prompts.digest(),
-        "actor": actor,
-        "attempt": attempt,
-    });
-    let key = key(ROLLOUT, &input)?;
+    let attempt_key = |attempt: u32| {
+        let cast =
+            cast(&draft.expert, task.blueprint.seed, stage.mix, attempt).map_err(AgentError::Script)?;
+        let scaffold = stage.scaffolds.of(cast.voice);
+        let input = serde_json::json!({
+            "task": hashed.identity,
+            "environment": hashed.environment_digest,
+            "plan": cast.plan,
+            "scaffold": [scaffold.name(), scaffold.digest()],
+            "actor": cast.actor,
+            "attempt": attempt,
+        });
+        Ok::<_, RolloutError>((key(ROLLOUT, &input)?, cast))
+    };
+    let (key, cast) = attempt_key(attempt)?;
     if read_record(runner.store, &key)?.is_some() {
         return Ok(key);
     }
+    let fork = match cast.shared {
+        Some(turns) => Some(ForkPoint { parent: rollout_id(&attempt_key(attempt - 1)?.0), turns }),
+        None => None,
+    };
     let _slot = runner.slot().await?;
-    let seed = task.blueprint.seed.derive(&["attempt", &attempt.to_string()]);
+    let scaffold = stage.scaffolds.of(cast.voice);
     let finished = runner
         .retry(|| async {
-            let agent =
-                ScriptedAgent::new(&draft.expert, failure, seed, prompts).map_err(AgentError::Script)?;
-            run_scripted_episode(runner, prompts, hashed, agent).await
+            let agent = ScriptedAgent::new(&draft.expert, &cast.plan, cast.voice);
+            run_scripted_episode(runner, scaffold, hashed, agent).await
         })
         .await?;
     let FinishedEpisode { conversation, evaluated, log } = finished;
@@ -53,8 +67,8 @@ pub async fn rollout(
         task_digest: Some(certificate.task_digest.clone()),
         environment_digest: Some(hashed.environment_digest.clone()),
         attempt,
-        actor,
-        scaffold: prompts.name().to_owned(),
+        actor: cast.actor,
+        scaffold: scaffold.name().to_owned(),
         system: conversation.opening.system,
         prompt: conversation.opening.prompt,
         tools: conversation.opening.tools,
@@ -64,7 +78,7 @@ pub async fn rollout(
         rounds: Vec::new(),
         plans: Vec::new(),
         handoffs: Vec::new(),
-        fork: None,
+        fork,
         exploits: Vec::new(),
     };
     runner.commit(ROLLOUT, &key, &record, &log)?;
@@ -79,17 +93,64 @@ pub struct FinishedEpisode {
     pub log: RolloutLog,
 }
 
+/// Runs `agent` in a fresh container, and judges and commits nothing.
+pub async fn play_script(
+    runner: &TrialRunner<'_>,
+    scaffold: &dyn Scaffold,
+    hashed: &HashedTask<'_>,
+    agent: ScriptedAgent,
+) -> Result<Conversation, RolloutError> {
+    runner
+        .retry(|| async {
+            let (sandbox, env) = Evaluation::CleanRoom(hashed).ready(runner).await?;
+            let mut conversation = Conversation::default();
+            let limits = limits(hashed);
+            let episode = EpisodeContext {
+                sandbox: &sandbox,
+                env: &env,
+                limits: &limits,
+                deadline: Instant::now() + limits.total,
+                silent_loss: None,
+            };
+            let mut agent = agent.clone();
+            let (protocol, instruction) = (protocol(scaffold, hashed)?, &hashed.task.instruction);
+            let hooks = &mut NoTurnLog;
+            run_episode(protocol, &mut agent, &mut conversation, instruction, &episode, Hooks::none(hooks))
+                .await?;
+            sandbox.destroy().await;
+            Ok(conversation)
+        })
+        .await
+}
+
+fn limits(hashed: &HashedTask<'_>) -> StepLimits {
+    StepLimits::scripted(Duration::from_secs(hashed.task.limits.agent_timeout_sec.into()))
+}
+
+fn protocol<'a>(
+    scaffold: &'a dyn Scaffold,
+    hashed: &HashedTask<'_>,
+) -> Result<&'a dyn Protocol, RolloutError> {
+    match scaffold.driver() {
+        Driver::TurnByTurn(protocol) => Ok(protocol),
+        Driver::InSandbox { .. } => Err(RolloutError::UnsupportedConfiguration {
+            task: hashed.task.name.to_string(),
+            why: "a scripted expert writes the turns of a scaffold itself",
+        }),
+    }
+}
+
 /// Runs `agent` in a fresh container and judges the result. Commits nothing.
 pub async fn run_scripted_episode(
     runner: &TrialRunner<'_>,
-    prompts: &BashBlock,
+    scaffold: &dyn Scaffold,
     hashed: &HashedTask<'_>,
     agent: ScriptedAgent,
 ) -> Result<FinishedEpisode, RolloutError> {
     let task = hashed.task;
     let clock = Instant::now();
     let started_ms = now_ms();
-    let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
+    let (limits, protocol) = (limits(hashed), protocol(scaffold, hashed)?);
     let mut conversation = Conversation::default();
     let evaluated = Evaluation::CleanRoom(hashed)
         .run(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env, silent_loss| {
@@ -105,7 +166,7 @@ pub async fn run_scripted_episode(
             };
             let mut nowhere = NoTurnLog;
             let hooks = Hooks::none(&mut nowhere);
-            run_episode(prompts, &mut agent, &mut conversation, &task.instruction, &episode, hooks).await
+            run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &episode, hooks).await
         })
         .await?;
     let log = RolloutLog {

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs every task under the real Harbor: the oracle must score 1 on each, and doing nothing 0.
+# Runs every task under the real Harbor: the oracle must score 1 on each, and doing nothing 0, in `reward` and in `f2p` (the share of
+# new checks); what worked before works in both (`p2p`).
 # Usage: check_harbor.sh HARBOR TASKS [CONCURRENT]
 set -euo pipefail
 harbor=$1 tasks=$2 concurrent=${3:-2}
@@ -33,7 +34,7 @@ for path in jobs.glob("*/*/result.json"):
     name = trial["task_name"].rsplit("/", 1)[-1]
     rewards = (trial.get("verifier_result") or {}).get("rewards") or {}
     seen.add(name)
-    if rewards.get("reward") != want:
+    if (list(rewards), *rewards.values()) != (["reward", "f2p", "p2p"], want, want, 1.0):
         wrong.append(f"{name}: {rewards or trial.get('exception_info')}")
 wrong += [f"{name}: not run" for name in sorted(expected - seen)]
 print(f"{agent}: {len(seen) - len(wrong)} of {len(expected)} tasks score {want:.0f}")

@@ -162,9 +162,11 @@ pub(in crate::export) fn total(rollout: &Rollout, of: impl Fn(&Tokens) -> u64) -
 /// termsmith's data of the rollout for which ATIF has no field.
 fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
     let (record, metadata) = (&rollout.record, &rollout.metadata);
-    let failure = match &record.actor {
-        Actor::Scripted { failure } => *failure,
-        Actor::Oracle | Actor::Nop | Actor::Model(_) | Actor::Imported(_) => None,
+    let scripted = match &record.actor {
+        Actor::Scripted { strategy, mistakes, failure } => {
+            json!({ "strategy": strategy, "mistakes": mistakes, "failure": failure })
+        }
+        Actor::Oracle | Actor::Nop | Actor::Model(_) | Actor::Imported(_) => Value::Null,
     };
     object(json!({
         "task": record.task,
@@ -180,7 +182,7 @@ fn rollout_extra(rollout: &Rollout) -> Map<String, Value> {
         "attempt": record.attempt,
         "teacher": record.actor.teacher(),
         "arm": record.actor.arm(),
-        "scripted_failure": failure,
+        "scripted": scripted,
         "end": record.end,
         "outcome": record.verdict.outcome,
         "cause": record.verdict.cause,

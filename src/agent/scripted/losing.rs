@@ -1,0 +1,328 @@
+//! Plans of losing rollouts: a passing plan word for word up to a decision, and then something else.
+
+use std::collections::BTreeSet;
+
+use rand::rngs::ChaCha20Rng;
+use rand::seq::{IndexedRandom as _, SliceRandom as _};
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::plan::{
+    Plan, Planned, PlannedRole, Shows, again_turn, look_turns, other_check_turn, pick, step_turn, submit,
+    wrong_repair_turn,
+};
+use crate::model::{ExpertScript, FailureMode, MadeMistake, Mistake, OwnCheck, ScriptStep, Seed};
+
+/// Smallest share of the turns after the decision whose command the passing plan does not run there. Pairs whose sides
+/// run the same commands teach wording.
+const LEAST_NOVELTY: f64 = 0.6;
+/// Differences in turns to the passing plan that are aimed at, each as often: length must not tell winners from losers.
+const LENGTH_DIFFERENCES: [i32; 5] = [-2, -1, 0, 1, 2];
+/// Drawn plans of which the best is taken.
+const DRAWS: usize = 60;
+/// Most looks and checks that are added after the decision.
+const MOST_ADDED: usize = 6;
+/// Probability that a check is run once more after the decision. Who repairs a fault runs its check again, so others must repeat themselves as often.
+const REPEAT_PROBABILITY: f64 = 0.7;
+/// Probability that the last repair of something else is checked, and the work submitted all the same.
+const LAST_CHECK_PROBABILITY: f64 = 0.5;
+
+/// A losing plan and what it shares with its passing plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Losing {
+    pub plan: Plan,
+    pub mode: FailureMode,
+    pub mistake: String,
+    /// Turns that both plans share.
+    pub shared: usize,
+}
+
+/// A decision by which a rollout loses: how, by which mistake, and after how many turns of the passing plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision<'a> {
+    pub mode: FailureMode,
+    pub mistake: &'a Mistake,
+    pub shared: usize,
+}
+
+/// All decisions by which a rollout that follows `passing` can lose.
+pub fn decisions<'a>(script: &'a ExpertScript, passing: &Plan) -> Vec<Decision<'a>> {
+    let mut found = Vec::new();
+    for (turn, planned) in passing.turns.iter().enumerate() {
+        let named = |name: &str| script.mistakes.iter().find(|mistake| mistake.name == name);
+        match &planned.role {
+            PlannedRole::Check { mistake } => {
+                let Some(mistake) = named(mistake) else { continue };
+                found.push(Decision { mode: FailureMode::SkippedCheck, mistake, shared: turn });
+                found.push(Decision { mode: FailureMode::MisreadCheck, mistake, shared: turn + 1 });
+            }
+            PlannedRole::Repair { mistake } => {
+                let Some(mistake) = named(mistake) else { continue };
+                found.push(Decision { mode: FailureMode::GaveUp, mistake, shared: turn });
+                found.push(Decision { mode: FailureMode::WrongRepair, mistake, shared: turn });
+            }
+            PlannedRole::Step { id } => {
+                let possible = script.mistakes_of(&passing.strategy).filter(|mistake| {
+                    mistake.step == *id
+                        && !passing
+                            .mistakes
+                            .iter()
+                            .any(|made| made.name == mistake.name || is_open(made, turn))
+                        && planned.run.as_ref().is_some_and(|run| mistake.fault.apply(run).is_some())
+                });
+                found.extend(possible.map(|mistake| Decision {
+                    mode: FailureMode::MissedRequirement,
+                    mistake,
+                    shared: turn,
+                }));
+            }
+            PlannedRole::Slip { .. }
+            | PlannedRole::Look { .. }
+            | PlannedRole::WrongRepair { .. }
+            | PlannedRole::Again { .. }
+            | PlannedRole::OtherCheck { .. }
+            | PlannedRole::Submit => {}
+        }
+    }
+    found
+}
+
+/// Whether the mistake is made, and not yet repaired, at this turn.
+fn is_open(made: &MadeMistake, turn: usize) -> bool {
+    made.made <= turn && made.repaired.is_none_or(|repaired| turn <= repaired)
+}
+
+/// Draws a plan that follows `passing` up to a decision and loses. `None` if the script offers no decision.
+pub fn losing(script: &ExpertScript, passing: &Plan, seed: Seed) -> Option<Losing> {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
+    let possible = decisions(script, passing);
+    let mut modes: Vec<_> = possible.iter().map(|decision| decision.mode).collect();
+    modes.sort_unstable();
+    modes.dedup();
+    let wanted = *LENGTH_DIFFERENCES.choose(&mut rng)?;
+    let mut best: Option<(bool, i64, Losing)> = None;
+    for _ in 0..DRAWS {
+        // By mode first: a script with many mistakes has many more missed requirements than anything else.
+        let mode = modes.choose(&mut rng)?;
+        let of_mode: Vec<_> = possible.iter().filter(|decision| decision.mode == *mode).collect();
+        let drawn = lose(script, passing, **of_mode.choose(&mut rng)?, &mut rng);
+        let novel = novelty(&drawn, passing) >= LEAST_NOVELTY;
+        let difference = drawn.plan.turns.len() as i64 - passing.turns.len() as i64;
+        let distance = (difference - i64::from(wanted)).abs();
+        let better = best
+            .as_ref()
+            .is_none_or(|(was_novel, was_distance, _)| (novel, -distance) > (*was_novel, -*was_distance));
+        if better {
+            best = Some((novel, distance, drawn));
+        }
+    }
+    best.map(|(_, _, losing)| losing)
+}
+
+/// Share of the turns after the decision, without the submission, whose command the passing plan does not run after it. 1 if there is none.
+pub fn novelty(losing: &Losing, passing: &Plan) -> f64 {
+    let substances = |plan: &Plan| -> Vec<String> {
+        plan.turns.iter().skip(losing.shared).filter_map(Planned::substance).collect()
+    };
+    let theirs: BTreeSet<_> = substances(passing).into_iter().collect();
+    let ours = substances(&losing.plan);
+    if ours.is_empty() {
+        return 1.0;
+    }
+    ours.iter().filter(|run| !theirs.contains(*run)).count() as f64 / ours.len() as f64
+}
+
+/// The plan that follows `passing` up to this decision.
+pub fn lose(script: &ExpertScript, passing: &Plan, decision: Decision<'_>, rng: &mut ChaCha20Rng) -> Losing {
+    let Decision { mode, mistake, shared } = decision;
+    let (before, after) = passing.turns.split_at(shared.min(passing.turns.len()));
+    let mut turns = before.to_vec();
+    let mut mistakes: Vec<_> = passing.mistakes.iter().filter(|made| made.made < shared).cloned().collect();
+    for made in &mut mistakes {
+        made.repaired = made.repaired.filter(|repaired| *repaired < shared);
+        made.wrong_repairs.retain(|turn| *turn < shared);
+    }
+    let tail = Tail { script, passing, after, mistake };
+    match mode {
+        FailureMode::MissedRequirement => {
+            mistakes.push(MadeMistake {
+                name: mistake.name.clone(),
+                kind: mistake.kind,
+                made: shared,
+                wrong_repairs: Vec::new(),
+                repaired: None,
+            });
+            turns.extend(tail.faulty_step(rng));
+        }
+        FailureMode::WrongRepair => turns.extend(tail.wrong_repairs(before, rng)),
+        FailureMode::GaveUp => turns.extend(tail.another_look(rng)),
+        FailureMode::SkippedCheck | FailureMode::MisreadCheck => {}
+    }
+    turns.extend(tail.rest(&turns, rng));
+    turns.push(submit(script, rng));
+    if mode == FailureMode::MisreadCheck
+        && let (Some(next), Some(check)) = (turns.get_mut(shared), &mistake.check)
+    {
+        next.say = format!("{} {}", pick(&check.misread, rng), next.say);
+    }
+    // What a losing rollout sees is not what its script says about a passing one; it claims only what it sees.
+    for turn in turns.iter_mut().skip(shared) {
+        turn.shows = match std::mem::replace(&mut turn.shows, Shows::Anything) {
+            Shows::Must(pattern) | Shows::IfClaimed(pattern) => Shows::IfClaimed(pattern),
+            Shows::Anything => Shows::Anything,
+        };
+    }
+    Losing {
+        plan: Plan { strategy: passing.strategy.clone(), turns, mistakes },
+        mode,
+        mistake: mistake.name.clone(),
+        shared,
+    }
+}
+
+/// What a losing plan is made of after its decision.
+struct Tail<'a> {
+    script: &'a ExpertScript,
+    passing: &'a Plan,
+    /// The passing plan's turns after the decision.
+    after: &'a [Planned],
+    mistake: &'a Mistake,
+}
+
+impl<'a> Tail<'a> {
+    fn check(&self) -> Option<&'a OwnCheck> {
+        self.mistake.check.as_ref()
+    }
+
+    /// The passing plan's next step, with the fault in the same way.
+    fn faulty_step(&self, rng: &mut ChaCha20Rng) -> Option<Planned> {
+        let planned = self.after.first()?;
+        let step = self.script.step(&self.mistake.step)?;
+        let way = step.ways.iter().find(|way| Some(&way.run) == planned.run.as_ref())?;
+        let mut turn = step_turn(step, way, Some(self.mistake), rng);
+        if self.mistake.say.is_empty() {
+            turn.say.clone_from(&planned.say);
+        }
+        Some(turn)
+    }
+
+    /// Repairs of something else. All but the last are checked, and that one by a coin.
+    fn wrong_repairs(&self, before: &[Planned], rng: &mut ChaCha20Rng) -> Vec<Planned> {
+        let Some(check) = self.check() else { return Vec::new() };
+        let done: BTreeSet<_> = before.iter().filter_map(|turn| turn.run.as_deref()).collect();
+        let mut wrong: Vec<_> =
+            check.wrong_repairs.iter().filter(|repair| !done.contains(repair.run.as_str())).collect();
+        wrong.shuffle(rng);
+        let count = if wrong.is_empty() { 0 } else { rng.random_range(1..=wrong.len()) };
+        let mut turns = Vec::new();
+        for (index, repair) in wrong.into_iter().take(count).enumerate() {
+            if index > 0 {
+                turns.push(again_turn(self.mistake, check, &check.wrong, None, rng));
+            }
+            turns.push(wrong_repair_turn(self.mistake, repair, rng));
+        }
+        if !turns.is_empty() && rng.random_bool(LAST_CHECK_PROBABILITY) {
+            turns.push(again_turn(self.mistake, check, &check.wrong, None, rng));
+        }
+        turns
+    }
+
+    /// Some of the looks for the cause once more.
+    fn another_look(&self, rng: &mut ChaCha20Rng) -> Option<Planned> {
+        let looks = look_turns(self.mistake, self.check()?, rng);
+        let again = looks.choose(rng).filter(|_| looks.len() > 1);
+        again.cloned()
+    }
+
+    /// The steps that are left, in other ways than the passing plan's where there are any, and looks and checks that it does not have.
+    fn rest(&self, turns: &[Planned], rng: &mut ChaCha20Rng) -> Vec<Planned> {
+        let theirs: BTreeSet<_> = self.after.iter().filter_map(Planned::substance).collect();
+        let mut done: BTreeSet<_> =
+            turns.iter().filter_map(|turn| step_id(turn).map(str::to_owned)).collect();
+        let mut rest = Vec::new();
+        for step in self.after.iter().filter_map(step_id).filter_map(|id| self.script.step(id)) {
+            if !step.optional && done.insert(step.id.clone()) {
+                rest.extend(other_way(step, &theirs, rng));
+            }
+        }
+        let mut added = self.added(&done, &theirs, turns, rng);
+        added.truncate(rng.random_range(0..=MOST_ADDED));
+        rest.extend(added);
+        if rng.random_bool(REPEAT_PROBABILITY) {
+            let repeated = self.repeated(turns.iter().chain(&rest), rng);
+            rest.extend(repeated);
+        }
+        rest
+    }
+
+    /// One of the checks of other mistakes that were run, once more.
+    fn repeated<'t>(&self, ran: impl Iterator<Item = &'t Planned>, rng: &mut ChaCha20Rng) -> Option<Planned> {
+        let named = |turn: &Planned| match &turn.role {
+            PlannedRole::OtherCheck { mistake } | PlannedRole::Again { mistake }
+                if *mistake != self.mistake.name =>
+            {
+                self.script.mistakes.iter().find(|other| other.name == *mistake)
+            }
+            PlannedRole::OtherCheck { .. }
+            | PlannedRole::Again { .. }
+            | PlannedRole::Step { .. }
+            | PlannedRole::Slip { .. }
+            | PlannedRole::Check { .. }
+            | PlannedRole::Look { .. }
+            | PlannedRole::WrongRepair { .. }
+            | PlannedRole::Repair { .. }
+            | PlannedRole::Submit => None,
+        };
+        let others: Vec<_> = ran.filter_map(named).collect();
+        let mistake = others.choose(rng)?;
+        let check = mistake.check.as_ref()?;
+        Some(Planned { say: pick(&check.again, rng), ..other_check_turn(mistake, check, rng) })
+    }
+
+    /// Optional steps and checks of other mistakes that have not been run. Those that the passing plan does not run come first.
+    fn added(
+        &self,
+        done: &BTreeSet<String>,
+        theirs: &BTreeSet<String>,
+        turns: &[Planned],
+        rng: &mut ChaCha20Rng,
+    ) -> Vec<Planned> {
+        let strategy = &self.passing.strategy;
+        // A look at the beginning of the work would be out of place after it.
+        let position = |id: &str| self.script.steps_of(strategy).position(|step| step.id == id);
+        let reached = turns.iter().filter_map(step_id).filter_map(position).max();
+        let steps = self.script.steps_of(strategy).enumerate().filter(|(at, _)| Some(*at) > reached);
+        let steps = steps.map(|(_, step)| step).filter(|step| step.optional && !done.contains(&step.id));
+        let mut added: Vec<_> = steps.filter_map(|step| other_way(step, theirs, rng)).collect();
+        let ran: BTreeSet<_> = turns.iter().filter_map(|turn| turn.run.as_deref()).collect();
+        for mistake in self.script.mistakes_of(strategy).filter(|mistake| mistake.name != self.mistake.name) {
+            if let Some(check) = mistake.check.as_ref().filter(|check| !ran.contains(check.run.as_str())) {
+                added.push(other_check_turn(mistake, check, rng));
+            }
+        }
+        added.shuffle(rng);
+        added.sort_by_key(|turn| turn.substance().is_some_and(|run| theirs.contains(&run)));
+        added
+    }
+}
+
+fn step_id(turn: &Planned) -> Option<&str> {
+    match &turn.role {
+        PlannedRole::Step { id } => Some(id),
+        PlannedRole::Slip { .. }
+        | PlannedRole::Check { .. }
+        | PlannedRole::Look { .. }
+        | PlannedRole::WrongRepair { .. }
+        | PlannedRole::Repair { .. }
+        | PlannedRole::Again { .. }
+        | PlannedRole::OtherCheck { .. }
+        | PlannedRole::Submit => None,
+    }
+}
+
+/// The step in a way whose command is not among `theirs`, if it has one.
+fn other_way(step: &ScriptStep, theirs: &BTreeSet<String>, rng: &mut ChaCha20Rng) -> Option<Planned> {
+    let mut ways: Vec<_> = step.ways.iter().map(|way| step_turn(step, way, None, rng)).collect();
+    ways.shuffle(rng);
+    ways.sort_by_key(|turn| turn.substance().is_some_and(|run| theirs.contains(&run)));
+    ways.into_iter().next()
+}

@@ -1,0 +1,182 @@
+//! The scripted expert: it follows a plan drawn from the recipe's script.
+//!
+//! `@{name}` placeholders are filled from the output of earlier commands; it has no other source of knowledge. What its final message says
+//! was checked is what it has seen.
+
+mod losing;
+mod plan;
+mod scaffolds;
+mod voice;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use regex::Regex;
+
+pub use losing::{Decision, Losing, decisions, lose, losing, novelty};
+pub use plan::{Plan, Planned, PlannedRole, Shows, passing, rehearsed};
+pub use scaffolds::{ScaffoldMix, ScaffoldMixError, ScriptedScaffolds};
+pub use voice::Voice;
+
+use super::conversation::Conversation;
+use super::episode::{AgentError, Policy};
+use super::scaffold::AssistantMessage;
+use crate::model::{ExpertScript, TurnKind};
+
+/// Claims that a final message names as not checked. A complete list would be longer than the message.
+const MOST_UNCHECKED: usize = 2;
+/// Characters of an unexpected output that an error quotes.
+const QUOTED_OUTPUT: usize = 400;
+
+/// Why a script cannot be continued. The recipe is at fault.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ScriptError {
+    #[error(
+        "turn {turn}, {role:?}: capture `{name}` (`{pattern}`) does not match what the command printed: {saw}"
+    )]
+    NoMatch { turn: usize, role: PlannedRole, name: String, pattern: String, saw: String },
+    #[error("turn {turn}, {role:?}: the output does not match `{pattern}`: {saw}")]
+    NotShown { turn: usize, role: PlannedRole, pattern: String, saw: String },
+    #[error("`@{{{0}}}` is used before any step has captured it")]
+    Unseen(String),
+    #[error("the script has no strategy, or no decision by which a rollout could lose")]
+    Nothing,
+}
+
+/// One execution of a plan.
+#[derive(Clone, Debug)]
+pub struct ScriptedAgent {
+    turns: VecDeque<Planned>,
+    voice: Voice,
+    /// Turns sent so far.
+    sent: usize,
+    /// The last turn, and its command with placeholders filled.
+    pending: Option<(Planned, String)>,
+    seen: BTreeMap<String, String>,
+    /// What can be claimed at all, in the script's order.
+    claims: Vec<String>,
+    claimed: Vec<String>,
+}
+
+impl ScriptedAgent {
+    /// An agent that follows `plan`, which was drawn from `script`.
+    pub fn new(script: &ExpertScript, plan: &Plan, voice: Voice) -> Self {
+        let steps = script.steps_of(&plan.strategy).filter_map(|step| step.claim.clone());
+        let checks = script.mistakes_of(&plan.strategy).filter_map(|mistake| mistake.check.as_ref());
+        let claims = steps.chain(checks.map(|check| check.claim.clone())).collect();
+        let turns = plan.turns.clone().into();
+        Self { turns, voice, sent: 0, pending: None, seen: BTreeMap::new(), claims, claimed: Vec::new() }
+    }
+
+    /// The next message, after the `observation` of the previous one.
+    pub fn next_message(&mut self, observation: Option<&str>) -> Result<AssistantMessage, ScriptError> {
+        if let (Some((planned, command)), Some(observation)) = (self.pending.take(), observation) {
+            let output = self.voice.output(observation, &command);
+            self.read(&planned, &output)?;
+        }
+        let turn = self.sent;
+        self.sent += 1;
+        let Some(planned) = self.turns.pop_front() else { return Ok(self.voice.confirm()) };
+        let say = self.fill(&planned.say)?;
+        let Some(run) = &planned.run else {
+            let report = self.report();
+            return Ok(self.voice.submit(&format!("{say}{report}")));
+        };
+        let command = self.fill(run)?;
+        let message = self.voice.act(turn, &say, &command);
+        self.pending = Some((planned, command));
+        Ok(message)
+    }
+
+    /// Takes from the output of a turn what later turns use, and what can be claimed after it.
+    fn read(&mut self, planned: &Planned, output: &str) -> Result<(), ScriptError> {
+        // Patterns are checked when the recipe is read; one that does not compile matches nothing.
+        let matches = |pattern: &str| Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(output));
+        let turn = self.sent;
+        let expected = match &planned.shows {
+            Shows::Must(pattern) if !matches(pattern) => {
+                return Err(ScriptError::NotShown {
+                    turn,
+                    role: planned.role.clone(),
+                    pattern: pattern.clone(),
+                    saw: quoted(output),
+                });
+            }
+            Shows::Anything | Shows::Must(_) => true,
+            Shows::IfClaimed(pattern) => matches(pattern),
+        };
+        for (name, pattern) in &planned.capture {
+            let found = Regex::new(pattern).ok().and_then(|pattern| {
+                pattern.captures(output).and_then(|found| found.get(1)).map(|group| group.as_str().to_owned())
+            });
+            let value = found.ok_or_else(|| ScriptError::NoMatch {
+                turn,
+                role: planned.role.clone(),
+                name: name.clone(),
+                pattern: pattern.clone(),
+                saw: quoted(output),
+            })?;
+            self.seen.insert(name.clone(), value);
+        }
+        if let Some(claim) = planned.claim.as_ref().filter(|_| expected) {
+            // A later check of the same claim replaces the earlier one.
+            self.claimed.retain(|other| other != claim);
+            self.claimed.push(claim.clone());
+        }
+        Ok(())
+    }
+
+    /// What was checked, and some of what was not. Empty if the script claims nothing.
+    fn report(&self) -> String {
+        let filled = |claim: &String| self.fill(claim).ok();
+        let checked: Vec<_> = self.claimed.iter().filter_map(filled).collect();
+        let unchecked = self.claims.iter().filter(|claim| !self.claimed.contains(claim));
+        let unchecked: Vec<_> = unchecked.filter_map(filled).take(MOST_UNCHECKED).collect();
+        let list = |title: &str, claims: &[String]| match claims {
+            [] => String::new(),
+            _ => format!(" {title}: {}.", claims.join("; ")),
+        };
+        list("Checked", &checked) + &list("Not checked", &unchecked)
+    }
+
+    /// `text` with `@{name}` replaced by what was captured. Other text in such braces, as in Perl, stays.
+    fn fill(&self, text: &str) -> Result<String, ScriptError> {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("@{") {
+            out.push_str(before);
+            match after.split_once('}').filter(|(name, _)| is_name(name)) {
+                Some((name, after)) => {
+                    out.push_str(self.seen.get(name).ok_or_else(|| ScriptError::Unseen(name.to_owned()))?);
+                    rest = after;
+                }
+                None => {
+                    out.push_str("@{");
+                    rest = after;
+                }
+            }
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+}
+
+impl Policy for ScriptedAgent {
+    async fn next(&mut self, conversation: &Conversation) -> Result<AssistantMessage, AgentError> {
+        let last = conversation.turns.last().filter(|turn| turn.kind == TurnKind::Acted);
+        let shown = conversation.seen.last().and_then(|seen| seen.shown.first()).filter(|_| last.is_some());
+        Ok(self.next_message(shown.map(|shown| shown.content.as_str()))?)
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// The end of an output, for an error.
+fn quoted(output: &str) -> String {
+    let start = output.char_indices().rev().nth(QUOTED_OUTPUT - 1).map_or(0, |(index, _)| index);
+    format!("{:?}", output.get(start..).unwrap_or(output))
+}

@@ -1,0 +1,188 @@
+//! How a scripted expert writes its turns in the protocol of a scaffold, and reads what it is shown.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::bash;
+use super::super::bash_block::write_block;
+use super::super::scaffold::AssistantMessage;
+use crate::model::ToolCall;
+
+/// Seconds that a turn of the terminal waits for its output. The pane of a scripted expert wakes as soon as the shell is idle.
+const WAIT_SECONDS: f64 = 30.0;
+/// Seconds that the terminal waits after a setting of the shell.
+const SETTING_SECONDS: f64 = 0.5;
+/// Typed before the first command: in an interactive shell `!` in a script would be history expansion.
+const NO_HISTORY: &str = "set +H\n";
+/// Typed before a tab, so that the line editor takes it as text.
+const LITERAL_NEXT: &str = "\u{16}";
+/// Said where a scaffold asks whether the work is done.
+const CONFIRMED: &str = "The work stands as described in the last message.";
+/// Characters at the end of a typed line by which its echo is found. A longer line is wrapped by the terminal.
+const ECHO_LENGTH: usize = 40;
+
+/// The echo of the line that closes a group of commands.
+const GROUP_END: &str = "> }";
+
+/// The protocol in which a scripted expert acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    BashBlock,
+    BashTool,
+    /// terminus-2, JSON.
+    Terminus,
+}
+
+#[derive(Serialize)]
+struct TerminusMessage<'a> {
+    analysis: &'a str,
+    plan: &'a str,
+    commands: Vec<TerminusCommand>,
+    task_complete: bool,
+}
+
+#[derive(Serialize)]
+struct TerminusCommand {
+    keystrokes: String,
+    duration: f64,
+}
+
+impl Voice {
+    /// A turn, counted from 0, that says `say` and runs `command`.
+    pub fn act(self, turn: usize, say: &str, command: &str) -> AssistantMessage {
+        match self {
+            Self::BashBlock => text(write_block(say, Some(command))),
+            Self::BashTool => {
+                let call = ToolCall {
+                    id: format!("call_{turn}"),
+                    name: bash::TOOL.to_owned(),
+                    arguments: json!({ "command": command }).to_string(),
+                };
+                AssistantMessage { tool_calls: vec![call], ..text(say.to_owned()) }
+            }
+            Self::Terminus => {
+                let mut commands = Vec::new();
+                if turn == 0 {
+                    let keystrokes = NO_HISTORY.to_owned();
+                    commands.push(TerminusCommand { keystrokes, duration: SETTING_SECONDS });
+                }
+                commands.push(TerminusCommand { keystrokes: keystrokes(command), duration: WAIT_SECONDS });
+                let (analysis, plan) = last_sentence(say);
+                text(terminus(&TerminusMessage { analysis, plan, commands, task_complete: false }))
+            }
+        }
+    }
+
+    /// The turn that submits.
+    pub fn submit(self, say: &str) -> AssistantMessage {
+        text(match self {
+            Self::BashBlock => write_block(say, None),
+            Self::BashTool => say.to_owned(),
+            Self::Terminus => terminus(&TerminusMessage {
+                analysis: say,
+                plan: "",
+                commands: Vec::new(),
+                task_complete: true,
+            }),
+        })
+    }
+
+    /// The answer to a scaffold that asks whether the work is done.
+    pub fn confirm(self) -> AssistantMessage {
+        self.submit(CONFIRMED)
+    }
+
+    /// The output of `command` in an observation: a terminal echoes what was typed.
+    pub fn output(self, observation: &str, command: &str) -> String {
+        match self {
+            Self::BashBlock | Self::BashTool => observation.to_owned(),
+            Self::Terminus => after_echo(observation, command).to_owned(),
+        }
+    }
+}
+
+fn text(content: String) -> AssistantMessage {
+    AssistantMessage { content, ..AssistantMessage::default() }
+}
+
+fn terminus(message: &TerminusMessage<'_>) -> String {
+    // A struct of strings and numbers always serialises.
+    serde_json::to_string_pretty(message).unwrap_or_default()
+}
+
+/// All sentences but the last, and the last one. A single sentence is the first part.
+fn last_sentence(say: &str) -> (&str, &str) {
+    match say.rsplit_once(". ") {
+        Some((before, last)) => (say.get(..=before.len()).unwrap_or(before), last),
+        None => (say, ""),
+    }
+}
+
+/// What is typed to run `command`. Several lines are typed as one group, which the shell runs once it has read all of them; otherwise outputs
+/// would stand between the echoes of later lines.
+fn keystrokes(command: &str) -> String {
+    let typed = command.replace('\t', &format!("{LITERAL_NEXT}\t"));
+    if command.contains('\n') { format!("{{\n{typed}\n}}\n") } else { format!("{typed}\n") }
+}
+
+/// The part of an observation after the echo of the last line that was typed.
+fn after_echo<'a>(observation: &'a str, command: &str) -> &'a str {
+    let last = if command.contains('\n') { GROUP_END } else { command };
+    let start = last.char_indices().rev().nth(ECHO_LENGTH - 1).map_or(0, |(index, _)| index);
+    let echoed = last.get(start..).unwrap_or(last);
+    // Lines of the command that look like the end of the group that it is typed in.
+    let looks_like_end = |line: &&str| format!("> {line}").trim_end().ends_with(GROUP_END);
+    let mut earlier = command.lines().filter(looks_like_end).count();
+    let mut at = 0;
+    let mut after = observation;
+    for line in observation.split_inclusive('\n') {
+        at += line.len();
+        if line.trim_end().ends_with(echoed.trim_end()) {
+            after = observation.get(at..).unwrap_or_default();
+            // A group has one closing line, and output may hold another one like it.
+            if command.contains('\n') {
+                match earlier.checked_sub(1) {
+                    Some(fewer) => earlier = fewer,
+                    None => break,
+                }
+            }
+        }
+    }
+    after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_follows_the_echo() {
+        let check = |observation: &str, command: &str, expect: &str| {
+            assert_eq!(Voice::Terminus.output(observation, command), expect, "{observation}");
+            assert_eq!(Voice::BashBlock.output(observation, command), observation);
+        };
+        check("root@box:/app# ls\na b\nroot@box:/app# ", "ls", "a b\nroot@box:/app# ");
+        check(
+            "root@box:/app# {\n> cat > f <<'E'\n> x\n> E\n> cat f\n> }\nx\n# ",
+            "cat > f <<'E'\nx\nE\ncat f",
+            "x\n# ",
+        );
+        check("# {\n> f() {\n> x\n> }\n> f\n> }\nout\n", "f() {\nx\n}\nf", "out\n");
+        check("nothing typed", "ls", "nothing typed");
+        let long = format!("echo {}", "x".repeat(200));
+        let screen = format!("# {}\n{}\nout\n", &long[..158], &long[158..]);
+        check(&screen, &long, "out\n");
+    }
+
+    #[test]
+    fn each_protocol_is_written_as_its_scaffold_reads_it() {
+        let act = |voice: Voice| voice.act(0, "First. Then.", "a\tb\nc");
+        assert_eq!(act(Voice::BashBlock).content, "First. Then.\n\n```bash\na\tb\nc\n```");
+        let call = act(Voice::BashTool);
+        assert_eq!((call.content.as_str(), call.tool_calls.len()), ("First. Then.", 1));
+        let typed: serde_json::Value = serde_json::from_str(&act(Voice::Terminus).content).unwrap();
+        assert_eq!((&typed["analysis"], &typed["plan"]), (&json!("First."), &json!("Then.")));
+        assert_eq!(typed["commands"][1]["keystrokes"], json!("{\na\u{16}\tb\nc\n}\n"));
+        assert_eq!(typed["task_complete"], json!(false));
+    }
+}

@@ -1,0 +1,289 @@
+//! Runs of every branch of an expert script: what a recipe's author must see before rollouts are drawn from it.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use rand::SeedableRng as _;
+use rand::rngs::ChaCha20Rng;
+use serde::Serialize;
+
+use super::assets::PipelineAssets;
+use super::error::Fault;
+use super::unit::HashedDraft;
+use crate::agent::{
+    AgentError, Conversation, Leak, Plan, PlannedRole, ScriptedAgent, Voice, decisions, lose, losing,
+    novelty, passing, rehearsed, unseen_literals,
+};
+use crate::author::Recipe;
+use crate::model::{Act, ExpertScript, FailureMode, Seed, ShellOutcome};
+use crate::rollout::{Evaluated, RolloutError, play_script, run_scripted_episode};
+use crate::verify::{HashedTask, TrialRunner};
+
+/// Couples of a passing and a losing plan that are drawn, not run, to see what rollouts would be like.
+const DRAWN_COUPLES: u64 = 40;
+/// Largest share of drawn couples whose losing side runs too much of what the passing side runs.
+const MOST_ALIKE: f64 = 0.2;
+/// A losing side is too much alike where less than this share of its turns after the decision differs.
+const LEAST_NOVELTY: f64 = 0.6;
+
+/// One run of a branch of the expert.
+#[derive(Debug, Serialize)]
+pub struct ExpertRun {
+    pub name: String,
+    pub ok: bool,
+    pub turns: Option<usize>,
+    pub note: String,
+}
+
+impl ExpertRun {
+    /// `7 turns`; empty if the script could not be executed.
+    pub fn turns_text(&self) -> String {
+        self.turns.map_or_else(String::new, |turns| format!("{turns} turns"))
+    }
+}
+
+/// Which branches are run. In all cases every strategy is run in every way, and judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Branches {
+    /// Every mistake is made and repaired, and its own check alone says whether that worked.
+    Repaired,
+    /// And every mistake is left as it is, and judged.
+    Left,
+    /// And repaired mistakes are judged too.
+    AllJudged,
+}
+
+/// What a branch must lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Pass,
+    Fail,
+    /// The script's own patterns hold; the verdict is not asked for.
+    Played,
+}
+
+/// A plan to be run.
+struct Branch {
+    name: String,
+    plan: Plan,
+    voice: Voice,
+    wanted: Wanted,
+}
+
+/// Runs branches of the draft's script, and draws couples from it.
+pub(super) async fn expert_runs(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    hashed_draft: &HashedDraft,
+    hashed: &HashedTask<'_>,
+    which: Branches,
+) -> Result<Vec<ExpertRun>, Fault> {
+    let script = &hashed_draft.draft.expert;
+    let mut runs = vec![origins(hashed_draft), drawn(script)];
+    let branches = branches(script, which);
+    let played = branches.iter().map(|branch| run_branch(runner, assets, hashed_draft, hashed, branch));
+    for run in join_all(played).await {
+        runs.push(run?);
+    }
+    Ok(runs)
+}
+
+/// Every strategy in all its ways and protocols; every mistake repaired, after a repair that fails; every mistake left.
+fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
+    let mut branches = Vec::new();
+    let repaired_wanted = match which {
+        Branches::Repaired | Branches::Left => Wanted::Played,
+        Branches::AllJudged => Wanted::Pass,
+    };
+    // A fault that its check shows in two strategies is left in one of them.
+    let mut stays = BTreeSet::new();
+    for strategy in &script.strategies {
+        let ways = script.steps_of(strategy).map(|step| step.ways.len()).max().unwrap_or(1);
+        for way in 0..ways.max(script.slips.len()).max(Voice::ALL.len()) {
+            let slip = script.slips.get(way);
+            let voice = Voice::ALL.get(way % Voice::ALL.len()).copied().unwrap_or(Voice::BashBlock);
+            if let Some(plan) = rehearsed(script, strategy, None, None, slip, way) {
+                let name = format!("{strategy}, ways {}, {}", way + 1, voice.option());
+                branches.push(Branch { name, plan, voice, wanted: Wanted::Pass });
+            }
+        }
+        for (index, mistake) in script.mistakes_of(strategy).enumerate() {
+            // Both kinds of observation: what a shell returns, and what a screen shows.
+            let voice = if index.is_multiple_of(2) { Voice::BashBlock } else { Voice::Terminus };
+            let repaired = mistake
+                .check
+                .as_ref()
+                .and_then(|_| rehearsed(script, strategy, Some(&mistake.name), Some(index % 2), None, index));
+            if let Some(plan) = repaired {
+                let name = format!("{strategy}, {} repaired, {}", mistake.name, voice.option());
+                branches.push(Branch { name, plan, voice, wanted: repaired_wanted });
+            }
+            match which {
+                Branches::Left | Branches::AllJudged if stays.insert(&mistake.name) => {
+                    branches.extend(left(script, strategy, &mistake.name));
+                }
+                Branches::Left | Branches::AllJudged | Branches::Repaired => {}
+            }
+        }
+    }
+    branches
+}
+
+/// The branch in which a mistake stays: with repairs of something else, where it has a check.
+fn left(script: &ExpertScript, strategy: &str, mistake: &str) -> Option<Branch> {
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let made = rehearsed(script, strategy, Some(mistake), None, None, 0);
+    let passing = made.or_else(|| rehearsed(script, strategy, None, None, None, 0))?;
+    let found = decisions(script, &passing);
+    let of = |mode| found.iter().find(|decision| decision.mode == mode && decision.mistake.name == mistake);
+    let decision = of(FailureMode::WrongRepair).or_else(|| of(FailureMode::MissedRequirement))?;
+    let losing = lose(script, &passing, *decision, &mut rng);
+    let name = format!("{strategy}, {mistake}, {}", losing.mode.as_str());
+    Some(Branch { name, plan: losing.plan, voice: Voice::BashBlock, wanted: Wanted::Fail })
+}
+
+async fn run_branch(
+    runner: &TrialRunner<'_>,
+    assets: &PipelineAssets,
+    hashed_draft: &HashedDraft,
+    hashed: &HashedTask<'_>,
+    branch: &Branch,
+) -> Result<ExpertRun, Fault> {
+    let _slot = runner.slot().await?;
+    let draft = &hashed_draft.draft;
+    let name = branch.name.clone();
+    let agent = ScriptedAgent::new(&draft.expert, &branch.plan, branch.voice);
+    let scaffold = assets.scripted.of(branch.voice);
+    let ended = match branch.wanted {
+        Wanted::Played => play_script(runner, scaffold, hashed, agent).await.map(|played| (played, None)),
+        Wanted::Pass | Wanted::Fail => run_scripted_episode(runner, scaffold, hashed, agent)
+            .await
+            .map(|finished| (finished.conversation, Some(finished.evaluated))),
+    };
+    let (conversation, evaluated) = match ended {
+        Ok(ended) => ended,
+        Err(RolloutError::Agent(AgentError::Script(error))) => {
+            return Ok(ExpertRun { name, ok: false, turns: None, note: error.to_string() });
+        }
+        Err(other) => return Err(other.into()),
+    };
+    let leaks = match branch.voice {
+        // The messages of the other protocols hold the same texts in JSON.
+        Voice::BashBlock => leaks(assets, hashed_draft, &conversation),
+        Voice::BashTool | Voice::Terminus => Vec::new(),
+    };
+    let complaint = complaint(branch, &conversation, &leaks);
+    let note = complaint.or_else(|| evaluated.and_then(|evaluated| wrong_verdict(branch.wanted, &evaluated)));
+    let note = note.unwrap_or_default();
+    let turns = Some(conversation.turns.len());
+    Ok(ExpertRun { name, ok: note.is_empty(), turns, note })
+}
+
+fn leaks(assets: &PipelineAssets, hashed_draft: &HashedDraft, conversation: &Conversation) -> Vec<Leak> {
+    let task = &hashed_draft.draft.task;
+    let recipe = task.blueprint.recipe().and_then(|id| assets.recipes.get(id));
+    let script = recipe.map(author_texts).unwrap_or_default();
+    let tools = assets.domains.get(&task.blueprint.domain).map_or(&[][..], |domain| domain.tools.as_slice());
+    let shown: Vec<_> = conversation.seen.iter().map(|seen| seen.shown.clone()).collect();
+    let prompt = &conversation.opening.prompt;
+    unseen_literals(&task.environment, &script, tools, prompt, &conversation.turns, &shown)
+}
+
+/// All texts of a recipe except its fixtures: an expert's script may use any of them.
+fn author_texts(recipe: &Recipe) -> String {
+    let texts = recipe.files.iter().filter(|(path, _)| !path.as_str().starts_with("environment/"));
+    texts.filter_map(|(_, file)| file.as_text()).collect::<Vec<_>>().join("\n")
+}
+
+/// The problem of a conversation.
+fn complaint(branch: &Branch, conversation: &Conversation, leaks: &[Leak]) -> Option<String> {
+    if let Some(leak) = leaks.first() {
+        return Some(format!(
+            "turn {} uses `{}`, which the expert has not observed",
+            leak.turn + 1,
+            leak.literal
+        ));
+    }
+    for (turn, planned) in conversation.turns.iter().zip(&branch.plan.turns) {
+        let [Act::Command { command, outcome }] = turn.acts.as_slice() else { continue };
+        let failed = !matches!(outcome, None | Some(ShellOutcome::Exited(0)));
+        let slip = matches!(planned.role, PlannedRole::Slip { .. });
+        if slip && !failed {
+            return Some(format!("the slip's command succeeds: {command}"));
+        }
+        if failed && !slip && branch.wanted != Wanted::Fail {
+            return Some(format!("a command fails, {:?}: {command}", planned.role));
+        }
+    }
+    None
+}
+
+/// What is wrong about a verdict.
+fn wrong_verdict(wanted: Wanted, evaluated: &Evaluated) -> Option<String> {
+    let verdict = &evaluated.verdict;
+    match (wanted, verdict.passed()) {
+        (Wanted::Pass, false) => {
+            let why = evaluated.log.messages.values().next().map_or("", String::as_str);
+            let failed = verdict.checks.iter().filter(|check| !check.passed).map(|check| check.id.as_str());
+            Some(format!("does not pass: {} {} {why}", verdict.cause, failed.collect::<Vec<_>>().join(", ")))
+        }
+        (Wanted::Fail, true) => Some("passes, but must fail".to_owned()),
+        (Wanted::Pass, true) | (Wanted::Fail, false) | (Wanted::Played, _) => None,
+    }
+}
+
+/// Whether each mistake is like something that screening shows to fail.
+fn origins(hashed_draft: &HashedDraft) -> ExpertRun {
+    let draft = &hashed_draft.draft;
+    let is_known = |from: &str| {
+        let wrong = from
+            .strip_prefix("wrong:")
+            .is_some_and(|name| draft.wrong.iter().any(|wrong| wrong.name == name));
+        let violation = from.strip_prefix("clause:").and_then(|place| place.split_once('/'));
+        let violated = violation.is_some_and(|(id, name)| {
+            let clause = draft.clauses.clause.iter().find(|clause| clause.id == id);
+            clause.is_some_and(|clause| clause.violation.iter().any(|violation| violation.name == name))
+        });
+        wrong || violated
+    };
+    let unknown: Vec<_> = draft
+        .expert
+        .mistakes
+        .iter()
+        .filter(|mistake| !is_known(&mistake.from))
+        .map(|mistake| format!("{} is from `{}`, which does not exist", mistake.name, mistake.from))
+        .collect();
+    ExpertRun {
+        name: "mistakes' origins".to_owned(),
+        ok: unknown.is_empty(),
+        turns: None,
+        note: unknown.join("; "),
+    }
+}
+
+/// What couples drawn from the script are like, without running them.
+fn drawn(script: &ExpertScript) -> ExpertRun {
+    let (mut couples, mut alike, mut with_mistake, mut difference) = (0_u32, 0_u32, 0_u32, 0_i64);
+    for seed in 0..DRAWN_COUPLES {
+        let strategy =
+            script.strategies.get(usize::try_from(seed).unwrap_or(0) % script.strategies.len().max(1));
+        let Some(strategy) = strategy else { continue };
+        let pass = passing(script, strategy, Seed(seed));
+        with_mistake += u32::from(!pass.mistakes.is_empty());
+        let Some(lost) = losing(script, &pass, Seed(seed)) else { continue };
+        couples += 1;
+        alike += u32::from(novelty(&lost, &pass) < LEAST_NOVELTY);
+        difference += lost.plan.turns.len() as i64 - pass.turns.len() as i64;
+    }
+    let share = |count: u32| f64::from(count) / f64::from(couples.max(1));
+    let ok = u64::from(couples) == DRAWN_COUPLES && share(alike) <= MOST_ALIKE && share(with_mistake) >= 0.5;
+    ExpertRun {
+        name: format!("{DRAWN_COUPLES} drawn couples"),
+        ok,
+        turns: None,
+        note: format!(
+            "{couples} have a losing side; {alike} of these run much the same after the decision; {with_mistake} passes make a mistake; losing sides are {:+.1} turns longer",
+            difference as f64 / f64::from(couples.max(1)),
+        ),
+    }
+}
