@@ -69,6 +69,9 @@ impl Progress {
                 self.line(&format!("rejected   {task}: {}", reasons.join("; ")));
             }
             Event::Failed { task, message } => self.line(&format!("no result  {task}: {message}")),
+            Event::ScriptFailed { task, attempt, message } => {
+                self.line(&format!("no rollout {task}, attempt {attempt}: {message}"));
+            }
             Event::Finished { task, seconds } if !self.on_terminal => {
                 self.line(&format!("done       {task} ({finished} of {total}, {seconds:.1} s)"));
             }
@@ -180,6 +183,7 @@ impl State {
                 }
             }
             Event::RolledOut { .. } => self.rollouts += 1,
+            Event::ScriptFailed { .. } => {}
             Event::Failed { task, .. } | Event::Finished { task, .. } => {
                 self.active.remove(task);
                 self.finished += 1;

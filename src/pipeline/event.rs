@@ -14,6 +14,8 @@ pub enum Event {
     Screened { task: String, certified: bool, rows: usize, reasons: Vec<String>, seconds: f64 },
     /// A rollout was committed, now or in an earlier run.
     RolledOut { task: String, attempt: u32, outcome: Outcome },
+    /// The expert's script of a recipe is wrong, so an attempt has no rollout; the task and its other attempts stay.
+    ScriptFailed { task: String, attempt: u32, message: String },
     /// A unit ended without a result.
     Failed { task: String, message: String },
     /// A unit is committed.

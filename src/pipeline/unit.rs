@@ -11,7 +11,7 @@ use super::authored::{ModelAuthor, SamplingOrder, Unmade, authored};
 use super::blind::{add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
-use crate::agent::ScaffoldMix;
+use crate::agent::{AgentError, ScaffoldMix};
 use crate::author::{AuthorError, draft};
 use crate::harbor::{Publication, add_classes, write_task};
 use crate::lint::lint_draft;
@@ -19,7 +19,7 @@ use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
     TaskAuthor, TrajectoryRecord, environment_digest, task_digest,
 };
-use crate::rollout::{PreparedTask, ROLLOUT, Stage as ScriptedStage, rollout};
+use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, Stage as ScriptedStage, rollout};
 use crate::screen::{Extent, SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
@@ -150,16 +150,26 @@ pub async fn unit(
                 let (hashed, certificate, task) = (&hashed, &certificate, &task);
                 let stage = ScriptedStage { scaffolds: &assets.scripted, mix: &options.scaffolds };
                 async move {
-                    let key = rollout(runner, stage, draft, hashed, certificate, attempt)
+                    let rolled_out = rollout(runner, stage, draft, hashed, certificate, attempt)
                         .instrument(tracing::info_span!("rollout", scaffold = "scripted", attempt))
-                        .await?;
+                        .await;
+                    let key = match rolled_out {
+                        Ok(key) => key,
+                        Err(RolloutError::Agent(AgentError::Script(error))) => {
+                            let (task, message) = (task.clone(), error.to_string());
+                            events(Event::ScriptFailed { task, attempt, message });
+                            return Ok(None);
+                        }
+                        Err(other) => return Err(other.into()),
+                    };
                     let outcome = rollout_outcome(runner.store, &key)?;
                     events(Event::RolledOut { task: task.clone(), attempt, outcome });
-                    Ok::<_, Fault>((key, outcome))
+                    Ok::<_, Fault>(Some((key, outcome)))
                 }
             });
             // All are awaited, so that an interrupted run commits the rollouts in progress.
-            join_all(runs).await.into_iter().collect::<Result<Vec<_>, _>>()?
+            let ended = join_all(runs).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+            ended.into_iter().flatten().collect()
         }
     };
     let record = UnitRecord {

@@ -92,13 +92,23 @@ impl Voice {
         self.submit(CONFIRMED)
     }
 
-    /// The output of `command` in an observation: a terminal echoes what was typed.
+    /// The output of `command` in an observation, without what the scaffold adds after it: a terminal echoes what was typed and ends with a prompt,
+    /// the others end with the exit status.
     pub fn output(self, observation: &str, command: &str) -> String {
-        match self {
-            Self::BashBlock | Self::BashTool => observation.to_owned(),
-            Self::Terminus => after_echo(observation, command).to_owned(),
-        }
+        let (output, is_frame): (&str, fn(&str) -> bool) = match self {
+            Self::BashBlock | Self::BashTool => (observation, |line| line.starts_with("[exit status ")),
+            Self::Terminus => (after_echo(observation, command), is_prompt),
+        };
+        let output = output.trim_end();
+        let (before, last) = output.rsplit_once('\n').unwrap_or(("", output));
+        if is_frame(last) { before.to_owned() } else { output.to_owned() }
     }
+}
+
+/// Whether a line is the prompt of a shell that waits: `root@host:/app#`.
+fn is_prompt(line: &str) -> bool {
+    line.ends_with(['#', '$'])
+        && line.split_once(':').is_some_and(|(user, _)| user.contains('@') && !user.contains(' '))
 }
 
 fn text(content: String) -> AssistantMessage {
@@ -157,21 +167,22 @@ mod tests {
 
     #[test]
     fn output_follows_the_echo() {
-        let check = |observation: &str, command: &str, expect: &str| {
-            assert_eq!(Voice::Terminus.output(observation, command), expect, "{observation}");
-            assert_eq!(Voice::BashBlock.output(observation, command), observation);
+        let check = |voice: Voice, observation: &str, command: &str, expect: &str| {
+            assert_eq!(voice.output(observation, command), expect, "{observation}");
         };
-        check("root@box:/app# ls\na b\nroot@box:/app# ", "ls", "a b\nroot@box:/app# ");
-        check(
-            "root@box:/app# {\n> cat > f <<'E'\n> x\n> E\n> cat f\n> }\nx\n# ",
-            "cat > f <<'E'\nx\nE\ncat f",
-            "x\n# ",
-        );
-        check("# {\n> f() {\n> x\n> }\n> f\n> }\nout\n", "f() {\nx\n}\nf", "out\n");
-        check("nothing typed", "ls", "nothing typed");
+        let terminus = |observation: &str, command: &str, expect: &str| {
+            check(Voice::Terminus, observation, command, expect);
+        };
+        terminus("root@box:/app# ls\na b\nroot@box:/app# \n\n", "ls", "a b");
+        let typed = "root@box:/app# {\n> cat > f <<'E'\n> x\n> E\n> cat f\n> }\nx\nroot@box:/app# ";
+        terminus(typed, "cat > f <<'E'\nx\nE\ncat f", "x");
+        terminus("# {\n> f() {\n> x\n> }\n> f\n> }\nout\n", "f() {\nx\n}\nf", "out");
+        terminus("nothing typed", "ls", "nothing typed");
         let long = format!("echo {}", "x".repeat(200));
-        let screen = format!("# {}\n{}\nout\n", &long[..158], &long[158..]);
-        check(&screen, &long, "out\n");
+        let screen = format!("# {}\n{}\nout: a #\n", &long[..158], &long[158..]);
+        terminus(&screen, &long, "out: a #");
+        check(Voice::BashBlock, "a\n\n[exit status 1]\n", "ls", "a\n");
+        check(Voice::BashTool, "[exit status 0]", "true", "");
     }
 
     #[test]
