@@ -71,6 +71,11 @@ conformance: demo ## The slow suite: kills at KILLS points, killed containers, o
 	  tests/conformance/kill_containers.sh "$$binary" $(DEMO) $(ATTEMPTS) $$(ls -d $(DEMO)/tasks/*/ | head -n 4)
 	@echo "== Reading $(DEMO)/data with pyarrow, DuckDB, pandas and datasets"
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
+	@echo "== Telling the sides of pairs apart by their prose"
+	$(READERS_PYTHON) tests/readers/check_prose.py $(DEMO)/data
+	@echo "== The first request of terminus, ours and Harbor's"
+	binary=$$($(CARGO) build --profile demo --locked --message-format json | $(executable)) && \
+	  $(READERS_PYTHON) tests/conformance/first_request.py "$(HARBOR)" "$$binary" $$(ls -d $(DEMO)/tasks/*/ | head -n $(ATTACKED))
 	@echo "== Oracle and nop of every task under Harbor"
 	tests/readers/check_harbor.sh "$(HARBOR)" $(DEMO)/tasks
 	@echo "== Attacks on $(ATTACKED) tasks under Harbor, separate and shared, against termsmith's emulation of both"

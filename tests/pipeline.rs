@@ -44,14 +44,20 @@ fn a_run_makes_tasks_trajectories_and_data() {
         fs::read_dir(bench.path("whole/tasks")).unwrap().map(|task| task.unwrap().path()).collect();
     assert_eq!(certified.len(), 3, "{:?}", names(&bench.path("whole/rejected")));
     for task in &certified {
-        for file in
-            ["task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "solution/solve.sh"]
-        {
+        for file in [
+            "task.toml",
+            "instruction.md",
+            "environment/Dockerfile",
+            "tests/test.sh",
+            "tests/classes.json",
+            "solution/solve.sh",
+        ] {
             assert!(task.join(file).exists(), "{} lacks {file}", task.display());
         }
         let certificate: serde_json::Value =
             serde_json::from_slice(&fs::read(task.join("certificate.json")).unwrap()).unwrap();
         assert_eq!(certificate["certified"], true);
+        bench.run(&["verify-certificate", task.to_str().unwrap()]).ok();
         let kinds: Vec<_> =
             certificate["rows"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
         for kind in ["lint", "build", "untouched", "reference", "second_solution", "wrong_solution"] {
@@ -59,7 +65,7 @@ fn a_run_makes_tasks_trajectories_and_data() {
         }
         assert!(certificate["checks"].as_array().unwrap().iter().any(|check| check["class"] == "F2P"));
     }
-    assert_eq!(names(&bench.path("whole/trajectories")).len(), 9);
+    assert_eq!(names(&bench.path("whole/trajectories")).len(), 12);
     for file in
         ["data/README.md", "data/sft/train-00000-of-00001.parquet", "report/audit.json", "report/audit.txt"]
     {

@@ -101,7 +101,8 @@ impl Voice {
         };
         let output = output.trim_end();
         let (before, last) = output.rsplit_once('\n').unwrap_or(("", output));
-        if is_frame(last) { before.to_owned() } else { output.to_owned() }
+        let output = if is_frame(last) { before.trim_end() } else { output };
+        if output.is_empty() { String::new() } else { format!("{output}\n") }
     }
 }
 
@@ -173,14 +174,14 @@ mod tests {
         let terminus = |observation: &str, command: &str, expect: &str| {
             check(Voice::Terminus, observation, command, expect);
         };
-        terminus("root@box:/app# ls\na b\nroot@box:/app# \n\n", "ls", "a b");
+        terminus("root@box:/app# ls\na b\nroot@box:/app# \n\n", "ls", "a b\n");
         let typed = "root@box:/app# {\n> cat > f <<'E'\n> x\n> E\n> cat f\n> }\nx\nroot@box:/app# ";
-        terminus(typed, "cat > f <<'E'\nx\nE\ncat f", "x");
-        terminus("# {\n> f() {\n> x\n> }\n> f\n> }\nout\n", "f() {\nx\n}\nf", "out");
-        terminus("nothing typed", "ls", "nothing typed");
+        terminus(typed, "cat > f <<'E'\nx\nE\ncat f", "x\n");
+        terminus("# {\n> f() {\n> x\n> }\n> f\n> }\nout\n", "f() {\nx\n}\nf", "out\n");
+        terminus("nothing typed", "ls", "nothing typed\n");
         let long = format!("echo {}", "x".repeat(200));
         let screen = format!("# {}\n{}\nout: a #\n", &long[..158], &long[158..]);
-        terminus(&screen, &long, "out: a #");
+        terminus(&screen, &long, "out: a #\n");
         check(Voice::BashBlock, "a\n\n[exit status 1]\n", "ls", "a\n");
         check(Voice::BashTool, "[exit status 0]", "true", "");
     }
