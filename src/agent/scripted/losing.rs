@@ -17,14 +17,14 @@ use crate::model::{ExpertScript, FailureMode, MadeMistake, Mistake, OwnCheck, Sc
 const LEAST_NOVELTY: f64 = 0.6;
 /// Differences in turns to the passing plan that are aimed at, each as often: length must not tell winners from losers.
 const LENGTH_DIFFERENCES: [i32; 5] = [-2, -1, 0, 1, 2];
-/// Drawn plans of which the best is taken.
-const DRAWS: usize = 60;
+/// Drawn plans of one mode, of which the best is taken.
+const DRAWS: usize = 40;
 /// Most looks and checks that are added after the decision.
 const MOST_ADDED: usize = 6;
 /// Probability that a check is run once more after the decision. Who repairs a fault runs its check again, so others must repeat themselves as often.
-const REPEAT_PROBABILITY: f64 = 0.7;
+const REPEAT_PROBABILITY: f64 = 0.3;
 /// Probability that the last repair of something else is checked, and the work submitted all the same.
-const LAST_CHECK_PROBABILITY: f64 = 0.5;
+const LAST_CHECK_PROBABILITY: f64 = 0.35;
 
 /// A losing plan and what it shares with its passing plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,21 +98,27 @@ pub fn losing(script: &ExpertScript, passing: &Plan, seed: Seed) -> Option<Losin
     let mut modes: Vec<_> = possible.iter().map(|decision| decision.mode).collect();
     modes.sort_unstable();
     modes.dedup();
+    // By mode first: a script with many mistakes has many more missed requirements than anything else.
+    modes.shuffle(&mut rng);
     let wanted = *LENGTH_DIFFERENCES.choose(&mut rng)?;
     let mut best: Option<(bool, i64, Losing)> = None;
-    for _ in 0..DRAWS {
-        // By mode first: a script with many mistakes has many more missed requirements than anything else.
-        let mode = modes.choose(&mut rng)?;
-        let of_mode: Vec<_> = possible.iter().filter(|decision| decision.mode == *mode).collect();
-        let drawn = lose(script, passing, **of_mode.choose(&mut rng)?, &mut rng);
-        let novel = novelty(&drawn, passing) >= LEAST_NOVELTY;
-        let difference = drawn.plan.turns.len() as i64 - passing.turns.len() as i64;
-        let distance = (difference - i64::from(wanted)).abs();
-        let better = best
-            .as_ref()
-            .is_none_or(|(was_novel, was_distance, _)| (novel, -distance) > (*was_novel, -*was_distance));
-        if better {
-            best = Some((novel, distance, drawn));
+    for mode in modes {
+        let of_mode: Vec<_> = possible.iter().filter(|decision| decision.mode == mode).collect();
+        for _ in 0..DRAWS {
+            let drawn = lose(script, passing, **of_mode.choose(&mut rng)?, &mut rng);
+            let novel = novelty(&drawn, passing) >= LEAST_NOVELTY;
+            let difference = drawn.plan.turns.len() as i64 - passing.turns.len() as i64;
+            let distance = (difference - i64::from(wanted)).abs();
+            let better = best
+                .as_ref()
+                .is_none_or(|(was_novel, was_distance, _)| (novel, -distance) > (*was_novel, -*was_distance));
+            if better {
+                best = Some((novel, distance, drawn));
+            }
+        }
+        // The other modes are for plans to which this one offers nothing that differs enough.
+        if best.as_ref().is_some_and(|(novel, _, _)| *novel) {
+            break;
         }
     }
     best.map(|(_, _, losing)| losing)
