@@ -183,13 +183,12 @@ impl State {
                 }
             }
             Event::RolledOut { .. } => self.rollouts += 1,
-            Event::ScriptFailed { .. } => {}
             Event::Failed { task, .. } | Event::Finished { task, .. } => {
                 self.active.remove(task);
                 self.finished += 1;
             }
             Event::Stage { name } => self.stage = Some(name),
-            Event::Swept { .. } => {}
+            Event::ScriptFailed { .. } | Event::Swept { .. } => {}
         }
     }
 
