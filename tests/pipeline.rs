@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
-use common::{Bench, assert_same, containers_of, files, names};
+use common::{Bench, assert_same, containers_of, copy, files, names};
 
 /// Two domains and three tasks: enough for a bug-fix with programs and a from-scratch task, few enough for five runs. Attacks on verifiers
 /// are tested in `tests/gauntlet.rs`.
@@ -211,12 +211,4 @@ fn stamps(dir: &Path) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
             (path, modified)
         })
         .collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    for (path, bytes) in files(from) {
-        let target = to.join(path);
-        fs::create_dir_all(target.parent().unwrap()).unwrap();
-        fs::write(target, bytes).unwrap();
-    }
 }

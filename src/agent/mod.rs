@@ -34,8 +34,9 @@ pub use scaffold::{
     Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step, StepLimits,
 };
 pub use scripted::{
-    Decision, Losing, Plan, Planned, PlannedRole, ScaffoldMix, ScaffoldMixError, ScriptError, ScriptedAgent,
-    ScriptedScaffolds, Shows, Voice, decisions, lose, losing, novelty, passing, rehearsed,
+    Decision, LEAST_NOVELTY, Losing, MessageFormat, Plan, Planned, PlannedRole, ScaffoldMix,
+    ScaffoldMixError, ScriptError, ScriptedAgent, ScriptedScaffolds, Shows, decisions, lose, losing, novelty,
+    passing, rehearsed,
 };
 pub use summary::{PlainSummary, Summariser, SummaryTexts};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus};

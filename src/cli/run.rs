@@ -143,6 +143,8 @@ fn status(report: &RunReport) -> Status {
     } else if report.interrupted {
         Status::Interrupted
     } else {
-        open::combined(report.faults.iter().map(|(_, fault)| open::unit_status(fault)))
+        let faults = report.faults.iter().map(|(_, fault)| open::unit_status(fault));
+        let scripts = report.ended.iter().flat_map(|ended| &ended.script_faults);
+        open::combined(faults.chain(scripts.map(|_| Status::BadInput)))
     }
 }

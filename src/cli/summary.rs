@@ -11,8 +11,8 @@ use super::open;
 use super::printable::printable;
 use crate::audit::Audit;
 use crate::domain::Plan;
-use crate::model::{Blueprint, Outcome, RowKind};
-use crate::pipeline::RunReport;
+use crate::model::{Blueprint, Outcome, RecipeId, RowKind};
+use crate::pipeline::{Ended, RunReport};
 
 /// Style of the text.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl Style {
 }
 
 /// Version of the JSON summary.
-const SUMMARY_VERSION: u32 = 3;
+const SUMMARY_VERSION: u32 = 4;
 
 /// The summary as JSON.
 #[derive(Serialize)]
@@ -43,6 +43,8 @@ pub(super) struct Summary<'a> {
     /// Of these, the tasks that the same command completes.
     left_open: Vec<String>,
     rollouts: BTreeMap<String, usize>,
+    /// Attempts without a rollout because the recipe's script is wrong, and why, by task.
+    script_faults: BTreeMap<&'a str, Vec<(u32, String)>>,
     rows: BTreeMap<&'a str, u64>,
     seconds: f64,
     peak_memory_bytes: Option<u64>,
@@ -81,6 +83,12 @@ pub(super) fn json(report: &RunReport, took: Duration) -> Summary<'_> {
         rollouts: rollouts(report)
             .into_iter()
             .map(|(outcome, count)| (name(outcome).to_owned(), count))
+            .collect(),
+        script_faults: with_script_faults(report)
+            .map(|ended| {
+                let faults = ended.script_faults.iter().map(|(attempt, error)| (*attempt, error.to_string()));
+                (ended.certificate.task.as_str(), faults.collect())
+            })
             .collect(),
         rows: exported.map(|config| (config.name, config.rows)).collect(),
         seconds: took.as_secs_f64(),
@@ -163,6 +171,18 @@ pub(super) fn text(
     let shown: Vec<_> =
         outcomes.iter().map(|(outcome, count)| format!("{count} {}", name(*outcome))).collect();
     line("rollouts", if total == 0 { "none".to_owned() } else { format!("{total}: {}", shown.join(", ")) });
+    for ended in with_script_faults(report) {
+        let recipe = ended.record.blueprint.recipe().map_or("", RecipeId::as_str);
+        for (attempt, error) in &ended.script_faults {
+            line("", format!("{}, attempt {attempt}, has none: {error}", ended.certificate.task));
+        }
+        line(
+            "",
+            format!(
+                "`termsmith recipe check {recipe} --only expert` runs its script and names each wrong step"
+            ),
+        );
+    }
     if let Some(export) = &report.export {
         for config in &export.configs {
             for file in &config.files {
@@ -200,6 +220,10 @@ pub(super) fn text(
 
 fn left_open(report: &RunReport) -> impl Iterator<Item = &Blueprint> {
     report.faults.iter().filter(|(_, fault)| open::is_left_open(fault)).map(|(blueprint, _)| blueprint)
+}
+
+fn with_script_faults(report: &RunReport) -> impl Iterator<Item = &Ended> {
+    report.ended.iter().filter(|ended| !ended.script_faults.is_empty())
 }
 
 fn certified(report: &RunReport) -> usize {

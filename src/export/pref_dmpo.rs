@@ -39,30 +39,20 @@ those of the chosen one. A side that breaks a check that the untouched environme
 
 Pair policy: `{policy}`";
 
-/// A row of `pref_dmpo`.
+/// What a row says about a pair, whatever it holds of the two trajectories.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct PairColumns {
     pub pair_id: String,
     pub pair_kind: &'static str,
     pub prompt: Vec<Message>,
     pub chosen: Vec<Message>,
     pub rejected: Vec<Message>,
-    pub gamma: Gamma,
     pub divergence_turn: usize,
-    pub shared_turns: usize,
-    pub turns_chosen: usize,
-    pub turn_index_chosen: Vec<usize>,
-    pub phi_chosen: Vec<f64>,
-    pub train_chosen: Vec<bool>,
     pub reward_chosen: f64,
     pub f2p_chosen: f64,
     pub p2p_chosen: f64,
     pub trajectory_id_chosen: String,
     pub teacher_chosen: String,
-    pub turns_rejected: usize,
-    pub turn_index_rejected: Vec<usize>,
-    pub phi_rejected: Vec<f64>,
-    pub train_rejected: Vec<bool>,
     pub reward_rejected: f64,
     pub f2p_rejected: f64,
     pub p2p_rejected: f64,
@@ -80,6 +70,23 @@ pub struct Row {
     pub split_group: String,
     pub license: Option<&'static str>,
     pub tool_version: &'static str,
+}
+
+/// A row of `pref_dmpo`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    #[serde(flatten)]
+    pub pair: PairColumns,
+    pub gamma: Gamma,
+    pub shared_turns: usize,
+    pub turns_chosen: usize,
+    pub turn_index_chosen: Vec<usize>,
+    pub phi_chosen: Vec<f64>,
+    pub train_chosen: Vec<bool>,
+    pub turns_rejected: usize,
+    pub turn_index_rejected: Vec<usize>,
+    pub phi_rejected: Vec<f64>,
+    pub train_rejected: Vec<bool>,
 }
 
 /// One side of a pair.
@@ -109,44 +116,46 @@ impl Row {
         let train_chosen = flags.iter().enumerate().map(|(turn, flag)| turn >= pair.divergence && *flag);
         let train_rejected = (0..lost.phi.len()).map(|turn| turn >= pair.rejected_from());
         Ok(Self {
-            pair_id: pair.id(),
-            pair_kind: pair.kind.as_str(),
-            prompt: won.prompt,
             gamma,
-            divergence_turn: pair.divergence,
             shared_turns: pair.shared,
             turns_chosen: won.phi.len(),
             turn_index_chosen: won.turn_index,
             phi_chosen: won.phi,
             train_chosen: train_chosen.collect(),
-            reward_chosen: pair.chosen_reward,
-            f2p_chosen: pair.chosen_rewards.f2p,
-            p2p_chosen: pair.chosen_rewards.p2p,
-            trajectory_id_chosen: chosen.id.clone(),
-            teacher_chosen: chosen.record.actor.teacher().to_owned(),
-            chosen: won.messages,
             turns_rejected: lost.phi.len(),
             turn_index_rejected: lost.turn_index,
             train_rejected: train_rejected.collect(),
             phi_rejected: lost.phi,
-            reward_rejected: pair.rejected_reward,
-            f2p_rejected: pair.rejected_rewards.f2p,
-            p2p_rejected: pair.rejected_rewards.p2p,
-            trajectory_id_rejected: rejected.id.clone(),
-            teacher_rejected: rejected.record.actor.teacher().to_owned(),
-            failure_mode_rejected: failure_mode(rejected).map(FailureMode::as_str),
-            judge_labels_rejected: rejected.labels.clone(),
-            rejected: lost.messages,
-            reward_kind: policy.reward.as_str(),
-            reward_margin: pair.margin(),
-            pair_policy: policy.describe(),
-            task_id: chosen.record.task.to_string(),
-            task_digest: chosen.record.task_digest.clone(),
-            environment_digest: chosen.record.environment_digest.clone(),
-            domain: chosen.metadata.domain.clone(),
-            split_group: split::group(chosen),
-            license: super::licence(chosen).and(super::licence(rejected)),
-            tool_version: env!("CARGO_PKG_VERSION"),
+            pair: PairColumns {
+                pair_id: pair.id(),
+                pair_kind: pair.kind.as_str(),
+                prompt: won.prompt,
+                divergence_turn: pair.divergence,
+                reward_chosen: pair.chosen_reward,
+                f2p_chosen: pair.chosen_rewards.f2p,
+                p2p_chosen: pair.chosen_rewards.p2p,
+                trajectory_id_chosen: chosen.id.clone(),
+                teacher_chosen: chosen.record.actor.teacher().to_owned(),
+                chosen: won.messages,
+                reward_rejected: pair.rejected_reward,
+                f2p_rejected: pair.rejected_rewards.f2p,
+                p2p_rejected: pair.rejected_rewards.p2p,
+                trajectory_id_rejected: rejected.id.clone(),
+                teacher_rejected: rejected.record.actor.teacher().to_owned(),
+                failure_mode_rejected: failure_mode(rejected).map(FailureMode::as_str),
+                judge_labels_rejected: rejected.labels.clone(),
+                rejected: lost.messages,
+                reward_kind: policy.reward.as_str(),
+                reward_margin: pair.margin(),
+                pair_policy: policy.describe(),
+                task_id: chosen.record.task.to_string(),
+                task_digest: chosen.record.task_digest.clone(),
+                environment_digest: chosen.record.environment_digest.clone(),
+                domain: chosen.metadata.domain.clone(),
+                split_group: split::group(chosen),
+                license: super::licence(chosen).and(super::licence(rejected)),
+                tool_version: env!("CARGO_PKG_VERSION"),
+            },
         })
     }
 }
@@ -257,7 +266,7 @@ impl RowOf for Row {
             optional(
                 "failure_mode_rejected",
                 DataType::Utf8,
-                "how a scripted one was to go wrong (`wrong_value`, `missed_requirement`, …); null for others",
+                "how a scripted one was to go wrong (`missed_requirement`, `skipped_check`, …); null for others",
             ),
             list(
                 "judge_labels_rejected",
@@ -292,14 +301,16 @@ impl RowOf for Row {
     }
 
     fn split_group(&self) -> &str {
-        &self.split_group
+        &self.pair.split_group
     }
 
     fn weight(&self) -> usize {
         /// Index, φ and flag of one turn.
         const PER_TURN: usize = 13;
-        let text: usize =
-            [&self.prompt, &self.chosen, &self.rejected].into_iter().map(|side| weight_of(side)).sum();
+        let text: usize = [&self.pair.prompt, &self.pair.chosen, &self.pair.rejected]
+            .into_iter()
+            .map(|side| weight_of(side))
+            .sum();
         text + PER_TURN * (self.turns_chosen + self.turns_rejected) + METADATA_WEIGHT
     }
 }
@@ -324,28 +335,31 @@ mod tests {
         let row = only(&rollouts, 0.7);
 
         assert_eq!(
-            row.prompt.iter().map(|message| message.role).collect::<Vec<_>>(),
+            row.pair.prompt.iter().map(|message| message.role).collect::<Vec<_>>(),
             [Role::System, Role::User]
         );
         assert_eq!((row.turns_chosen, row.turns_rejected), (4, 3));
         assert_eq!(row.turn_index_chosen, [0, 2, 4, 6]);
         assert_eq!(row.turn_index_rejected, [0, 2, 4]);
-        assert_eq!((row.chosen.len(), row.rejected.len()), (7, 5));
+        assert_eq!((row.pair.chosen.len(), row.pair.rejected.len()), (7, 5));
         for (side, index) in
-            [(&row.chosen, &row.turn_index_chosen), (&row.rejected, &row.turn_index_rejected)]
+            [(&row.pair.chosen, &row.turn_index_chosen), (&row.pair.rejected, &row.turn_index_rejected)]
         {
             assert!(index.iter().all(|&at| side[at].role == Role::Assistant));
         }
         assert_eq!(row.phi_chosen, weights(Gamma::new(0.7).unwrap(), 4));
         assert_eq!(row.phi_rejected, weights(Gamma::new(0.7).unwrap(), 3));
-        assert_eq!((row.reward_chosen, row.reward_rejected, row.reward_margin), (1.0, 0.75, 0.25));
         assert_eq!(
-            (row.f2p_chosen, row.p2p_chosen, row.f2p_rejected, row.p2p_rejected),
+            (row.pair.reward_chosen, row.pair.reward_rejected, row.pair.reward_margin),
+            (1.0, 0.75, 0.25)
+        );
+        assert_eq!(
+            (row.pair.f2p_chosen, row.pair.p2p_chosen, row.pair.f2p_rejected, row.pair.p2p_rejected),
             (1.0, 1.0, 0.75, 1.0)
         );
-        assert_eq!(row.trajectory_id_chosen, rollouts[1].id);
-        assert_eq!(row.trajectory_id_rejected, rollouts[0].id);
-        assert_eq!((row.failure_mode_rejected, row.split_group.as_str()), (None, "games/roll-up"));
+        assert_eq!(row.pair.trajectory_id_chosen, rollouts[1].id);
+        assert_eq!(row.pair.trajectory_id_rejected, rollouts[0].id);
+        assert_eq!((row.pair.failure_mode_rejected, row.pair.split_group.as_str()), (None, "games/roll-up"));
     }
 
     #[test]
@@ -358,8 +372,14 @@ mod tests {
             }
             change(&mut rollouts[0]);
             let row = only(&rollouts, 0.95);
-            let same = row.chosen.iter().zip(&row.rejected).take_while(|(one, other)| one == other).count();
-            assert_eq!((row.pair_kind, row.divergence_turn, row.shared_turns, same), expect);
+            let same = row
+                .pair
+                .chosen
+                .iter()
+                .zip(&row.pair.rejected)
+                .take_while(|(one, other)| one == other)
+                .count();
+            assert_eq!((row.pair.pair_kind, row.pair.divergence_turn, row.shared_turns, same), expect);
             assert_eq!(row.train_chosen, [false, false, true, true]);
             assert_eq!(row.train_rejected, [false, false, true, true]);
         };
@@ -379,11 +399,11 @@ mod tests {
         rollout.rewards = fixture::rollout("games", 4, 0, 3, 8).rewards;
         rollout.round_rewards = vec![failed];
         let row = only(std::slice::from_ref(&rollout), 0.95);
-        assert_eq!((row.pair_kind, row.turns_chosen, row.turns_rejected), ("self_correction", 4, 2));
-        assert_eq!(row.chosen[..3], row.rejected);
+        assert_eq!((row.pair.pair_kind, row.turns_chosen, row.turns_rejected), ("self_correction", 4, 2));
+        assert_eq!(row.pair.chosen[..3], row.pair.rejected);
         assert_eq!(row.train_chosen, [false, false, true, true]);
         assert_eq!(row.train_rejected, [true, true]);
-        assert!(row.pair_id.ends_with("-round-1") && row.reward_rejected < row.reward_chosen);
+        assert!(row.pair.pair_id.ends_with("-round-1") && row.pair.reward_rejected < row.pair.reward_chosen);
         // Nothing is known of the round, or it did not fail.
         rollout.round_rewards = vec![None];
         assert!(pairs(std::slice::from_ref(&rollout), &ExportOptions::default().pairs).unwrap().is_empty());

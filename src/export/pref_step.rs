@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::ExportOptions;
 use super::error::RowsError;
 use super::pairs::{PairKind, pairs};
-use super::pref_dmpo;
+use super::pref_dmpo::{self, PairColumns};
 use super::row::{Column, METADATA_WEIGHT, Row as RowOf, messages, weight_of};
-use crate::model::{EnvironmentDigest, Message, Rollout, TaskDigest};
+use crate::model::Rollout;
 
 /// The description of the config in the card.
 const ABOUT: &str = "\
@@ -34,84 +34,32 @@ const OF_TRAJECTORIES: [&str; 10] = [
 /// A row of `pref_step`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    pub pair_id: String,
-    pub pair_kind: &'static str,
-    pub prompt: Vec<Message>,
-    pub chosen: Vec<Message>,
-    pub rejected: Vec<Message>,
-    pub divergence_turn: usize,
-    pub reward_chosen: f64,
-    pub f2p_chosen: f64,
-    pub p2p_chosen: f64,
-    pub trajectory_id_chosen: String,
-    pub teacher_chosen: String,
-    pub reward_rejected: f64,
-    pub f2p_rejected: f64,
-    pub p2p_rejected: f64,
-    pub trajectory_id_rejected: String,
-    pub teacher_rejected: String,
-    pub failure_mode_rejected: Option<&'static str>,
-    pub judge_labels_rejected: Vec<String>,
-    pub reward_kind: &'static str,
-    pub reward_margin: f64,
-    pub pair_policy: String,
-    pub task_id: String,
-    pub task_digest: Option<TaskDigest>,
-    pub environment_digest: Option<EnvironmentDigest>,
-    pub domain: String,
-    pub split_group: String,
-    pub license: Option<&'static str>,
-    pub tool_version: &'static str,
+    #[serde(flatten)]
+    pub pair: PairColumns,
 }
 
 impl Row {
-    /// The step at which the sides of `pair` diverge, if their history is the same and the better step is worth imitating.
-    pub fn of(pair: pref_dmpo::Row) -> Option<Self> {
-        let at = pair.divergence_turn;
-        let comparable = pair.shared_turns == at
-            && pair.pair_kind != PairKind::SelfCorrection.as_str()
-            && pair.train_chosen.get(at) == Some(&true);
+    /// The step at which the sides of `row` diverge, if their history is the same and the better step is worth imitating.
+    pub fn of(row: pref_dmpo::Row) -> Option<Self> {
+        let at = row.pair.divergence_turn;
+        let comparable = row.shared_turns == at
+            && row.pair.pair_kind != PairKind::SelfCorrection.as_str()
+            && row.train_chosen.get(at) == Some(&true);
         if !comparable {
             return None;
         }
+        let mut pair = row.pair;
         // Turn t is message 2t.
         let (chosen, rejected) = (pair.chosen.get(2 * at)?.clone(), pair.rejected.get(2 * at)?.clone());
-        let mut prompt = pair.prompt;
-        prompt.extend(pair.chosen.into_iter().take(2 * at));
-        Some(Self {
-            pair_id: pair.pair_id,
-            pair_kind: pair.pair_kind,
-            prompt,
-            chosen: vec![chosen],
-            rejected: vec![rejected],
-            divergence_turn: at,
-            reward_chosen: pair.reward_chosen,
-            f2p_chosen: pair.f2p_chosen,
-            p2p_chosen: pair.p2p_chosen,
-            trajectory_id_chosen: pair.trajectory_id_chosen,
-            teacher_chosen: pair.teacher_chosen,
-            reward_rejected: pair.reward_rejected,
-            f2p_rejected: pair.f2p_rejected,
-            p2p_rejected: pair.p2p_rejected,
-            trajectory_id_rejected: pair.trajectory_id_rejected,
-            teacher_rejected: pair.teacher_rejected,
-            failure_mode_rejected: pair.failure_mode_rejected,
-            judge_labels_rejected: pair.judge_labels_rejected,
-            reward_kind: pair.reward_kind,
-            reward_margin: pair.reward_margin,
-            pair_policy: pair.pair_policy,
-            task_id: pair.task_id,
-            task_digest: pair.task_digest,
-            environment_digest: pair.environment_digest,
-            domain: pair.domain,
-            split_group: pair.split_group,
-            license: pair.license,
-            tool_version: pair.tool_version,
-        })
+        pair.chosen.truncate(2 * at);
+        pair.prompt.append(&mut pair.chosen);
+        (pair.chosen, pair.rejected) = (vec![chosen], vec![rejected]);
+        Some(Self { pair })
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
-        (&self.prompt, &self.chosen, &self.rejected) == (&other.prompt, &other.chosen, &other.rejected)
+        let (one, other) = (&self.pair, &other.pair);
+        (&one.prompt, &one.chosen, &one.rejected) == (&other.prompt, &other.chosen, &other.rejected)
     }
 }
 
@@ -146,12 +94,14 @@ impl RowOf for Row {
     }
 
     fn split_group(&self) -> &str {
-        &self.split_group
+        &self.pair.split_group
     }
 
     fn weight(&self) -> usize {
-        let text: usize =
-            [&self.prompt, &self.chosen, &self.rejected].into_iter().map(|side| weight_of(side)).sum();
+        let text: usize = [&self.pair.prompt, &self.pair.chosen, &self.pair.rejected]
+            .into_iter()
+            .map(|side| weight_of(side))
+            .sum();
         text + METADATA_WEIGHT
     }
 }
@@ -168,12 +118,12 @@ mod tests {
             let mut rollouts = [fixture::rollout("games", 3, 0, 3, 6), fixture::rollout("games", 3, 1, 3, 8)];
             change(&mut rollouts);
             let rows = Row::of_task(&rollouts, &ExportOptions::default()).unwrap();
-            assert_eq!(rows.first().map(|row| row.prompt.len()), expect);
+            assert_eq!(rows.first().map(|row| row.pair.prompt.len()), expect);
             for row in rows {
-                assert_eq!((row.chosen.len(), row.rejected.len()), (1, 1));
-                assert_eq!(row.prompt.last().unwrap().role, Role::User);
-                assert_eq!(row.chosen[0].role, Role::Assistant);
-                assert_ne!(row.chosen, row.rejected);
+                assert_eq!((row.pair.chosen.len(), row.pair.rejected.len()), (1, 1));
+                assert_eq!(row.pair.prompt.last().unwrap().role, Role::User);
+                assert_eq!(row.pair.chosen[0].role, Role::Assistant);
+                assert_ne!(row.pair.chosen, row.pair.rejected);
             }
         };
         // System, task, one shared turn and its observation.

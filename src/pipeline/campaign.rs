@@ -22,8 +22,8 @@ use crate::judge::{JudgeError, Subject, judge_once};
 use crate::llm::{AskError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
-    AgentConfig, ROLLOUT, RolloutError, Stage as ScriptedStage, attempt, fork, read_record, reference,
-    rollout, rollout_id,
+    AgentConfig, ROLLOUT, RolloutError, ScriptedConfig, attempt, fork, read_record, reference, rollout,
+    rollout_id,
 };
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 use crate::verify::{Control, HashedTask, TrialRunner, settled};
@@ -269,7 +269,8 @@ async fn scripted(
     attempt: u32,
 ) -> Result<Key, PrepareError> {
     let mix = ScaffoldMix::default();
-    let (runner, stage) = (context.runner, ScriptedStage { scaffolds: &context.assets.scripted, mix: &mix });
+    let config = ScriptedConfig { scaffolds: &context.assets.scripted, mix: &mix };
+    let runner = context.runner;
     let scripts =
         scripts.get_or_try_init(|| async { script_index(runner.store) }).await.map_err(Fault::from)?;
     let unit = task.task_digest.as_ref().and_then(|digest| scripts.get(digest));
@@ -277,7 +278,7 @@ async fn scripted(
     if let Some((draft, certificate)) = read.flatten() {
         let hashed = HashedTask::new(&draft.task, certificate.environment_digest.clone());
         let hashed = hashed.map_err(Fault::from)?;
-        let key = rollout(runner, stage, &draft, &hashed, &certificate, attempt).await;
+        let key = rollout(runner, config, &draft, &hashed, &certificate, attempt).await;
         return Ok(key.map_err(Fault::from)?);
     }
     let why = "its script is not in this run folder; `termsmith run` makes tasks with scripts".to_owned();

@@ -11,20 +11,18 @@ use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::unit::HashedDraft;
 use crate::agent::{
-    AgentError, Conversation, Leak, Plan, PlannedRole, ScriptedAgent, Voice, decisions, lose, losing,
-    novelty, passing, rehearsed, unseen_literals,
+    AgentError, Conversation, LEAST_NOVELTY, Leak, MessageFormat, Plan, PlannedRole, ScriptedAgent,
+    decisions, lose, losing, novelty, passing, rehearsed, unseen_literals,
 };
 use crate::author::Recipe;
 use crate::model::{Act, ExpertScript, FailureMode, Seed, ShellOutcome};
-use crate::rollout::{Evaluated, RolloutError, play_script, run_scripted_episode};
+use crate::rollout::{Evaluated, RolloutError, run_script, run_scripted_episode};
 use crate::verify::{HashedTask, TrialRunner};
 
-/// Couples of a passing and a losing plan that are drawn, not run, to see what rollouts would be like.
-const DRAWN_COUPLES: u64 = 40;
-/// Largest share of drawn couples whose losing side runs too much of what the passing side runs.
+/// Pairs of a passing and a losing plan that are drawn, not run, to see what rollouts would be like.
+const DRAWN_PAIRS: u64 = 40;
+/// Largest share of drawn pairs whose losing side runs too much of what the passing side runs.
 const MOST_ALIKE: f64 = 0.2;
-/// A losing side is too much alike where less than this share of its turns after the decision differs.
-const LEAST_NOVELTY: f64 = 0.6;
 
 /// One run of a branch of the expert.
 #[derive(Debug, Serialize)]
@@ -48,7 +46,7 @@ pub(super) enum Branches {
     /// Every mistake is made and repaired, and its own check alone says whether that worked.
     Repaired,
     /// And every mistake is left as it is, and judged.
-    Left,
+    Unrepaired,
     /// And repaired mistakes are judged too.
     AllJudged,
 }
@@ -59,18 +57,18 @@ enum Wanted {
     Pass,
     Fail,
     /// The script's own patterns hold; the verdict is not asked for.
-    Played,
+    ScriptHolds,
 }
 
 /// A plan to be run.
 struct Branch {
     name: String,
     plan: Plan,
-    voice: Voice,
+    format: MessageFormat,
     wanted: Wanted,
 }
 
-/// Runs branches of the draft's script, and draws couples from it.
+/// Runs branches of the draft's script, and draws pairs from it.
 pub(super) async fn expert_runs(
     runner: &TrialRunner<'_>,
     assets: &PipelineAssets,
@@ -81,8 +79,9 @@ pub(super) async fn expert_runs(
     let script = &hashed_draft.draft.expert;
     let mut runs = vec![origins(hashed_draft), drawn(script)];
     let branches = branches(script, which);
-    let played = branches.iter().map(|branch| run_branch(runner, assets, hashed_draft, hashed, branch));
-    for run in join_all(played).await {
+    let runs_of_branches =
+        branches.iter().map(|branch| run_branch(runner, assets, hashed_draft, hashed, branch));
+    for run in join_all(runs_of_branches).await {
         runs.push(run?);
     }
     Ok(runs)
@@ -92,37 +91,41 @@ pub(super) async fn expert_runs(
 fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
     let mut branches = Vec::new();
     let repaired_wanted = match which {
-        Branches::Repaired | Branches::Left => Wanted::Played,
+        Branches::Repaired | Branches::Unrepaired => Wanted::ScriptHolds,
         Branches::AllJudged => Wanted::Pass,
     };
     // A fault that its check shows in two strategies is left in one of them.
     let mut stays = BTreeSet::new();
     for strategy in &script.strategies {
         let ways = script.steps_of(strategy).map(|step| step.ways.len()).max().unwrap_or(1);
-        for way in 0..ways.max(script.slips.len()).max(Voice::ALL.len()) {
+        for way in 0..ways.max(script.slips.len()).max(MessageFormat::ALL.len()) {
             let slip = script.slips.get(way);
-            let voice = Voice::ALL.get(way % Voice::ALL.len()).copied().unwrap_or(Voice::BashBlock);
+            let format = MessageFormat::ALL
+                .get(way % MessageFormat::ALL.len())
+                .copied()
+                .unwrap_or(MessageFormat::BashBlock);
             if let Some(plan) = rehearsed(script, strategy, None, None, slip, way) {
-                let name = format!("{strategy}, ways {}, {}", way + 1, voice.option());
-                branches.push(Branch { name, plan, voice, wanted: Wanted::Pass });
+                let name = format!("{strategy}, ways {}, {}", way + 1, format.option());
+                branches.push(Branch { name, plan, format, wanted: Wanted::Pass });
             }
         }
         for (index, mistake) in script.mistakes_of(strategy).enumerate() {
             // Both kinds of observation: what a shell returns, and what a screen shows.
-            let voice = if index.is_multiple_of(2) { Voice::BashBlock } else { Voice::Terminus };
+            let format =
+                if index.is_multiple_of(2) { MessageFormat::BashBlock } else { MessageFormat::Terminus };
             let repaired = mistake
                 .check
                 .as_ref()
                 .and_then(|_| rehearsed(script, strategy, Some(&mistake.name), Some(index % 2), None, index));
             if let Some(plan) = repaired {
-                let name = format!("{strategy}, {} repaired, {}", mistake.name, voice.option());
-                branches.push(Branch { name, plan, voice, wanted: repaired_wanted });
+                let name = format!("{strategy}, {} repaired, {}", mistake.name, format.option());
+                branches.push(Branch { name, plan, format, wanted: repaired_wanted });
             }
             match which {
-                Branches::Left | Branches::AllJudged if stays.insert(&mistake.name) => {
-                    branches.extend(left(script, strategy, &mistake.name));
+                Branches::Unrepaired | Branches::AllJudged if stays.insert(&mistake.name) => {
+                    branches.extend(unrepaired(script, strategy, &mistake.name));
                 }
-                Branches::Left | Branches::AllJudged | Branches::Repaired => {}
+                Branches::Unrepaired | Branches::AllJudged | Branches::Repaired => {}
             }
         }
     }
@@ -130,7 +133,7 @@ fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
 }
 
 /// The branch in which a mistake stays: with repairs of something else, where it has a check.
-fn left(script: &ExpertScript, strategy: &str, mistake: &str) -> Option<Branch> {
+fn unrepaired(script: &ExpertScript, strategy: &str, mistake: &str) -> Option<Branch> {
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let made = rehearsed(script, strategy, Some(mistake), None, None, 0);
     let passing = made.or_else(|| rehearsed(script, strategy, None, None, None, 0))?;
@@ -139,7 +142,7 @@ fn left(script: &ExpertScript, strategy: &str, mistake: &str) -> Option<Branch> 
     let decision = of(FailureMode::WrongRepair).or_else(|| of(FailureMode::MissedRequirement))?;
     let losing = lose(script, &passing, *decision, &mut rng);
     let name = format!("{strategy}, {mistake}, {}", losing.mode.as_str());
-    Some(Branch { name, plan: losing.plan, voice: Voice::BashBlock, wanted: Wanted::Fail })
+    Some(Branch { name, plan: losing.plan, format: MessageFormat::BashBlock, wanted: Wanted::Fail })
 }
 
 async fn run_branch(
@@ -152,10 +155,12 @@ async fn run_branch(
     let _slot = runner.slot().await?;
     let draft = &hashed_draft.draft;
     let name = branch.name.clone();
-    let agent = ScriptedAgent::new(&draft.expert, &branch.plan, branch.voice);
-    let scaffold = assets.scripted.of(branch.voice);
+    let agent = ScriptedAgent::new(&draft.expert, &branch.plan, branch.format);
+    let scaffold = assets.scripted.of(branch.format);
     let ended = match branch.wanted {
-        Wanted::Played => play_script(runner, scaffold, hashed, agent).await.map(|played| (played, None)),
+        Wanted::ScriptHolds => {
+            run_script(runner, scaffold, hashed, agent).await.map(|conversation| (conversation, None))
+        }
         Wanted::Pass | Wanted::Fail => run_scripted_episode(runner, scaffold, hashed, agent)
             .await
             .map(|finished| (finished.conversation, Some(finished.evaluated))),
@@ -167,10 +172,10 @@ async fn run_branch(
         }
         Err(other) => return Err(other.into()),
     };
-    let leaks = match branch.voice {
+    let leaks = match branch.format {
         // The messages of the other protocols hold the same texts in JSON.
-        Voice::BashBlock => leaks(assets, hashed_draft, &conversation),
-        Voice::BashTool | Voice::Terminus => Vec::new(),
+        MessageFormat::BashBlock => leaks(assets, hashed_draft, &conversation),
+        MessageFormat::BashTool | MessageFormat::Terminus => Vec::new(),
     };
     let complaint = complaint(branch, &conversation, &leaks);
     let note = complaint.or_else(|| evaluated.and_then(|evaluated| wrong_verdict(branch.wanted, &evaluated)));
@@ -228,7 +233,7 @@ fn wrong_verdict(wanted: Wanted, evaluated: &Evaluated) -> Option<String> {
             Some(format!("does not pass: {} {} {why}", verdict.cause, failed.collect::<Vec<_>>().join(", ")))
         }
         (Wanted::Fail, true) => Some("passes, but must fail".to_owned()),
-        (Wanted::Pass, true) | (Wanted::Fail, false) | (Wanted::Played, _) => None,
+        (Wanted::Pass, true) | (Wanted::Fail, false) | (Wanted::ScriptHolds, _) => None,
     }
 }
 
@@ -261,29 +266,29 @@ fn origins(hashed_draft: &HashedDraft) -> ExpertRun {
     }
 }
 
-/// What couples drawn from the script are like, without running them.
+/// What pairs drawn from the script are like, without running them.
 fn drawn(script: &ExpertScript) -> ExpertRun {
-    let (mut couples, mut alike, mut with_mistake, mut difference) = (0_u32, 0_u32, 0_u32, 0_i64);
-    for seed in 0..DRAWN_COUPLES {
+    let (mut pairs, mut alike, mut with_mistake, mut difference) = (0_u32, 0_u32, 0_u32, 0_i64);
+    for seed in 0..DRAWN_PAIRS {
         let strategy =
             script.strategies.get(usize::try_from(seed).unwrap_or(0) % script.strategies.len().max(1));
         let Some(strategy) = strategy else { continue };
         let pass = passing(script, strategy, Seed(seed));
         with_mistake += u32::from(!pass.mistakes.is_empty());
         let Some(lost) = losing(script, &pass, Seed(seed)) else { continue };
-        couples += 1;
+        pairs += 1;
         alike += u32::from(novelty(&lost, &pass) < LEAST_NOVELTY);
         difference += lost.plan.turns.len() as i64 - pass.turns.len() as i64;
     }
-    let share = |count: u32| f64::from(count) / f64::from(couples.max(1));
-    let ok = u64::from(couples) == DRAWN_COUPLES && share(alike) <= MOST_ALIKE && share(with_mistake) >= 0.5;
+    let share = |count: u32| f64::from(count) / f64::from(pairs.max(1));
+    let ok = u64::from(pairs) == DRAWN_PAIRS && share(alike) <= MOST_ALIKE && share(with_mistake) >= 0.5;
     ExpertRun {
-        name: format!("{DRAWN_COUPLES} drawn couples"),
+        name: format!("{DRAWN_PAIRS} drawn pairs"),
         ok,
         turns: None,
         note: format!(
-            "{couples} have a losing side; {alike} of these run much the same after the decision; {with_mistake} passes make a mistake; losing sides are {:+.1} turns longer",
-            difference as f64 / f64::from(couples.max(1)),
+            "{pairs} have a losing side; {alike} of these run much the same after the decision; {with_mistake} passes make a mistake; losing sides are {:+.1} turns longer",
+            difference as f64 / f64::from(pairs.max(1)),
         ),
     }
 }

@@ -84,7 +84,7 @@ pub async fn rehearse(
         Scope::All if rehearsal.certificate.screened() == Screened::Rejected => None,
         Scope::All if rigor == Rigor::Quick => Some(Branches::Repaired),
         Scope::All => Some(Branches::AllJudged),
-        Scope::Expert => Some(Branches::Left),
+        Scope::Expert => Some(Branches::Unrepaired),
         Scope::Rows(_) => None,
     };
     if let Some(which) = expert {

@@ -274,7 +274,7 @@ mod tests {
         };
         let key = key(UNIT, &record).unwrap();
         store.put(UNIT, &key, &record).unwrap();
-        let ended = Ended { key, record, certificate, outcomes: Vec::new() };
+        let ended = Ended { key, record, certificate, outcomes: Vec::new(), script_faults: Vec::new() };
         publish_unit(store, &ended, &Publication::default()).unwrap();
         ended
     }

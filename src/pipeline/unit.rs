@@ -11,7 +11,7 @@ use super::authored::{ModelAuthor, SamplingOrder, Unmade, authored};
 use super::blind::{add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
-use crate::agent::{AgentError, ScaffoldMix};
+use crate::agent::{AgentError, ScaffoldMix, ScriptError};
 use crate::author::{AuthorError, draft};
 use crate::harbor::{Publication, add_classes, write_task};
 use crate::lint::lint_draft;
@@ -19,7 +19,7 @@ use crate::model::{
     Blueprint, Certificate, Draft, EnvironmentDigest, FileTree, Key, Limits, Outcome, Rigor, Screened,
     TaskAuthor, TrajectoryRecord, environment_digest, task_digest,
 };
-use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, Stage as ScriptedStage, rollout};
+use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, ScriptedConfig, rollout};
 use crate::screen::{Extent, SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
 use crate::verify::{HashedTask, TrialRunner};
@@ -48,6 +48,8 @@ pub struct Ended {
     pub certificate: Certificate,
     /// Outcomes of the rollouts, ordered by attempt.
     pub outcomes: Vec<Outcome>,
+    /// Attempts that have no rollout because the recipe's script is wrong, with the reason.
+    pub script_faults: Vec<(u32, ScriptError)>,
 }
 
 /// A draft with its directory and digests, for screening and rollouts.
@@ -141,16 +143,16 @@ pub async fn unit(
     let hashed = HashedTask::new(&draft.task, hashed_draft.environment_digest.clone())?;
     let (certificate_key, certificate) =
         certify(runner, assets, &hashed_draft, &hashed, Thoroughness::of(options), events).await?;
-    let rollouts = match certificate.screened() {
+    let attempted = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
             // A task that a model wrote has no scripted expert; `rollout` runs others on it.
             let attempts = if draft.expert.steps.is_empty() { 0 } else { options.attempts };
             let runs = (0..attempts).map(|attempt| {
                 let (hashed, certificate, task) = (&hashed, &certificate, &task);
-                let stage = ScriptedStage { scaffolds: &assets.scripted, mix: &options.scaffolds };
+                let config = ScriptedConfig { scaffolds: &assets.scripted, mix: &options.scaffolds };
                 async move {
-                    let rolled_out = rollout(runner, stage, draft, hashed, certificate, attempt)
+                    let rolled_out = rollout(runner, config, draft, hashed, certificate, attempt)
                         .instrument(tracing::info_span!("rollout", scaffold = "scripted", attempt))
                         .await;
                     let key = match rolled_out {
@@ -158,20 +160,26 @@ pub async fn unit(
                         Err(RolloutError::Agent(AgentError::Script(error))) => {
                             let (task, message) = (task.clone(), error.to_string());
                             events(Event::ScriptFailed { task, attempt, message });
-                            return Ok(None);
+                            return Ok(Err((attempt, error)));
                         }
                         Err(other) => return Err(other.into()),
                     };
                     let outcome = rollout_outcome(runner.store, &key)?;
                     events(Event::RolledOut { task: task.clone(), attempt, outcome });
-                    Ok::<_, Fault>(Some((key, outcome)))
+                    Ok::<_, Fault>(Ok((key, outcome)))
                 }
             });
             // All are awaited, so that an interrupted run commits the rollouts in progress.
-            let ended = join_all(runs).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-            ended.into_iter().flatten().collect()
+            join_all(runs).await.into_iter().collect::<Result<Vec<_>, _>>()?
         }
     };
+    let (mut rollouts, mut script_faults) = (Vec::new(), Vec::new());
+    for attempt in attempted {
+        match attempt {
+            Ok(rollout) => rollouts.push(rollout),
+            Err(fault) => script_faults.push(fault),
+        }
+    }
     let record = UnitRecord {
         blueprint: blueprint.clone(),
         draft: hashed_draft.key.clone(),
@@ -184,7 +192,7 @@ pub async fn unit(
         runner.store.put(UNIT, &key, &record)?;
     }
     events(Event::Finished { task, seconds: started.elapsed().as_secs_f64() });
-    Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, outcomes })))
+    Ok(UnitEnd::Ended(Box::new(Ended { key, record, certificate, outcomes, script_faults })))
 }
 
 /// What a certificate is based on.

@@ -1,7 +1,6 @@
 //! Rollouts: trials in which an agent works on the task.
 
 mod attempt;
-mod cast;
 mod conversations;
 mod evaluation;
 mod forensics;
@@ -10,6 +9,7 @@ pub mod import;
 mod record;
 mod reference;
 mod scripted;
+mod scripted_attempt;
 mod texts;
 mod turn_log;
 
@@ -19,5 +19,5 @@ pub use forensics::Forensics;
 pub use fork::{Fork, fork};
 pub use record::{ROLLOUT, RolloutError, RolloutLog, read_record, read_rollout, rollout_id};
 pub use reference::reference;
-pub use scripted::{FinishedEpisode, Stage, play_script, rollout, run_scripted_episode};
+pub use scripted::{FinishedEpisode, ScriptedConfig, rollout, run_script, run_scripted_episode};
 pub use texts::Texts;

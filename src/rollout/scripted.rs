@@ -2,21 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use super::cast::cast;
 use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record, rollout_id};
+use super::scripted_attempt::scripted_attempt;
 use crate::agent::{
-    AgentError, Conversation, Driver, EpisodeContext, Hooks, NoTurnLog, Protocol, Scaffold, ScaffoldMix,
-    ScriptedAgent, ScriptedScaffolds, StepLimits, run_episode,
+    AgentError, Conversation, Driver, Ended, EpisodeContext, Hooks, NoTurnLog, Protocol, Scaffold,
+    ScaffoldMix, ScriptedAgent, ScriptedScaffolds, StepLimits, run_episode,
 };
 use crate::clock::now_ms;
-use crate::model::{Certificate, Draft, ForkPoint, Key, TrajectoryRecord};
+use crate::model::{Blame, Certificate, Draft, ForkPoint, Key, Task, TrajectoryRecord};
+use crate::sandbox::Sandbox;
 use crate::store::key;
 use crate::verify::{HashedTask, Keep, TrialRunner};
 
 /// Where scripted experts act: the loaded scaffolds, and how often each is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage<'a> {
+pub struct ScriptedConfig<'a> {
     pub scaffolds: &'a ScriptedScaffolds,
     pub mix: &'a ScaffoldMix,
 }
@@ -24,7 +25,7 @@ pub struct Stage<'a> {
 /// Runs attempt number `attempt` of the scripted expert at a certified task, unless it is committed already.
 pub async fn rollout(
     runner: &TrialRunner<'_>,
-    stage: Stage<'_>,
+    config: ScriptedConfig<'_>,
     draft: &Draft,
     hashed: &HashedTask<'_>,
     certificate: &Certificate,
@@ -32,32 +33,32 @@ pub async fn rollout(
 ) -> Result<Key, RolloutError> {
     let task = &draft.task;
     let attempt_key = |attempt: u32| {
-        let cast =
-            cast(&draft.expert, task.blueprint.seed, stage.mix, attempt).map_err(AgentError::Script)?;
-        let scaffold = stage.scaffolds.of(cast.voice);
+        let drawn = scripted_attempt(&draft.expert, task.blueprint.seed, config.mix, attempt)
+            .map_err(AgentError::Script)?;
+        let scaffold = config.scaffolds.of(drawn.format);
         let input = serde_json::json!({
             "task": hashed.identity,
             "environment": hashed.environment_digest,
-            "plan": cast.plan,
+            "plan": drawn.plan,
             "scaffold": [scaffold.name(), scaffold.digest()],
-            "actor": cast.actor,
+            "actor": drawn.actor,
             "attempt": attempt,
         });
-        Ok::<_, RolloutError>((key(ROLLOUT, &input)?, cast))
+        Ok::<_, RolloutError>((key(ROLLOUT, &input)?, drawn))
     };
-    let (key, cast) = attempt_key(attempt)?;
+    let (key, drawn) = attempt_key(attempt)?;
     if read_record(runner.store, &key)?.is_some() {
         return Ok(key);
     }
-    let fork = match cast.shared {
+    let fork = match drawn.shared {
         Some(turns) => Some(ForkPoint { parent: rollout_id(&attempt_key(attempt - 1)?.0), turns }),
         None => None,
     };
     let _slot = runner.slot().await?;
-    let scaffold = stage.scaffolds.of(cast.voice);
+    let scaffold = config.scaffolds.of(drawn.format);
     let finished = runner
         .retry(|| async {
-            let agent = ScriptedAgent::new(&draft.expert, &cast.plan, cast.voice);
+            let agent = ScriptedAgent::new(&draft.expert, &drawn.plan, drawn.format);
             run_scripted_episode(runner, scaffold, hashed, agent).await
         })
         .await?;
@@ -67,7 +68,7 @@ pub async fn rollout(
         task_digest: Some(certificate.task_digest.clone()),
         environment_digest: Some(hashed.environment_digest.clone()),
         attempt,
-        actor: cast.actor,
+        actor: drawn.actor,
         scaffold: scaffold.name().to_owned(),
         system: conversation.opening.system,
         prompt: conversation.opening.prompt,
@@ -94,37 +95,21 @@ pub struct FinishedEpisode {
 }
 
 /// Runs `agent` in a fresh container, and judges and commits nothing.
-pub async fn play_script(
+pub async fn run_script(
     runner: &TrialRunner<'_>,
     scaffold: &dyn Scaffold,
     hashed: &HashedTask<'_>,
     agent: ScriptedAgent,
 ) -> Result<Conversation, RolloutError> {
+    let protocol = protocol(scaffold, hashed)?;
     runner
         .retry(|| async {
             let (sandbox, env) = Evaluation::CleanRoom(hashed).ready(runner).await?;
-            let mut conversation = Conversation::default();
-            let limits = limits(hashed);
-            let episode = EpisodeContext {
-                sandbox: &sandbox,
-                env: &env,
-                limits: &limits,
-                deadline: Instant::now() + limits.total,
-                silent_loss: None,
-            };
-            let mut agent = agent.clone();
-            let (protocol, instruction) = (protocol(scaffold, hashed)?, &hashed.task.instruction);
-            let hooks = &mut NoTurnLog;
-            run_episode(protocol, &mut agent, &mut conversation, instruction, &episode, Hooks::none(hooks))
-                .await?;
+            let (conversation, _) = episode(protocol, hashed.task, &agent, &sandbox, &env, None).await?;
             sandbox.destroy().await;
             Ok(conversation)
         })
         .await
-}
-
-fn limits(hashed: &HashedTask<'_>) -> StepLimits {
-    StepLimits::scripted(Duration::from_secs(hashed.task.limits.agent_timeout_sec.into()))
 }
 
 fn protocol<'a>(
@@ -140,6 +125,25 @@ fn protocol<'a>(
     }
 }
 
+/// Runs `agent` in `sandbox` from the beginning of its script: it sends the same messages in every container.
+async fn episode(
+    protocol: &dyn Protocol,
+    task: &Task,
+    agent: &ScriptedAgent,
+    sandbox: &Sandbox,
+    env: &[(String, String)],
+    silent_loss: Option<Blame>,
+) -> Result<(Conversation, Ended), AgentError> {
+    let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
+    let deadline = Instant::now() + limits.total;
+    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss };
+    let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
+    let hooks = Hooks::none(&mut nowhere);
+    let ended =
+        run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &context, hooks).await?;
+    Ok((conversation, ended))
+}
+
 /// Runs `agent` in a fresh container and judges the result. Commits nothing.
 pub async fn run_scripted_episode(
     runner: &TrialRunner<'_>,
@@ -147,26 +151,15 @@ pub async fn run_scripted_episode(
     hashed: &HashedTask<'_>,
     agent: ScriptedAgent,
 ) -> Result<FinishedEpisode, RolloutError> {
-    let task = hashed.task;
     let clock = Instant::now();
     let started_ms = now_ms();
-    let (limits, protocol) = (limits(hashed), protocol(scaffold, hashed)?);
+    let protocol = protocol(scaffold, hashed)?;
     let mut conversation = Conversation::default();
     let evaluated = Evaluation::CleanRoom(hashed)
         .run(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env, silent_loss| {
-            // A retry starts the script from the beginning: it sends the same messages in every container.
-            let mut agent = agent.clone();
-            conversation = Conversation::default();
-            let episode = EpisodeContext {
-                sandbox,
-                env,
-                limits: &limits,
-                deadline: Instant::now() + limits.total,
-                silent_loss,
-            };
-            let mut nowhere = NoTurnLog;
-            let hooks = Hooks::none(&mut nowhere);
-            run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &episode, hooks).await
+            let ended;
+            (conversation, ended) = episode(protocol, hashed.task, &agent, sandbox, env, silent_loss).await?;
+            Ok(ended)
         })
         .await?;
     let log = RolloutLog {

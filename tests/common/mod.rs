@@ -121,6 +121,15 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// Copies the files below a folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for (path, bytes) in files(from) {
+        let target = to.join(path);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::write(target, bytes).unwrap();
+    }
+}
+
 /// Names of the files below `dir`.
 pub(crate) fn names(dir: &Path) -> Vec<PathBuf> {
     files(dir).into_keys().collect()

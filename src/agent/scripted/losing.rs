@@ -14,7 +14,7 @@ use crate::model::{ExpertScript, FailureMode, MadeMistake, Mistake, OwnCheck, Sc
 
 /// Smallest share of the turns after the decision whose command the passing plan does not run there. Pairs whose sides
 /// run the same commands teach wording.
-const LEAST_NOVELTY: f64 = 0.6;
+pub const LEAST_NOVELTY: f64 = 0.6;
 /// Differences in turns to the passing plan that are aimed at, each as often: length must not tell winners from losers.
 const LENGTH_DIFFERENCES: [i32; 5] = [-2, -1, 0, 1, 2];
 /// Drawn plans of one mode, of which the best is taken.
@@ -262,21 +262,12 @@ impl<'a> Tail<'a> {
 
     /// One of the checks of other mistakes that were run, once more.
     fn repeated<'t>(&self, ran: impl Iterator<Item = &'t Planned>, rng: &mut ChaCha20Rng) -> Option<Planned> {
-        let named = |turn: &Planned| match &turn.role {
-            PlannedRole::OtherCheck { mistake } | PlannedRole::Again { mistake }
-                if *mistake != self.mistake.name =>
-            {
-                self.script.mistakes.iter().find(|other| other.name == *mistake)
-            }
-            PlannedRole::OtherCheck { .. }
-            | PlannedRole::Again { .. }
-            | PlannedRole::Step { .. }
-            | PlannedRole::Slip { .. }
-            | PlannedRole::Check { .. }
-            | PlannedRole::Look { .. }
-            | PlannedRole::WrongRepair { .. }
-            | PlannedRole::Repair { .. }
-            | PlannedRole::Submit => None,
+        let named = |turn: &Planned| {
+            let (PlannedRole::OtherCheck { mistake } | PlannedRole::Again { mistake }) = &turn.role else {
+                return None;
+            };
+            let mut others = self.script.mistakes.iter().filter(|other| other.name != self.mistake.name);
+            others.find(|other| other.name == *mistake)
         };
         let others: Vec<_> = ran.filter_map(named).collect();
         let mistake = others.choose(rng)?;
@@ -312,17 +303,7 @@ impl<'a> Tail<'a> {
 }
 
 fn step_id(turn: &Planned) -> Option<&str> {
-    match &turn.role {
-        PlannedRole::Step { id } => Some(id),
-        PlannedRole::Slip { .. }
-        | PlannedRole::Check { .. }
-        | PlannedRole::Look { .. }
-        | PlannedRole::WrongRepair { .. }
-        | PlannedRole::Repair { .. }
-        | PlannedRole::Again { .. }
-        | PlannedRole::OtherCheck { .. }
-        | PlannedRole::Submit => None,
-    }
+    if let PlannedRole::Step { id } = &turn.role { Some(id) } else { None }
 }
 
 /// The step in a way whose command is not among `theirs`, if it has one.

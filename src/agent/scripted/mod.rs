@@ -4,9 +4,9 @@
 //! was checked is what it has seen.
 
 mod losing;
+mod message_format;
 mod plan;
 mod scaffolds;
-mod voice;
 
 #[cfg(test)]
 mod tests;
@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use regex::Regex;
 
-pub use losing::{Decision, Losing, decisions, lose, losing, novelty};
+pub use losing::{Decision, LEAST_NOVELTY, Losing, decisions, lose, losing, novelty};
+pub use message_format::MessageFormat;
 pub use plan::{Plan, Planned, PlannedRole, Shows, passing, rehearsed};
 pub use scaffolds::{ScaffoldMix, ScaffoldMixError, ScriptedScaffolds};
-pub use voice::Voice;
 
 use super::conversation::Conversation;
 use super::episode::{AgentError, Policy};
@@ -31,7 +31,7 @@ const MOST_UNCHECKED: usize = 2;
 const QUOTED_OUTPUT: usize = 400;
 
 /// Why a script cannot be continued. The recipe is at fault.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ScriptError {
     #[error(
         "turn {turn}, {role:?}: capture `{name}` (`{pattern}`) does not match what the command printed: {saw}"
@@ -49,7 +49,7 @@ pub enum ScriptError {
 #[derive(Clone, Debug)]
 pub struct ScriptedAgent {
     turns: VecDeque<Planned>,
-    voice: Voice,
+    format: MessageFormat,
     /// Turns sent so far.
     sent: usize,
     /// The last turn, and its command with placeholders filled.
@@ -62,30 +62,30 @@ pub struct ScriptedAgent {
 
 impl ScriptedAgent {
     /// An agent that follows `plan`, which was drawn from `script`.
-    pub fn new(script: &ExpertScript, plan: &Plan, voice: Voice) -> Self {
+    pub fn new(script: &ExpertScript, plan: &Plan, format: MessageFormat) -> Self {
         let steps = script.steps_of(&plan.strategy).filter_map(|step| step.claim.clone());
         let checks = script.mistakes_of(&plan.strategy).filter_map(|mistake| mistake.check.as_ref());
         let claims = steps.chain(checks.map(|check| check.claim.clone())).collect();
         let turns = plan.turns.clone().into();
-        Self { turns, voice, sent: 0, pending: None, seen: BTreeMap::new(), claims, claimed: Vec::new() }
+        Self { turns, format, sent: 0, pending: None, seen: BTreeMap::new(), claims, claimed: Vec::new() }
     }
 
     /// The next message, after the `observation` of the previous one.
     pub fn next_message(&mut self, observation: Option<&str>) -> Result<AssistantMessage, ScriptError> {
         if let (Some((planned, command)), Some(observation)) = (self.pending.take(), observation) {
-            let output = self.voice.output(observation, &command);
+            let output = self.format.output(observation, &command);
             self.read(&planned, &output)?;
         }
         let turn = self.sent;
         self.sent += 1;
-        let Some(planned) = self.turns.pop_front() else { return Ok(self.voice.confirm()) };
+        let Some(planned) = self.turns.pop_front() else { return Ok(self.format.confirm()) };
         let say = self.fill(&planned.say)?;
         let Some(run) = &planned.run else {
             let report = self.report();
-            return Ok(self.voice.submit(&format!("{say}{report}")));
+            return Ok(self.format.submit(&format!("{say}{report}")));
         };
         let command = self.fill(run)?;
-        let message = self.voice.act(turn, &say, &command);
+        let message = self.format.act(turn, &say, &command);
         self.pending = Some((planned, command));
         Ok(message)
     }

@@ -7,7 +7,9 @@ use rand::seq::{IndexedRandom as _, SliceRandom as _};
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
 
-use crate::model::{ExpertScript, MadeMistake, Mistake, OwnCheck, ScriptStep, ScriptTurn, Seed, Slip};
+use crate::model::{
+    ExpertScript, MadeMistake, Mistake, OwnCheck, ScriptStep, ScriptTurn, Seed, Slip, squeeze,
+};
 
 /// Probability of an error in typing. They stay rare: a model learns little from them.
 const SLIP_PROBABILITY: f64 = 0.15;
@@ -85,7 +87,7 @@ pub enum Shows {
 impl Planned {
     /// The command without differences in space, by which turns are compared.
     pub fn substance(&self) -> Option<String> {
-        self.run.as_ref().map(|run| run.split_whitespace().collect::<Vec<_>>().join(" "))
+        self.run.as_deref().map(squeeze)
     }
 }
 

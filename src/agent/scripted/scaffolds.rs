@@ -12,7 +12,7 @@ use super::super::scaffold::Scaffold;
 use super::super::terminal::Wake;
 use super::super::terminus::Format;
 use super::super::terminus_scaffold::Terminus;
-use super::Voice;
+use super::MessageFormat;
 use crate::assets::Assets;
 use crate::model::Seed;
 use crate::prompts::PromptsError;
@@ -35,17 +35,17 @@ impl ScriptedScaffolds {
         })
     }
 
-    /// The scaffold of a voice.
-    pub fn of(&self, voice: Voice) -> &dyn Scaffold {
-        match voice {
-            Voice::Terminus => &self.terminus,
-            Voice::BashTool => &self.bash,
-            Voice::BashBlock => &self.bash_block,
+    /// The scaffold of a format.
+    pub fn of(&self, format: MessageFormat) -> &dyn Scaffold {
+        match format {
+            MessageFormat::Terminus => &self.terminus,
+            MessageFormat::BashTool => &self.bash,
+            MessageFormat::BashBlock => &self.bash_block,
         }
     }
 }
 
-impl Voice {
+impl MessageFormat {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Terminus, Self::BashTool, Self::BashBlock];
 
@@ -98,8 +98,8 @@ impl FromStr for ScaffoldMix {
             if weight > MOST_WEIGHT {
                 return Err(wrong());
             }
-            let voice = Voice::ALL.into_iter().find(|voice| voice.option() == name.trim());
-            let name = voice.ok_or_else(|| ScaffoldMixError::Unknown(name.trim().to_owned()))?.option();
+            let format = MessageFormat::ALL.into_iter().find(|format| format.option() == name.trim());
+            let name = format.ok_or_else(|| ScaffoldMixError::Unknown(name.trim().to_owned()))?.option();
             if weights.iter().any(|(known, _)| *known == name) {
                 return Err(ScaffoldMixError::Twice(name.to_owned()));
             }
@@ -113,8 +113,8 @@ impl FromStr for ScaffoldMix {
 }
 
 impl ScaffoldMix {
-    /// A voice, drawn by weight.
-    pub fn draw(&self, seed: Seed) -> Voice {
+    /// A format, drawn by weight.
+    pub fn draw(&self, seed: Seed) -> MessageFormat {
         let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
         let total: u32 = self.0.iter().map(|(_, weight)| weight).sum();
         let mut left = rng.random_range(0..total.max(1));
@@ -122,14 +122,14 @@ impl ScaffoldMix {
             match left.checked_sub(*weight) {
                 Some(rest) => left = rest,
                 None => {
-                    return Voice::ALL
+                    return MessageFormat::ALL
                         .into_iter()
-                        .find(|voice| voice.option() == *name)
-                        .unwrap_or(Voice::Terminus);
+                        .find(|format| format.option() == *name)
+                        .unwrap_or(MessageFormat::Terminus);
                 }
             }
         }
-        Voice::Terminus
+        MessageFormat::Terminus
     }
 }
 
@@ -159,9 +159,9 @@ mod tests {
     fn draws_follow_the_weights() {
         const DRAWS: u64 = 2000;
         let mix = ScaffoldMix::default();
-        let terminus = (0..DRAWS).filter(|seed| mix.draw(Seed(*seed)) == Voice::Terminus).count();
+        let terminus = (0..DRAWS).filter(|seed| mix.draw(Seed(*seed)) == MessageFormat::Terminus).count();
         assert!((1100..1300).contains(&terminus), "{terminus} of {DRAWS}, of which 3 in 5 are expected");
         let only: ScaffoldMix = "terminus=0,bash=1".parse().unwrap();
-        assert!((0..100).all(|seed| only.draw(Seed(seed)) == Voice::BashTool));
+        assert!((0..100).all(|seed| only.draw(Seed(seed)) == MessageFormat::BashTool));
     }
 }

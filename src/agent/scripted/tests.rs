@@ -151,8 +151,8 @@ fn drawn_plans_have_the_shares_that_are_wanted() {
 }
 
 /// Runs a plan; `shows` gives the output of a command. Returns the messages.
-fn play(plan: &Plan, shows: impl Fn(&str) -> String) -> Result<Vec<String>, ScriptError> {
-    let mut agent = ScriptedAgent::new(&script(), plan, Voice::BashBlock);
+fn run(plan: &Plan, shows: impl Fn(&str) -> String) -> Result<Vec<String>, ScriptError> {
+    let mut agent = ScriptedAgent::new(&script(), plan, MessageFormat::BashBlock);
     let mut seen: Option<String> = None;
     let mut messages = Vec::new();
     for turn in &plan.turns {
@@ -169,7 +169,7 @@ fn only_what_was_shown_is_claimed() {
         |command: &str| command.strip_prefix("check ").map(|name| format!("{name} good")).unwrap_or_default();
     let last = |messages: Vec<String>| messages.last().cloned().unwrap_or_default();
     let check = |plan: &Plan, expect: &str| {
-        assert_eq!(last(play(plan, right).unwrap()), format!("{expect}\n\n```bash\nsubmit\n```"));
+        assert_eq!(last(run(plan, right).unwrap()), format!("{expect}\n\n```bash\nsubmit\n```"));
     };
     check(&plan, "Done. Checked: the limit; the ran.");
     let without = |turn: &Planned| turn.run.as_deref() != Some("check limit");
@@ -179,14 +179,14 @@ fn only_what_was_shown_is_claimed() {
     // A passing plan whose own check fails is an error of the script; a losing one claims nothing and goes on.
     let wrong =
         |command: &str| command.strip_prefix("check ").map(|name| format!("{name} bad")).unwrap_or_default();
-    assert!(matches!(play(&plan, wrong), Err(ScriptError::NotShown { .. })));
+    assert!(matches!(run(&plan, wrong), Err(ScriptError::NotShown { .. })));
     let made = rehearsed(&script(), "awk", Some("limit"), None, None, 0).unwrap();
     let mut rng = <rand::rngs::ChaCha20Rng as rand::SeedableRng>::seed_from_u64(0);
     let script = script();
     let found = decisions(&script, &made);
     let misread = found.iter().find(|decision| decision.mode == FailureMode::MisreadCheck).unwrap();
     let lost = lose(&script, &made, *misread, &mut rng);
-    let messages = play(&lost.plan, wrong).unwrap();
+    let messages = run(&lost.plan, wrong).unwrap();
     assert!(messages[lost.shared].starts_with("fine. "), "{messages:?}");
     assert!(!last(messages).contains("Checked: the limit"));
 }
@@ -198,14 +198,14 @@ fn placeholders_are_filled_from_what_was_shown() {
     plan.turns[0].capture.insert("file".to_owned(), r"(\w+)\.csv".to_owned());
     plan.turns[1].run = Some("wc @{file}.csv".to_owned());
     let check = |output: &str, expect: Result<bool, ()>| {
-        let played = play(&plan, |_| output.to_owned());
-        assert_eq!(played.map(|lines| lines[1].contains("wc a.csv")).map_err(|_| ()), expect, "{output}");
+        let messages = run(&plan, |_| output.to_owned());
+        assert_eq!(messages.map(|lines| lines[1].contains("wc a.csv")).map_err(|_| ()), expect, "{output}");
     };
     check("a.csv", Ok(true));
     check("nothing here", Err(()));
     plan.turns[1].run = Some("perl -e 'push @{ $x{a} }, 1' @{file}".to_owned());
-    let filled = play(&plan, |_| "a.csv".to_owned()).unwrap();
+    let filled = run(&plan, |_| "a.csv".to_owned()).unwrap();
     assert!(filled[1].contains("push @{ $x{a} }, 1' a"), "{filled:?}");
     plan.turns[0].capture.clear();
-    assert_eq!(play(&plan, |_| String::new()), Err(ScriptError::Unseen("file".to_owned())));
+    assert_eq!(run(&plan, |_| String::new()), Err(ScriptError::Unseen("file".to_owned())));
 }

@@ -1,7 +1,9 @@
 """Runs every check of test_outputs.py and writes what came of it.
 
 Writes to /logs/verifier: checks.json (termsmith's structured results), ctrf.json, reward.json and reward.txt. The reward
-is 1 only when every check ran and passed; it is never left unwritten. Started as `python3 -I -B`, so that neither the
+is 1 only when every check ran and passed; it is never left unwritten. In reward.json stand beside it, by the classes and
+weights of classes.json, the shares of passed checks among those that the untouched machine fails (f2p) and among those that
+it passes already (p2p). Started as `python3 -I -B`, so that neither the
 environment nor the working directory can add code.
 """
 
@@ -45,6 +47,22 @@ def _message(report):
     text = crash.message if crash else str(report.longrepr)
     # Names that are not UTF-8 reach messages as lone surrogates, which no JSON reader takes.
     return text[:MAX_MESSAGE].encode("utf-8", "backslashreplace").decode()
+
+
+def _rewards(checks):
+    """The contents of reward.json; the reward comes first, for readers that take the first number."""
+    rewards = {"reward": float(bool(checks) and all(check["passed"] for check in checks))}
+    try:
+        classes = json.loads((TESTS / "classes.json").read_text())["checks"]
+    except FileNotFoundError:
+        # Screening has not yet told the classes.
+        return rewards
+    passed = {check["id"] for check in checks if check["passed"]}
+    for name, if_none in (("f2p", 0.0), ("p2p", 1.0)):
+        weights = {id: each["weight"] for id, each in classes.items() if each["class"] == name.upper()}
+        won = sum(weight for id, weight in weights.items() if id in passed)
+        rewards[name] = won / sum(weights.values()) if weights else if_none
+    return rewards
 
 
 def _write(name, text):
@@ -91,7 +109,7 @@ def main():
     checks = [result for result in collector.results.values() if not (until_one_fails and result["message"] == NOT_RUN)]
     # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
     if int(status) not in (0, 1) or not checks:
-        _write("reward.json", json.dumps({"reward": 0}) + "\n")
+        _write("reward.json", json.dumps(_rewards([])) + "\n")
         return int(status) or 5
     reward = int(all(check["passed"] for check in checks))
     passed = sum(check["passed"] for check in checks)
@@ -100,7 +118,7 @@ def main():
     summary.update(pending=0, skipped=0, other=0, start=0, stop=0)
     _write("ctrf.json", json.dumps({"results": {"tool": {"name": "pytest"}, "summary": summary, "tests": tests}}) + "\n")
     _write("checks.json", json.dumps({"version": 1, "checks": checks}) + "\n")
-    _write("reward.json", json.dumps({"reward": reward}) + "\n")
+    _write("reward.json", json.dumps(_rewards(checks)) + "\n")
     _write("reward.txt", f"{reward}\n")
     return 0
 

@@ -26,7 +26,7 @@ const GROUP_END: &str = "> }";
 
 /// The protocol in which a scripted expert acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum MessageFormat {
     BashBlock,
     BashTool,
     /// terminus-2, JSON.
@@ -47,7 +47,7 @@ struct TerminusCommand {
     duration: f64,
 }
 
-impl Voice {
+impl MessageFormat {
     /// A turn, counted from 0, that says `say` and runs `command`.
     pub fn act(self, turn: usize, say: &str, command: &str) -> AssistantMessage {
         match self {
@@ -168,11 +168,11 @@ mod tests {
 
     #[test]
     fn output_follows_the_echo() {
-        let check = |voice: Voice, observation: &str, command: &str, expect: &str| {
-            assert_eq!(voice.output(observation, command), expect, "{observation}");
+        let check = |format: MessageFormat, observation: &str, command: &str, expect: &str| {
+            assert_eq!(format.output(observation, command), expect, "{observation}");
         };
         let terminus = |observation: &str, command: &str, expect: &str| {
-            check(Voice::Terminus, observation, command, expect);
+            check(MessageFormat::Terminus, observation, command, expect);
         };
         terminus("root@box:/app# ls\na b\nroot@box:/app# \n\n", "ls", "a b\n");
         let typed = "root@box:/app# {\n> cat > f <<'E'\n> x\n> E\n> cat f\n> }\nx\nroot@box:/app# ";
@@ -182,17 +182,17 @@ mod tests {
         let long = format!("echo {}", "x".repeat(200));
         let screen = format!("# {}\n{}\nout: a #\n", &long[..158], &long[158..]);
         terminus(&screen, &long, "out: a #\n");
-        check(Voice::BashBlock, "a\n\n[exit status 1]\n", "ls", "a\n");
-        check(Voice::BashTool, "[exit status 0]", "true", "");
+        check(MessageFormat::BashBlock, "a\n\n[exit status 1]\n", "ls", "a\n");
+        check(MessageFormat::BashTool, "[exit status 0]", "true", "");
     }
 
     #[test]
     fn each_protocol_is_written_as_its_scaffold_reads_it() {
-        let act = |voice: Voice| voice.act(0, "First. Then.", "a\tb\nc");
-        assert_eq!(act(Voice::BashBlock).content, "First. Then.\n\n```bash\na\tb\nc\n```");
-        let call = act(Voice::BashTool);
+        let act = |format: MessageFormat| format.act(0, "First. Then.", "a\tb\nc");
+        assert_eq!(act(MessageFormat::BashBlock).content, "First. Then.\n\n```bash\na\tb\nc\n```");
+        let call = act(MessageFormat::BashTool);
         assert_eq!((call.content.as_str(), call.tool_calls.len()), ("First. Then.", 1));
-        let typed: serde_json::Value = serde_json::from_str(&act(Voice::Terminus).content).unwrap();
+        let typed: serde_json::Value = serde_json::from_str(&act(MessageFormat::Terminus).content).unwrap();
         assert_eq!((&typed["analysis"], &typed["plan"]), (&json!("First."), &json!("Then.")));
         assert_eq!(typed["commands"][1]["keystrokes"], json!("{\na\u{16}\tb\nc\n}\n"));
         assert_eq!(typed["task_complete"], json!(false));

@@ -1,40 +1,40 @@
 //! What each attempt of a scripted expert does.
 
-use crate::agent::{Plan, ScaffoldMix, ScriptError, Voice, losing, passing};
+use crate::agent::{MessageFormat, Plan, ScaffoldMix, ScriptError, losing, passing};
 use crate::model::{Actor, ExpertScript, ScriptedFailure, Seed};
 
 /// An attempt as drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cast {
+pub(super) struct ScriptedAttempt {
     pub(super) plan: Plan,
     pub(super) actor: Actor,
-    pub(super) voice: Voice,
+    pub(super) format: MessageFormat,
     /// Turns that it shares with the attempt before it.
     pub(super) shared: Option<usize>,
 }
 
-/// The attempt with this number. Attempts come in couples: an even one means to pass, and the odd one after it follows the same
+/// The attempt with this number. Attempts come in pairs: an even one means to pass, and the odd one after it follows the same
 /// plan up to a decision and loses. Strategies take turns. A pure function of script, seed, mix and attempt, so a larger number of attempts never
 /// changes the earlier ones.
-pub(super) fn cast(
+pub(super) fn scripted_attempt(
     script: &ExpertScript,
     seed: Seed,
     mix: &ScaffoldMix,
     attempt: u32,
-) -> Result<Cast, ScriptError> {
-    let couple = attempt / 2;
-    let named = couple.to_string();
+) -> Result<ScriptedAttempt, ScriptError> {
+    let pair = attempt / 2;
+    let named = pair.to_string();
     let derived = |what: &str| seed.derive(&[what, &named]);
     // Tasks of one recipe begin with different strategies, so a run with few attempts has them all.
     let first = usize::try_from(seed.derive(&["strategy"]).0 % u64::from(u16::MAX)).unwrap_or(0);
-    let chosen = (first + couple as usize) % script.strategies.len().max(1);
+    let chosen = (first + pair as usize) % script.strategies.len().max(1);
     let strategy = script.strategies.get(chosen).ok_or(ScriptError::Nothing)?;
     let plan = passing(script, strategy, derived("pass"));
-    let voice = mix.draw(derived("scaffold"));
+    let format = mix.draw(derived("scaffold"));
     if attempt.is_multiple_of(2) {
         let actor =
             Actor::Scripted { strategy: strategy.clone(), mistakes: plan.mistakes.clone(), failure: None };
-        return Ok(Cast { plan, actor, voice, shared: None });
+        return Ok(ScriptedAttempt { plan, actor, format, shared: None });
     }
     let lost = losing(script, &plan, derived("lose")).ok_or(ScriptError::Nothing)?;
     let actor = Actor::Scripted {
@@ -42,5 +42,5 @@ pub(super) fn cast(
         mistakes: lost.plan.mistakes.clone(),
         failure: Some(ScriptedFailure { mode: lost.mode, mistake: lost.mistake }),
     };
-    Ok(Cast { plan: lost.plan, actor, voice, shared: Some(lost.shared) })
+    Ok(ScriptedAttempt { plan: lost.plan, actor, format, shared: Some(lost.shared) })
 }
