@@ -35,8 +35,8 @@ pub use scaffold::{
 };
 pub use scripted::{
     Decision, LEAST_NOVELTY, Losing, MessageFormat, Plan, Planned, PlannedRole, ScaffoldMix,
-    ScaffoldMixError, ScriptError, ScriptedAgent, ScriptedScaffolds, Shows, decisions, lose, losing, novelty,
-    passing, rehearsed,
+    ScaffoldMixError, ScriptError, ScriptedAgent, ScriptedScaffolds, Shows, checked_at_the_end, decisions,
+    lose, losing, novelty, passing, rehearsed,
 };
 pub use summary::{PlainSummary, Summariser, SummaryTexts};
 pub use terminus_scaffold::{TERMINUS_JSON, TERMINUS_XML, Terminus};

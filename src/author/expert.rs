@@ -90,6 +90,12 @@ struct DeclaredCheck {
     again: Vec<String>,
     misread: Vec<String>,
     claim: String,
+    #[serde(default = "yes")]
+    lasting: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -242,6 +248,7 @@ impl Reader<'_> {
                     again: self.texts(&place, &check.again)?,
                     misread: self.texts(&place, &check.misread)?,
                     claim: self.text(&place, &check.claim)?,
+                    lasting: check.lasting,
                     look: self.turns(&place, look)?,
                     repair,
                     wrong_repairs: self.turns(&place, wrong_repairs)?,

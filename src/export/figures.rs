@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::messages::assistant_text;
+use super::overlap::{SHORTEST_LINE, Solutions};
 use super::pairs::{PairKind, Unpaired, select};
 use super::separability::Separability;
 use super::train::{errors_and_recoveries, repaired};
@@ -18,6 +19,8 @@ pub(super) struct Figures {
     pub(super) groups: BTreeSet<String>,
     turns: Vec<usize>,
     characters: Vec<usize>,
+    /// Percentages of lines of passing rollouts that stand in a solution.
+    overlaps: Vec<usize>,
     passes: Errors,
     scripted: Scripted,
     kinds: BTreeMap<PairKind, u64>,
@@ -69,6 +72,7 @@ impl Figures {
         &mut self,
         rollouts: &[Rollout],
         exclusions: &[Option<sft::Exclusion>],
+        solutions: &Solutions,
         options: &ExportOptions,
     ) -> Result<(), RowsError> {
         for (rollout, exclusion) in rollouts.iter().zip(exclusions) {
@@ -80,6 +84,7 @@ impl Figures {
             }
             if rollout.record.succeeded() && !rollout.record.turns.is_empty() {
                 let (errors, recovered) = errors_and_recoveries(rollout);
+                self.overlaps.extend(solutions.overlap(rollout));
                 self.passes.rollouts += 1;
                 self.passes.with_error += u64::from(errors > 0);
                 self.passes.errors += errors as u64;
@@ -129,6 +134,8 @@ impl Figures {
             held_out,
             turns: Spread::of(&self.turns),
             characters: Spread::of(&self.characters),
+            overlap: Spread::of(&self.overlaps),
+            shortest_line: SHORTEST_LINE,
             passes: self.passes,
             scripted: self.scripted.clone(),
             kinds: PairKind::ALL
@@ -154,6 +161,8 @@ pub(super) struct Content {
     held_out: Vec<String>,
     turns: Option<Spread>,
     characters: Option<Spread>,
+    overlap: Option<Spread>,
+    shortest_line: usize,
     passes: Errors,
     scripted: Scripted,
     kinds: Vec<(&'static str, u64)>,

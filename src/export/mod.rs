@@ -14,6 +14,7 @@ mod figures;
 mod fixture;
 pub mod jobs;
 pub mod messages;
+mod overlap;
 pub mod pairs;
 pub mod parquet;
 pub mod phi;
@@ -40,6 +41,7 @@ pub use card::{Certificates, Counts};
 use card::{Teacher, TeacherCounts};
 pub use config::{CONFIGS, ExportConfig};
 pub use error::{ExportError, RowsError, WriteError};
+pub use overlap::Solutions;
 pub use row::{Column, Row, schema};
 
 use self::config::ConfigWriter;
@@ -103,6 +105,20 @@ impl Default for ExportOptions {
             authoring: None,
             card_template: None,
         }
+    }
+}
+
+/// The rollouts of one task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskRollouts {
+    pub rollouts: Vec<Rollout>,
+    /// The task's solutions, if they are known. Only the card speaks of them.
+    pub solutions: Solutions,
+}
+
+impl From<Vec<Rollout>> for TaskRollouts {
+    fn from(rollouts: Vec<Rollout>) -> Self {
+        Self { rollouts, solutions: Solutions::default() }
     }
 }
 
@@ -171,13 +187,13 @@ impl Excluded {
     }
 }
 
-/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, each the rollouts of one task, in plan order.
+/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, one for each task, in plan order.
 ///
 /// Everything is written to a staging folder and renamed at the end. After an earlier failure, including one of the source of the
 /// rollouts, the data folder is unchanged.
 pub fn export<E: Error + 'static>(
     data: &Path,
-    groups: impl IntoIterator<Item = Result<Vec<Rollout>, E>>,
+    groups: impl IntoIterator<Item = Result<impl Into<TaskRollouts>, E>>,
     options: &ExportOptions,
 ) -> Result<ExportSummary, ExportError<E>> {
     export_configs(data, groups, options, &CONFIGS)
@@ -185,7 +201,7 @@ pub fn export<E: Error + 'static>(
 
 fn export_configs<E: Error + 'static>(
     data: &Path,
-    groups: impl IntoIterator<Item = Result<Vec<Rollout>, E>>,
+    groups: impl IntoIterator<Item = Result<impl Into<TaskRollouts>, E>>,
     options: &ExportOptions,
     configs: &[ExportConfig],
 ) -> Result<ExportSummary, ExportError<E>> {
@@ -199,7 +215,7 @@ fn export_configs<E: Error + 'static>(
     let mut excluded = Excluded::default();
     let mut figures = Figures::default();
     for group in groups {
-        let rollouts = group.map_err(ExportError::Source)?;
+        let TaskRollouts { rollouts, solutions } = group.map_err(ExportError::Source)?.into();
         let Some(first) = rollouts.first() else { continue };
         let counts = domains.entry(first.metadata.domain.clone()).or_default();
         counts.tasks += 1;
@@ -210,7 +226,7 @@ fn export_configs<E: Error + 'static>(
         }
         let exclusions = sft::exclusions(&rollouts, options);
         exclusions.iter().for_each(|exclusion| excluded.count(*exclusion));
-        figures.add(&rollouts, &exclusions, options)?;
+        figures.add(&rollouts, &exclusions, &solutions, options)?;
         for (config, writer) in &mut writers {
             *counts.rows.entry(config.name).or_default() += writer.push_task(&rollouts, options)?;
         }

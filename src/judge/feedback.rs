@@ -35,8 +35,11 @@ pub(super) fn ignoring_feedback(turns: &[Turn], attempts: &[Attempt<'_>]) -> Opt
 /// silent command, which may have been a repair.
 pub(super) fn ignoring_own_check(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
-        let (at, failed) =
-            attempts.iter().enumerate().rev().find(|(_, attempt)| unexpected(&attempt.output))?;
+        let (at, failed) = attempts
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(_, attempt)| unexpected(&attempt.output, &attempt.command))?;
         let later = attempts.get(at + 1..)?;
         let passed_later = later.iter().any(|other| other.command == failed.command);
         let repaired = later.iter().any(|other| other.output.trim().is_empty());
@@ -56,8 +59,9 @@ pub(super) fn ignoring_own_check(turns: &[Turn], attempts: &[Attempt<'_>]) -> Op
     })
 }
 
-/// Whether an output holds an expected value and, in the same line or the next one, another actual value.
-fn unexpected(output: &str) -> bool {
+/// Whether an output holds an expected value and, in the same line or the next one, another actual value. Lines of the command do not count:
+/// a terminal echoes them.
+fn unexpected(output: &str, command: &str) -> bool {
     static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
             r"(?im)\b(?:expected|wanted)\s*[:=]\s*(\S.*?)[,;]?\s+(?:actual|got|found)\s*[:=][ \t]*(.*)$",
@@ -66,7 +70,13 @@ fn unexpected(output: &str) -> bool {
     });
     let Some(values) = VALUES.as_ref() else { return false };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    values.captures_iter(output).any(|found| {
+    // The terminal wraps long lines, so the echo of one may be its beginning.
+    let is_echo = |line: &&str| {
+        let typed = line.strip_prefix("> ").map(str::trim).filter(|typed| !typed.is_empty());
+        typed.is_some_and(|typed| command.lines().any(|line| line.trim().starts_with(typed)))
+    };
+    let printed: Vec<&str> = output.lines().filter(|line| !is_echo(line)).collect();
+    values.captures_iter(&printed.join("\n")).any(|found| {
         let value = |group| found.get(group).map(|value| words(value.as_str())).unwrap_or_default();
         let (expected, actual) = (value(1), value(2));
         // "expected: 2 rows, actual: 2" agree.
@@ -84,7 +94,9 @@ mod tests {
 
     #[test]
     fn unexpected_values_are_seen() {
-        let check = |output: &str, expect: bool| assert_eq!(unexpected(output), expect, "{output}");
+        let check = |output: &str, expect: bool| {
+            assert_eq!(unexpected(output, "echo \"expected: 3\"\necho \"actual: $x\""), expect, "{output}");
+        };
         check("expected: 3\nactual:   3\n", false);
         check("expected: 3\nactual:   4\n", true);
         check("expected: a  b\nactual: a b \n", false);
@@ -95,5 +107,7 @@ mod tests {
         check("expected: x\nsomething else\nactual: y", false);
         check("no expected value", false);
         check("expected: x\nactual:\n", true);
+        check("> echo \"expected: 3\"\n> echo \"actual: $x\"\n> }\nexpected: 3\nactual: 3", false);
+        check("> echo \"expected: 3\"\n> echo \"actual: $x\"\n> }\nexpected: 3\nactual: 4", true);
     }
 }

@@ -106,6 +106,8 @@ pub struct OwnCheck {
     pub misread: Vec<String>,
     /// What the final message says was checked.
     pub claim: String,
+    /// Whether it shows the same at the end of the work. If not, it is run where it belongs only.
+    pub lasting: bool,
     /// Turns that find the cause.
     pub look: Vec<ScriptTurn>,
     pub repair: ScriptTurn,

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha20Rng;
+use regex::Regex;
 use serde::Serialize;
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
 use super::unit::HashedDraft;
 use crate::agent::{
-    AgentError, Conversation, LEAST_NOVELTY, Leak, MessageFormat, Plan, PlannedRole, ScriptedAgent,
-    decisions, lose, losing, novelty, passing, rehearsed, unseen_literals,
+    AgentError, Conversation, LEAST_NOVELTY, Leak, MessageFormat, Plan, PlannedRole, ScriptedAgent, Shows,
+    checked_at_the_end, decisions, lose, losing, novelty, passing, rehearsed, unseen_literals,
 };
 use crate::author::Recipe;
 use crate::model::{Act, ExpertScript, FailureMode, Seed, ShellOutcome};
@@ -105,6 +106,11 @@ fn branches(script: &ExpertScript, which: Branches) -> Vec<Branch> {
                 .copied()
                 .unwrap_or(MessageFormat::BashBlock);
             if let Some(plan) = rehearsed(script, strategy, None, None, slip, way) {
+                // A shell's output is read as it is.
+                let plan = match format {
+                    MessageFormat::BashBlock => checked_at_the_end(script, plan),
+                    MessageFormat::BashTool | MessageFormat::Terminus => plan,
+                };
                 let name = format!("{strategy}, ways {}, {}", way + 1, format.option());
                 branches.push(Branch { name, plan, format, wanted: Wanted::Pass });
             }
@@ -209,6 +215,13 @@ fn complaint(branch: &Branch, conversation: &Conversation, leaks: &[Leak]) -> Op
             leak.literal
         ));
     }
+    let fading = fading_checks(branch, conversation);
+    if !fading.is_empty() && branch.wanted != Wanted::Fail {
+        return Some(format!(
+            "checks that show something else at the end of the work (write `lasting = false`): {}",
+            fading.join(", ")
+        ));
+    }
     for (turn, planned) in conversation.turns.iter().zip(&branch.plan.turns) {
         let [Act::Command { command, outcome }] = turn.acts.as_slice() else { continue };
         let failed = !matches!(outcome, None | Some(ShellOutcome::Exited(0)));
@@ -221,6 +234,22 @@ fn complaint(branch: &Branch, conversation: &Conversation, leaks: &[Leak]) -> Op
         }
     }
     None
+}
+
+/// The mistakes whose check, where it may show anything, does not show what is right.
+fn fading_checks<'a>(branch: &'a Branch, conversation: &Conversation) -> Vec<&'a str> {
+    let observed = conversation.turns.iter().zip(&conversation.seen).zip(&branch.plan.turns);
+    let fading = observed.filter_map(|((turn, seen), planned)| {
+        let (PlannedRole::OtherCheck { mistake }, Shows::IfClaimed(right)) = (&planned.role, &planned.shows)
+        else {
+            return None;
+        };
+        let [Act::Command { command, .. }] = turn.acts.as_slice() else { return None };
+        let output = branch.format.output(&seen.shown.first()?.content, command);
+        let shows = Regex::new(right).is_ok_and(|right| right.is_match(&output));
+        (!shows).then_some(mistake.as_str())
+    });
+    fading.collect()
 }
 
 /// What is wrong about a verdict.

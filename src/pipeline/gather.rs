@@ -100,17 +100,27 @@ pub struct Group {
     pub rollouts: Vec<(Rollout, RolloutLog)>,
 }
 
+/// The rollouts of a task, and its draft.
+type TaskRollouts = (Vec<(Rollout, RolloutLog)>, Option<Draft>);
+
 /// All rollouts of a run folder, grouped by task, each once: those of units first, then those of groups without a unit.
 pub fn gather_rollouts(
     store: &ReadStore,
 ) -> Result<impl Iterator<Item = Result<Vec<(Rollout, RolloutLog)>, StoreError>> + '_, StoreError> {
-    let units = gather(store)?.map(|unit| unit.map(|unit| unit.rollouts));
-    let tasks = units.chain(gather_groups(store)?.map(|group| group.map(|group| group.rollouts)));
+    Ok(gather_tasks(store)?.map(|task| task.map(|(rollouts, _)| rollouts)))
+}
+
+/// As [`gather_rollouts`], each with the draft of its task if a unit has one.
+pub(super) fn gather_tasks(
+    store: &ReadStore,
+) -> Result<impl Iterator<Item = Result<TaskRollouts, StoreError>> + '_, StoreError> {
+    let units = gather(store)?.map(|unit| unit.map(|unit| (unit.rollouts, Some(unit.draft))));
+    let groups = gather_groups(store)?.map(|group| group.map(|group| (group.rollouts, None)));
     let mut seen = BTreeSet::new();
-    Ok(tasks.map(move |rollouts| {
-        let mut rollouts = rollouts?;
+    Ok(units.chain(groups).map(move |task| {
+        let (mut rollouts, draft) = task?;
         rollouts.retain(|(rollout, _)| seen.insert(rollout.id.clone()));
-        Ok(rollouts)
+        Ok((rollouts, draft))
     }))
 }
 

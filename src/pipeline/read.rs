@@ -5,23 +5,32 @@ use std::collections::BTreeSet;
 use super::assets::PipelineAssets;
 use super::error::PipelineError;
 use super::funnel::authoring_funnel;
-use super::gather::{current_units, gather, gather_rollouts, read_draft};
+use super::gather::{current_units, gather, gather_tasks, read_draft};
 use super::run::BLUEPRINT;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
-use crate::export::{Certificates, ExportOptions, ExportSummary, export};
-use crate::model::{Blueprint, DomainId, File};
+use crate::export::{Certificates, ExportOptions, ExportSummary, Solutions, TaskRollouts, export};
+use crate::model::{Blueprint, DomainId, Draft, File};
 use crate::store::{ReadStore, Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
-    let groups = gather_rollouts(store)?
-        .map(|rollouts| rollouts.map(|rollouts| rollouts.into_iter().map(|(rollout, _)| rollout).collect()));
+    let groups = gather_tasks(store)?.map(|task| {
+        task.map(|(rollouts, draft)| TaskRollouts {
+            rollouts: rollouts.into_iter().map(|(rollout, _)| rollout).collect(),
+            solutions: draft.as_ref().map_or_else(Solutions::default, solutions),
+        })
+    });
     let authoring = authoring_funnel(store)?.map(|funnel| funnel.line());
     let certificates = Some(certificates(store)?);
     let options = ExportOptions { authoring, certificates, ..options.clone() };
     Ok(export(&store.dir().root().join("data"), groups, &options)?)
+}
+
+/// The reference and the second solution.
+fn solutions(draft: &Draft) -> Solutions {
+    Solutions::of(std::iter::once(&draft.task.solution).chain(&draft.second))
 }
 
 /// What the certificates of the current units say.

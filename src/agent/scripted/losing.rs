@@ -269,7 +269,8 @@ impl<'a> Tail<'a> {
             let mut others = self.script.mistakes.iter().filter(|other| other.name != self.mistake.name);
             others.find(|other| other.name == *mistake)
         };
-        let others: Vec<_> = ran.filter_map(named).collect();
+        let lasts = |mistake: &&Mistake| mistake.check.as_ref().is_some_and(|check| check.lasting);
+        let others: Vec<_> = ran.filter_map(named).filter(lasts).collect();
         let mistake = others.choose(rng)?;
         let check = mistake.check.as_ref()?;
         Some(Planned { say: pick(&check.again, rng), ..other_check_turn(mistake, check, rng) })
@@ -292,7 +293,8 @@ impl<'a> Tail<'a> {
         let mut added: Vec<_> = steps.filter_map(|step| other_way(step, theirs, rng)).collect();
         let ran: BTreeSet<_> = turns.iter().filter_map(|turn| turn.run.as_deref()).collect();
         for mistake in self.script.mistakes_of(strategy).filter(|mistake| mistake.name != self.mistake.name) {
-            if let Some(check) = mistake.check.as_ref().filter(|check| !ran.contains(check.run.as_str())) {
+            let check = mistake.check.as_ref().filter(|check| check.lasting);
+            if let Some(check) = check.filter(|check| !ran.contains(check.run.as_str())) {
                 added.push(other_check_turn(mistake, check, rng));
             }
         }

@@ -16,8 +16,16 @@ const SETTING_SECONDS: f64 = 0.5;
 const NO_HISTORY: &str = "set +H\n";
 /// Typed before a tab, so that the line editor takes it as text.
 const LITERAL_NEXT: &str = "\u{16}";
-/// Said where a scaffold asks whether the work is done.
-const CONFIRMED: &str = "The work stands as described in the last message.";
+/// Said where a scaffold asks whether the work is done. Neither claims anything new.
+const CONFIRMED: [&str; 7] = [
+    "The work stands as described in the last message.",
+    "Yes, I submit this state.",
+    "Nothing has changed since the summary; it can be graded.",
+    "I confirm: this is what I hand in.",
+    "No further changes from my side.",
+    "The summary above still holds, so I mark the task as complete.",
+    "Yes. There is nothing that I want to add.",
+];
 /// Characters at the end of a typed line by which its echo is found. A longer line is wrapped by the terminal.
 const ECHO_LENGTH: usize = 40;
 
@@ -87,9 +95,9 @@ impl MessageFormat {
         })
     }
 
-    /// The answer to a scaffold that asks whether the work is done.
-    pub fn confirm(self) -> AssistantMessage {
-        self.submit(CONFIRMED)
+    /// The answer, in this turn, to a scaffold that asks whether the work is done.
+    pub fn confirm(self, turn: usize) -> AssistantMessage {
+        self.submit(CONFIRMED.get(turn % CONFIRMED.len()).unwrap_or(&CONFIRMED[0]))
     }
 
     /// The output of `command` in an observation, without what the scaffold adds after it: a terminal echoes what was typed and ends with a prompt,

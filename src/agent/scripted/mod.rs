@@ -11,13 +11,13 @@ mod scaffolds;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use regex::Regex;
 
 pub use losing::{Decision, LEAST_NOVELTY, Losing, decisions, lose, losing, novelty};
 pub use message_format::MessageFormat;
-pub use plan::{Plan, Planned, PlannedRole, Shows, passing, rehearsed};
+pub use plan::{Plan, Planned, PlannedRole, Shows, checked_at_the_end, passing, rehearsed};
 pub use scaffolds::{ScaffoldMix, ScaffoldMixError, ScriptedScaffolds};
 
 use super::conversation::Conversation;
@@ -25,8 +25,9 @@ use super::episode::{AgentError, Policy};
 use super::scaffold::AssistantMessage;
 use crate::model::{ExpertScript, TurnKind};
 
-/// Claims that a final message names as not checked. A complete list would be longer than the message.
-const MOST_UNCHECKED: usize = 2;
+/// Most claims that a final message names as not checked. A complete list would be longer than the message, and one of fixed length a
+/// mannerism: how many are named depends on the number of turns.
+const MOST_UNCHECKED: usize = 3;
 /// Characters of an unexpected output that an error quotes.
 const QUOTED_OUTPUT: usize = 400;
 
@@ -57,6 +58,10 @@ pub struct ScriptedAgent {
     seen: BTreeMap<String, String>,
     /// What can be claimed at all, in the script's order.
     claims: Vec<String>,
+    /// The claim of each mistake's check.
+    checks: BTreeMap<String, String>,
+    /// Claims whose check was run, whatever it showed.
+    ran: BTreeSet<String>,
     claimed: Vec<String>,
 }
 
@@ -64,10 +69,21 @@ impl ScriptedAgent {
     /// An agent that follows `plan`, which was drawn from `script`.
     pub fn new(script: &ExpertScript, plan: &Plan, format: MessageFormat) -> Self {
         let steps = script.steps_of(&plan.strategy).filter_map(|step| step.claim.clone());
-        let checks = script.mistakes_of(&plan.strategy).filter_map(|mistake| mistake.check.as_ref());
-        let claims = steps.chain(checks.map(|check| check.claim.clone())).collect();
-        let turns = plan.turns.clone().into();
-        Self { turns, format, sent: 0, pending: None, seen: BTreeMap::new(), claims, claimed: Vec::new() }
+        let checks: Vec<_> = script
+            .mistakes_of(&plan.strategy)
+            .filter_map(|mistake| Some((mistake.name.clone(), mistake.check.as_ref()?.claim.clone())))
+            .collect();
+        Self {
+            turns: plan.turns.clone().into(),
+            format,
+            sent: 0,
+            pending: None,
+            seen: BTreeMap::new(),
+            claims: steps.chain(checks.iter().map(|(_, claim)| claim.clone())).collect(),
+            checks: checks.into_iter().collect(),
+            ran: BTreeSet::new(),
+            claimed: Vec::new(),
+        }
     }
 
     /// The next message, after the `observation` of the previous one.
@@ -78,7 +94,7 @@ impl ScriptedAgent {
         }
         let turn = self.sent;
         self.sent += 1;
-        let Some(planned) = self.turns.pop_front() else { return Ok(self.format.confirm()) };
+        let Some(planned) = self.turns.pop_front() else { return Ok(self.format.confirm(turn)) };
         let say = self.fill(&planned.say)?;
         let Some(run) = &planned.run else {
             let report = self.report();
@@ -120,20 +136,29 @@ impl ScriptedAgent {
             })?;
             self.seen.insert(name.clone(), value);
         }
-        if let Some(claim) = planned.claim.as_ref().filter(|_| expected) {
+        let about = match &planned.role {
+            PlannedRole::Check { mistake } | PlannedRole::Again { mistake } => self.checks.get(mistake),
+            _ => planned.claim.as_ref(),
+        };
+        if let Some(claim) = about.cloned() {
             // A later check of the same claim replaces the earlier one.
-            self.claimed.retain(|other| other != claim);
-            self.claimed.push(claim.clone());
+            self.claimed.retain(|other| *other != claim);
+            if expected && planned.claim.is_some() {
+                self.claimed.push(claim.clone());
+            }
+            self.ran.insert(claim);
         }
         Ok(())
     }
 
-    /// What was checked, and some of what was not. Empty if the script claims nothing.
+    /// What was checked, and some of what was not. A check that ran and did not show what it should is neither. Empty if the script claims
+    /// nothing.
     fn report(&self) -> String {
         let filled = |claim: &String| self.fill(claim).ok();
         let checked: Vec<_> = self.claimed.iter().filter_map(filled).collect();
-        let unchecked = self.claims.iter().filter(|claim| !self.claimed.contains(claim));
-        let unchecked: Vec<_> = unchecked.filter_map(filled).take(MOST_UNCHECKED).collect();
+        let unchecked = self.claims.iter().filter(|claim| !self.ran.contains(*claim));
+        let most = 1 + self.sent % MOST_UNCHECKED;
+        let unchecked: Vec<_> = unchecked.filter_map(filled).take(most).collect();
         let list = |title: &str, claims: &[String]| match claims {
             [] => String::new(),
             _ => format!(" {title}: {}.", claims.join("; ")),

@@ -140,6 +140,20 @@ pub fn rehearsed(
     Some(Builder { script, strategy, steps: &steps, made: &made, slip, options }.build(&mut rng))
 }
 
+/// `plan` with every lasting check of its strategy before the submission: none may show anything else there.
+pub fn checked_at_the_end(script: &ExpertScript, mut plan: Plan) -> Plan {
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let submission = plan.turns.pop();
+    let strategy = plan.strategy.clone();
+    for mistake in script.mistakes_of(&strategy) {
+        if let Some(check) = mistake.check.as_ref().filter(|check| check.lasting) {
+            plan.turns.push(other_check_turn(mistake, check, &mut rng));
+        }
+    }
+    plan.turns.extend(submission);
+    plan
+}
+
 /// Steps in a drawn order, without the optional ones that are left out.
 fn draw_steps<'a>(script: &'a ExpertScript, strategy: &'a str, rng: &mut ChaCha20Rng) -> Vec<&'a ScriptStep> {
     let mut steps: Vec<_> = script

@@ -1,0 +1,70 @@
+//! How much of what an agent wrote stands in its task's solutions: a script that recites a solution teaches less than one that
+//! finds it, and a model that does may have seen it.
+
+use std::collections::BTreeSet;
+
+use super::actions::{actions, commands};
+use crate::model::{FileTree, Rollout};
+
+/// Characters that a line needs in order to be compared. Shorter ones (`fi`, `done`, `import re`) are alike in all programs.
+pub(super) const SHORTEST_LINE: usize = 12;
+
+/// The lines of a task's solutions that are long enough to be compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Solutions(BTreeSet<String>);
+
+impl Solutions {
+    /// The lines of the text files of `trees`.
+    pub fn of<'a>(trees: impl IntoIterator<Item = &'a FileTree>) -> Self {
+        let texts = trees.into_iter().flat_map(|tree| tree.0.values()).filter_map(|file| file.as_text());
+        Self(texts.flat_map(lines).map(str::to_owned).collect())
+    }
+
+    /// The percentage, rounded down, of the distinct lines of the commands of `rollout` that stand in a solution. `None` if nothing
+    /// can be compared.
+    pub(super) fn overlap(&self, rollout: &Rollout) -> Option<usize> {
+        let actions = actions(rollout);
+        let written: BTreeSet<&str> = commands(&actions).into_iter().flat_map(lines).collect();
+        if self.0.is_empty() || written.is_empty() {
+            return None;
+        }
+        let both = written.iter().filter(|line| self.0.contains(**line)).count();
+        Some(both * 100 / written.len())
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| line.chars().count() >= SHORTEST_LINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Act, File, RelPath, Turn, TurnKind};
+
+    #[test]
+    fn lines_of_commands_are_sought_in_solutions() {
+        let check = |solution: &str, keys: &[&str], expect: Option<usize>| {
+            let tree = FileTree::from_iter([(RelPath::new("solve.sh").unwrap(), File::text(solution))]);
+            let mut rollout = crate::export::fixture::rollout("coding", 1, 1, 1, 1);
+            let turn = |keys: &&str| Turn {
+                acts: vec![Act::Keys { keys: (*keys).to_owned() }],
+                kind: TurnKind::Acted,
+                ..Turn::default()
+            };
+            rollout.record.turns = keys.iter().map(turn).collect();
+            assert_eq!(Solutions::of([&tree]).overlap(&rollout), expect, "{keys:?}");
+        };
+        check("cp /app/one /app/two\n", &["cp /app/one /app/two\n"], Some(100));
+        check("  cp /app/one /app/two\n", &["cp /app/one /app/two\n", "cat /app/two/three\n"], Some(50));
+        // A line counts once, and short ones not at all.
+        check(
+            "cp /app/one /app/two\ndone\n",
+            &["cp /app/one /app/two\ndone\ncp /app/one /app/two\n"],
+            Some(100),
+        );
+        check("cp /app/one /app/two\n", &["rm -rf /app/other\n"], Some(0));
+        check("cp /app/one /app/two\n", &["ls\n"], None);
+        check("ls\n", &["cp /app/one /app/two\n"], None);
+    }
+}
