@@ -24,6 +24,29 @@ finally:
     os.kill(pid, signal.SIGKILL)
 ";
 
+/// Runs the shell script of its argument, and prints what came of it.
+const RUN: &str = r"
+import os, sys
+os.environ['SUBJECT_AS_ROOT'] = '1'
+sys.path.insert(0, sys.argv[1])
+import beside
+argv = ['/bin/sh', '-c', sys.argv[2]]
+print(beside.run({'argv': argv, 'env': {}, 'stdin': b'', 'cwd': '/', 'timeout': 60, 'files': {}}))
+";
+
+#[test]
+fn stopped_programs_are_killed_unless_they_are_continued() {
+    let check = |script: &str, expect: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier");
+        let ended = Command::new("python3").args(["-I", "-B", "-c", RUN, folder, script]).output().unwrap();
+        let error = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(String::from_utf8_lossy(&ended.stdout).trim(), expect, "{script}: {error}");
+    };
+    check("echo before; (kill -STOP $$; sleep 1000) & wait", r"(137, b'before\n', b'')");
+    check("(kill -STOP $$; sleep 1; kill -CONT $$) & wait; echo after", r"(0, b'after\n', b'')");
+    check("exit 3", "(3, b'', b'')");
+}
+
 #[test]
 fn processes_of_any_name_are_found() {
     let check = |name: &[u8]| {

@@ -30,10 +30,12 @@ use termsmith::export::parquet::Bounds;
 use termsmith::export::phi::{Gamma, weights};
 use termsmith::export::train::FailedTurns;
 use termsmith::export::{
-    ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, atif, export, pref_dmpo,
-    pref_step, sft,
+    ConfigSummary, Excluded, ExportError, ExportOptions, ExportSummary, RowsError, Solutions, TaskRollouts,
+    atif, export, pref_dmpo, pref_step, sft,
 };
-use termsmith::model::{self, Actor, AdversaryView, Arm, Exploit, ModelActor, Shown, TaskMetadata, ToolCall};
+use termsmith::model::{
+    self, Actor, AdversaryView, Arm, Exploit, FileTree, ModelActor, RelPath, Shown, TaskMetadata, ToolCall,
+};
 
 #[path = "../src/export/fixture.rs"]
 mod fixture;
@@ -401,7 +403,15 @@ fn strict_exports() {
 #[test]
 fn the_dataset_card() {
     let dir = tempfile::tempdir().unwrap();
-    run(dir.path(), &groups(3), &ExportOptions::default());
+    // The solution reads one line that some rollout reads too.
+    let solution = FileTree::from_iter([(
+        RelPath::new("solve.sh").unwrap(),
+        model::File::text("sed -n '0p' /app/access.log\n"),
+    )]);
+    let tasks = groups(3).into_iter().map(|rollouts| {
+        Ok::<_, Infallible>(TaskRollouts { rollouts, solutions: Solutions::of([&solution]) })
+    });
+    export(dir.path(), tasks, &ExportOptions::default()).unwrap();
     insta::assert_snapshot!(card(dir.path()));
 }
 

@@ -85,6 +85,31 @@ fn programs_end_with_their_session() {
     });
 }
 
+/// A program that stops the one that runs it must not occupy the host until its time limit.
+#[test]
+fn stopped_programs_are_killed_unless_they_are_continued() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            for (script, expect) in [
+                (
+                    "echo before; (kill -STOP $$; sleep 1000) & wait",
+                    (ProcessOutcome::Signaled(19), "before\n"),
+                ),
+                (
+                    "(kill -STOP $$; sleep 1; kill -CONT $$) & wait; echo after",
+                    (ProcessOutcome::Exited(0), "after\n"),
+                ),
+            ] {
+                let process = Process { cwd: sandbox.workdir().to_owned(), ..sh(script) };
+                let result = sandbox.spawn(&process).await.unwrap();
+                let stdout = String::from_utf8_lossy(&result.stdout).into_owned();
+                assert_eq!((result.outcome, stdout.as_str()), expect, "{name}: {script}");
+            }
+        }
+    });
+}
+
 #[test]
 fn programs_run_beside_each_other_and_the_shell() {
     run(async {

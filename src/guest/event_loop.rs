@@ -10,7 +10,7 @@ use super::frame::{Id, ToGuest, ToHost, VERSION};
 use super::program::Programs;
 use super::relay::Relay;
 use super::shell::{Home, Shell};
-use super::sys;
+use super::sys::{self, Change};
 use super::table;
 use super::wire::{Interest, Wire, read_ready};
 
@@ -105,9 +105,15 @@ impl Guest {
     fn reap(&mut self) {
         read_ready(&mut self.child_exits, usize::MAX, |_| {});
         let out = &mut self.wire.out;
-        while let Some((pid, exit)) = sys::reap() {
-            // An exit that neither service owns is an orphan's; reaping it is enough.
-            let _ = self.shell.exited(pid, exit, out) || self.programs.exited(pid, exit, out);
+        while let Some((pid, change)) = sys::reap() {
+            match change {
+                // An exit that neither service owns is an orphan's; reaping it is enough.
+                Change::Ended(exit) => {
+                    let _ = self.shell.exited(pid, exit, out) || self.programs.exited(pid, exit, out);
+                }
+                Change::Stopped => self.programs.stopped(pid, Some(Instant::now())),
+                Change::Continued => self.programs.stopped(pid, None),
+            }
         }
     }
 

@@ -20,6 +20,11 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 const TURN_BYTES: usize = 16 * CHUNK;
 /// Interval at which a program's remaining processes are killed after its end: a dying process tree can still fork.
 const KILL_ROUNDS: usize = 5;
+/// Time for which a program on pipes may be stopped. Nothing that tests start continues another process after that; a solver's program that
+/// stops the one that runs it would occupy the host until every check has met its time limit.
+const MAX_STOPPED: Duration = Duration::from_secs(5);
+/// The same once a program was killed for it: checks start many.
+const MAX_STOPPED_AGAIN: Duration = Duration::from_millis(100);
 /// Interval at which a terminal that no process has open is checked again. `poll` reports such a terminal as ready forever, so it is left out of
 /// the poll; a process that opens it by name makes it readable again.
 const CLOSED_TERMINAL_RETRY: Duration = Duration::from_millis(200);
@@ -28,6 +33,8 @@ const CLOSED_TERMINAL_RETRY: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     running: Vec<Running>,
+    /// Whether one was killed because it was stopped.
+    stopped_before: bool,
 }
 
 #[derive(Debug)]
@@ -37,12 +44,21 @@ struct Running {
     pid: i32,
     started: Instant,
     deadline: Option<Instant>,
-    timed_out: bool,
+    /// Until when the program may be stopped, if it is.
+    stopped_until: Option<Instant>,
+    killed: Option<Killed>,
     input: Vec<u8>,
     /// Number of bytes of `input` already written.
     sent: usize,
     input_ended: bool,
     io: Io,
+}
+
+/// Why the guest killed a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Killed {
+    TimedOut,
+    Stopped,
 }
 
 #[derive(Debug)]
@@ -182,8 +198,8 @@ impl Programs {
                     }
                 }
             }
-            if let Some(deadline) = running.deadline.filter(|_| !running.timed_out) {
-                interest.until(deadline);
+            for (until, _) in running.ends().filter(|_| running.killed.is_none()) {
+                interest.until(until);
             }
         }
     }
@@ -193,8 +209,11 @@ impl Programs {
         for running in &mut self.running {
             running.write_input();
             running.read_output(TURN_BYTES, out);
-            if running.deadline.is_some_and(|deadline| now >= deadline) && !running.timed_out {
-                running.timed_out = true;
+            if running.killed.is_none()
+                && let Some((_, why)) = running.ends().find(|(until, _)| now >= *until)
+            {
+                running.killed = Some(why);
+                self.stopped_before |= why == Killed::Stopped;
                 running.kill_family();
             }
         }
@@ -205,6 +224,14 @@ impl Programs {
         let Some(place) = self.running.iter().position(|running| running.pid == pid) else { return false };
         self.running.swap_remove(place).finish(exit, out);
         true
+    }
+
+    /// Notes that a process was stopped at an instant, or continued (`None`). Others than these programs are ignored.
+    pub(super) fn stopped(&mut self, pid: i32, at: Option<Instant>) {
+        let most = if self.stopped_before { MAX_STOPPED_AGAIN } else { MAX_STOPPED };
+        if let Some(running) = self.running.iter_mut().find(|running| running.pid == pid) {
+            running.stopped_until = at.map(|at| at + most);
+        }
     }
 
     fn find(&mut self, id: Id) -> Option<&mut Running> {
@@ -219,12 +246,20 @@ impl Running {
             pid,
             started: Instant::now(),
             deadline: None,
-            timed_out: false,
+            stopped_until: None,
+            killed: None,
             input: Vec::new(),
             sent: 0,
             input_ended: false,
             io,
         }
+    }
+
+    /// When it is killed, if nothing else happens, and why. On a terminal a user may continue what is stopped.
+    fn ends(&self) -> impl Iterator<Item = (Instant, Killed)> + use<> {
+        let deadline = self.deadline.map(|deadline| (deadline, Killed::TimedOut));
+        let stopped = self.stopped_until.filter(|_| matches!(self.io, Io::Pipes { .. }));
+        deadline.into_iter().chain(stopped.map(|until| (until, Killed::Stopped)))
     }
 
     fn write_input(&mut self) {
@@ -284,10 +319,11 @@ impl Running {
             }
             session.iter().for_each(|entry| sys::send(entry.pid, sys::SIGKILL));
         }
-        let how = match exit {
-            _ if self.timed_out => Termination::TimedOut,
-            Exit::Status(status) => Termination::Exited(status),
-            Exit::Signal(signal) => Termination::Signaled(signal),
+        let how = match (self.killed, exit) {
+            (Some(Killed::TimedOut), _) => Termination::TimedOut,
+            (Some(Killed::Stopped), _) => Termination::Signaled(sys::SIGSTOP),
+            (None, Exit::Status(status)) => Termination::Exited(status),
+            (None, Exit::Signal(signal)) => Termination::Signaled(signal),
         };
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (mut stdout, mut stderr) = (0, 0);

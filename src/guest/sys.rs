@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const SIGKILL: i32 = 9;
+pub(super) const SIGSTOP: i32 = 19;
 /// The last real-time signal, which has no standard use. It interrupts the shell's driver.
 pub(super) const SIGRTMAX: i32 = 64;
 const SIGBUS: i32 = 7;
@@ -37,6 +38,8 @@ const F_GETFL: i32 = 3;
 const F_SETFL: i32 = 4;
 const F_DUPFD_CLOEXEC: i32 = 1030;
 const WNOHANG: i32 = 1;
+const WUNTRACED: i32 = 2;
+const WCONTINUED: i32 = 8;
 const PR_SET_DUMPABLE: i32 = 4;
 const PR_SET_CHILD_SUBREAPER: i32 = 36;
 const FIONREAD: u64 = 0x541B;
@@ -209,7 +212,7 @@ extern "C" fn child_exited(_signal: i32) {
     }
 }
 
-/// A descriptor that becomes readable when a child has ended.
+/// A descriptor that becomes readable when a child has ended, stopped or continued.
 pub(super) fn on_child_exit() -> io::Result<io::PipeReader> {
     let (reader, writer) = io::pipe()?;
     set_nonblocking(&reader)?;
@@ -228,17 +231,34 @@ pub(super) enum Exit {
     Signal(i32),
 }
 
-/// The next ended child, including reparented ones.
+/// What became of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Ended(Exit),
+    /// It is stopped (`SIGSTOP` and the like) and does nothing until it is continued.
+    Stopped,
+    Continued,
+}
+
+/// The next child that ended, stopped or continued, including reparented ones.
 ///
 /// This is the only place that calls `waitpid` for any child: the caller passes the status to the service that owns the process, and an
 /// orphan has no owner. (`Command::spawn` waits for a child only when its `exec` failed, before it returns.)
-pub(super) fn reap() -> Option<(i32, Exit)> {
+pub(super) fn reap() -> Option<(i32, Change)> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
-    let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG) };
-    let signal = status & 0x7f;
-    let exit = if signal == 0 { Exit::Status((status >> 8) & 0xff) } else { Exit::Signal(signal) };
-    (pid > 0).then_some((pid, exit))
+    let pid = unsafe { waitpid(-1, &raw mut status, WNOHANG | WUNTRACED | WCONTINUED) };
+    (pid > 0).then(|| (pid, change(status)))
+}
+
+/// The meaning of a status of `waitpid(2)`.
+fn change(status: i32) -> Change {
+    match (status, status & 0x7f) {
+        (0xffff, _) => Change::Continued,
+        (_, 0x7f) => Change::Stopped,
+        (_, 0) => Change::Ended(Exit::Status((status >> 8) & 0xff)),
+        (_, signal) => Change::Ended(Exit::Signal(signal)),
+    }
 }
 
 /// Sends a signal; a process that has ended is not an error.
@@ -385,6 +405,18 @@ mod tests {
     use std::io::{Read as _, Write as _};
 
     use super::*;
+
+    #[test]
+    fn statuses_of_children() {
+        let check = |status: i32, expect: Change| assert_eq!(change(status), expect, "{status:#x}");
+        check(0, Change::Ended(Exit::Status(0)));
+        check(0x0300, Change::Ended(Exit::Status(3)));
+        check(9, Change::Ended(Exit::Signal(9)));
+        // With a core dump.
+        check(0x8b, Change::Ended(Exit::Signal(11)));
+        check(0x137f, Change::Stopped);
+        check(0xffff, Change::Continued);
+    }
 
     /// Without the wait for the kernel's worker, most rounds count no bytes.
     #[test]

@@ -33,6 +33,8 @@ MAX_PROCESSES = 512
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 PIECE = 1 << 16
 PR_SET_NO_NEW_PRIVS = 38
+# Seconds for which a program may be stopped by a signal, and the same once one was killed for it. Nobody is there to continue it.
+MAX_STOPPED, MAX_STOPPED_AGAIN = 5, 0.1
 # As timeout(1) and shells say it.
 TIMED_OUT, NOT_STARTED, BY_SIGNAL = 124, 127, 128
 
@@ -41,6 +43,7 @@ AS_ROOT = os.environ.get("SUBJECT_AS_ROOT") == "1"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _home = "/root"
+_stopped_before = False
 
 
 class TooLarge(Exception):
@@ -159,7 +162,9 @@ def _give_up_rights():
 
 def _collect(child, stdin, deadline):
     kept = {child.stdout: bytearray(), child.stderr: bytearray()}
+    global _stopped_before
     timed_out = False
+    stopped_since = None
     with selectors.DefaultSelector() as ready:
         for stream in kept:
             os.set_blocking(stream.fileno(), False)
@@ -173,6 +178,13 @@ def _collect(child, stdin, deadline):
                 kill_all(child)
             elif time.monotonic() >= deadline:
                 timed_out = True
+                kill_all(child)
+            elif not _is_stopped(child):
+                stopped_since = None
+            elif stopped_since is None:
+                stopped_since = time.monotonic()
+            elif time.monotonic() >= stopped_since + (MAX_STOPPED_AGAIN if _stopped_before else MAX_STOPPED):
+                _stopped_before = True
                 kill_all(child)
             # Short, so that the end of a program is seen that leaves its pipes to others.
             for key, _ in ready.select(0.05):
@@ -193,6 +205,10 @@ def _collect(child, stdin, deadline):
         child.wait()
     code = child.returncode if child.returncode >= 0 else BY_SIGNAL - child.returncode
     return TIMED_OUT if timed_out else code, bytes(kept[child.stdout]), bytes(kept[child.stderr])
+
+
+def _is_stopped(child):
+    return os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _send(stream, unsent):
