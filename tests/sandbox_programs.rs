@@ -93,12 +93,12 @@ fn stopped_programs_are_killed_unless_they_are_continued() {
             let sandbox = launch(&engine).await;
             for (script, expect) in [
                 (
-                    "echo before; (kill -STOP $$; sleep 1000) & wait",
-                    (ProcessOutcome::Signaled(19), "before\n"),
-                ),
-                (
                     "(kill -STOP $$; sleep 1; kill -CONT $$) & wait; echo after",
                     (ProcessOutcome::Exited(0), "after\n"),
+                ),
+                (
+                    "echo before; (kill -STOP $$; sleep 1000) & wait",
+                    (ProcessOutcome::Signaled(19), "before\n"),
                 ),
             ] {
                 let process = Process { cwd: sandbox.workdir().to_owned(), ..sh(script) };
