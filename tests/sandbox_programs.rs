@@ -98,7 +98,7 @@ fn stopped_programs_are_killed_unless_they_are_continued() {
                 ),
                 (
                     "echo before; (kill -STOP $$; sleep 1000) & wait",
-                    (ProcessOutcome::Signaled(19), "before\n"),
+                    (ProcessOutcome::Signaled(9), "before\n"),
                 ),
             ] {
                 let process = Process { cwd: sandbox.workdir().to_owned(), ..sh(script) };

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::{Rollout, Shown, ToolCall, Turn, TurnKind};
+use crate::model::{Rollout, Shown, ToolCall, Turn, TurnKind, squeeze};
 
 /// The beginning of a here-document, with its delimiter. `<<<` is none, and neither is a shift by a number.
 static HEREDOC: LazyLock<Option<Regex>> =
@@ -40,9 +40,9 @@ impl Action {
         } else {
             match turn.kind {
                 // An agent with a loop of its own, or an imported one: calls are all that is known, or the message itself.
-                TurnKind::Acted if turn.tool_calls.is_empty() => squeezed(&turn.content),
+                TurnKind::Acted if turn.tool_calls.is_empty() => squeeze(&turn.content),
                 TurnKind::Acted => joined(turn.tool_calls.iter().map(call)),
-                TurnKind::Asked => squeezed(&turn.content),
+                TurnKind::Asked => squeeze(&turn.content),
                 TurnKind::Submitted | TurnKind::Claimed | TurnKind::Malformed => String::new(),
             }
         };
@@ -105,7 +105,7 @@ pub(super) fn normalised(text: &str) -> String {
                     delimiter: delimiter.as_str().to_owned(),
                     program: PROGRAM.as_ref().is_some_and(|pattern| pattern.is_match(line)),
                 });
-                lines.push(squeezed(line));
+                lines.push(squeeze(line));
             }
         }
     }
@@ -120,16 +120,12 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
 /// A function call: its command, or its arguments as JSON with sorted keys.
 fn call(call: &ToolCall) -> String {
     let Ok(arguments) = serde_json::from_str::<serde_json::Value>(&call.arguments) else {
-        return format!("{} {}", call.name, squeezed(&call.arguments));
+        return format!("{} {}", call.name, squeeze(&call.arguments));
     };
     match arguments.get("command").and_then(serde_json::Value::as_str) {
         Some(command) => normalised(command),
         None => format!("{} {arguments}", call.name),
     }
-}
-
-fn squeezed(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

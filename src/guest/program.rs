@@ -321,9 +321,8 @@ impl Running {
         }
         let how = match (self.killed, exit) {
             (Some(Killed::TimedOut), _) => Termination::TimedOut,
-            (Some(Killed::Stopped), _) => Termination::Signaled(sys::SIGSTOP),
-            (None, Exit::Status(status)) => Termination::Exited(status),
-            (None, Exit::Signal(signal)) => Termination::Signaled(signal),
+            (Some(Killed::Stopped) | None, Exit::Status(status)) => Termination::Exited(status),
+            (Some(Killed::Stopped) | None, Exit::Signal(signal)) => Termination::Signaled(signal),
         };
         let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let (mut stdout, mut stderr) = (0, 0);

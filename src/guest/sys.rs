@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const SIGKILL: i32 = 9;
-pub(super) const SIGSTOP: i32 = 19;
 /// The last real-time signal, which has no standard use. It interrupts the shell's driver.
 pub(super) const SIGRTMAX: i32 = 64;
 const SIGBUS: i32 = 7;

@@ -1,5 +1,6 @@
 //! Analysis of shell commands for detectors: which programs a command runs, and how much two commands differ.
 
+use crate::model::squeeze;
 use crate::syntax::{Grammar, named_children, parse, text_of};
 
 /// Maximum length in characters, without common prefix and suffix, up to which the edit distance is computed: the cost is quadratic.
@@ -101,9 +102,8 @@ pub(super) fn source_program(command: &str) -> &str {
 /// Relative difference of two commands: the Levenshtein distance of their characters divided by the longer one's length, from 0 to 1.
 /// Consecutive whitespace counts as one character.
 pub(super) fn difference(one: &str, other: &str) -> f64 {
-    let squeezed =
-        |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();
-    let (one, other) = (squeezed(one), squeezed(other));
+    let characters = |text: &str| squeeze(text).chars().collect::<Vec<_>>();
+    let (one, other) = (characters(one), characters(other));
     let longer = one.len().max(other.len());
     if longer == 0 {
         return 0.0;

@@ -9,6 +9,7 @@ use super::Usage;
 use super::response::{ParsedReply, Response, usage_of};
 use super::retry::retry_after;
 use super::transport::{Exchange, TransportError};
+use crate::model::squeeze;
 
 /// Characters of a server's message that an error quotes.
 const MAX_MESSAGE: usize = 300;
@@ -260,7 +261,7 @@ fn plain(value: &Value) -> String {
 
 /// The beginning of a text, on one line.
 fn clip(text: &str) -> String {
-    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut words = squeeze(text);
     if let Some((end, _)) = words.char_indices().nth(MAX_MESSAGE) {
         words.truncate(end);
         words.push('…');

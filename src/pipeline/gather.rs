@@ -101,7 +101,7 @@ pub struct Group {
 }
 
 /// The rollouts of a task, and its draft.
-type TaskRollouts = (Vec<(Rollout, RolloutLog)>, Option<Draft>);
+type RolloutsAndDraft = (Vec<(Rollout, RolloutLog)>, Option<Draft>);
 
 /// All rollouts of a run folder, grouped by task, each once: those of units first, then those of groups without a unit.
 pub fn gather_rollouts(
@@ -113,7 +113,7 @@ pub fn gather_rollouts(
 /// As [`gather_rollouts`], each with the draft of its task if a unit has one.
 pub(super) fn gather_tasks(
     store: &ReadStore,
-) -> Result<impl Iterator<Item = Result<TaskRollouts, StoreError>> + '_, StoreError> {
+) -> Result<impl Iterator<Item = Result<RolloutsAndDraft, StoreError>> + '_, StoreError> {
     let units = gather(store)?.map(|unit| unit.map(|unit| (unit.rollouts, Some(unit.draft))));
     let groups = gather_groups(store)?.map(|group| group.map(|group| (group.rollouts, None)));
     let mut seen = BTreeSet::new();

@@ -16,7 +16,7 @@ const SETTING_SECONDS: f64 = 0.5;
 const NO_HISTORY: &str = "set +H\n";
 /// Typed before a tab, so that the line editor takes it as text.
 const LITERAL_NEXT: &str = "\u{16}";
-/// Said where a scaffold asks whether the work is done. Neither claims anything new.
+/// Said where a scaffold asks whether the work is done. None claims anything new.
 const CONFIRMED: [&str; 7] = [
     "The work stands as described in the last message.",
     "Yes, I submit this state.",
