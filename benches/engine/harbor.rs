@@ -2,18 +2,22 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use chrono::NaiveDateTime;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use tempfile::TempDir;
 use termsmith::model::FileTree;
 use termsmith::store::publish_tree;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// Trials of one job per concurrent slot: one more than a single wave, so that slots are used again.
 const TRIALS_PER_PLACE: usize = 2;
+/// Longest wait for an interrupted Harbor to remove its containers: as long as two of its trials.
+const REMOVAL: Duration = Duration::from_secs(30);
 
 /// The command that `PEER_HARBOR` names.
 pub(crate) struct Harbor {
@@ -126,7 +130,7 @@ impl Prepared {
             .args(["-a", agent.name(), "-n", &n.to_string(), "-k", &trials.to_string(), "-o"])
             .arg(jobs.path());
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
-        let status = command.kill_on_drop(true).status().await;
+        let status = ended(&mut command).await;
         let status = status.with_context(|| format!("failed to run `{}`", self.command.display()))?;
         let assistant = || std::fs::read_to_string(&log).unwrap_or_default();
         ensure!(status.success(), "harbor ended with {status}:\n{}", assistant());
@@ -153,7 +157,7 @@ impl Prepared {
         command.args(["--ak", &format!("api_base={base_url}")]);
         command.arg("-o").arg(jobs.path()).env("OPENAI_API_KEY", "none");
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
-        let status = command.kill_on_drop(true).status().await?;
+        let status = ended(&mut command).await?;
         let assistant = || std::fs::read_to_string(&log).unwrap_or_default();
         ensure!(status.success(), "harbor ended with {status}:\n{}", assistant());
         let results = results(jobs.path())?;
@@ -161,6 +165,28 @@ impl Prepared {
         let span = span.with_context(|| format!("harbor's agent did not run:\n{}", assistant()))?;
         Ok(seconds(&span.finished_at)? - seconds(&span.started_at)?)
     }
+}
+
+/// A Harbor that runs. Dropped before its end, it is asked to end, and awaited while it removes its containers: their files lie in a
+/// folder that is removed next.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // `None` after its end.
+        let Some(group) = self.0.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return };
+        // An error means that it ended just now.
+        let _ = kill_process_group(group, Signal::TERM);
+        let begun = Instant::now();
+        while begun.elapsed() < REMOVAL && matches!(self.0.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// Runs `command` to its end, in a process group of its own, so that the bench decides when Harbor hears of an interruption.
+async fn ended(command: &mut Command) -> std::io::Result<ExitStatus> {
+    Running(command.process_group(0).spawn()?).0.wait().await
 }
 
 fn summary(agent: Agent, results: &[TrialResult]) -> anyhow::Result<Job> {

@@ -26,6 +26,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use clap::Parser as _;
 use termsmith::sandbox::Engine;
+use tokio::signal::unix::{SignalKind, signal};
 
 use args::{Args, SectionName};
 use bare::Bare;
@@ -71,11 +72,13 @@ fn fleet(base_url: &str) -> anyhow::Result<()> {
 fn measured(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = runtime.block_on(async {
+        let mut terminated = signal(SignalKind::terminate())?;
         let engine = Engine::docker().await?;
         let bare = Bare::connect(&engine).await?;
         let report = tokio::select! {
             report = report(args, &engine, &bare) => report,
             _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
+            _ = terminated.recv() => Err(anyhow::anyhow!("terminated")),
         };
         bare.clear().await;
         engine.close().await;
