@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 
 use super::arbiter::{self, Fault};
 use super::working::{SETUP, Working};
@@ -15,7 +15,7 @@ use crate::model::{
     ShellOutcome, Task, WrongSolution, task_digest,
 };
 use crate::screen::{Ends, Extent, Only, Ours, screen_ours};
-use crate::verify::{Act, Condition, HashedTask, Outline, Trace, TrialLog, TrialRecord};
+use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord};
 
 /// Bytes of an output that a model is shown: its end, where errors are.
 const SHOWN: usize = 3_000;
@@ -88,7 +88,8 @@ impl Authoring<'_> {
     }
 
     /// Screens the draft, up to the first group of rows that rejects it, beginning with the violations that passed before: where the changed
-    /// checks still miss one, the hundred others need not be executed. Its trials, and those of the pipeline's own screening, are the same.
+    /// checks still miss one, the hundred others need not be executed. The pipeline's own screening makes the same trials; at lower rigors it may
+    /// draw other violations.
     async fn certificate(&self) -> Result<Certificate, StageError> {
         let missed = survived(&self.working.clauses, &self.survivors);
         if !missed.is_empty() {
@@ -109,8 +110,11 @@ impl Authoring<'_> {
                 RowKind::Build | RowKind::Leak => AuthorStage::Environment,
                 RowKind::Inputs => AuthorStage::Solution,
                 RowKind::Blind => AuthorStage::Blind,
-                // A violation that no check notices twice may be none.
-                RowKind::Clause if !self.survivors.insert(reason.name.clone()) => AuthorStage::Clauses,
+                // A violation of no effect, or that no check notices twice, may be none.
+                RowKind::Clause if without_effect(certificate, &reason.name) => AuthorStage::Clauses,
+                RowKind::Clause if !self.survivors.insert(identity(&self.working.clauses, &reason.name)) => {
+                    AuthorStage::Clauses
+                }
                 RowKind::Clause
                 | RowKind::Untouched
                 | RowKind::Reference
@@ -183,11 +187,33 @@ fn stage_of_file(reason: &RejectReason) -> AuthorStage {
 
 /// The rows of the violations that passed the checks of an earlier version.
 fn survived(clauses: &Clauses, survivors: &BTreeSet<String>) -> Vec<(RowKind, Option<String>)> {
-    let names = clauses
+    let all = clauses
         .clause
         .iter()
-        .flat_map(|clause| clause.violation.iter().map(|violation| clause.row_name(violation)));
-    names.filter(|name| survivors.contains(name)).map(|name| (RowKind::Clause, Some(name))).collect()
+        .flat_map(|clause| clause.violation.iter().map(move |violation| (clause, violation)));
+    let again = all.map(|(clause, violation)| clause.row_name(violation));
+    again
+        .filter(|name| survivors.contains(&identity(clauses, name)))
+        .map(|name| (RowKind::Clause, Some(name)))
+        .collect()
+}
+
+/// What a violation does, by the name of its row: another one may get the same name.
+fn identity(clauses: &Clauses, row: &str) -> String {
+    let all = clauses
+        .clause
+        .iter()
+        .flat_map(|clause| clause.violation.iter().map(move |violation| (clause, violation)));
+    let found = all.into_iter().find(|(clause, violation)| clause.row_name(violation) == row);
+    found.map_or_else(
+        || row.to_owned(),
+        |(_, violation)| format!("{row} {:?} {:?}", violation.edit, violation.after),
+    )
+}
+
+/// Whether a violation left the reference's own state.
+fn without_effect(certificate: &Certificate, name: &str) -> bool {
+    certificate.rows.iter().any(|row| row.kind == RowKind::Clause && row.name == name && !row.counts)
 }
 
 /// Screens these rows of the draft, up to the first group that rejects it.
@@ -224,14 +250,18 @@ impl Examined<'_> {
         &self.draft.task
     }
 
-    async fn trial(&self, act: Act<'_>) -> Result<(TrialRecord, TrialLog), StageError> {
-        Ok(Box::pin(self.context.runner.trial(self.hashed, act, Condition::Ordinary, 0)).await?)
+    async fn trial(
+        &self,
+        act: Act<'_>,
+        condition: Condition<'_>,
+    ) -> Result<(TrialRecord, TrialLog), StageError> {
+        Ok(Box::pin(self.context.runner.trial(self.hashed, act, condition, 0)).await?)
     }
 
     async fn solution(&self) -> Result<Found, StageError> {
-        let (record, log) = self.trial(Act::Solve(&self.task().solution)).await?;
+        let (record, log) = self.trial(Act::Solve(&self.task().solution), Condition::Ordinary).await?;
         if record.exit == Some(ShellOutcome::Exited(0)) {
-            return Ok(elsewhere(&log.outline));
+            return Ok(None);
         }
         let problem = match record.exit {
             None => format!("`solve.sh` could not be run: {}", record.verdict.cause),
@@ -245,7 +275,7 @@ impl Examined<'_> {
         if !quoted.is_empty() {
             return Ok(Some((AuthorStage::Checks, quoted)));
         }
-        let (untouched, before) = self.trial(Act::Nothing).await?;
+        let (untouched, before) = self.trial(Act::Nothing, Condition::Ordinary).await?;
         if let Some(problem) = no_verdict(&untouched, &before) {
             return Ok(Some((AuthorStage::Checks, vec![problem])));
         }
@@ -254,7 +284,7 @@ impl Examined<'_> {
                 "every check passes on the untouched machine, where nothing has been done".to_owned();
             return Ok(Some((AuthorStage::Checks, vec![problem])));
         }
-        let (reference, log) = self.trial(Act::Solve(&self.task().solution)).await?;
+        let (reference, log) = self.trial(Act::Solve(&self.task().solution), Condition::Ordinary).await?;
         if let Some(problem) = no_verdict(&reference, &log) {
             return Ok(Some((AuthorStage::Checks, vec![problem])));
         }
@@ -290,8 +320,11 @@ impl Examined<'_> {
 
     /// The attacks that pass every check.
     async fn attacks(&self) -> Result<Vec<WrongSolution>, StageError> {
-        let trials = self.working.attacks.iter().map(|attack| self.trial(Act::Solve(&attack.files)));
-        let ended = try_join_all(trials).await?;
+        // The screening makes the same trials.
+        let attempt = |files| self.trial(Act::Solve(files), Condition::FirstFailure { likely: &[] });
+        // All are awaited, so that an interrupted run commits the trials in progress.
+        let ended = join_all(self.working.attacks.iter().map(|attack| attempt(&attack.files))).await;
+        let ended: Vec<_> = ended.into_iter().collect::<Result<_, _>>()?;
         let all = self.working.attacks.iter().zip(&ended);
         Ok(all.filter(|(_, (record, _))| record.verdict.passed()).map(|(attack, _)| attack.clone()).collect())
     }
@@ -335,20 +368,6 @@ fn ended(exit: Option<ShellOutcome>) -> String {
         Some(ShellOutcome::ShellDied(status)) => format!("ended its shell with status {status}"),
         None => "could not be run".to_owned(),
     }
-}
-
-/// A solution that worked on files of the machine outside of what is kept and judged: the machine has them in the wrong place.
-fn elsewhere(changed: &Outline) -> Found {
-    let own = format!("{}/", super::working::WORKDIR);
-    let nothing_of_its_own = !changed.keys().any(|path| path.starts_with(&own));
-    let outside =
-        |(path, trace): &(&String, &Trace)| !path.starts_with(&own) && (trace.edited || nothing_of_its_own);
-    let (path, _) = changed.iter().find(outside)?;
-    let problem = format!(
-        "a solution changed `{path}`, but only what lies below `{own}` itself, and not behind a link, is kept and judged: put all files of the \
-         task below `app/`, also those that the request names elsewhere"
-    );
-    Some((AuthorStage::Environment, vec![problem]))
 }
 
 /// `problems`, and why they were found to be this stage's.
@@ -450,10 +469,14 @@ mod tests {
                 rows.filter_map(|(kind, name)| name.filter(|_| kind == RowKind::Clause)).collect();
             assert_eq!(names, expect);
         };
+        let [zero, all_lines] = ["zero", "all-lines"].map(|name| format!("count/{name} [] None"));
         check(&[], &[]);
-        // A script of an attack; a violation that is no longer there.
-        check(&["cp a b", "count/gone", "count/all-lines"], &["count/all-lines"]);
-        check(&["count/all-lines", "count/zero"], &["count/zero", "count/all-lines"]);
+        // A script of an attack; a violation that is no longer there; another one of the same name.
+        check(
+            &["cp a b", "count/gone [] None", &all_lines, "count/zero [] Some(\"true\")"],
+            &["count/all-lines"],
+        );
+        check(&[&all_lines, &zero], &["count/zero", "count/all-lines"]);
     }
 
     #[test]
@@ -465,28 +488,5 @@ mod tests {
         check("a\nb\n", "", "a\nb\n");
         check("a\nb\nc\nd\nnew\n", "a\nb\nc\nd\ne\n", "[4 lines as in a script above]\nnew\n");
         check("a\nnew\nb\nc", "a\nb\nc\n", "a\nnew\nb\nc\n");
-    }
-
-    #[test]
-    fn files_of_the_machine_lie_where_they_are_judged() {
-        let check = |changed: &[(&str, bool)], expect: Option<&str>| {
-            let trace = |edited: bool| Trace { edited, ..Trace::of("x", b"x") };
-            let outline: Outline =
-                changed.iter().map(|(path, edited)| ((*path).to_owned(), trace(*edited))).collect();
-            let found = elsewhere(&outline).map(|(stage, problems)| (stage, problems.concat()));
-            match (&found, expect) {
-                (None, None) => {}
-                (Some((AuthorStage::Environment, problem)), Some(path)) => {
-                    assert!(problem.contains(path), "{problem}");
-                }
-                _ => panic!("{found:?} where {expect:?} was expected"),
-            }
-        };
-        check(&[], None);
-        check(&[("/app/x", false), ("/app/y", true)], None);
-        check(&[("/audit/x", false)], Some("`/audit/x`"));
-        check(&[("/app/x", false), ("/audit/x", true)], Some("`/audit/x`"));
-        // A cache of a tool, say.
-        check(&[("/app/x", false), ("/root/.config/x", false)], None);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::write::left_over;
 use super::{StageContext, StageError};
 use crate::model::{File, FileTree, RelPath};
 use crate::sandbox::{GetError, Process, ProcessOutcome, SandboxError};
@@ -92,7 +93,9 @@ async fn read(
     sandbox.destroy().await;
     let links = parts.pop().unwrap_or_default();
     let links = String::from_utf8_lossy(&links).lines().map(str::to_owned).collect();
-    Ok(files_of(&parts.pop().unwrap_or_default()).map(|files| Made { files, links }))
+    let files = files_of(&parts.pop().unwrap_or_default());
+    let shipped = files.and_then(|files| left_over(&files).map_or(Ok(files), Err));
+    Ok(shipped.map(|files| Made { files, links }))
 }
 
 /// The regular files of an archive.

@@ -341,7 +341,17 @@ impl Authoring<'_> {
     async fn reply(&mut self, stage: AuthorStage) -> Result<Mended, StageError> {
         let Some(conversation) = self.conversations.get_mut(&stage) else { return Ok(Err(stage)) };
         loop {
-            let reply = conversation.reply(&self.context.asking()).await?;
+            let reply = match conversation.reply(&self.context.asking()).await {
+                Ok(reply) => reply,
+                // The same request fails each time: the stage has used up what its model reads.
+                Err(StageError::Call(CallError::ContextLength { message, .. })) => {
+                    self.history.begun(stage);
+                    let problem = format!("its conversation is longer than the model's context: {message}");
+                    self.history.refused(stage, vec![problem]);
+                    return Ok(Err(stage));
+                }
+                Err(error) => return Err(error),
+            };
             let shell = self.shells.get_mut(&stage).filter(|shell| shell.has_more());
             if let (Some(shell), Ok(Some(command))) = (shell, reply.as_deref().map(stage_shell::command)) {
                 let observation = shell.run(self.context, stage, &self.working, command).await?;

@@ -7,6 +7,7 @@ use super::reply_files::{corrected, files_in};
 use super::stage_conversation::StageConversation;
 use super::working::{APP, CHECKS, SETUP, Working};
 use super::{PromptContext, StageError};
+use crate::folder::is_clutter;
 use crate::model::{AuthorStage, Clauses, File, FileTree, RelPath, WrongSolution};
 use crate::recording::Recording;
 
@@ -71,6 +72,9 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
             if let Some((path, _)) = strange {
                 return Err(format!("`{path}` is neither below `{APP}` nor `{SETUP}`"));
             }
+            if let Some(path) = left_over(&files) {
+                return Err(path);
+            }
             if !files.iter().any(|(path, _)| path.as_str().starts_with(APP)) {
                 return Err(format!("no file is below `{APP}`: the image needs that folder"));
             }
@@ -108,6 +112,14 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
         AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {}
     }
     Ok(())
+}
+
+/// The problem of a file that Harbor does not package, because its name is a left-over's.
+pub(super) fn left_over(files: &FileTree) -> Option<String> {
+    let (path, _) = files.iter().find(|(path, _)| path.as_str().split('/').any(is_clutter))?;
+    Some(format!(
+        "`{path}` is named like a left-over, which tasks cannot ship: remove it, or give it another name"
+    ))
 }
 
 /// The scripts, by name, each with the words that it says it violates.

@@ -174,7 +174,7 @@ pub struct ClauseRecord {
     pub says: Vec<String>,
     /// Its violations that were executed, and those of them that failed.
     pub violations: Tally,
-    /// The checks that failed for one of them. At the lower rigors a trial ends at its first failed check.
+    /// The checks that failed for one of them. A trial ends at its first failed check, and begins with those that quote the clause.
     pub noticed_by: Vec<CheckId>,
     /// What of it no executed violation tests, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]

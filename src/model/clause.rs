@@ -253,14 +253,21 @@ impl Violation {
         }
         if let Some(after) = &self.after {
             let no_file = || ClauseError::NoFile { violation: violation(), file: ENTRY.to_owned() };
-            let reference = files.text(ENTRY).ok_or_else(no_file)?.to_owned();
-            let wrapper = format!("#!/bin/bash\nbash \"$(dirname \"$0\")/{REFERENCE}\" || exit\n{after}\n");
-            for (name, text) in [(REFERENCE, reference), (ENTRY, wrapper)] {
-                files.insert(RelPath::new(name).map_err(|_| no_file())?, File::script(text));
-            }
+            return followed_by(&files, after).ok_or_else(no_file);
         }
         Ok(files)
     }
+}
+
+/// `solution`, and after it, where it succeeds, the bash code `after`. `None` if it has no script.
+pub fn followed_by(solution: &FileTree, after: &str) -> Option<FileTree> {
+    let mut files = solution.clone();
+    let reference = files.text(ENTRY)?.to_owned();
+    let wrapper = format!("#!/bin/bash\nbash \"$(dirname \"$0\")/{REFERENCE}\" || exit\n{after}\n");
+    for (name, text) in [(REFERENCE, reference), (ENTRY, wrapper)] {
+        files.insert(RelPath::new(name).ok()?, File::script(text));
+    }
+    Some(files)
 }
 
 /// Whether `name` is lower-case letters and digits in words joined by single hyphens.

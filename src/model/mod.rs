@@ -32,7 +32,7 @@ pub use call_detail::CallDetail;
 pub use certificate::{
     Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
 };
-pub use clause::{Clause, ClauseError, Clauses, TextEdit, Violation, is_kebab_case};
+pub use clause::{Clause, ClauseError, Clauses, TextEdit, Violation, followed_by, is_kebab_case};
 pub use digest::{canonical_json, environment_digest, task_digest};
 pub use expert::{
     CommandEdit, ExpertScript, FailureMode, Fault, MadeMistake, Mistake, MistakeKind, OwnCheck, ScriptStep,

@@ -18,14 +18,14 @@ pub(super) struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// Its trial.
-    pub(super) fn planned(&self, condition: Condition) -> Planned<'_> {
+    /// Its trial, which begins with the checks that are to notice it.
+    pub(super) fn planned(&self) -> Planned<'_> {
         let words = self.clause.says.first().map(String::as_str).unwrap_or_default();
         Planned {
             kind: RowKind::Clause,
             name: self.name.clone(),
             act: Act::Solve(&self.files),
-            condition,
+            condition: Condition::FirstFailure { likely: &self.clause.checks },
             repeat: 0,
             expect: Expect::Fail,
             about: format!("a solution that {}, against “{words}”,", self.violation.that),
@@ -33,7 +33,14 @@ impl Drawn<'_> {
     }
 }
 
-/// The violations to execute: all of them, or a sample drawn by the task's digest, so that a run of many tasks covers them.
+/// Condition of the trial of a known wrong solution, which begins with the checks of a clause that it violates.
+pub(super) fn wrong<'a>(clauses: &'a Clauses, name: &str) -> Condition<'a> {
+    let is_named = |clause: &&Clause| clause.wrong.iter().any(|wrong| wrong == name);
+    let violated = clauses.clause.iter().find(is_named);
+    Condition::FirstFailure { likely: violated.map_or(&[], |clause| clause.checks.as_slice()) }
+}
+
+/// The violations to execute: all of them, or a sample drawn by the task's identity, so that a run of many tasks covers them.
 pub(super) fn drawn<'a>(
     target: &ScreeningTarget<'a>,
     solution: &FileTree,
@@ -52,7 +59,8 @@ pub(super) fn drawn<'a>(
             only.wants_row(RowKind::Clause, name) || only.wants_row(RowKind::Clause, &clause.id)
         })
         .collect();
-    let seed = Seed(0).derive(&["clauses", target.digest.as_str()]);
+    let identity = target.evaluation.identity().unwrap_or(target.digest.as_str());
+    let seed = Seed(0).derive(&["clauses", identity]);
     if wanted.len() > extent.violations {
         // One clause twice says less than two clauses.
         let mut seen = BTreeSet::new();

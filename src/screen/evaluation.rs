@@ -21,7 +21,7 @@ impl Evaluation<'_> {
         &self,
         runner: &TrialRunner<'_>,
         act: Act<'_>,
-        condition: Condition,
+        condition: Condition<'_>,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
         match self {
@@ -29,10 +29,20 @@ impl Evaluation<'_> {
             Self::CleanRoom(hashed) => Box::pin(runner.trial(hashed, act, condition, repeat)).await,
             Self::InPlace { task, images } => {
                 // Tests that are not ours cannot be told to end early.
-                let condition =
-                    if condition == Condition::FirstFailure { Condition::Ordinary } else { condition };
+                let condition = match condition {
+                    Condition::FirstFailure { .. } => Condition::Ordinary,
+                    other => other,
+                };
                 Box::pin(runner.trial_in_place(task, images, act, condition, repeat)).await
             }
+        }
+    }
+
+    /// A hash of a task of ours, which is the same however the task is published.
+    pub(super) fn identity(&self) -> Option<&str> {
+        match self {
+            Self::CleanRoom(hashed) => Some(&hashed.identity),
+            Self::InPlace { .. } => None,
         }
     }
 
@@ -65,7 +75,7 @@ impl Evaluation<'_> {
     }
 
     /// Why a condition does not apply to this task, if so.
-    pub(super) fn inapplicable(&self, condition: Condition) -> Option<&'static str> {
+    pub(super) fn inapplicable(&self, condition: Condition<'_>) -> Option<&'static str> {
         let foreign = match self {
             Self::CleanRoom(_) => None,
             Self::InPlace { task, .. } => Some(task),
@@ -82,7 +92,7 @@ impl Evaluation<'_> {
             | Condition::HalfCpu
             | Condition::Clock
             | Condition::Rebuilt
-            | Condition::FirstFailure => None,
+            | Condition::FirstFailure { .. } => None,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, 
 pub const SCREEN: Stage = Stage { name: "certificate", version: 6 };
 
 /// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
-const FAILING: Condition = Condition::FirstFailure;
+const FAILING: Condition<'static> = Condition::FirstFailure { likely: &[] };
 /// Minimum number of counted mutants for a rate that can reject a task, unless there are no more mutants.
 const ENOUGH_MUTANTS: u32 = 12;
 /// Mutants that are tried for each that is to count: about every second one leaves no answer, or the correct one.
@@ -46,14 +46,9 @@ pub(super) async fn run(
     only: &Only,
     mut table: Table,
 ) -> Result<Screening, TrialError> {
-    // Rows requested by name are all made; the rigor still decides whether a trial ends at its first failed check.
-    let full = Extent {
-        rigor: extent.rigor,
-        violating: extent.violating,
-        budget: extent.budget,
-        ends: extent.ends,
-        ..Extent::of(Rigor::Full)
-    };
+    // Rows requested by name are all made.
+    let full =
+        Extent { rigor: extent.rigor, budget: extent.budget, ends: extent.ends, ..Extent::of(Rigor::Full) };
     let extent = if matches!(only, Only::Rows(_)) { full } else { extent };
     if !table.rejected() {
         soundness::require_tools(extent.rigor, only)?;
@@ -121,13 +116,13 @@ async fn trials(
         kind: RowKind::WrongSolution,
         name: wrong.name.clone(),
         act: Act::Solve(&wrong.files),
-        condition: extent.violating,
+        condition: clauses::wrong(target.clauses, &wrong.name),
         expect: Expect::Fail,
         repeat: 0,
         about: format!("a solution that {}", wrong.why),
     }));
     let violations = clauses::drawn(target, solution, extent, only, table);
-    planned.extend(violations.iter().map(|violation| violation.planned(extent.violating)));
+    planned.extend(violations.iter().map(|violation| violation.planned()));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
         name: name.clone(),
@@ -157,7 +152,7 @@ async fn trials(
         return Ok(());
     }
     if only.wants(RowKind::Inputs) && extent.rigor != Rigor::Quick {
-        soundness::inputs(target, &reference.outline, &untouched.outline, table);
+        soundness::inputs(runner, target, solution, &reference.outline, &untouched.outline, table).await?;
     }
     if only.wants(RowKind::Leak) && (extent.rigor == Rigor::Full || matches!(only, Only::Rows(_))) {
         leak(runner, target, &reference.outline, &untouched.outline, table).await?;

@@ -1,9 +1,9 @@
 //! Rows that show that a task's verdict depends on the work alone.
 
-use super::table::{Expect, Planned, Table};
+use super::table::{Expect, Planned, Table, fails};
 use super::target::{Extent, Only, ScreeningTarget};
-use crate::model::{FileTree, Rigor, RowKind};
-use crate::verify::{Act, Condition, Outline, TrialError, clock_can_move};
+use crate::model::{FileTree, RelPath, Rigor, RowKind, followed_by};
+use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, clock_can_move, quoted};
 
 /// Reference trials of the row `flake`: enough to detect a verdict that flips one time in five with 99 % probability.
 pub(super) const FLAKE_REFERENCES: u32 = 20;
@@ -74,7 +74,7 @@ pub(super) fn require_tools(rigor: Rigor, only: &Only) -> Result<(), TrialError>
     clock_can_move().map_err(|why| TrialError::MissingTool { condition: Condition::Clock.name(), why })
 }
 
-fn conditions(rigor: Rigor, only: &Only) -> Vec<Condition> {
+fn conditions(rigor: Rigor, only: &Only) -> Vec<Condition<'static>> {
     match (only, rigor) {
         (Only::Rows(_), _) | (Only::All, Rigor::Full) => Condition::SPECIAL.to_vec(),
         (Only::All, Rigor::Standard) => vec![Condition::Shuffled],
@@ -82,7 +82,7 @@ fn conditions(rigor: Rigor, only: &Only) -> Vec<Condition> {
     }
 }
 
-fn about(condition: Condition) -> &'static str {
+fn about(condition: Condition<'_>) -> &'static str {
     match condition {
         Condition::Ordinary => "as ever",
         Condition::Shuffled => "checks in another order",
@@ -90,17 +90,19 @@ fn about(condition: Condition) -> &'static str {
         Condition::HalfCpu => "at half the processor time",
         Condition::Clock => "the clock a year ahead",
         Condition::Rebuilt => "the image built anew",
-        Condition::FirstFailure => "up to the first failure",
+        Condition::FirstFailure { .. } => "up to the first failure",
     }
 }
 
-/// Whether the reference leaves its given inputs unchanged.
-pub(super) fn inputs(
+/// Whether the reference leaves its given inputs unchanged, but for those that have to change: with such a file restored it fails.
+pub(super) async fn inputs(
+    runner: &TrialRunner<'_>,
     target: &ScreeningTarget<'_>,
+    solution: &FileTree,
     reference: &Outline,
     untouched: &Outline,
     table: &mut Table,
-) {
+) -> Result<(), TrialError> {
     let edited: Vec<_> = given(target, reference, untouched)
         .into_iter()
         .filter(|path| match (reference.get(path), untouched.get(path)) {
@@ -109,17 +111,39 @@ pub(super) fn inputs(
             (None, then) => then.is_some(),
         })
         .collect();
-    match edited.as_slice() {
-        [] => table.row(RowKind::Inputs, "unmodified", true, ""),
-        files => {
-            let note = format!("the reference solution changes given inputs: {}", files.join(", "));
-            table.row(RowKind::Inputs, "unmodified", false, &note);
-        }
+    let (mut demanded, mut unasked) = (Vec::new(), Vec::new());
+    for path in edited {
+        let is_demanded = match restored(target, solution, &path) {
+            Some(files) if !called_input(&path) => {
+                let act = Act::Solve(&files);
+                let likely = Condition::FirstFailure { likely: &[] };
+                fails(&target.evaluation.trial(runner, act, likely, 0).await?.0.verdict)
+            }
+            _ => false,
+        };
+        if is_demanded { demanded.push(path) } else { unasked.push(path) }
     }
+    let (ok, note) = match (demanded.as_slice(), unasked.as_slice()) {
+        ([], []) => (true, String::new()),
+        (files, []) => (true, format!("the tests fail without the changes of {}", files.join(", "))),
+        (_, files) => (false, format!("the reference solution changes given inputs: {}", files.join(", "))),
+    };
+    table.row(RowKind::Inputs, "unmodified", ok, &note);
+    Ok(())
 }
 
-/// The files that count as inputs: those of which the tests keep a pristine copy and which the instruction does not ask to change, and
-/// those named as inputs.
+/// The reference with the given file `path` put back afterwards.
+fn restored(target: &ScreeningTarget<'_>, solution: &FileTree, path: &str) -> Option<FileTree> {
+    const RESTORED: &str = "restored";
+    let given = target.tests.get(&format!("pristine{path}"))?;
+    let place = quoted(path);
+    let after = format!("mkdir -p \"$(dirname {place})\"\ncat \"$(dirname \"$0\")/{RESTORED}\" > {place}");
+    let mut files = followed_by(solution, &after)?;
+    files.insert(RelPath::new(RESTORED).ok()?, given.clone());
+    Some(files)
+}
+
+/// The files that count as inputs: data of which the tests keep a pristine copy, and files that are named as inputs.
 fn given(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Vec<String> {
     let pristine = target.tests.iter().filter_map(|(path, _)| path.as_str().strip_prefix("pristine/"));
     let mut given: Vec<String> =

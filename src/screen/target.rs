@@ -7,7 +7,6 @@ use crate::model::{
     Clauses, EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution,
 };
 use crate::mutate::Mutant;
-use crate::verify::Condition;
 
 use super::evaluation::Evaluation;
 
@@ -80,9 +79,6 @@ pub struct Extent {
     pub violations: usize,
     /// Number of mutants that are to count for the kill rate.
     pub mutants: usize,
-    /// Condition of the violations' trials. [`Condition::FirstFailure`] saves half of their time, and [`Condition::Ordinary`] tells every check
-    /// that notices one.
-    pub violating: Condition,
     /// No further mutant is started after this time. `None`: all are run, so that the same task has the same rows on every machine.
     pub budget: Option<Duration>,
     pub ends: Ends,
@@ -108,7 +104,6 @@ impl Extent {
                 ablations: 0,
                 violations: 0,
                 mutants: 0,
-                violating: Condition::FirstFailure,
                 budget: None,
                 ends: Ends::Complete,
             },
@@ -119,7 +114,6 @@ impl Extent {
                 ablations: 1,
                 violations: 6,
                 mutants: 12,
-                violating: Condition::FirstFailure,
                 budget: None,
                 ends: Ends::Complete,
             },
@@ -130,7 +124,6 @@ impl Extent {
                 ablations: 12,
                 violations: usize::MAX,
                 mutants: 40,
-                violating: Condition::Ordinary,
                 budget: None,
                 ends: Ends::Complete,
             },

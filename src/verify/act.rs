@@ -236,6 +236,6 @@ fn assignments(env: &[(String, String)]) -> String {
 }
 
 /// `text` quoted as one shell word.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

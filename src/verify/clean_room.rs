@@ -71,7 +71,7 @@ pub(super) async fn judge_under(
     image: &Image,
     task: &Task,
     sandbox: Sandbox,
-    condition: Condition,
+    condition: Condition<'_>,
     silent: Option<Blame>,
 ) -> Result<Judged, NoVerdict> {
     let started = Instant::now();
@@ -91,7 +91,7 @@ async fn judge_stopped(
     task: &Task,
     stopped: Stopped,
     mounted: Vec<(String, Vec<u8>)>,
-    condition: Condition,
+    condition: Condition<'_>,
     silent: Option<Blame>,
 ) -> Result<Judged, NoVerdict> {
     let subject = match read_subject(task, &stopped, mounted).await {

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::no_verdict::{NoVerdict, Phase};
 use crate::clock::now_ms;
-use crate::model::Limits;
+use crate::model::{CheckId, Limits};
 use crate::sandbox::{Engine, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError};
 
 /// How a trial differs from an ordinary one. A verdict that depends on it is a defect of the task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Condition {
+pub enum Condition<'a> {
     #[default]
     Ordinary,
     /// The checks run in another order.
@@ -26,10 +26,14 @@ pub enum Condition {
     /// The image is built again, without the layer cache.
     Rebuilt,
     /// The tests end at the first check that fails, which costs less where only the outcome is wanted.
-    FirstFailure,
+    FirstFailure {
+        /// Checks that run before the others, because they are expected to fail. Not in a trial's key: the outcome is the same in any order.
+        #[serde(skip)]
+        likely: &'a [CheckId],
+    },
 }
 
-impl Condition {
+impl Condition<'_> {
     /// All conditions under which a reference must pass as under the ordinary one, cheapest first.
     pub const SPECIAL: [Self; 5] = [Self::Shuffled, Self::Offline, Self::HalfCpu, Self::Clock, Self::Rebuilt];
 
@@ -42,7 +46,7 @@ impl Condition {
             Self::HalfCpu => "half-cpu",
             Self::Clock => "clock",
             Self::Rebuilt => "rebuilt",
-            Self::FirstFailure => "first-failure",
+            Self::FirstFailure { .. } => "first-failure",
         }
     }
 
@@ -55,7 +59,7 @@ impl Condition {
             | Self::Offline
             | Self::Clock
             | Self::Rebuilt
-            | Self::FirstFailure => limits.clone(),
+            | Self::FirstFailure { .. } => limits.clone(),
         }
     }
 

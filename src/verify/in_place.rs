@@ -10,7 +10,7 @@ use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep};
 use super::in_place_tests::{combine, suffices};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
-use super::outline::{changed, state_of};
+use super::outline::changed;
 use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
 use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
@@ -33,7 +33,7 @@ pub async fn run_in_place(
     images: &ForeignImages,
     task: &Foreign,
     act: Act<'_>,
-    condition: Condition,
+    condition: Condition<'_>,
     drain: &CancellationToken,
 ) -> Result<Trial, NoVerdict> {
     settled(
@@ -65,7 +65,7 @@ async fn try_in_place(
     images: &ForeignImages,
     task: &Foreign,
     act: Act<'_>,
-    condition: Condition,
+    condition: Condition<'_>,
     silent: Option<Blame>,
 ) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
@@ -92,11 +92,10 @@ async fn try_in_place(
         ended.extend(acted.ended);
         log.used = log.used.and(acted.used);
         log.output.push_str(&acted.output);
-        log.outline = match changed(&sandbox).await {
-            Ok(outline) => outline,
+        (log.outline, log.state) = match changed(&sandbox).await {
+            Ok(changed) => changed,
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
-        log.state = Some(state_of(&log.outline));
         let (reported, same) = match trial_context.judge(step, number, sandbox).await {
             Ok(judged) => judged,
             Err(lost) => return Trial::lost(lost, silent, log, started),
@@ -264,7 +263,7 @@ pub(super) struct TrialContext<'a> {
     pub(super) task: &'a Foreign,
     pub(super) config: &'a ImageConfig,
     pub(super) spec: &'a LaunchSpec<'a>,
-    pub(super) condition: Condition,
+    pub(super) condition: Condition<'a>,
 }
 
 impl TrialContext<'_> {

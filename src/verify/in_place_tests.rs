@@ -19,8 +19,12 @@ use crate::sandbox::{
 
 /// Maximum size of a reward file: it holds a few numbers.
 const MAX_REWARD: u64 = 64 << 10;
-/// Bytes of the tests' output that are kept, for people.
+/// Maximum size of a report: some thousand checks with their messages.
+const MAX_REPORT: u64 = 4 << 20;
+/// Bytes of the end of the tests' output that are kept, for people.
 const MAX_LOG: usize = 64 << 10;
+/// Maximum size of an output whose end is read: package managers and tracebacks write some megabytes.
+const MAX_OUTPUT: u64 = 16 << 20;
 /// Time limit of a command of the harness itself.
 const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
 /// As in the clean room, a verdict must not depend on the load of this machine.
@@ -100,6 +104,8 @@ impl TrialContext<'_> {
         let config = self.engine.image_config(image).await?;
         let spec = LaunchSpec { image, workdir: &config.workdir, purpose: "verifier", ..self.spec.clone() };
         let verifier = self.engine.launch(&spec).await?;
+        // The tests have the variables of their own image.
+        let apart = TrialContext { config: &config, spec: &spec, ..*self };
         for artifact in artifacts {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
                 Ok(archive) => archive,
@@ -123,16 +129,18 @@ impl TrialContext<'_> {
             };
             // As Harbor does it: what the image has in the folder would hide deletions.
             let place = quoted(artifact);
-            self.harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier).await?;
+            apart
+                .harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier)
+                .await?;
             let files = carried.files.finish().map_err(|source| EngineError::Spool { source })?;
             verifier.unpack(&files).await?;
         }
         self.condition.prepare(&verifier).await?;
-        self.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await?;
+        apart.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await?;
         if !own_image {
             verifier.put_tree(TESTS_DIR, &step.tests).await?;
         }
-        let reported = self.run_tests(step, &config.workdir, &verifier).await?;
+        let reported = apart.run_tests(step, &config.workdir, &verifier).await?;
         verifier.check_host_disk().await?;
         Ok(reported)
     }
@@ -167,8 +175,8 @@ impl TrialContext<'_> {
             keep: MAX_LOG,
         };
         let done = sandbox.spawn(&process).await?;
-        let output = match sandbox.get("/logs/verifier/test-stdout.txt", MAX_LOG as u64).await {
-            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+        let output = match sandbox.get("/logs/verifier/test-stdout.txt", MAX_OUTPUT).await {
+            Ok(text) => String::from_utf8_lossy(end(&text)).into_owned(),
             Err(GetError::Sandbox(error)) => return Err(error),
             Err(_) => String::new(),
         };
@@ -176,16 +184,17 @@ impl TrialContext<'_> {
             let output = format!("{output}\nthe tests ran out of time\n");
             return Ok(Reported { rewards: Err(RewardError::Missing), checks: Vec::new(), output });
         }
-        let file = async |path| match sandbox.get(path, MAX_REWARD).await {
+        let file = async |path, most| match sandbox.get(path, most).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(GetError::Sandbox(error)) => Err(error),
             Err(_) => Ok(None),
         };
-        let (json, text) = (file(REWARD_JSON).await?, file(REWARD_TEXT).await?);
+        let (json, text) = (file(REWARD_JSON, MAX_REWARD).await?, file(REWARD_TEXT, MAX_REWARD).await?);
         let rewards = parse_reward(json.as_deref(), text.as_deref());
         let mut checks = Vec::new();
         for (path, kind) in REPORTS {
-            if let Some(report) = file(path).await?.and_then(|bytes| String::from_utf8(bytes).ok())
+            if let Some(report) =
+                file(path, MAX_REPORT).await?.and_then(|bytes| String::from_utf8(bytes).ok())
                 && let Ok(found) = parse_report(kind, &report)
             {
                 checks = found;
@@ -212,6 +221,11 @@ impl TrialContext<'_> {
         // Harbor ignores failures of these commands: a solver can make each of them fail.
         sandbox.spawn(&process).await.map(drop)
     }
+}
+
+/// The last [`MAX_LOG`] bytes.
+fn end(output: &[u8]) -> &[u8] {
+    &output[output.len().saturating_sub(MAX_LOG)..]
 }
 
 /// Makes pytest run its tests in another order, by a plugin on its path.

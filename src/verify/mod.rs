@@ -29,6 +29,7 @@ mod runner_foreign;
 mod subject;
 mod trial;
 
+pub(crate) use act::quoted;
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
 pub use clean_room::{Judged, judge, judge_and_keep};
 pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};
@@ -38,7 +39,7 @@ pub use in_place::{
     solve_in_place, tests_of,
 };
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
-pub use outline::{Outline, Trace, same_meaning, state_of, well_formed};
+pub use outline::{Outline, Trace, same_meaning, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};

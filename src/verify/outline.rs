@@ -1,6 +1,7 @@
 //! Outlines of final states: enough to tell a wrong answer from no answer.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::act::is_below;
 use super::no_verdict::{NoVerdict, Phase};
@@ -137,7 +138,7 @@ pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) ->
 }
 
 /// Hash of a state, equal for equal files.
-pub fn state_of(outline: &Outline) -> String {
+fn state_of(outline: &Outline) -> String {
     let mut hasher = blake3::Hasher::new();
     for (path, trace) in outline {
         hasher.update(path.as_bytes());
@@ -147,36 +148,51 @@ pub fn state_of(outline: &Outline) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// The files of a running container that differ from its image, without logs and temporary files.
-pub(super) async fn changed(sandbox: &Sandbox) -> Result<Outline, NoVerdict> {
+/// The files of a running container that differ from its image, without logs and temporary files, and a hash that is equal for equal changes.
+/// `None`: there are too many files, or too large ones, to tell states apart.
+pub(super) async fn changed(sandbox: &Sandbox) -> Result<(Outline, Option<String>), NoVerdict> {
     let mut outline = Outline::new();
-    let changes = sandbox.changes().await?;
-    let files = changes.into_iter().filter(|change| change.kind != ChangeKind::Deleted).filter(|change| {
+    let mut changes = sandbox.changes().await?;
+    changes.retain(|change| {
         let apart = APART.iter().any(|folder| is_below(folder, &change.path));
         !apart && !change.path.contains("/__pycache__")
     });
-    for change in files.take(MAX_FILES) {
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    let mut is_known = changes.len() <= MAX_FILES;
+    let mut others = String::new();
+    for change in changes.into_iter().take(MAX_FILES) {
+        if change.kind == ChangeKind::Deleted {
+            // Writing to a String cannot fail.
+            let _ = write!(others, "deleted {}\0", change.path);
+            continue;
+        }
         match sandbox.get(&change.path, MAX_PARSED).await {
             Ok(bytes) => {
                 let edited = change.kind == ChangeKind::Modified;
                 let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };
                 outline.insert(change.path, trace);
             }
-            // Folders, links, and files that disappear meanwhile.
+            Err(GetError::NotRegular { .. }) => {
+                let _ = write!(others, "no file {}\0", change.path);
+            }
+            Err(GetError::TooLarge { .. } | GetError::Sandbox(SandboxError::TooLarge { .. })) => {
+                is_known = false;
+            }
+            // Files that disappear meanwhile.
             Err(
                 GetError::Missing { .. }
-                | GetError::NotRegular { .. }
-                | GetError::TooLarge { .. }
-                | GetError::Sandbox(
-                    SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. },
-                ),
+                | GetError::Sandbox(SandboxError::Failed { .. } | SandboxError::Nul { .. }),
             ) => {}
             Err(GetError::Sandbox(error @ (SandboxError::Lost(_) | SandboxError::Engine(_)))) => {
                 return Err(NoVerdict::Sandbox { phase: Phase::Solve, error });
             }
         }
     }
-    Ok(outline)
+    let state = is_known.then(|| {
+        let text = format!("{} {others}", state_of(&outline));
+        blake3::hash(text.as_bytes()).to_hex().to_string()
+    });
+    Ok((outline, state))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) async fn start(
     image: &Image,
     task: &Task,
     left: Left<'_>,
-    condition: Condition,
+    condition: Condition<'_>,
 ) -> Result<Sandbox, NoVerdict> {
     if !is_movable(&task.subject) {
         return bring_up(engine, image, task, left.stopped).await;
@@ -61,7 +61,7 @@ pub(super) async fn start_from(
     task: &Task,
     files: &Spooled,
     limits: &Limits,
-    condition: Condition,
+    condition: Condition<'_>,
 ) -> Result<Sandbox, NoVerdict> {
     let spec = LaunchSpec { limits, purpose: "programs", ..pristine(image, task, Network::None) };
     let sandbox = engine.launch(&spec).await?;
@@ -85,7 +85,7 @@ async fn place(
     sandbox: &Sandbox,
     task: &Task,
     files: &Spooled,
-    condition: Condition,
+    condition: Condition<'_>,
 ) -> Result<(), SandboxError> {
     sandbox.unpack(files).await?;
     let argv = ["sh", "-c", PLACE, "sh"].into_iter().chain(task.subject.roots.iter().map(String::as_str));

@@ -52,7 +52,7 @@ pub(super) struct Room<'a> {
     pub(super) files: &'a Spooled,
     /// Of a container that holds them.
     pub(super) limits: &'a Limits,
-    pub(super) condition: Condition,
+    pub(super) condition: Condition<'a>,
     pub(super) silent: Option<Blame>,
 }
 
@@ -172,8 +172,13 @@ impl Room<'_> {
         let shuffle =
             (condition == Condition::Shuffled).then(|| ("TERMSMITH_SHUFFLE", SHUFFLE_SEED.to_owned()));
         let patient = (patience > 1).then(|| ("TERMSMITH_PATIENCE", patience.to_string()));
-        let first =
-            (condition == Condition::FirstFailure).then(|| ("TERMSMITH_FIRST_FAILURE", "1".to_owned()));
+        let first = match condition {
+            Condition::FirstFailure { likely } => {
+                let likely: Vec<_> = likely.iter().map(CheckId::as_str).collect();
+                Some(("TERMSMITH_FIRST_FAILURE", likely.join("\n")))
+            }
+            _ => None,
+        };
         let process = Process {
             argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
             env: env
@@ -199,7 +204,7 @@ impl Room<'_> {
         match verifier.get(RESULTS, MAX_RESULTS).await {
             Ok(text) => {
                 let extent = match condition {
-                    Condition::FirstFailure => Reported::UntilOneFails,
+                    Condition::FirstFailure { .. } => Reported::UntilOneFails,
                     Condition::Ordinary
                     | Condition::Shuffled
                     | Condition::Offline

@@ -23,7 +23,7 @@ const BUILD: Stage = Stage { name: "build", version: 1 };
 const LOG_TAIL: usize = 2_000;
 
 /// The span of one trial, from the store's answer that it is not committed yet to its commit; waiting for a slot included.
-pub(super) fn trial_span(task: &str, act: Act<'_>, condition: Condition, repeat: u32) -> tracing::Span {
+pub(super) fn trial_span(task: &str, act: Act<'_>, condition: Condition<'_>, repeat: u32) -> tracing::Span {
     tracing::info_span!("trial", task, act = act.name(), ?condition, repeat)
 }
 
@@ -174,7 +174,7 @@ impl TrialRunner<'_> {
         &self,
         hashed: &HashedTask<'_>,
         act: Act<'_>,
-        condition: Condition,
+        condition: Condition<'_>,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
         let input = serde_json::json!({
@@ -195,7 +195,7 @@ impl TrialRunner<'_> {
                 | Condition::Offline
                 | Condition::HalfCpu
                 | Condition::Clock
-                | Condition::FirstFailure => self.retry(|| self.image(hashed)).await?,
+                | Condition::FirstFailure { .. } => self.retry(|| self.image(hashed)).await?,
             };
             run_trial(engine, &image, hashed.task, act, condition, self.drain).await
         })

@@ -49,7 +49,7 @@ impl TrialRunner<'_> {
         task: &Foreign,
         images: &ForeignImages,
         act: Act<'_>,
-        condition: Condition,
+        condition: Condition<'_>,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
         let mut input = serde_json::json!({
@@ -83,7 +83,7 @@ impl TrialRunner<'_> {
                     | Condition::Offline
                     | Condition::HalfCpu
                     | Condition::Clock
-                    | Condition::FirstFailure,
+                    | Condition::FirstFailure { .. },
                 )
                 | (ImageSource::Named(_), _) => {
                     run_in_place(engine, images, task, act, condition, self.drain).await

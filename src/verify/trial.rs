@@ -63,7 +63,7 @@ pub async fn run_trial(
     image: &Image,
     task: &Task,
     act: Act<'_>,
-    condition: Condition,
+    condition: Condition<'_>,
     drain: &CancellationToken,
 ) -> Result<Trial, NoVerdict> {
     settled(
@@ -84,7 +84,7 @@ pub(super) async fn try_trial(
     image: &Image,
     task: &Task,
     act: Act<'_>,
-    condition: Condition,
+    condition: Condition<'_>,
     silent: Option<Blame>,
 ) -> Result<Trial, NoVerdict> {
     let started = Instant::now();

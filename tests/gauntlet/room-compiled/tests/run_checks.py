@@ -19,6 +19,9 @@ LOGS = pathlib.Path("/logs/verifier")
 # Enough of a failure to act on; results are read by machines with bounds of their own.
 MAX_MESSAGE = 600
 NOT_RUN = "did not run"
+# Screening asks for the outcome alone where a trial is to fail, and names the checks that are likely to, which run first.
+UNTIL_ONE_FAILS = "TERMSMITH_FIRST_FAILURE" in os.environ
+LIKELY = os.environ.get("TERMSMITH_FIRST_FAILURE", "").splitlines()
 
 
 class Collector:
@@ -31,6 +34,7 @@ class Collector:
         # Screening asks for another order, to see whether checks lean on each other.
         if seed := os.environ.get("TERMSMITH_SHUFFLE"):
             random.Random(seed).shuffle(items)
+        items.sort(key=lambda item: item.name not in LIKELY)
         for item in items:
             self.results[item.name] = {"id": item.name, "passed": False, "message": NOT_RUN}
 
@@ -101,12 +105,10 @@ def main():
     import pytest
 
     collector = Collector()
-    # Screening asks for the outcome alone where a trial is to fail.
-    until_one_fails = bool(os.environ.get("TERMSMITH_FIRST_FAILURE"))
-    options = ["--maxfail=1"] if until_one_fails else []
+    options = ["--maxfail=1"] if UNTIL_ONE_FAILS else []
     options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
     status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
-    checks = [result for result in collector.results.values() if not (until_one_fails and result["message"] == NOT_RUN)]
+    checks = [result for result in collector.results.values() if not (UNTIL_ONE_FAILS and result["message"] == NOT_RUN)]
     # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
     if int(status) not in (0, 1) or not checks:
         _write("reward.json", json.dumps(_rewards([])) + "\n")
