@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use support::{engines, launch, limit, output, run, shell};
+use support::{engines, eventually, launch, limit, output, run, shell};
 use termsmith::model::ShellOutcome::{self, Exited, ShellDied, TimedOut};
 use termsmith::sandbox::{ExecLimit, Process, Sandbox, SandboxError};
 
@@ -209,6 +209,29 @@ fn processes_in_sessions_of_their_own_survive_time_out_and_shell() {
             assert_eq!(result.outcome, TimedOut, "{name}");
             shell(&sandbox, "exit").await;
             assert_eq!(output(&sandbox, "kill -0 $(cat daemon) && echo alive").await, "alive\n", "{name}");
+        }
+    });
+}
+
+#[test]
+fn all_processes_are_ended_and_files_stay() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            let start = "echo $$ >shell; sleep 1000 & echo $! >job; \
+                         setsid sh -c 'echo $$ >daemon; exec sleep 1000' </dev/null >/dev/null 2>&1 & \
+                         until [ -s daemon ]; do :; done";
+            assert_eq!(shell(&sandbox, start).await.outcome, Exited(0), "{name}");
+            sandbox.end_processes().await.unwrap();
+            for file in ["shell", "job", "daemon"] {
+                // A kill is asynchronous: the kernel ends the process, and the guest reaps it later.
+                eventually(&format!("{name}: `{file}` has ended"), async || {
+                    let alive = format!("kill -0 $(cat {file}) 2>/dev/null");
+                    shell(&sandbox, &alive).await.outcome == Exited(1)
+                })
+                .await;
+            }
+            assert_eq!(output(&sandbox, "echo usable").await, "usable\n", "{name}");
         }
     });
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use termsmith::agent::terminal::Wake;
 use termsmith::agent::terminus::Format;
 use termsmith::agent::{
-    BashBlock, BashTool, Conversation, Driver, EpisodeContext, Hooks, Logprobs, ModelPolicy, NoTurnLog,
-    PromptsError, React, Scaffold, StepLimits, Terminus, run_episode,
+    BashBlock, BashTool, Conversation, Deadline, Driver, EpisodeContext, Hooks, Logprobs, ModelPolicy,
+    NoTurnLog, PromptsError, React, Scaffold, StepLimits, Terminus, run_episode,
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
@@ -103,7 +103,7 @@ async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<
             sandbox: &sandbox,
             env: &[],
             limits: &limits,
-            deadline: Instant::now() + limits.total,
+            deadline: Deadline::after(limits.total),
             silent_loss: None,
         };
         let unit = format!("actions-{number}");
@@ -324,7 +324,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 sandbox: &sandbox,
                 env: &[],
                 limits: &limits,
-                deadline: began + limits.total,
+                deadline: Deadline::after(limits.total),
                 silent_loss: None,
             };
             let unit = format!("fleet-{number}");

@@ -1,10 +1,12 @@
 //! A conversation: its turns so far, and the messages that a model is sent.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::scaffold::{ActSeen, Dollars, Opening};
 use crate::llm::{ChatMessage, ChatRole, ToolCall};
-use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn};
+use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn, TurnKind};
 
 /// The conversation of an episode so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +32,9 @@ pub struct TurnSeen {
     /// Milliseconds from the request to the message.
     #[serde(default)]
     pub think_ms: f64,
+    /// Of these, what counts against the time limit: the request that was answered ([`super::Deadline`]).
+    #[serde(default)]
+    pub served_ms: f64,
     /// The messages that the agent read next.
     pub shown: Vec<Shown>,
     /// One for each act.
@@ -52,6 +57,9 @@ pub struct HandoffSeen {
     pub at_ms: u64,
     /// Milliseconds that the summary took.
     pub think_ms: f64,
+    /// Of these, what counts against the time limit.
+    #[serde(default)]
+    pub served_ms: f64,
     pub shown: HandoffShown,
 }
 
@@ -132,10 +140,26 @@ impl Conversation {
         self.handoffs.last().map_or(0, |last| last.handoff.turns).min(self.turns.len())
     }
 
-    /// Milliseconds spent in model calls.
-    pub fn model_ms(&self) -> f64 {
-        let turns: f64 = self.seen.iter().map(|seen| seen.think_ms).sum();
-        turns + self.handoffs.iter().map(|handed| handed.seen.think_ms).sum::<f64>()
+    /// What is left of `total` in the round to which turn `from` (counted from 0) belongs, before any of its commands is executed. Replies of
+    /// earlier rounds count, and commands of earlier rounds do not: a round begins with a time limit of its own.
+    pub fn left_in_round(&self, total: Duration, from: usize) -> Duration {
+        let seconds = self.served_ms(self.round_end(from)).max(0.0) / 1e3;
+        total.saturating_sub(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    }
+
+    /// Number of turns up to the end of the round to which turn `from` belongs: the next submission whose failure was shown, or the last turn.
+    fn round_end(&self, from: usize) -> usize {
+        let mut turns = self.turns.iter().zip(&self.seen).enumerate().skip(from);
+        let submitted = turns.find(|(_, (turn, seen))| is_judged_submission(turn, seen));
+        submitted.map_or(self.turns.len(), |(number, _)| number + 1)
+    }
+
+    /// Milliseconds of the replies of the first `turns` turns, and of the summaries between them.
+    fn served_ms(&self, turns: usize) -> f64 {
+        let last = turns == self.turns.len();
+        let handoffs = self.handoffs.iter().filter(|handed| last || handed.handoff.turns < turns);
+        let replies = self.seen.iter().take(turns).map(|seen| seen.served_ms);
+        replies.chain(handoffs.map(|handed| handed.seen.served_ms)).sum()
     }
 
     /// Input and output tokens of its calls.
@@ -182,6 +206,11 @@ impl Conversation {
     }
 }
 
+/// Whether a turn is a submission that was judged, and whose failures were shown: another round began after it.
+pub(super) fn is_judged_submission(turn: &Turn, seen: &TurnSeen) -> bool {
+    turn.kind == TurnKind::Submitted && !seen.shown.is_empty()
+}
+
 fn as_sent(message: &Message) -> ChatMessage {
     let role = match message.role {
         Role::System => ChatRole::System,
@@ -203,5 +232,43 @@ mod tests {
         let whole = "é".repeat(LAST_CHARACTERS);
         check(&whole, &whole);
         check(&format!("ab{whole}"), &format!("[… 2 characters left out …]\n{whole}"));
+    }
+
+    /// Turns by their kind and the seconds of their replies; a submission with feedback ends a round.
+    #[test]
+    fn rounds_have_time_limits_of_their_own() {
+        use TurnKind::{Acted, Submitted};
+        let check = |turns: &[(TurnKind, f64)], handoffs: &[(usize, f64)], from: usize, expect: u64| {
+            let turn = |(kind, _): &(TurnKind, f64)| Turn { kind: *kind, ..Turn::default() };
+            let seen = |(_, seconds): &(TurnKind, f64)| TurnSeen {
+                served_ms: seconds * 1e3,
+                shown: vec![Shown::text("told")],
+                ..TurnSeen::default()
+            };
+            let handed = |(turns, seconds): &(usize, f64)| HandedOff {
+                handoff: Handoff { turns: *turns, unread: 0, step: None, asides: Vec::new() },
+                seen: HandoffSeen { served_ms: seconds * 1e3, ..HandoffSeen::default() },
+            };
+            let conversation = Conversation {
+                turns: turns.iter().map(turn).collect(),
+                seen: turns.iter().map(seen).collect(),
+                handoffs: handoffs.iter().map(handed).collect(),
+                ..Conversation::default()
+            };
+            let left = conversation.left_in_round(Duration::from_secs(100), from);
+            assert_eq!(left, Duration::from_secs(expect), "{turns:?} {handoffs:?} {from}");
+        };
+        check(&[], &[], 0, 100);
+        check(&[(Acted, 10.0), (Acted, 20.0)], &[], 0, 70);
+        check(&[(Acted, 10.0), (Acted, 200.0)], &[], 0, 0);
+        let rounds = [(Acted, 10.0), (Submitted, 5.0), (Acted, 20.0), (Submitted, 1.0), (Acted, 3.0)];
+        check(&rounds, &[], 0, 85);
+        check(&rounds, &[], 2, 64);
+        check(&rounds, &[], 4, 61);
+        check(&rounds, &[], 5, 61);
+        // A summary belongs to the round in which it was written: one after a submission to the next.
+        check(&rounds, &[(1, 7.0), (2, 30.0)], 0, 78);
+        check(&rounds, &[(1, 7.0), (2, 30.0)], 2, 27);
+        check(&rounds, &[(5, 7.0)], 4, 54);
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use super::arms::Mentor;
-use super::conversation::{Conversation, HandedOff, TurnSeen};
+use super::conversation::{Conversation, HandedOff, TurnSeen, is_judged_submission};
 use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Protocol, ScaffoldError, Session, Step};
 use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
@@ -82,6 +82,9 @@ pub enum AgentError {
     Prompts(#[from] PromptsError),
     #[error(transparent)]
     Call(#[from] CallError),
+    /// An agent with a loop of its own gave up on a reply that was late, and not because of the model.
+    #[error("the agent ended without a reply that waited {} s for its endpoint", waited.as_secs())]
+    GaveUp { waited: Duration },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(
@@ -168,18 +171,26 @@ async fn next_turn<M: Policy, N: TurnLog>(
         Some(end) => return Ok(Some(Ended::by(end))),
     }
     let asked = Instant::now();
-    let assistant = match tokio::time::timeout(episode.left(), policy.next(conversation)).await {
-        Err(_) => return Ok(Some(Ended::by(End::TimedOut))),
-        Ok(Err(AgentError::Call(CallError::ContextLength { .. }))) => {
+    episode.deadline.pause();
+    let replied = policy.next(conversation).await;
+    let took = asked.elapsed();
+    let served = replied.as_ref().map_or(Duration::ZERO, |assistant| assistant.served.unwrap_or(took));
+    episode.deadline.resume(served);
+    let assistant = match replied {
+        Err(AgentError::Call(CallError::ContextLength { .. })) => {
             return Ok(hand_off(session, conversation, episode, hooks).await?.map(Ended::by));
         }
-        Ok(Err(AgentError::Call(CallError::ContentFilter { .. }))) => {
+        Err(AgentError::Call(CallError::ContentFilter { .. })) => {
             return Ok(Some(Ended::by(End::ContentFiltered)));
         }
-        Ok(assistant) => assistant?,
+        replied => replied?,
     };
-    let mut seen =
-        TurnSeen { at_ms: now_ms(), think_ms: asked.elapsed().as_secs_f64() * 1e3, ..TurnSeen::default() };
+    // The model was too slow. Its reply is in the journal: if this ending is lost, it is not requested again.
+    if episode.left().is_zero() {
+        return Ok(Some(Ended::by(End::TimedOut)));
+    }
+    let (think_ms, served_ms) = (milliseconds(took), milliseconds(served));
+    let mut seen = TurnSeen { at_ms: now_ms(), think_ms, served_ms, ..TurnSeen::default() };
     let (step, lost) = match execute(session, &assistant, conversation, episode, hooks).await {
         Ok(step) => (step, None),
         Err(TurnError::Agent(error)) => return Err(error),
@@ -231,15 +242,14 @@ async fn replay_recorded<'p>(
             );
             return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
         }
-        if step.kind == TurnKind::Submitted {
-            if seen.shown.is_empty() {
-                return Ok(Some(Ended::by(End::Submitted)));
-            }
-            // The submission was judged and its failures were shown: a new round began in a new shell.
+        if is_judged_submission(turn, seen) {
             match new_round(protocol, episode).await {
                 Ok(opened) => *session = opened,
                 Err(error) => return lost(error, episode).map(|(ended, _)| Some(ended)),
             }
+            episode.deadline.restart(conversation.left_in_round(episode.limits.total, number + 1));
+        } else if step.kind == TurnKind::Submitted {
+            return Ok(Some(Ended::by(End::Submitted)));
         }
         if step.shell_ended {
             return Ok(Some(Ended::by(End::ShellEnded)));
@@ -248,13 +258,16 @@ async fn replay_recorded<'p>(
     Ok(None)
 }
 
-/// Opens a session as after a restart of the machine: in a new shell, on a new terminal.
+/// Opens the session of a further round. A round that is not executed again begins in a new container, where no process of the one before it is
+/// left.
 async fn new_round<'p>(
     protocol: &'p dyn Protocol,
     episode: &'p EpisodeContext<'_>,
 ) -> Result<Box<dyn Session + 'p>, ScaffoldError> {
-    let ended = episode.sandbox.shell("exit 0", &ExecLimit::default()).await;
-    ended.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
+    let unusable = |error| ScaffoldError::of(error, Vec::new());
+    episode.sandbox.end_processes().await.map_err(unusable)?;
+    // The end of the shell becomes the result of this command, not of the round's first one.
+    episode.sandbox.shell("exit 0", &ExecLimit::default()).await.map_err(unusable)?;
     protocol.open(episode, "").await.map(|(session, _)| session)
 }
 
@@ -267,7 +280,7 @@ fn limit_reached<N>(
     if conversation.turns.len() >= limits.turns as usize {
         return Some(End::StepLimit);
     }
-    if episode.left() == Duration::ZERO {
+    if episode.left().is_zero() {
         return Some(End::TimedOut);
     }
     if limits.tokens.is_some_and(|most| conversation.tokens() >= most) {
@@ -308,13 +321,13 @@ async fn hand_off<N: TurnLog>(
         (None, None) => last_shown(conversation),
     };
     let asked = Instant::now();
-    let summed_up = summariser.hand_off(conversation, &screen, episode.limits.context);
-    let Ok(handed) = tokio::time::timeout(episode.left(), summed_up).await else {
-        return Ok(Some(End::TimedOut));
-    };
-    let mut handed = handed?;
+    episode.deadline.pause();
+    let summed_up = summariser.hand_off(conversation, &screen, episode.limits.context).await;
+    let served = summed_up.as_ref().map_or(Duration::ZERO, |(_, served)| *served);
+    episode.deadline.resume(served);
+    let (mut handed, served) = summed_up?;
     handed.seen.at_ms = now_ms();
-    handed.seen.think_ms = asked.elapsed().as_secs_f64() * 1e3;
+    (handed.seen.think_ms, handed.seen.served_ms) = (milliseconds(asked.elapsed()), milliseconds(served));
     tracing::info!(
         handoff = number + 1,
         turns = conversation.turns.len(),
@@ -333,6 +346,10 @@ fn last_shown(conversation: &Conversation) -> String {
     shown.iter().map(|shown| shown.content.as_str()).collect::<Vec<_>>().join("\n")
 }
 
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 enum TurnError {
     Agent(AgentError),
     Scaffold(ScaffoldError),
@@ -349,7 +366,11 @@ async fn execute<N: TurnLog>(
     if let Some(mentor) = &mut hooks.mentor
         && let Some(question) = Mentor::question(assistant)
     {
-        let (answer, guide) = mentor.answer(question, conversation).await.map_err(TurnError::Agent)?;
+        // The mentor is neither the agent nor its model.
+        episode.deadline.pause();
+        let answered = mentor.answer(question, conversation).await;
+        episode.deadline.resume(Duration::ZERO);
+        let (answer, guide) = answered.map_err(TurnError::Agent)?;
         let shown = vec![Shown::text(answer)];
         return Ok(Step { kind: TurnKind::Asked, shown, guide, ..Step::default() });
     }

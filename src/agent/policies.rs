@@ -68,6 +68,7 @@ impl Policy for ModelPolicy<'_> {
                 .usage
                 .map(|usage| Tokens { prompt: usage.prompt_tokens, completion: usage.completion_tokens }),
             cut_off: reply.finish == Finish::Length,
+            served: Some(reply.served),
         })
     }
 }

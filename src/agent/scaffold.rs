@@ -2,11 +2,12 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
+use super::deadline::Deadline;
 use super::summary::{PlainSummary, SummaryTexts};
 use super::terminal::Wake;
 use crate::assets::Assets;
@@ -108,13 +109,13 @@ pub trait Session: Send {
 }
 
 /// The sandbox and the limits of one episode.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct EpisodeContext<'a> {
     pub sandbox: &'a Sandbox,
     /// The image's environment variables.
     pub env: &'a [(String, String)],
     pub limits: &'a StepLimits,
-    pub deadline: Instant,
+    pub deadline: Deadline,
     /// Who is at fault if the sandbox is lost and the evidence does not say. `None` until an experiment has decided.
     pub silent_loss: Option<Blame>,
 }
@@ -122,7 +123,7 @@ pub struct EpisodeContext<'a> {
 impl EpisodeContext<'_> {
     /// Remaining time of the episode.
     pub fn left(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        self.deadline.left()
     }
 }
 
@@ -133,7 +134,7 @@ pub struct StepLimits {
     pub turns: u32,
     /// Time of one command.
     pub command: Duration,
-    /// Time of the whole episode, model calls included.
+    /// Time of the whole episode: its commands, and the requests that were answered ([`Deadline`]).
     pub total: Duration,
     /// Bytes of output that one observation shows. The middle of a longer output is omitted.
     pub output_bytes: usize,
@@ -200,6 +201,8 @@ pub struct AssistantMessage {
     pub usage: Option<Tokens>,
     /// The reply reached its token limit and is incomplete.
     pub cut_off: bool,
+    /// Time of the request that was answered; `None` for a message that needed none.
+    pub served: Option<Duration>,
 }
 
 impl AssistantMessage {
@@ -212,12 +215,13 @@ impl AssistantMessage {
             call: turn.call.clone(),
             usage: turn.usage,
             cut_off: turn.cut_off,
+            served: None,
         }
     }
 
     /// The turn that holds this message.
     pub fn into_turn(self, kind: TurnKind, acts: Vec<Act>) -> Turn {
-        let Self { content, reasoning, tool_calls, call, usage, cut_off } = self;
+        let Self { content, reasoning, tool_calls, call, usage, cut_off, served: _ } = self;
         Turn { content, reasoning, tool_calls, kind, acts, call, guide: None, usage, cut_off }
     }
 }

@@ -4,6 +4,8 @@
 //! only the summary, and the answers. The other scaffolds request one summary. If that fails, a short summary is requested without the
 //! history; if that fails too, the conversation continues from the task and the end of the screen.
 
+use std::time::Duration;
+
 use minijinja::context;
 
 use super::conversation::{Conversation, HandedOff, HandoffSeen, LastShown, end_of};
@@ -96,15 +98,24 @@ impl From<PromptsError> for Failed {
 struct Asked {
     asides: Vec<Aside>,
     prompts: Vec<String>,
+    /// Time of the requests that were answered.
+    served: Duration,
 }
 
 impl Asked {
-    fn handed_off(self, conversation: &Conversation, unread: usize, context: Vec<Message>) -> HandedOff {
-        let Self { asides, prompts } = self;
-        HandedOff {
+    /// The handoff, and the time of its calls.
+    fn handed_off(
+        self,
+        conversation: &Conversation,
+        unread: usize,
+        context: Vec<Message>,
+    ) -> (HandedOff, Duration) {
+        let Self { asides, prompts, served } = self;
+        let handed = HandedOff {
             handoff: Handoff { turns: conversation.turns.len(), unread, step: None, asides },
             seen: HandoffSeen { shown: HandoffShown { prompts, context }, ..HandoffSeen::default() },
-        }
+        };
+        (handed, served)
     }
 }
 
@@ -131,13 +142,14 @@ impl Read {
 }
 
 impl Summariser<'_> {
-    /// Summarises the turns since the last handoff. `screen` is the terminal's content, `most` the tokens of the model's context.
+    /// Summarises the turns since the last handoff. `screen` is the terminal's content, `most` the tokens of the model's context. Also returns how
+    /// long the requests took that were answered.
     pub(super) async fn hand_off(
         &self,
         conversation: &Conversation,
         screen: &str,
         most: Option<u64>,
-    ) -> Result<HandedOff, AgentError> {
+    ) -> Result<(HandedOff, Duration), AgentError> {
         let assistant = conversation.turns.len() - conversation.segment_start();
         let Some(mut read) = self.fitting(conversation, assistant, most) else {
             return self.without_history(conversation, screen, Asked::default()).await;
@@ -167,7 +179,7 @@ impl Summariser<'_> {
         conversation: &Conversation,
         screen: &str,
         mut asked: Asked,
-    ) -> Result<HandedOff, AgentError> {
+    ) -> Result<(HandedOff, Duration), AgentError> {
         let context = self.short(conversation, screen, &mut asked).await?;
         Ok(asked.handed_off(conversation, conversation.turns.len() - conversation.segment_start(), context))
     }
@@ -323,6 +335,7 @@ impl Summariser<'_> {
             sample: tried,
         };
         let reply = self.models.call(&site, request).await?;
+        asked.served += reply.served;
         let content = reply.message.content;
         let unusable = reply.finish == Finish::ContentFilter || content.trim().is_empty();
         asked.prompts.push(prompt);

@@ -44,6 +44,15 @@ pub struct Terminus {
     wake: Wake,
 }
 
+/// How much of a message's commands was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Typed {
+    /// All of it, each command with its whole wait, or as far as the shell lasted.
+    Whole,
+    /// The episode's time was up before the end.
+    Cut,
+}
+
 /// An open pane and the protocol's state.
 struct TerminusSession<'a> {
     scaffold: &'a Terminus,
@@ -110,25 +119,35 @@ impl Protocol for Terminus {
 }
 
 impl TerminusSession<'_> {
-    /// Types the commands, each with its wait. An error says how the stream to the terminal ended.
-    async fn type_commands(&mut self, parsed: &Parsed, step: &mut Step) -> Result<(), String> {
+    /// Types the commands, each with its wait, until the episode's time is up. An error says how the stream to the terminal ended.
+    async fn type_commands(
+        &mut self,
+        parsed: &Parsed,
+        episode: &EpisodeContext<'_>,
+        step: &mut Step,
+    ) -> Result<Typed, String> {
         for command in &parsed.commands {
+            if episode.left().is_zero() {
+                return Ok(Typed::Cut);
+            }
             let started = Instant::now();
             let keys = to_bytes(&command.keystrokes, self.terminal.key_modes());
             self.terminal.press(&keys).await;
             step.acts.push(Act::Keys { keys: command.keystrokes.clone() });
-            let waited = self.terminal.wait_quiet(command.wait(), self.scaffold.wake).await;
+            let (wait, left) = (command.wait(), episode.left());
+            let waited = self.terminal.wait_quiet(wait.min(left), self.scaffold.wake).await;
             step.seen.push(ActSeen { bytes: 0, milliseconds: started.elapsed().as_secs_f64() * 1e3 });
             match waited {
+                WaitOutcome::Elapsed if left < wait => return Ok(Typed::Cut),
                 WaitOutcome::Elapsed | WaitOutcome::Early => {}
                 WaitOutcome::Ended(_) => {
                     step.shell_ended = true;
-                    return Ok(());
+                    return Ok(Typed::Whole);
                 }
                 WaitOutcome::Lost(why) => return Err(why),
             }
         }
-        Ok(())
+        Ok(Typed::Whole)
     }
 
     /// The part of the pane that the agent has not been shown.
@@ -156,11 +175,14 @@ impl TerminusSession<'_> {
             Reading::Accepted(parsed) => parsed,
         };
         let mut step = Step::default();
-        if let Err(wire) = self.type_commands(&parsed, &mut step).await {
-            return Err(ScaffoldError::of(episode.sandbox.diagnose(wire).await, step.acts));
-        }
+        let typed = match self.type_commands(&parsed, episode, &mut step).await {
+            Ok(typed) => typed,
+            Err(wire) => return Err(ScaffoldError::of(episode.sandbox.diagnose(wire).await, step.acts)),
+        };
         let output = self.show();
         (step.kind, step.shown) = match self.turns.observe(&parsed, &output) {
+            // What was to be done before the work is submitted was not done in time.
+            Next::Done(output) if typed == Typed::Cut => (TurnKind::Acted, vec![Shown::text(output)]),
             Next::Done(_) => (TurnKind::Submitted, Vec::new()),
             Next::Message(message) if parsed.task_complete => (TurnKind::Claimed, vec![Shown::text(message)]),
             Next::Message(message) => (TurnKind::Acted, vec![Shown::text(message)]),

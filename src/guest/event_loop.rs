@@ -16,6 +16,10 @@ use super::wire::{Interest, Wire, read_ready};
 
 /// Interval at which remaining processes are looked for and killed after the host has closed the connection.
 const FAREWELL_ROUNDS: usize = 20;
+/// Number of times that processes are looked for and killed where the kernel cannot do it in one step: a dying process tree can still fork.
+const KILL_ROUNDS: usize = 5;
+/// Tells `kill(2)` to signal every process of the PID namespace but the caller.
+const EVERY_PROCESS: i32 = -1;
 /// Operation id of the boot frame.
 const BOOT: Id = 0;
 
@@ -152,6 +156,10 @@ impl Guest {
                 self.shell.set_account(account);
                 answer(id, "", Ok(()));
             }
+            ToGuest::KillAll { id } => {
+                kill_all();
+                answer(id, "", Ok(()));
+            }
             ToGuest::Resize { id, rows, cols } => self.programs.resize(id, rows, cols),
             ToGuest::PtyStateRequest { id } => self.programs.report_state(id, out),
             ToGuest::PutFile { id, mode, path } => self.files.put(id, mode, &path),
@@ -186,6 +194,19 @@ fn name(argv: &[Vec<u8>]) -> String {
 /// Ends a guest that cannot allocate memory, with an exit status that names the limit.
 pub(crate) fn out_of_memory() -> ! {
     sys::exit_with(b"guest: no memory left for the guest itself\n", ending::LIMIT)
+}
+
+/// Kills every process but the guest. Its services notice the exits as they notice any other.
+fn kill_all() {
+    let own = std::process::id().cast_signed();
+    // Only as process 1 of a namespace of its own: anywhere else this would reach processes of the host.
+    if own == 1 {
+        return sys::send(EVERY_PROCESS, sys::SIGKILL);
+    }
+    for _ in 0..KILL_ROUNDS {
+        let family = table::family(own, &[own]);
+        family.iter().filter(|entry| entry.pid != own).for_each(|entry| sys::send(entry.pid, sys::SIGKILL));
+    }
 }
 
 /// Kills all descendants of the guest. In a PID namespace the kernel does that when process 1 ends; the process

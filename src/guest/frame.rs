@@ -6,7 +6,7 @@
 use super::codec::{Decoder, encode};
 
 /// Raised whenever a frame changes. Host and guest come from one build, so a mismatch means a guest of another build.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Maximum length of a frame after its length field: a [`MAX_COMMAND`] with its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
 /// Maximum length of a shell command, and of argument vector and environment together.
@@ -102,6 +102,10 @@ pub enum ToGuest {
         id: Id,
         account: Account,
     },
+    /// Kills every process but the guest.
+    KillAll {
+        id: Id,
+    },
 }
 
 /// A user of the container.
@@ -131,7 +135,7 @@ pub enum ToHost {
     Hello {
         version: u32,
     },
-    /// Success of a `PutFile`, a `Listen` or the boot (id 0); a `GetFile` has sent everything.
+    /// Success of a `PutFile`, a `Listen`, an `Account`, a `KillAll` or the boot (id 0); a `GetFile` has sent everything.
     Done {
         id: Id,
     },
@@ -339,6 +343,9 @@ impl Message for ToGuest {
                 }
                 fields.bytes(name).bytes(home);
             }
+            Self::KillAll { id } => {
+                encode(out, 15).u32(*id);
+            }
         }
     }
 
@@ -380,6 +387,7 @@ impl Message for ToGuest {
                 let (name, home) = (decoder.bytes()?, decoder.bytes()?);
                 Self::Account { id, account: Account { uid, gid, groups, name, home } }
             }
+            15 => Self::KillAll { id: decoder.u32()? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         decoder.end(message)

@@ -44,6 +44,7 @@ fn to_guest() -> impl Strategy<Value = ToGuest> {
         n().prop_map(|id| ToGuest::End { id }),
         n().prop_map(|id| ToGuest::Cancel { id }),
         n().prop_map(|id| ToGuest::PtyStateRequest { id }),
+        n().prop_map(|id| ToGuest::KillAll { id }),
         (n(), n(), n(), prop::collection::vec(n(), 0..4), bytes(), bytes()).prop_map(
             |(id, uid, gid, groups, name, home)| ToGuest::Account {
                 id,

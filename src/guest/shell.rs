@@ -83,8 +83,9 @@ pub(super) struct Shell {
 struct Live {
     pid: i32,
     commands: File,
-    statuses: PipeReader,
-    output: PipeReader,
+    /// These two are `None` once every writer has closed its end: `poll` would report such a pipe at once and for ever.
+    statuses: Option<PipeReader>,
+    output: Option<PipeReader>,
     /// Bytes of an incomplete status.
     partial: Vec<u8>,
 }
@@ -173,8 +174,9 @@ impl Shell {
     /// Adds the descriptors and deadlines that the shell waits for.
     pub(super) fn interest(&self, interest: &mut Interest) {
         let Some(live) = &self.live else { return };
-        interest.read(&live.statuses);
-        interest.read(&live.output);
+        for pipe in [&live.statuses, &live.output].into_iter().flatten() {
+            interest.read(pipe);
+        }
         let Some(current) = &self.current else { return };
         if current.sent < current.input.len() {
             interest.write(&live.commands);
@@ -190,7 +192,10 @@ impl Shell {
         self.start_next(now, out);
         let Some(live) = &mut self.live else { return };
         if let Some(current) = &mut self.current {
-            write_ready(&mut live.commands, &current.input, &mut current.sent);
+            if !write_ready(&mut live.commands, &current.input, &mut current.sent) {
+                // Nothing reads commands any more. The shell has ended, or its time limit ends it.
+                current.sent = current.input.len();
+            }
             if let Some(status) = live.status(self.serial) {
                 self.drain();
                 self.finish(Termination::Exited(status), now, out);
@@ -284,20 +289,24 @@ impl Shell {
 
     /// Reads the bytes that are in the output pipe now.
     fn drain(&mut self) {
-        let waiting = self.live.as_ref().map_or(0, |live| sys::readable_bytes(&live.output));
-        self.read_output(waiting);
+        let output = self.live.as_ref().and_then(|live| live.output.as_ref());
+        self.read_output(output.map_or(0, sys::readable_bytes));
     }
 
     fn read_output(&mut self, limit: usize) {
         let Some(live) = &mut self.live else { return };
+        let Some(pipe) = &mut live.output else { return };
         // Output after the time-out is dropped: it is messages about the killed processes.
         let listening = self.current.as_ref().is_none_or(|current| current.interrupted.is_none());
         let output = &mut self.output;
-        read_ready(&mut live.output, limit, |bytes| {
+        let open = read_ready(pipe, limit, |bytes| {
             if listening {
                 output.push(bytes);
             }
         });
+        if !open {
+            live.output = None;
+        }
     }
 
     fn finish(&mut self, how: Termination, now: Instant, out: &mut Outbound) {
@@ -338,6 +347,7 @@ impl Live {
                     sys::set_nonblocking(&commands)?;
                     sys::set_nonblocking(&statuses)?;
                     sys::set_nonblocking(&output)?;
+                    let (statuses, output) = (Some(statuses), Some(output));
                     return Ok(Self { pid, commands, statuses, output, partial: Vec::new() });
                 }
                 Err(error) => last = error,
@@ -349,7 +359,11 @@ impl Live {
     /// The status of command `serial`, if it has been reported. Any other status is late or forged, and dropped.
     fn status(&mut self, serial: u64) -> Option<i32> {
         let partial = &mut self.partial;
-        read_ready(&mut self.statuses, CHUNK, |bytes| partial.extend_from_slice(bytes));
+        if let Some(statuses) = &mut self.statuses
+            && !read_ready(statuses, CHUNK, |bytes| partial.extend_from_slice(bytes))
+        {
+            self.statuses = None;
+        }
         let Some(end) = partial.iter().rposition(|byte| *byte == 0) else {
             // Any process of the shell's user can write here too: bytes longer than any status are not a status.
             partial.drain(..partial.len().saturating_sub(MAX_STATUS));
@@ -376,5 +390,47 @@ impl Home {
         variables.extend(unless_set("PATH", DEFAULT_PATH));
         variables.extend(unless_set("LANG", "C.UTF-8"));
         variables
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only ends a failing test.
+    const LONG: Duration = Duration::from_secs(30);
+    /// Time for which the guest must be able to sleep.
+    const NAP: Duration = Duration::from_millis(100);
+
+    /// The guest of a shell that closed a pipe would use up a processor until the shell ends.
+    #[test]
+    fn a_pipe_at_its_end_does_not_wake_the_guest() {
+        let check = |command: &str, closed: fn(&Shell) -> bool| {
+            let mut shell = Shell::new().unwrap();
+            let root = || "/".to_owned();
+            shell.set_home(Home { workdir: root(), home: root(), account: None });
+            let mut out = Outbound::default();
+            shell.order(1, LONG * 2, 1000, command.as_bytes().to_vec());
+            let begun = Instant::now();
+            while !closed(&shell) {
+                assert!(begun.elapsed() < LONG, "{command}");
+                shell.turn(Instant::now(), &mut out);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let now = Instant::now();
+            let mut interest = Interest::default();
+            shell.interest(&mut interest);
+            interest.until(now + NAP);
+            interest.wait();
+            assert!(now.elapsed() >= NAP, "{command}: {:?}", now.elapsed());
+            if let Some(live) = &shell.live {
+                sys::send(live.pid, sys::SIGKILL);
+            }
+        };
+        check("exec >/dev/null 2>&1", |shell| {
+            shell.current.is_none() && shell.live.as_ref().is_some_and(|live| live.output.is_none())
+        });
+        // The command goes on, and nothing can report its status.
+        check("exec sleep 1000", |shell| shell.live.as_ref().is_some_and(|live| live.statuses.is_none()));
     }
 }

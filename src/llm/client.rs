@@ -4,25 +4,23 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::budget::{Ledger, Price};
 use super::endpoint::Endpoint;
 use super::journal::{Begun, begun, call_key, charged};
-use super::outcome::{AttemptOutcome, Refusal, UsageCharge, no_response, outcome};
+use super::outcome::{AttemptOutcome, UsageCharge, no_response, outcome};
+use super::prepared_call::{Origin, PreparedCall};
 use super::request::{body, bound};
-use super::response::ParsedReply;
 use super::transport::{Exchange, Transport};
 use super::{
     AttemptError, AttemptSeen, Budget, BudgetExceeded, CALL, CallError, CallRecord, CallSeen, CallSite,
     Cassette, ChatRequest, Clock, Cost, Drift, EndpointSettings, ModelRole, Recorder, Reply, RetryPolicy,
-    RoleSettings, Settings, SystemClock, Usage,
+    RoleSettings, Settings, SystemClock,
 };
-use crate::model::Key;
 use crate::retry::Again;
 use crate::store::Store;
 
@@ -95,17 +93,6 @@ struct Counts {
     repeated: AtomicU64,
     drifted: AtomicU64,
     drifts: Mutex<Vec<(CallSite, Drift)>>,
-}
-
-/// One call, ready to be sent.
-struct PreparedCall<'m> {
-    site: &'m CallSite,
-    endpoint_name: &'m str,
-    endpoint: &'m Endpoint,
-    body: Value,
-    bound: Usage,
-    price: Price,
-    key: Key,
 }
 
 impl fmt::Debug for Models {
@@ -227,7 +214,10 @@ impl Models {
         }
         self.counts.committed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("reply from the journal");
-        Ok(call.reply(*reply, Origin { committed: true, ..Origin::default() }))
+        // A resumed rollout is charged the time that the reply took when it was sent for.
+        let seen = self.store.observed::<CallSeen>(&call.key)?;
+        let served = seen.as_ref().map_or(Duration::ZERO, CallSeen::served);
+        Ok(call.reply(*reply, Origin { committed: true, served, ..Origin::default() }))
     }
 
     async fn replay_recorded(
@@ -307,11 +297,12 @@ impl Models {
         };
         self.note(call, sending).await?;
         self.counts.sent.fetch_add(1, Ordering::Relaxed);
-        let sent = clock.elapsed();
         reservation.sent();
-        grant.sent(sent);
+        grant.sent(clock.elapsed());
+        // In real time, as the transport's limit is: it counts towards the time limits of rollouts.
+        let sent = Instant::now();
         let response = transport.send(&call.body, limit).await;
-        let took = clock.elapsed().saturating_sub(sent);
+        let took = sent.elapsed();
         let (outcome, exchange) = match response {
             Ok(exchange) => (outcome(&exchange, clock.wall()), exchange),
             Err(error) => (no_response(error), Exchange::of_body(String::new())),
@@ -333,7 +324,8 @@ impl Models {
                 seen.request_id.clone_from(&exchange.request_id);
                 tracing::debug!(attempt = number, took_ms = millis(took), tokens = cost.tokens, "reply");
                 self.commit(call, exchange.body, seen.clone()).await?;
-                let origin = Origin { attempts: number, latency: Some(latency), ..Origin::default() };
+                let origin =
+                    Origin { attempts: number, latency: Some(latency), served: took, ..Origin::default() };
                 Ok(call.reply(*reply, origin))
             }
             AttemptOutcome::Final { refusal, status, message, .. } => {
@@ -464,52 +456,6 @@ struct Progress {
     began: Duration,
     /// Without the request in flight.
     seen: CallSeen,
-}
-
-/// Where a reply came from.
-#[derive(Default)]
-struct Origin {
-    committed: bool,
-    attempts: u32,
-    latency: Option<Duration>,
-    drift: Option<Drift>,
-}
-
-impl PreparedCall<'_> {
-    fn reply(&self, reply: ParsedReply, origin: Origin) -> Reply {
-        let requested = || self.body.get("model").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Reply {
-            key: self.key.clone(),
-            message: reply.message,
-            finish: reply.finish,
-            usage: reply.usage,
-            prompt_token_ids: reply.prompt_token_ids,
-            completion_token_ids: reply.completion_token_ids,
-            logprobs: reply.logprobs,
-            model: reply.model.filter(|model| !model.is_empty()).unwrap_or_else(requested),
-            committed: origin.committed,
-            attempts: origin.attempts,
-            latency: origin.latency,
-            drift: origin.drift,
-        }
-    }
-
-    fn cancelled(&self) -> CallError {
-        CallError::Cancelled(Box::new(self.site.clone()))
-    }
-
-    fn refused(&self, refusal: Refusal, status: u16, message: String) -> CallError {
-        let endpoint = self.endpoint_name.to_owned();
-        match refusal {
-            Refusal::ContextLength => CallError::ContextLength { endpoint, message },
-            Refusal::ContentFilter => CallError::ContentFilter { endpoint, message },
-            Refusal::Auth => {
-                let variable = self.endpoint.settings.api_key_env.clone();
-                CallError::Auth { endpoint, status, message, variable }
-            }
-            Refusal::Other => CallError::Refused { endpoint, status, message },
-        }
-    }
 }
 
 pub(super) fn millis(time: Duration) -> u64 {

@@ -1,6 +1,7 @@
 //! Committed calls: a committed reply is never requested again.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,14 @@ pub struct CallSeen {
     pub request_id: Option<String>,
     /// The reply came from a cassette.
     pub replayed: bool,
+}
+
+impl CallSeen {
+    /// Time of the request that was answered; zero if none was.
+    pub(super) fn served(&self) -> Duration {
+        let answered = self.attempts.iter().rfind(|attempt| attempt.fault.is_none());
+        answered.map_or(Duration::ZERO, |attempt| Duration::from_millis(attempt.took_ms))
+    }
 }
 
 /// One request that was sent.

@@ -16,6 +16,7 @@ mod journal;
 mod limiter;
 mod message;
 mod outcome;
+mod prepared_call;
 mod reply;
 mod request;
 mod response;

@@ -157,6 +157,7 @@ pub(super) fn no_response(error: TransportError) -> AttemptOutcome {
         TransportError::Connect(why) => (AttemptError::Connect(clip(&why)), UsageCharge::None),
         TransportError::TimedOut(after) => (AttemptError::TimedOut(after), UsageCharge::Unknown),
         TransportError::Disconnected(why) => (AttemptError::Disconnected(clip(&why)), UsageCharge::Unknown),
+        TransportError::NotText(start) => (AttemptError::NotJson(clip(&start)), UsageCharge::Unknown),
     };
     AttemptOutcome::Retryable { error, wait: None, charge }
 }

@@ -31,6 +31,9 @@ pub struct Reply {
     pub attempts: u32,
     /// From the first attempt to the reply, waiting included; `None` if no request was sent.
     pub latency: Option<Duration>,
+    /// From sending the request that was answered to the last byte of its answer. Queues, pauses and requests that failed are not
+    /// included; zero if a cassette answered.
+    pub served: Duration,
     /// How the request differs from the recorded one, when a cassette answered.
     pub drift: Option<Drift>,
 }

@@ -56,6 +56,8 @@ pub(super) enum TransportError {
     Connect(String),
     TimedOut(Duration),
     Disconnected(String),
+    /// The response is complete and is no text; its beginning.
+    NotText(String),
 }
 
 /// An HTTP client with the URL and key of one endpoint.
@@ -92,8 +94,8 @@ impl Transport {
             return Err(TransportError::TimedOut(limit));
         };
         // The stored response decides, not async-openai's interpretation of it.
-        if let Some(exchange) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Ok(exchange);
+        if let Some(answer) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return answer;
         }
         let redact = |text: String| redact(self.key.as_ref(), &text);
         Err(match result {
@@ -158,7 +160,7 @@ fn redact(key: Option<&Secret>, text: &str) -> String {
 struct SendOnce {
     client: reqwest::Client,
     key: Option<Secret>,
-    seen: Arc<Mutex<Option<Exchange>>>,
+    seen: Arc<Mutex<Option<Result<Exchange, TransportError>>>>,
 }
 
 impl tower_service::Service<HttpRequestFactory> for SendOnce {
@@ -191,23 +193,35 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
                 }
                 bytes.extend_from_slice(&chunk);
             }
-            // A body that is not UTF-8 is not JSON either, so it fails to parse later.
-            let body = String::from_utf8_lossy(&bytes).into_owned();
-            let exchange = Exchange {
-                status,
-                body,
-                retry_after: header(&headers, &RETRY_AFTER),
-                date: header(&headers, &DATE),
-                request_id: header(&headers, &HeaderName::from_static(REQUEST_ID))
-                    .map(|id| redact(key.as_ref(), &id)),
-                key,
+            let answer = match text(status, bytes) {
+                Ok(body) => Ok(Exchange {
+                    status,
+                    body,
+                    retry_after: header(&headers, &RETRY_AFTER),
+                    date: header(&headers, &DATE),
+                    request_id: header(&headers, &HeaderName::from_static(REQUEST_ID))
+                        .map(|id| redact(key.as_ref(), &id)),
+                    key,
+                }),
+                Err(start) => Err(TransportError::NotText(redact(key.as_ref(), &start))),
             };
-            *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
             // The body is read: async-openai would drop unknown fields, and its parsed value is not needed.
             Err(OpenAIError::InvalidArgument("kept by the transport".to_owned()))
         }
         .boxed()
     }
+}
+
+/// The body of a response as text; an error holds what can be read of it.
+///
+/// A reply is taken as the server sent it or not at all: replaced bytes inside a JSON string would parse, and the altered message would be
+/// committed. The text of a failure is only read by people.
+fn text(status: u16, bytes: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(bytes).or_else(|error| {
+        let readable = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        if (200..300).contains(&status) { Err(readable) } else { Ok(readable) }
+    })
 }
 
 fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {

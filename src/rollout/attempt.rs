@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tracing::Instrument as _;
 
+use super::address::{address, unit};
 use super::conversations::{self, Loaded, StepConversation};
 use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::fork::Fork;
@@ -13,17 +13,16 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
 use super::turn_log::RoundSeen;
 use crate::agent::{
-    AgentError, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy, PromptsError,
-    Scaffold, StepLimits, Summariser, run_episode, run_installed,
+    AgentError, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
+    PromptsError, Scaffold, StepLimits, Summariser, run_episode, run_installed,
 };
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
 use crate::model::{
-    Actor, AdversaryView, Arm, Blame, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round,
-    Shown, TaskDigest, TaskName, TrajectoryRecord,
+    Actor, Arm, Blame, End, EnvironmentDigest, FileTree, Key, ModelActor, Outcome, Round, Shown, TaskDigest,
+    TaskName, TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
-use crate::store::key;
 use crate::verify::{HashedTask, Keep, TrialRunner};
 
 /// A task that is ready for rollouts.
@@ -216,50 +215,6 @@ fn check_supported(prepared: &PreparedTask<'_>, agent_config: &AgentConfig) -> R
     Err(RolloutError::UnsupportedConfiguration { task: prepared.name.to_string(), why })
 }
 
-/// The key of an attempt: a hash of everything that influences it.
-fn address(
-    models: &Models,
-    texts: &Texts,
-    prepared: &PreparedTask<'_>,
-    agent_config: &AgentConfig,
-    attempt: u32,
-) -> Result<Key, RolloutError> {
-    let (settings, _) = models.settings(agent_config.role).map_err(AgentError::Call)?;
-    let mut input = json!({
-        "task": prepared.identity,
-        "environment": prepared.environment_digest,
-        "scaffold": agent_config.scaffold.name(),
-        "texts": agent_config.scaffold.digest(),
-        "arms": texts.arms.digest(),
-        "actor": agent_config.actor,
-        "settings": settings,
-        "limits": agent_config.limits,
-        "rounds": if agent_config.actor.arm == Arm::SelfCorrection { agent_config.rounds } else { 0 },
-        "fork": agent_config.fork.as_ref().map(|fork| &fork.point),
-        "forensics": texts.forensics().digest(),
-        "attempt": attempt,
-    });
-    if agent_config.overflow == Overflow::Summarised {
-        input["summaries"] = json!(texts.summary.digest());
-    }
-    Ok(key(ROLLOUT, &input)?)
-}
-
-/// The unit of an attempt's call sites. It contains no hash, so that a recording can still be used after a prompt has changed.
-fn unit(prepared: &PreparedTask<'_>, agent_config: &AgentConfig, attempt: u32) -> String {
-    let ModelActor { arm, adversary, .. } = &agent_config.actor;
-    let arm = match adversary {
-        None => arm.as_str(),
-        Some(AdversaryView::Blind) => "adversary_blind",
-        Some(AdversaryView::Tests) => "adversary_tests",
-    };
-    let edition = match prepared.edition {
-        0 => String::new(),
-        edition => format!(".{edition}"),
-    };
-    format!("{}{edition}/{}/{arm}/{attempt}", prepared.name, agent_config.scaffold.name())
-}
-
 /// What all rounds of one attempt share.
 struct AttemptContext<'a> {
     runner: &'a TrialRunner<'a>,
@@ -311,9 +266,8 @@ impl AttemptContext<'_> {
             ..agent_config.limits
         };
         // Time used before an interruption counts.
-        let used = conversation.model_ms().max(0.0) / 1e3;
-        let left = limits.total.saturating_sub(Duration::from_secs_f64(used));
-        let episode = EpisodeContext { sandbox, env, limits, deadline: Instant::now() + left, silent_loss };
+        let left = conversation.left_in_round(limits.total, conversation.done);
+        let episode = EpisodeContext { sandbox, env, limits, deadline: Deadline::after(left), silent_loss };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,

@@ -4,9 +4,9 @@ use tokio::sync::SemaphorePermit;
 
 use crate::agent::{AgentError, Ended};
 use crate::model::{Blame, End, FileTree, Outcome, Verdict};
-use crate::sandbox::{Image, LaunchSpec, Sandbox};
+use crate::sandbox::{EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
-    Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, NoVerdict, SANDBOX_LOST,
+    Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, Mode, NoVerdict, SANDBOX_LOST,
     TrialError, TrialRunner, VerifierLog, control_in_place, judge, judge_and_keep, ready_in_place, settled,
     solve_in_place, solver_container,
 };
@@ -100,13 +100,22 @@ impl Evaluation<'_> {
                 let image = runner.image(hashed).await.map_err(TrialError::Engine)?;
                 let config = engine.image_config(&image).await.map_err(TrialError::Engine)?;
                 let spec = solver_container(state.unwrap_or(&image), hashed.task);
-                let sandbox = engine.launch(&LaunchSpec { ..spec }).await.map_err(TrialError::Engine)?;
+                let sandbox = match (engine.launch(&spec).await, state) {
+                    (Ok(sandbox), _) => sandbox,
+                    (Err(error), Some(_)) if may_be_of_files(&error) => {
+                        let pristine = engine.launch(&solver_container(&image, hashed.task)).await;
+                        pristine.map_err(TrialError::Engine)?.destroy().await;
+                        return Evaluated::not_started(&error.to_string(), silent, engine.name());
+                    }
+                    (Err(error), _) => return Err(TrialError::Engine(error).into()),
+                };
                 // An error drops the sandbox, which removes it.
                 let ended = solve(0, &sandbox, &config.env).await?;
                 if let Some(verdict) = without_judging(&ended) {
                     sandbox.destroy().await;
                     return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
                 }
+                slot.end_processes(&sandbox).await;
                 let _slot = slot.take(runner).await?;
                 let (judged, kept) = match keep {
                     Keep::Nothing => (judge(engine, &image, hashed.task, sandbox, silent).await, None),
@@ -120,19 +129,30 @@ impl Evaluation<'_> {
                 Ok(Evaluated { ended, verdict, log: judged.log, kept, engine: engine.name() })
             }
             Self::InPlace { task, images } => {
-                let mut held = None;
+                let (mut held, mut begun) = (None, false);
                 let solved =
                     solve_in_place(engine, images, task, state, keep, silent, async |step, sandbox, env| {
+                        begun = true;
                         // An episode that waits for a model holds no slot.
                         held = None;
                         let ended = solve(step, sandbox, env).await?;
+                        if matches!(task.mode, Mode::Separate { .. }) {
+                            slot.end_processes(sandbox).await;
+                        }
                         // Judging begins when the slot is acquired. An interrupted run still judges finished episodes.
                         held = slot.take(runner).await.ok().flatten();
                         let judging =
                             if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
                         Ok::<_, RolloutError>((ended, judging))
                     });
-                let solved = solved.await?;
+                let solved = match (solved.await, state) {
+                    (Ok(solved), _) => solved,
+                    (Err(error), Some(_)) if !begun && may_be_of_state(&error) => {
+                        ready_in_place(engine, images, task).await?.0.destroy().await;
+                        return Evaluated::not_started(&error.to_string(), silent, engine.name());
+                    }
+                    (Err(error), _) => return Err(error),
+                };
                 drop(held);
                 let ended = of_all(solved.solvers);
                 let verdict = match (without_judging(&ended), solved.verdict) {
@@ -168,6 +188,17 @@ impl Evaluation<'_> {
 }
 
 impl Slot {
+    /// Ends the solver's processes before the wait for a slot: jobs that change files meanwhile would make the verdict depend on how long it waits.
+    /// In the shared mode of other makers' tasks the tests may need these processes, and they live on.
+    async fn end_processes(self, sandbox: &Sandbox) {
+        if self == Self::ForJudging
+            && let Err(error) = sandbox.end_processes().await
+        {
+            // Judging ends them too, and finds out what is wrong.
+            tracing::debug!(%error, "the solver's processes could not be ended before the wait for a slot");
+        }
+    }
+
     async fn take<'l>(self, runner: &'l TrialRunner<'_>) -> Result<Option<SemaphorePermit<'l>>, TrialError> {
         match self {
             Self::Held => Ok(None),
@@ -177,9 +208,49 @@ impl Slot {
 }
 
 impl Evaluated {
+    /// The result of an episode that cannot begin in the state that the solver left, although a pristine container begins at the same time. Until
+    /// that has been confirmed beside a control, it is a loss without evidence.
+    fn not_started(why: &str, silent: Option<Blame>, engine: &'static str) -> Result<Self, RolloutError> {
+        let message = format!("the state that the solver left cannot be started: {why}");
+        match silent {
+            Some(Blame::Solver) => {
+                let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
+                Ok(Self::unjudged(Ended { end: End::SandboxLost, cause: message }, verdict, engine))
+            }
+            Some(Blame::Task | Blame::Infra | Blame::Caller) | None => {
+                Err(AgentError::Sandbox(SandboxError::Failed { message }).into())
+            }
+        }
+    }
+
     fn unjudged(ended: Ended, verdict: Verdict, engine: &'static str) -> Self {
         let log = VerifierLog { output: ended.cause.clone(), ..VerifierLog::default() };
         Self { ended, verdict, log, kept: None, engine }
+    }
+}
+
+/// Whether the files in an image can be the reason why no container of it starts: a file in place of a folder that the engine needs, for example.
+/// An engine in trouble can give the same answers.
+fn may_be_of_files(error: &EngineError) -> bool {
+    matches!(error, EngineError::NotStarted { .. } | EngineError::Guest { .. } | EngineError::Refused { .. })
+}
+
+/// The same of an error before an episode began in such an image. The user whom its task declares can be missing too.
+fn may_be_of_state(error: &RolloutError) -> bool {
+    match error {
+        RolloutError::Trial(TrialError::Engine(error)) => {
+            may_be_of_files(error) || matches!(error, EngineError::NoSuchUser { .. })
+        }
+        RolloutError::Trial(TrialError::NoVerdict(lost)) => lost.blame().is_none(),
+        RolloutError::Trial(
+            TrialError::MissingTool { .. }
+            | TrialError::Unmet { .. }
+            | TrialError::Store(_)
+            | TrialError::Drained,
+        )
+        | RolloutError::Agent(_)
+        | RolloutError::Prompts(_)
+        | RolloutError::UnsupportedConfiguration { .. } => false,
     }
 }
 
@@ -238,6 +309,7 @@ impl Blamed for RolloutError {
             Self::Trial(error) => error.blame(),
             Self::Agent(AgentError::Engine(error)) => Some(error.blame()),
             Self::Agent(AgentError::Sandbox(error)) => error.blame(),
+            Self::Agent(AgentError::GaveUp { .. }) => Some(Blame::Infra),
             Self::Agent(
                 AgentError::Call(_) | AgentError::Prompts(_) | AgentError::Script(_) | AgentError::Store(_),
             )

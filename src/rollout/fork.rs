@@ -1,12 +1,10 @@
 //! Forks: several attempts that begin in a state of another rollout.
 
-use std::time::Instant;
-
 use super::attempt::{AgentConfig, PreparedTask};
 use super::record::{RolloutError, read_record, rollout_id};
 use crate::agent::{
-    AgentError, AssistantMessage, Conversation, Driver, EpisodeContext, HandedOff, Hooks, NoTurnLog, Opening,
-    Policy, StepLimits, run_episode,
+    AgentError, AssistantMessage, Conversation, Deadline, Driver, EpisodeContext, HandedOff, Hooks,
+    NoTurnLog, Opening, Policy, StepLimits, run_episode,
 };
 use crate::model::{End, ForkPoint, Key};
 use crate::sandbox::{EngineError, Image};
@@ -58,7 +56,7 @@ pub async fn fork(
             sandbox: &sandbox,
             env: &env,
             limits: &limits,
-            deadline: Instant::now() + limits.total,
+            deadline: Deadline::after(limits.total),
             silent_loss: None,
         };
         let mut turn_log = NoTurnLog;

@@ -1,5 +1,6 @@
 //! Rollouts: trials in which an agent works on the task.
 
+mod address;
 mod attempt;
 mod conversations;
 mod evaluation;

@@ -6,7 +6,7 @@ use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record, rollout_id};
 use super::scripted_attempt::scripted_attempt;
 use crate::agent::{
-    AgentError, Conversation, Driver, Ended, EpisodeContext, Hooks, NoTurnLog, Protocol, Scaffold,
+    AgentError, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, NoTurnLog, Protocol, Scaffold,
     ScaffoldMix, ScriptedAgent, ScriptedScaffolds, StepLimits, run_episode,
 };
 use crate::clock::now_ms;
@@ -56,12 +56,9 @@ pub async fn rollout(
     };
     let _slot = runner.slot().await?;
     let scaffold = config.scaffolds.of(drawn.format);
-    let finished = runner
-        .retry(|| async {
-            let agent = ScriptedAgent::new(&draft.expert, &drawn.plan, drawn.format);
-            run_scripted_episode(runner, scaffold, hashed, agent).await
-        })
-        .await?;
+    let agent = ScriptedAgent::new(&draft.expert, &drawn.plan, drawn.format);
+    // Its evaluation is settled, so failures of the infrastructure have been retried.
+    let finished = run_scripted_episode(runner, scaffold, hashed, agent).await?;
     let FinishedEpisode { conversation, evaluated, log } = finished;
     let record = TrajectoryRecord {
         task: task.name.clone(),
@@ -135,7 +132,7 @@ async fn episode(
     silent_loss: Option<Blame>,
 ) -> Result<(Conversation, Ended), AgentError> {
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
-    let deadline = Instant::now() + limits.total;
+    let deadline = Deadline::after(limits.total);
     let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);

@@ -12,6 +12,7 @@
 mod account;
 mod connection;
 mod container;
+mod control;
 mod docker;
 mod engine;
 mod error;

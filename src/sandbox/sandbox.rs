@@ -8,12 +8,11 @@ use tokio::sync::mpsc;
 use crate::guest::frame::{CHUNK, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Stream, Termination, ToGuest, ToHost};
 use crate::model::{Blame, FileTree, ShellOutcome};
 
-use super::account;
 use super::connection::{Closed, Connection, Operation, Streams, Symptom};
 use super::container::{Container, Pause};
 use super::pty::{Pty, PtySize};
 use super::relay::{self, RelayCall};
-use super::request::{MAX_PATH, fits, no_nul, path_fits, program};
+use super::request::{fits, no_nul, path_fits, program};
 use super::stopped::{Change, Stopped};
 use super::{
     ContainerId, EngineError, ExecLimit, GetError, Image, Preload, Process, ProcessOutcome, ProcessResult,
@@ -23,7 +22,7 @@ use super::{
 /// Additional time that an answer may take beyond the command's own time-out: the guest's two kill stages, and a loaded host.
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
 /// Time-out of a file operation; a program in the sandbox can delay one only by exhausting the machine.
-const FILE_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const FILE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Archives that the sandbox is sent in one piece; larger ones are uploaded by the engine.
 const MAX_UNPACKED: u64 = 8 << 20;
 /// Maximum kept output of any request, so that a caller's mistake does not exhaust the guest's memory.
@@ -245,34 +244,6 @@ impl Sandbox {
         self.container.handle.changes().await
     }
 
-    /// Sets the user (a name or a number, optionally with a group after a colon) of all shells and terminals started from here
-    /// on. Other programs, and files, stay root's. `false` if the container has no such user.
-    pub async fn act_as(&self, user: &str) -> Result<bool, SandboxError> {
-        let passwd = self.known("/etc/passwd").await?;
-        let Some(account) = account::find(user, &passwd, &self.known("/etc/group").await?) else {
-            return Ok(false);
-        };
-        // The files belong to the image and are untrusted.
-        fits("the user's name", account.name.len(), MAX_PATH)?;
-        fits("the user's home folder", account.home.len(), MAX_PATH)?;
-        fits("the list of the user's groups", account.groups.len(), MAX_GROUPS)?;
-        let mut operation = self.begin(|id| ToGuest::Account { id, account }).await?;
-        match self.next(&mut operation, FILE_TIMEOUT).await? {
-            ToHost::Done { .. } => Ok(true),
-            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
-            other => Err(self.nonsense(&other).await),
-        }
-    }
-
-    /// A small text file of the container, or an empty text if it does not exist.
-    async fn known(&self, path: &str) -> Result<String, SandboxError> {
-        match self.get(path, MAX_ACCOUNTS).await {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(GetError::Sandbox(error)) => Err(error),
-            Err(_) => Ok(String::new()),
-        }
-    }
-
     /// An error if the disk of the host was full while it ran: what its programs did then says nothing about them.
     pub async fn check_host_disk(&self) -> Result<(), SandboxError> {
         self.container.handle.host_disk_full().await.map_or(Ok(()), |loss| Err(SandboxError::Lost(loss)))
@@ -390,7 +361,10 @@ impl Sandbox {
         }
     }
 
-    async fn begin(&self, request: impl FnOnce(u32) -> ToGuest) -> Result<Operation, SandboxError> {
+    pub(super) async fn begin(
+        &self,
+        request: impl FnOnce(u32) -> ToGuest,
+    ) -> Result<Operation, SandboxError> {
         let operation = match self.connection.operation() {
             Ok(operation) => operation,
             Err(closed) => return Err(self.lost(closed).await),
@@ -406,7 +380,11 @@ impl Sandbox {
         }
     }
 
-    async fn next(&self, operation: &mut Operation, timeout: Duration) -> Result<ToHost, SandboxError> {
+    pub(super) async fn next(
+        &self,
+        operation: &mut Operation,
+        timeout: Duration,
+    ) -> Result<ToHost, SandboxError> {
         self.next_by(operation, tokio::time::Instant::now() + timeout).await
     }
 
@@ -446,7 +424,7 @@ impl Sandbox {
     }
 
     /// An answer of the wrong kind.
-    async fn nonsense(&self, reply: &ToHost) -> SandboxError {
+    pub(super) async fn nonsense(&self, reply: &ToHost) -> SandboxError {
         self.protocol(format!("the guest answered {reply:?}")).await
     }
 
@@ -455,7 +433,7 @@ impl Sandbox {
     }
 
     /// The guest could not do it. If the disk is full, the evidence must say which one.
-    async fn failed(&self, errno: i32, message: &[u8]) -> SandboxError {
+    pub(super) async fn failed(&self, errno: i32, message: &[u8]) -> SandboxError {
         if matches!(errno, ENOSPC | EDQUOT)
             && let Some(loss) = self.container.handle.why_full().await
         {
@@ -465,10 +443,6 @@ impl Sandbox {
     }
 }
 
-/// Maximum size of the files that list users and groups.
-const MAX_ACCOUNTS: u64 = 1 << 20;
-/// More groups than any user has; the kernel's own limit is 65,536.
-const MAX_GROUPS: usize = 4096;
 /// Standard folders for programs.
 const CLEAN_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// Kept bytes of a helper program's error output.

@@ -88,6 +88,8 @@ pub(crate) enum Answer {
         headers: Vec<(&'static str, String)>,
         body: String,
     },
+    /// The ordinary reply with this text, whose last byte is replaced by one that no UTF-8 text has.
+    NotUtf8(String),
 }
 
 pub(crate) struct Server {
@@ -270,11 +272,14 @@ async fn answer(State(state): State<Arc<Shared>>, headers: HeaderMap, bytes: Byt
     let answer = (state.plan)(&body, attempt);
     let kind = match &answer {
         Answer::Do(kind) => *kind,
-        Answer::Text(_) => Kind::Reply,
+        Answer::Text(_) | Answer::NotUtf8(_) => Kind::Reply,
         Answer::Raw { .. } => Kind::ServerError,
     };
     let authorization = headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
-    let text = if let Answer::Text(text) = &answer { Some(text.clone()) } else { None };
+    let text = match &answer {
+        Answer::Text(text) | Answer::NotUtf8(text) => Some(text.clone()),
+        Answer::Do(_) | Answer::Raw { .. } => None,
+    };
     let good = reply(&body, text);
     let arrived = {
         let mut log = state.log.lock().unwrap();
@@ -298,6 +303,13 @@ async fn answer(State(state): State<Arc<Shared>>, headers: HeaderMap, bytes: Byt
         Answer::Do(Kind::Stalled) => {
             state.log.lock().unwrap().now -= 1;
             std::future::pending().await
+        }
+        Answer::NotUtf8(text) => {
+            let mut bytes = good.to_string().into_bytes();
+            let end =
+                bytes.windows(text.len()).position(|piece| piece == text.as_bytes()).unwrap() + text.len();
+            bytes[end - 1] = 0xff;
+            Response::builder().header(header::CONTENT_TYPE, "application/json").body(bytes.into()).unwrap()
         }
         Answer::Do(_) | Answer::Text(_) => respond(kind, &good),
     };

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use termsmith::llm::{AttemptError, Budget, CallError, Clock, Finish, Models, Options, Reply, RetryPolicy};
+use termsmith::llm::{
+    AttemptError, Budget, CallError, CallSeen, Clock, Finish, Models, Options, Reply, RetryPolicy,
+};
 use termsmith::retry::Backoff;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +15,7 @@ use super::{call_all, env, fresh_store, options, request, settings, site};
 
 /// Time-out for a stalled socket; everything else is answered sooner even on a busy machine.
 const SHORT: &str = "timeout_sec = 0.3";
+const SHORT_SECONDS: f64 = 0.3;
 
 /// The parts of a reply that must not depend on failures before it.
 fn essence(reply: &Reply) -> (String, Option<String>, Finish, Option<u64>) {
@@ -55,6 +58,8 @@ async fn check_retry(kind: Kind, waits: std::ops::RangeInclusive<f64>) {
     assert_eq!((reply.attempts, server.requests()), (2, 2), "{kind:?}");
     let waited = clock.sleeps().iter().map(Duration::as_secs_f64).fold(0.0, f64::max);
     assert!(waits.contains(&waited), "{kind:?}: waited {waited} s");
+    // Neither the attempt that failed nor the pause after it is time of the reply.
+    assert!(reply.served.as_secs_f64() < SHORT_SECONDS, "{kind:?}: served {:?}", reply.served);
 }
 
 #[tokio::test]
@@ -120,6 +125,25 @@ async fn refusals_are_final_and_free() {
         assert_eq!(server.requests(), 1, "{status}");
         assert_eq!(models.tally().spent.tokens, 0, "{status}");
     }
+}
+
+/// A byte that is not UTF-8 inside a message would be replaced, and the altered message would be a valid reply.
+#[tokio::test]
+async fn a_message_that_is_not_utf8_is_no_reply() {
+    let server = Server::start(|_, attempt| {
+        let text = "so be it".to_owned();
+        if attempt == 0 { Answer::NotUtf8(text) } else { Answer::Text(text) }
+    })
+    .await;
+    let (_dir, store) = fresh_store();
+    let clock = TestClock::jumping();
+    let models = Models::new(settings(&server, "", ""), env, &store, options(&clock)).unwrap();
+    let reply = models.call(&site(0), &request(0)).await.unwrap();
+    assert_eq!((reply.message.content.as_str(), reply.attempts), ("so be it", 2));
+    let seen: CallSeen = store.observed(&reply.key).unwrap().unwrap();
+    let fault = seen.attempts[0].fault.clone().unwrap_or_default();
+    assert!(fault.starts_with("the response is not JSON"), "{fault}");
+    assert!(models.tally().spent.tokens >= server.billed());
 }
 
 #[tokio::test]

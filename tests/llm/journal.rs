@@ -101,6 +101,7 @@ async fn a_committed_reply_is_the_reply() {
     let second = models.call(&site(0), &request(0)).await.unwrap();
     assert_eq!((first.committed, second.committed, second.attempts), (false, true, 0));
     assert_eq!((&first.message, &first.usage, &first.key), (&second.message, &second.usage, &second.key));
+    assert_eq!(first.served.as_millis(), second.served.as_millis(), "the time that it took is kept");
     // Fields that this version does not read are kept.
     let record: CallRecord = store.get(CALL, &first.key).unwrap().unwrap();
     let body: serde_json::Value = serde_json::from_str(&record.body).unwrap();

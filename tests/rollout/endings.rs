@@ -9,12 +9,12 @@ use super::solver::task_dir;
 /// The next message of a model, given the number of its earlier messages.
 type NextMessage = fn(usize) -> String;
 
-fn block(command: &str) -> String {
+pub(crate) fn block(command: &str) -> String {
     format!("So.\n\n```bash\n{command}\n```")
 }
 
 /// A complete reply; one in twelve of the server's ordinary replies is truncated.
-fn whole(text: &str) -> Answer {
+pub(crate) fn whole(text: &str) -> Answer {
     let message = json!({ "role": "assistant", "content": text });
     let body = json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "m",
@@ -117,7 +117,7 @@ async fn every_ending_has_its_cause() {
 }
 
 /// Runs a rollout of `sound-modes`; returns the expected fields of its row, and the document.
-fn run_rollout(server: &Server, args: &[&str]) -> (Value, Value) {
+pub(crate) fn run_rollout(server: &Server, args: &[&str]) -> (Value, Value) {
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
     let base_url = server.base_url();

@@ -11,12 +11,17 @@
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
+mod deadlines;
 mod endings;
 #[path = "../llm/endpoint.rs"]
 mod endpoint;
 mod faults;
+mod kept;
 mod kills;
+mod lost_states;
 mod recorded;
+#[path = "../sabotage/task.rs"]
+mod sabotage_task;
 mod scaffolds;
 mod solver;
 mod summaries;

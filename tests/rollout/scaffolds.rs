@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use termsmith::agent::terminal::Wake;
 use termsmith::agent::{
-    ActSeen, AgentError, AssistantMessage, Conversation, Driver, Ended, EpisodeContext, HandedOff, Hooks,
-    NoTurnLog, Opening, Policy, Protocol, SCAFFOLDS, Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldOptions,
-    Session, Step, StepLimits, TurnLog, TurnSeen, run_episode,
+    ActSeen, AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, HandedOff,
+    Hooks, NoTurnLog, Opening, Policy, Protocol, SCAFFOLDS, Scaffold, ScaffoldEntry, ScaffoldError,
+    ScaffoldOptions, Session, Step, StepLimits, TurnLog, TurnSeen, run_episode,
 };
 use termsmith::assets::Assets;
 use termsmith::model::{Act, End, Shown, ToolCall, Turn, TurnKind};
@@ -24,7 +24,7 @@ const LONG: Duration = Duration::from_secs(60);
 const TOO_LONG: usize = 2 << 20;
 
 /// A policy that sends these messages, one per turn.
-struct Messages(VecDeque<AssistantMessage>);
+pub(crate) struct Messages(pub(crate) VecDeque<AssistantMessage>);
 
 impl Policy for Messages {
     async fn next(&mut self, _: &Conversation) -> Result<AssistantMessage, AgentError> {
@@ -36,14 +36,14 @@ fn limits() -> StepLimits {
     StepLimits { turns: 9, ..StepLimits::scripted(LONG) }
 }
 
-fn scaffold(option: &str) -> Arc<dyn Scaffold> {
+pub(crate) fn scaffold(option: &str) -> Arc<dyn Scaffold> {
     let entry = SCAFFOLDS.iter().find(|entry| entry.option == option).unwrap();
     let options = ScaffoldOptions { wake: Wake::WhenDone, command: Some("true".to_owned()) };
     (entry.load)(&Assets::embedded(), &options).unwrap()
 }
 
 fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'a> {
-    EpisodeContext { sandbox, env: &[], limits, deadline: Instant::now() + LONG, silent_loss: None }
+    EpisodeContext { sandbox, env: &[], limits, deadline: Deadline::after(LONG), silent_loss: None }
 }
 
 /// Runs `messages` in a fresh sandbox, after the recorded turns of `conversation`.
@@ -61,7 +61,7 @@ async fn run_messages(
 }
 
 /// A message that runs `command` in the scaffold `option`.
-fn message(option: &str, command: &str) -> AssistantMessage {
+pub(crate) fn message(option: &str, command: &str) -> AssistantMessage {
     let (content, tool_calls) = match option {
         "bash" => {
             let arguments = serde_json::json!({ "command": command }).to_string();

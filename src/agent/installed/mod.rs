@@ -7,7 +7,7 @@ mod proxy;
 mod wire;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +38,10 @@ pub const PORT: u16 = 8421;
 const INSTRUCTION: &str = "/run/agent/instruction.md";
 /// Bytes of the agent's output that are kept. The output is a log, not an observation.
 const LOG_BYTES: usize = 64 << 10;
+/// The guest's time limit for the agent. The host ends it at the episode's deadline, which moves while model calls wait; this is longer than any.
+const GUEST_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// An agent that ended during a call which was held up for longer than this is not at fault. Journal and connection take less.
+const HELD_UP: Duration = Duration::from_secs(1);
 
 /// The scaffold of agents that run their own loop. It has no texts, since the agent writes its own prompts.
 #[derive(Clone, Debug)]
@@ -96,8 +100,8 @@ pub async fn run_installed(
          OPENAI_BASE_URL=http://127.0.0.1:{PORT}/v1 OPENAI_API_BASE=http://127.0.0.1:{PORT}/v1\n{}",
         installed.command
     );
-    let limit = ExecLimit { timeout: episode.left(), keep: LOG_BYTES };
-    let mut proxy = Proxy::new(installed, episode.limits, conversation);
+    let limit = ExecLimit { timeout: GUEST_LIMIT, keep: LOG_BYTES };
+    let mut proxy = Proxy::new(installed, episode, conversation);
     let started = Instant::now();
     let agent_ended = CancellationToken::new();
     let ran = {
@@ -107,24 +111,27 @@ pub async fn run_installed(
             biased;
             // Before the agent exits, `serve` returns only with an error that the agent did not cause.
             Err(error) = &mut serving => return Err(error),
-            ran = sandbox.shell(&command, &limit) => ran,
+            ran = sandbox.shell(&command, &limit) => Some(ran),
+            () = episode.deadline.passed() => None,
         };
         agent_ended.cancel();
         // The agent's client gives up before the retries of the endpoint end, so the result of the last call decides whether the agent
-        // failed.
-        match tokio::time::timeout(episode.left(), serving).await {
-            Ok(served) => served?,
-            Err(_) => {
-                tracing::debug!(unit = installed.unit, "the time of the episode ended during a model call");
-            }
-        }
+        // failed. However long the endpoint takes for it: a call ends by a reply or an error.
+        serving.await?;
         ran
     };
     proxy.finish();
-    let refused = proxy.refused();
+    let (refused, held_up) = (proxy.refused(), proxy.held_up());
     let ran = match ran {
-        Ok(ran) => ran,
-        Err(error) => return lost(error),
+        Some(Ok(ran)) => ran,
+        Some(Err(error)) => return lost(error),
+        None => {
+            // The dropped command is being ended, and the next one begins after its end.
+            return match sandbox.shell("exit 0", &ExecLimit::default()).await {
+                Ok(_) => Ok(Ended { end: End::TimedOut, cause: String::new() }),
+                Err(error) => lost(error),
+            };
+        }
     };
     let output = String::from_utf8_lossy(&ran.output).into_owned();
     if let (Some(end), ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_)) = (refused, ran.outcome) {
@@ -133,6 +140,9 @@ pub async fn run_installed(
     Ok(match ran.outcome {
         ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: output },
         ShellOutcome::Exited(0) => Ended { end: End::Submitted, cause: String::new() },
+        ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_) if held_up > HELD_UP => {
+            return Err(AgentError::GaveUp { waited: held_up });
+        }
         // An agent that exits with an error is judged too, and its output is kept.
         ShellOutcome::Exited(status) | ShellOutcome::ShellDied(status) => Ended {
             end: End::Submitted,

@@ -1,6 +1,6 @@
 //! Turns an agent's HTTP requests into model calls, and these into a conversation.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -10,7 +10,7 @@ use super::Installed;
 use super::wire::{self, ResponseForm};
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::episode::AgentError;
-use crate::agent::scaffold::{Dollars, Opening, StepLimits};
+use crate::agent::scaffold::{Dollars, EpisodeContext, Opening, StepLimits};
 use crate::clock::now_ms;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
 use crate::model::{End, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
@@ -19,7 +19,7 @@ use crate::sandbox::RelayCall;
 /// The model endpoint of one agent.
 pub(super) struct Proxy<'a, 't> {
     installed: &'a Installed<'a>,
-    limits: &'a StepLimits,
+    episode: &'a EpisodeContext<'a>,
     conversation: &'t mut Conversation,
     /// Every message of the conversation so far, the last reply included.
     messages: Vec<ChatMessage>,
@@ -27,6 +27,10 @@ pub(super) struct Proxy<'a, 't> {
     consumed: Consumption,
     /// The limit for which a call was refused.
     refused: Option<End>,
+    /// How long the current call was not being answered: it waited in a queue, for a rate limit, or for attempts that failed.
+    waited: Duration,
+    /// The same of the call during which the agent ended.
+    held_up: Duration,
 }
 
 /// Consumption by all calls of the agent, those of earlier conversations included.
@@ -62,17 +66,19 @@ impl Consumption {
 impl<'a, 't> Proxy<'a, 't> {
     pub(super) fn new(
         installed: &'a Installed<'a>,
-        limits: &'a StepLimits,
+        episode: &'a EpisodeContext<'a>,
         conversation: &'t mut Conversation,
     ) -> Self {
         Self {
             installed,
-            limits,
+            episode,
             conversation,
             messages: Vec::new(),
             calls: 0,
             consumed: Consumption::default(),
             refused: None,
+            waited: Duration::ZERO,
+            held_up: Duration::ZERO,
         }
     }
 
@@ -94,7 +100,12 @@ impl<'a, 't> Proxy<'a, 't> {
                 agent_ended.cancelled().await;
                 return Ok(());
             };
+            self.waited = Duration::ZERO;
             let response = self.answer(&call.request).await?;
+            if agent_ended.is_cancelled() {
+                self.held_up = self.waited;
+                return Ok(());
+            }
             if call.reply.send(response).is_err() {
                 tracing::debug!(
                     unit = self.installed.unit,
@@ -107,6 +118,11 @@ impl<'a, 't> Proxy<'a, 't> {
     /// The limit for which a call of the agent was refused, if one was.
     pub(super) fn refused(&self) -> Option<End> {
         self.refused
+    }
+
+    /// How long the call during which the agent ended was held up, and not by the model. Zero if there was no such call.
+    pub(super) fn held_up(&self) -> Duration {
+        self.held_up
     }
 
     /// Marks the agent's last message as its submission, unless a limit ended its work.
@@ -141,7 +157,8 @@ impl<'a, 't> Proxy<'a, 't> {
     }
 
     async fn chat(&mut self, request: ChatRequest, form: ResponseForm) -> Result<Vec<u8>, AgentError> {
-        if let Some(limit) = self.consumed.limit_reached(self.limits) {
+        let limits = self.episode.limits;
+        if let Some(limit) = self.consumed.limit_reached(limits) {
             self.refused.get_or_insert(limit);
             // OpenAI's clients send a request again after 408, 409, 429 and 5xx, but not after this status.
             return Ok(wire::error(403, &format!("no further calls: {} reached", limit.as_str())));
@@ -156,18 +173,25 @@ impl<'a, 't> Proxy<'a, 't> {
         };
         self.calls += 1;
         let started = Instant::now();
-        let reply = match self.installed.models.call(&site, &request).await {
+        let deadline = &self.episode.deadline;
+        deadline.pause();
+        let called = self.installed.models.call(&site, &request).await;
+        let took = started.elapsed();
+        let served = called.as_ref().map_or(Duration::ZERO, |reply| reply.served);
+        deadline.resume(served);
+        self.waited = took.saturating_sub(served);
+        let reply = match called {
             Ok(reply) => reply,
             Err(error) if is_agents_fault(&error) => return Ok(wire::error(400, &error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        self.consumed.add(&reply, self.limits.dollars.as_ref());
-        self.record(request, &reply, started.elapsed().as_secs_f64() * 1e3);
+        self.consumed.add(&reply, limits.dollars.as_ref());
+        self.record(request, &reply, took);
         Ok(wire::completion(&reply, form))
     }
 
     /// Appends to the conversation, or begins another one where the request does not continue from the last reply.
-    fn record(&mut self, request: ChatRequest, reply: &Reply, think_ms: f64) {
+    fn record(&mut self, request: ChatRequest, reply: &Reply, took: Duration) {
         let continues = !self.messages.is_empty()
             && request.messages.len() > self.messages.len()
             && request.messages.iter().zip(&self.messages).all(|(one, other)| same_message(one, other));
@@ -196,7 +220,9 @@ impl<'a, 't> Proxy<'a, 't> {
             cut_off: reply.finish == Finish::Length,
             ..Turn::default()
         });
-        self.conversation.seen.push(TurnSeen { at_ms: now_ms(), think_ms, ..TurnSeen::default() });
+        let [think_ms, served_ms] = [took, reply.served].map(|time| time.as_secs_f64() * 1e3);
+        let seen = TurnSeen { at_ms: now_ms(), think_ms, served_ms, ..TurnSeen::default() };
+        self.conversation.seen.push(seen);
     }
 }
 

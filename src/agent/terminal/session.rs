@@ -23,6 +23,9 @@ const POLL: Duration = Duration::from_millis(2);
 const QUICK_POLLS: u32 = 20;
 /// Interval between later polls.
 const LATER_POLL: Duration = Duration::from_millis(20);
+/// Time within which the guest must take keys and answer a poll. It does so in milliseconds; a host without free memory or processor time makes
+/// it slower.
+const ANSWER: Duration = Duration::from_secs(30);
 /// Number of consecutive polls at which the shell must be at its prompt, without output between them: a shell can also sleep for a moment
 /// between two keys that it has read, and a job of it can still print.
 const CALM_POLLS: u32 = 3;
@@ -61,6 +64,10 @@ pub struct Terminal {
     asked: u64,
     /// The state just before the last keys were pressed.
     before: Before,
+    /// [`ANSWER`], which tests shorten.
+    answer: Duration,
+    /// The guest did not answer in that time: no wait can end in any other way.
+    silent: bool,
     _pump: AbortOnDropHandle<()>,
 }
 
@@ -111,7 +118,8 @@ impl Terminal {
         let (sender, progress) = watch::channel(Progress::default());
         let pump = tokio::spawn(pump(pty, shared.clone(), sender));
         let before = Before::default();
-        Ok(Self { shared, input, progress, asked: 0, before, _pump: AbortOnDropHandle::new(pump) })
+        let pump = AbortOnDropHandle::new(pump);
+        Ok(Self { shared, input, progress, asked: 0, before, answer: ANSWER, silent: false, _pump: pump })
     }
 
     /// The visible screen: `tmux capture-pane -p`.
@@ -140,16 +148,21 @@ impl Terminal {
         self.progress.borrow().end.is_none()
     }
 
-    /// Sends bytes to the terminal. [`crate::agent::terminus::to_bytes`] makes them from keystrokes.
+    /// Sends bytes to the terminal. [`crate::agent::terminus::to_bytes`] makes them from keystrokes. If the guest does not take them, the next wait
+    /// says so.
     pub async fn press(&mut self, keys: &[u8]) {
         self.before = Before { status: self.poll().await, typed: !keys.is_empty() };
-        if !keys.is_empty() {
-            self.input.write(keys).await;
+        if !keys.is_empty() && !self.silent {
+            let taken = tokio::time::timeout(self.answer, self.input.write(keys)).await;
+            self.silent = taken.is_err();
         }
     }
 
     /// Waits while the terminal processes input and output.
     pub async fn wait_quiet(&mut self, duration: Duration, wake: Wake) -> WaitOutcome {
+        if self.silent {
+            return silent();
+        }
         let deadline = Instant::now() + duration;
         let done = tokio::time::timeout_at(deadline, async {
             match wake {
@@ -175,6 +188,9 @@ impl Terminal {
             if let Some(end) = progress.end {
                 return end;
             }
+            if self.silent {
+                return silent();
+            }
             let finished = status.at_prompt && status.youngest <= self.before.status.youngest;
             calm = if finished && progress.outputs == outputs { calm + 1 } else { u32::from(finished) };
             if calm >= CALM_POLLS {
@@ -187,13 +203,19 @@ impl Terminal {
         WaitOutcome::Elapsed
     }
 
-    /// The current state of the shell; the default if it has ended.
+    /// The current state of the shell; the default if it has ended, or if the guest is silent.
     async fn poll(&mut self) -> PtyStatus {
-        self.input.request_status().await;
-        self.asked += 1;
-        let asked = self.asked;
-        let seen = self.progress.wait_for(|progress| progress.polls >= asked || progress.end.is_some()).await;
-        seen.map(|progress| progress.last_status).unwrap_or_default()
+        let answered = tokio::time::timeout(self.answer, async {
+            self.input.request_status().await;
+            self.asked += 1;
+            let asked = self.asked;
+            let seen =
+                self.progress.wait_for(|progress| progress.polls >= asked || progress.end.is_some()).await;
+            seen.map(|progress| progress.last_status).unwrap_or_default()
+        });
+        let status = answered.await;
+        self.silent = status.is_err();
+        status.unwrap_or_default()
     }
 }
 
@@ -252,7 +274,58 @@ fn gone() -> WaitOutcome {
     WaitOutcome::Lost("the reader of the terminal has ended".to_owned())
 }
 
+fn silent() -> WaitOutcome {
+    WaitOutcome::Lost("the terminal's guest gave no answer in time".to_owned())
+}
+
 /// A poisoned lock only means that another task panicked between two complete changes.
 fn lock(shared: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+    use crate::model::{Limits, Profile};
+    use crate::sandbox::{Engine, ExecLimit, Image, LaunchSpec, Network};
+
+    /// Only ends a failing test.
+    const LONG: Duration = Duration::from_secs(60);
+    /// The time for an answer, in this test.
+    const SHORT: Duration = Duration::from_millis(500);
+
+    #[tokio::test]
+    async fn a_silent_guest_is_a_loss() {
+        let engine = Engine::process();
+        let (image, limits) = (Image::named("none"), Limits::default());
+        let spec = LaunchSpec {
+            image: &image,
+            limits: &limits,
+            profile: Profile::Plain,
+            network: Network::None,
+            workdir: "/",
+            purpose: "test",
+            preload: Vec::new(),
+        };
+        let sandbox = engine.launch(&spec).await.unwrap();
+        let guest = sandbox.shell("echo $PPID", &ExecLimit::default()).await.unwrap().output;
+        let guest = Pid::from_raw(String::from_utf8(guest).unwrap().trim().parse().unwrap()).unwrap();
+        for wake in [Wake::Never, Wake::WhenDone] {
+            let mut terminal = Terminal::open(&sandbox, &[], SIZE).await.unwrap();
+            terminal.press(b"true\n").await;
+            assert_ne!(terminal.wait_quiet(SHORT, wake).await, silent(), "{wake:?}: it answers");
+            terminal.answer = SHORT;
+            kill_process(guest, Signal::STOP).unwrap();
+            let waited = tokio::time::timeout(LONG, async {
+                terminal.press(b"true\n").await;
+                terminal.wait_quiet(LONG, wake).await
+            });
+            assert_eq!(waited.await.ok(), Some(silent()), "{wake:?}");
+            kill_process(guest, Signal::CONT).unwrap();
+        }
+        drop(sandbox);
+        engine.close().await;
+    }
 }

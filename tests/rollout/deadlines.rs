@@ -1,0 +1,272 @@
+//! Time limits: what counts against them, and that neither an endpoint nor a queue becomes a failure of the agent.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use termsmith::agent::{
+    AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed,
+    Logprobs, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
+};
+use termsmith::llm::{CallError, ModelRole, Models, Options, RetryPolicy, Settings};
+use termsmith::model::{End, Outcome, Shown, TurnKind, environment_digest};
+use termsmith::retry::Backoff;
+use termsmith::rollout::{Evaluation, Slot};
+use termsmith::sandbox::Sandbox;
+use termsmith::store::{RunDir, Store};
+use termsmith::verify::{EngineOnDemand, HashedTask, Keep, TrialRunner};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::clock::TestClock;
+use super::endings::whole;
+use super::endpoint::{Answer, Kind, Server};
+use super::sabotage_task::{REFERENCE, Shape, task};
+use super::scaffolds::{Messages, message, scaffold};
+use super::support::{docker, launch, process, run, shell};
+
+/// Most time that a row may take beyond its limits. It only ends a failing test.
+const LONG: Duration = Duration::from_secs(30);
+const SUBMIT: &str = "So.\n\n```bash\nsubmit\n```";
+
+/// Models behind `server`, whose requests may take `timeout` seconds and are sent up to `attempts` times. Only the requests take time.
+fn models(server: &Server, store: &Store, timeout: f64, attempts: u32) -> Models {
+    let base = server.base_url();
+    let text = format!(
+        "version = 1\n[endpoints.e]\nbase_url = \"{base}\"\ntimeout_sec = {timeout:?}\n\
+         [roles.expert]\nendpoint = \"e\"\nmodel = \"m\"\nmax_tokens = 64\n"
+    );
+    let retry = RetryPolicy::default();
+    let retry = RetryPolicy { backoff: Backoff { attempts, ..retry.backoff }, ..retry };
+    let options = Options { retry, clock: TestClock::jumping(), ..Options::default() };
+    Models::new(Settings::parse("termsmith.toml", &text).unwrap(), |_| None, store, options).unwrap()
+}
+
+fn fresh_store() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(RunDir::open(dir.path()).unwrap());
+    (dir, store)
+}
+
+/// Continues `conversation` in a fresh sandbox within `total`.
+async fn continued(
+    scaffold: &dyn Scaffold,
+    policy: &mut impl Policy,
+    conversation: &mut Conversation,
+    total: Duration,
+) -> Result<Ended, AgentError> {
+    let sandbox = launch(&process()).await;
+    let limits = StepLimits { turns: 9, ..StepLimits::scripted(total) };
+    let Driver::TurnByTurn(protocol) = scaffold.driver() else { panic!("it has a loop of its own") };
+    let deadline = Deadline::after(total);
+    let episode =
+        EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
+    let mut log = NoTurnLog;
+    run_episode(protocol, policy, conversation, "Do it.", &episode, Hooks::none(&mut log)).await
+}
+
+/// An episode of a model, with one reply.
+async fn episode(
+    models: &Models,
+    conversation: &mut Conversation,
+    total: Duration,
+) -> Result<End, AgentError> {
+    let scaffold = scaffold("bash-block");
+    let mut policy = ModelPolicy {
+        models,
+        role: ModelRole::Expert,
+        unit: "u",
+        round: 0,
+        stop: Vec::new(),
+        logprobs: Logprobs::No,
+    };
+    continued(&*scaffold, &mut policy, conversation, total).await.map(|ended| ended.end)
+}
+
+#[test]
+fn only_the_request_that_is_answered_counts() {
+    const TOTAL: Duration = Duration::from_secs(2);
+    /// Of one request to a server that does not answer: longer than the episode may last.
+    const STALLED: f64 = 2.5;
+    /// Of one request to a slow server. Only ends a failing test.
+    const SLOW: f64 = 60.0;
+    run(async {
+        let stalled = |requests: u32| {
+            Server::start(
+                move |_, attempt| {
+                    if attempt < requests { Answer::Do(Kind::Stalled) } else { whole(SUBMIT) }
+                },
+            )
+        };
+        let outage = async {
+            let ((_dir, store), mut conversation) = (fresh_store(), Conversation::default());
+            let server = stalled(1).await;
+            let models = models(&server, &store, STALLED, 2);
+            let end = episode(&models, &mut conversation, TOTAL).await.unwrap();
+            assert_eq!((end, server.requests()), (End::Submitted, 2), "the endpoint came back");
+            assert!(conversation.seen[0].think_ms > STALLED * 1e3, "{:?}", conversation.seen);
+            assert!(conversation.seen[0].served_ms < TOTAL.as_secs_f64() * 1e3, "{:?}", conversation.seen);
+        };
+        let gone = async {
+            let ((_dir, store), mut conversation) = (fresh_store(), Conversation::default());
+            let server = stalled(9).await;
+            let end = episode(&models(&server, &store, STALLED, 1), &mut conversation, TOTAL).await;
+            assert!(matches!(end, Err(AgentError::Call(CallError::Exhausted { .. }))), "{end:?}");
+        };
+        let slow = async {
+            let ((_dir, store), mut conversation) = (fresh_store(), Conversation::default());
+            let server = Server::start(|_, _| {
+                tokio::task::block_in_place(|| std::thread::sleep(TOTAL + Duration::from_millis(500)));
+                whole(SUBMIT)
+            })
+            .await;
+            // The second process finds the reply in the journal, with the time that it took.
+            for process in ["first", "second"] {
+                let models = models(&server, &store, SLOW, 1);
+                let end = episode(&models, &mut conversation, TOTAL).await.unwrap();
+                assert_eq!((end, server.requests()), (End::TimedOut, 1), "{process}");
+            }
+        };
+        tokio::join!(outage, gone, slow);
+    });
+}
+
+/// A message of `terminus` can ask for hours. What could not be typed and waited for in time was not submitted either.
+#[test]
+fn a_message_is_typed_no_longer_than_the_time_lasts() {
+    /// Longer than a login shell may take for its first prompt.
+    const TOTAL: Duration = Duration::from_secs(4);
+    run(async {
+        let check = async |replies: &[(serde_json::Value, bool)], kinds: &[TurnKind], acts: usize| {
+            let content = |(commands, task_complete): &(serde_json::Value, bool)| {
+                let reply = json!({ "analysis": "", "plan": "", "commands": commands, "task_complete": task_complete });
+                AssistantMessage { content: reply.to_string(), ..AssistantMessage::default() }
+            };
+            let scaffold = scaffold("terminus");
+            let mut policy = Messages(replies.iter().map(content).collect());
+            let (began, mut conversation) = (Instant::now(), Conversation::default());
+            let ended = continued(&*scaffold, &mut policy, &mut conversation, TOTAL).await.unwrap();
+            assert_eq!(ended.end, End::TimedOut, "{replies:?}");
+            assert!(began.elapsed() < LONG, "{replies:?}: {:?}", began.elapsed());
+            let found: Vec<_> = conversation.turns.iter().map(|turn| turn.kind).collect();
+            assert_eq!(found, kinds, "{replies:?}");
+            assert_eq!(conversation.turns.last().unwrap().acts.len(), acts, "{replies:?}");
+        };
+        let sleeps = json!({ "keystrokes": "sleep 100\n", "duration": 60 });
+        let more = json!({ "keystrokes": "echo no\n", "duration": 1 });
+        let two = [(json!([sleeps, more]), false)];
+        let submitted = [(json!([]), true), (json!([sleeps]), true)];
+        tokio::join!(
+            check(&two, &[TurnKind::Acted], 1),
+            check(&submitted, &[TurnKind::Claimed, TurnKind::Acted], 1),
+        );
+    });
+}
+
+/// A round that was live begins in a new container, with a time limit of its own. One that is executed again must begin so too.
+#[test]
+fn a_resumed_round_begins_as_a_live_one() {
+    /// Enough for one round, and not for two.
+    const TOTAL: Duration = Duration::from_secs(3);
+    run(async {
+        let scaffold = scaffold("bash-block");
+        let messages = |commands: &[&str]| {
+            Messages(commands.iter().map(|command| message("bash-block", command)).collect())
+        };
+        let leaves = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >left; sleep 2";
+        let mut conversation = Conversation::default();
+        let mut policy = messages(&[leaves, "submit"]);
+        let ended = continued(&*scaffold, &mut policy, &mut conversation, TOTAL).await.unwrap();
+        assert_eq!((ended.end, conversation.turns.len()), (End::Submitted, 2));
+        conversation.seen[1].shown = vec![Shown::text("a check failed")];
+        let mut second = Conversation::default();
+        continued(&*scaffold, &mut messages(&["sleep 2", "submit"]), &mut second, TOTAL).await.unwrap();
+        conversation.turns.push(second.turns.remove(0));
+        conversation.seen.push(second.seen.remove(0));
+
+        let mut policy = messages(&["kill -0 $(cat left) && echo alive || echo gone", "submit"]);
+        let ended = continued(&*scaffold, &mut policy, &mut conversation, TOTAL).await.unwrap();
+        assert_eq!((ended.end, ended.cause.as_str()), (End::Submitted, ""));
+        let shown = &conversation.seen[3].shown[0].content;
+        assert!(shown.contains("gone") && !shown.contains("alive"), "{shown}");
+    });
+}
+
+/// Runs an installed agent that sends one request and then does `then`. The server does not answer its first `stalled` requests.
+async fn installed(sandbox: &Sandbox, then: &str, stalled: u32, total: Duration) -> Result<End, AgentError> {
+    /// Longer than the episode may last.
+    const TIMEOUT: f64 = 4.0;
+    let server = Server::start(
+        move |_, attempt| {
+            if attempt < stalled { Answer::Do(Kind::Stalled) } else { whole("Hello.") }
+        },
+    )
+    .await;
+    let (_dir, store) = fresh_store();
+    let models = models(&server, &store, TIMEOUT, 2);
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"Hello?"}]}"#;
+    let command = format!(
+        "(exec 3<>/dev/tcp/127.0.0.1/8421; printf 'POST /v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\n\
+         content-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{body}' >&3; {then})",
+        body.len()
+    );
+    let installed = Installed { command: &command, models: &models, role: ModelRole::Expert, unit: "u" };
+    let limits = StepLimits::scripted(total);
+    let deadline = Deadline::after(total);
+    let episode = EpisodeContext { sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
+    let ended = run_installed(&installed, "Do it.", &mut Conversation::default(), &episode).await;
+    ended.map(|ended| ended.end)
+}
+
+#[test]
+fn an_installed_agent_does_not_pay_for_its_endpoint() {
+    const TOTAL: Duration = Duration::from_secs(3);
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let run = async |then: &str, stalled: u32| {
+            let sandbox = launch(&engine).await;
+            installed(&sandbox, then, stalled, TOTAL).await
+        };
+        let (waits, gives_up, fails, sleeps) = tokio::join!(
+            run("cat <&3 >/dev/null", 1),
+            run("sleep 0.5; exit 1", 1),
+            run("cat <&3 >/dev/null; exit 1", 0),
+            run("cat <&3 >/dev/null; sleep 100", 0),
+        );
+        assert_eq!(waits.unwrap(), End::Submitted, "the endpoint came back after the time limit");
+        assert!(matches!(gives_up, Err(AgentError::GaveUp { .. })), "{gives_up:?}");
+        assert_eq!(fails.unwrap(), End::Submitted, "its failure is its own");
+        assert_eq!(sleeps.unwrap(), End::TimedOut);
+    });
+}
+
+/// While a verdict waits for its slot, a job of the solver's could complete the work.
+#[test]
+fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
+    /// After which the job has done everything.
+    const WAIT: Duration = Duration::from_secs(4);
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let (_dir, store) = fresh_store();
+        let engine = EngineOnDemand::from(engine);
+        let (slots, drain) = (Semaphore::new(1), CancellationToken::new());
+        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &drain };
+        let task = task(Shape::Files);
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
+        let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
+        let (occupied, has_ended) = (slots.acquire().await.unwrap(), Notify::new());
+        let evaluation = Evaluation::CleanRoom(&hashed);
+        let judged =
+            evaluation.run(&runner, Slot::ForJudging, None, Keep::Nothing, async |_, sandbox, _, _| {
+                shell(sandbox, &late).await;
+                has_ended.notify_one();
+                Ok(Ended { end: End::Submitted, cause: String::new() })
+            });
+        let others = async {
+            has_ended.notified().await;
+            tokio::time::sleep(WAIT).await;
+            drop(occupied);
+        };
+        let (evaluated, ()) = tokio::join!(judged, others);
+        assert_eq!(evaluated.unwrap().verdict.outcome, Outcome::Fail);
+    });
+}

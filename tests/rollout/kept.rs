@@ -1,0 +1,47 @@
+//! A rollout is kept when something after it fails: it is in the summary, the report and the data.
+
+use serde_json::Value;
+
+use super::common::Bench;
+use super::endpoint::{Answer, Server};
+use super::solver::task_dir;
+
+/// A model that does nothing and submits. As a judge it gives nothing that can be used.
+async fn server() -> Server {
+    Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let before = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let command = if before == 0 { "true" } else { "submit" };
+        Answer::Text(format!("So.\n\n```bash\n{command}\n```"))
+    })
+    .await
+}
+
+fn check(server: &Server, args: &[&str], code: i32, why: &str) {
+    let bench = Bench::new();
+    let task = task_dir("sound-modes").display().to_string();
+    let base_url = server.base_url();
+    let mut all =
+        vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--sft", "all", "--out", "out"];
+    all.extend(["--base-url", &base_url, "--model", "m"]);
+    all.extend(args);
+    // The same command again adds nothing, and loses nothing.
+    for _ in 0..2 {
+        let report: Value = serde_json::from_str(&bench.run(&all).ends(code).out).unwrap();
+        assert_eq!(report["rollouts"].as_array().unwrap().len(), 1, "{args:?}: {report:#}");
+        assert!(report["faults"][0]["message"].as_str().unwrap().contains(why), "{args:?}: {report:#}");
+        assert_eq!(report["export"]["configs"][0]["rows"], 1, "{args:?}: {report:#}");
+        let report = bench.run(&["--json", "report", "--out", "out"]).ok().out;
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["solvers"][0]["counts"]["attempts"], 1, "{args:?}: {report:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_committed_is_kept_whatever_fails_after_it() {
+    let server = server().await;
+    tokio::task::block_in_place(|| {
+        check(&server, &["--arm", "fork", "--fork-at", "50", "-k", "2"], 65, "fewer turns than --fork-at");
+        check(&server, &["--judge", "model"], 75, "no usable");
+    });
+}
