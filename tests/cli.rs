@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
 use common::Bench;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Runs `args` in a folder that `prepare` has filled, with no engine in reach, and checks status and text.
 fn check(prepare: impl Fn(&Bench), args: &[&str], code: i32, parts: &[&str]) {
@@ -236,6 +236,7 @@ fn with_places(bench: &Bench) {
     // Tasks made elsewhere.
     bench.write("task/task.toml", "version = \"1.0\"\n");
     bench.write("tasks/bare/task.toml", "version = \"1.0\"\n");
+    bench.write("others/bare/task.toml", "version = \"1.0\"\n");
     bench.write("broken/task.toml", "version = \n");
     bench.write("certified/task.toml", "version = \"1.0\"\n");
     bench.write("certified/certificate.json", "{");
@@ -288,6 +289,22 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
         check(&with("file"), IO, &["`file` cannot be written", "is a file"]);
         check(&with("file/below"), IO, &["`file/below` cannot be written", "`file` is a file"]);
     }
+    // What somebody else keeps in a folder is neither replaced nor pruned.
+    for args in [
+        &["run"][..],
+        &["screen", "tasks"],
+        &["rollout", "tasks", "--scaffold", "nop"],
+        &["import", "folder/sub/file"],
+        &["recipe", "check"],
+    ] {
+        let args = [args, &["--out", "folder"]].concat();
+        check(&args, IO, &["`folder` cannot become a run folder", "`sub`"]);
+    }
+    check(
+        &["recipe", "render", "coding/mend-booking-cli", "--out", "folder"],
+        IO,
+        &["`folder` cannot be replaced", "it has `sub`"],
+    );
     let rollout = |more: &[&'static str]| [&["rollout", "tasks"][..], more].concat();
     let model = |more: &[&'static str]| [&["rollout", "tasks"][..], &ENDPOINT, more].concat();
     check(&["rollout"], USAGE, &["`out/rollouts` has none", "name task directories"]);
@@ -352,9 +369,55 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
     check(&["plan", "--log-file", "folder"], IO, &["`folder` cannot be written", "it is a folder"]);
     check(&["lint", "--explain", "nope"], USAGE, &["no lint rule `nope`"]);
     check(&["screen", "tasks", "--only", "nope"], USAGE, &["no row `nope`"]);
+    let same = "`tasks/bare` and `others/bare` have the same name";
+    check(&["screen", "tasks", "others/bare"], USAGE, &[same]);
     check(&["new", "recipe", "nope"], USAGE, &["`nope`"]);
     check(&["recipe", "render", "nope", "--out", "new"], USAGE, &["no recipe `nope`"]);
     check(&["run", "--gamma", "7"], USAGE, &["--gamma", "not 7"]);
+}
+
+/// With `--json`, standard output has one document for each task, screened or not, and one for a corpus.
+#[test]
+fn what_cannot_be_screened_is_json_too() {
+    let bench = Bench::new();
+    with_places(&bench);
+    let check = |args: &[&str], expect: &[Value]| {
+        let ran = bench.run(&[&["--json", "screen"][..], args].concat()).ends(1);
+        let said = serde_json::Deserializer::from_str(&ran.out).into_iter::<Value>();
+        let mut said: Vec<Value> = said.map(Result::unwrap).collect();
+        // Messages of libraries.
+        said.iter_mut().filter_map(Value::as_object_mut).for_each(|said| {
+            said.remove("why");
+            said.remove("says");
+        });
+        assert_eq!(said, expect, "{args:?}");
+    };
+    let unreadable = json!({ "task": "broken", "not_screened": "unreadable" });
+    check(&["broken"], std::slice::from_ref(&unreadable));
+    // The same task twice is one.
+    check(&["broken", "./broken"], &[unreadable]);
+    let task = json!({ "task": "broken", "as_expected": false, "certificate": null });
+    let all = json!({ "tasks": 1, "sound": 0, "with_defect": 1, "as_expected": 0, "attacks_proven": [] });
+    check(&["--summary", "broken"], &[task, all]);
+}
+
+#[test]
+fn only_renderings_are_replaced_by_renderings() {
+    let bench = Bench::new();
+    let render = |out: &str| bench.run(&["recipe", "render", "coding/mend-booking-cli", "--out", out]);
+    render("task").ok();
+    bench.write("task/solution/more.sh", "true\n");
+    render("task").ok();
+    assert!(!bench.path("task/solution/more.sh").exists(), "below its own folders a rendering is replaced");
+    bench.write("task/notes.txt", "mine\n");
+    render("task").ends(74).says("it has `notes.txt`");
+    assert!(bench.path("task/notes.txt").exists());
+    // A task of another maker, with lint settings of ours.
+    bench.write("other/task.toml", "version = \"1.0\"\n[metadata.termsmith.lint]\nignore = {}\n");
+    render("other").ends(74).says("no `task.toml` that names a recipe");
+    assert_eq!(common::names(&bench.path("other")), [std::path::Path::new("task.toml")]);
+    fs::create_dir(bench.path("empty")).unwrap();
+    render("empty").ok();
 }
 
 #[test]

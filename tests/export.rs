@@ -382,6 +382,9 @@ fn near_duplicates_and_failed_turns() {
     check(FailedTurns::Mask, 2, 1, 0, &[true, false, true, true]);
     check(FailedTurns::All, 2, 1, 0, &[true; 4]);
     check(FailedTurns::Drop, 1, 1, 1, &[true; 4]);
+    // Where failures are rows too, a pass that is left out would change the share of passes.
+    let summary = run(dir.path(), &groups, &everything());
+    assert_eq!((config(&summary, "sft").rows, summary.excluded.near_duplicates), (3, 0));
 }
 
 /// A strict export is refused where a surface feature tells the sides apart, and changes nothing then.

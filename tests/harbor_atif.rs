@@ -113,7 +113,7 @@ fn back(path: &Path) -> Vec<Rollout> {
     for imported in imports.rollouts {
         rollouts.push(Rollout {
             id: imported.path.display().to_string(),
-            rewards: imported.record.rewards(&imported.checks),
+            rewards: imported.record.rewards(&[]),
             round_rewards: Vec::new(),
             record: imported.record,
             metadata: imported.metadata,

@@ -31,7 +31,7 @@ pub(super) struct RolloutArgs {
     /// Tell the agent to pass without doing the work; a pass revokes the task's certificate
     #[arg(long, value_enum, value_name = "VIEW")]
     pub(super) adversary: Option<AdversaryArg>,
-    /// Rollouts of each task
+    /// Rollouts of each task; with the arm `fork` those that begin in the state of another one, which is made in addition
     #[arg(long, short = 'k', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) attempts: u32,
     /// Rollouts at once [default: 2 per core]

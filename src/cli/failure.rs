@@ -13,6 +13,7 @@ use crate::lint::LintError;
 use crate::llm::{AskError, CallError};
 use crate::model::Blame;
 use crate::pipeline::{AssetsError, Fault, ImportTaskError, PipelineError, PublishError};
+use crate::rollout::RolloutError;
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
 use crate::verify::{NoVerdict, TrialError};
@@ -112,7 +113,7 @@ impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::Engine(_) => Status::NoEngine,
-            AgentError::Sandbox(_) => Status::TryAgain,
+            AgentError::Sandbox(_) | AgentError::GaveUp { .. } => Status::TryAgain,
             AgentError::Prompts(_) | AgentError::Script(_) => Status::BadInput,
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),
@@ -155,8 +156,10 @@ impl From<Fault> for Failure {
 pub(super) fn fault_status(fault: &Fault) -> Status {
     match fault {
         Fault::Engine(_) => Status::NoEngine,
-        Fault::NoVerdict(_) => Status::TryAgain,
+        Fault::NoVerdict(_) | Fault::AwaitsRequest { .. } => Status::TryAgain,
         Fault::Trial(_) => Status::Failed,
+        // Blind solvers and those that measure difficulty act in rollouts.
+        Fault::Rollout(RolloutError::Agent(AgentError::Call(error))) => call_status(error),
         Fault::Store(_) | Fault::Trajectory(_) => Status::Io,
         Fault::Authoring(error) => authoring_status(error),
         Fault::Author(_) | Fault::Rollout(_) | Fault::Directory(_) => Status::BadInput,

@@ -73,7 +73,7 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
     let store = run_to_write(&args.out)?;
     let mut refused = 0;
     for place in &args.rollouts {
-        let summary = import_rollouts(&store, assets.texts.forensics(), place)?;
+        let summary = import_rollouts(&store, &assets, place)?;
         refused += summary.refused.len();
         for why in &summary.refused {
             say::note(format!("not imported: {why}"));

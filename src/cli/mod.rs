@@ -7,6 +7,7 @@ mod args_rollout;
 mod args_tasks;
 mod authors;
 mod cast;
+mod certificate;
 mod config;
 mod doctor;
 mod estimate;
@@ -91,7 +92,7 @@ fn dispatch(config: &Config, command: Command) -> Outcome {
         Command::Import(args) => inspect::import(config, &args),
         Command::Judge(args) => judging::judge(config, &args),
         Command::Report(args) => inspect::report(config, &args),
-        Command::VerifyCertificate(args) => screen::verify_certificate(config, &args),
+        Command::VerifyCertificate(args) => certificate::verify_certificate(config, &args),
         Command::Lint(args) => lint::lint(config, &args),
         Command::Show(args) => inspect::show(config, &args),
         Command::Try(args) => task::try_task(config, &args),

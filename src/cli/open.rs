@@ -1,11 +1,9 @@
 //! Work left open, because infrastructure failed or the command stopped early: nothing was stored, and the same command completes it.
 
 use super::exit::Status;
-use super::failure::{call_status, fault_status};
+use super::failure::fault_status;
 use super::say;
-use crate::agent::AgentError;
 use crate::pipeline::{Fault, PrepareError, Stop};
-use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
 
 /// Whether infrastructure is to blame. Such work was retried, and is left open.
@@ -64,9 +62,6 @@ pub(super) fn unit_status(fault: &Fault) -> Status {
 /// The status of one rollout without a result.
 pub(super) fn rollout_status(error: &PrepareError) -> Status {
     match error {
-        PrepareError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(error)))) => {
-            call_status(error)
-        }
         PrepareError::Fault(fault) => unit_status(fault),
         // The rollout is kept without a model's labels, which the same command asks for again.
         PrepareError::Judge(_) => Status::TryAgain,
@@ -77,6 +72,10 @@ pub(super) fn rollout_status(error: &PrepareError) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::AgentError;
+    use crate::authoring::StageError;
+    use crate::llm::{BudgetExceeded, CallError, ModelRole};
+    use crate::rollout::RolloutError;
 
     #[test]
     fn open_work_decides_the_exit_status() {
@@ -105,5 +104,26 @@ mod tests {
         check(EngineError::Guest { message: "reset".to_owned() }, Status::TryAgain);
         check(refused, Status::NoEngine);
         assert_eq!(unit_status(&Fault::Drained), Status::Interrupted);
+        let earlier = "games-model-0000".to_owned();
+        assert_eq!(unit_status(&Fault::AwaitsRequest { earlier }), Status::TryAgain);
+    }
+
+    /// A model's call has the same status of any caller: a stage of an author, a solver of a unit, an agent of a campaign.
+    #[test]
+    fn failed_calls_have_their_own_status() {
+        let check = |call: fn() -> CallError, expect: Status| {
+            let solver = || Fault::from(RolloutError::Agent(AgentError::Call(call())));
+            assert_eq!(unit_status(&Fault::from(StageError::Call(call()))), expect);
+            assert_eq!(
+                unit_status(&Fault::from(StageError::Rollout(AgentError::Call(call()).into()))),
+                expect
+            );
+            assert_eq!(unit_status(&solver()), expect);
+            assert_eq!(rollout_status(&solver().into()), expect);
+        };
+        let budget = || CallError::Budget(BudgetExceeded::Tokens { spent: 9, wanted: 2, cap: 10 });
+        check(budget, Status::TryAgain);
+        check(|| CallError::ShuttingDown, Status::Interrupted);
+        check(|| CallError::NoRole { role: ModelRole::Solver }, Status::BadInput);
     }
 }

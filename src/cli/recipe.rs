@@ -16,8 +16,8 @@ use super::rows::only;
 use super::{paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
-use crate::harbor::Publication;
-use crate::model::{Blueprint, Difficulty, RecipeId, Rigor, Seed};
+use crate::harbor::{CLAUSES, Publication, parse_manifest};
+use crate::model::{Blueprint, Difficulty, FileTree, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, add_clauses, hash_draft, rehearse};
 use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
@@ -79,6 +79,7 @@ pub(super) fn render(
     let hashed = hash_draft(&assets, &store, &blueprint, &Publication::default())?;
     let mut files = hashed.directory;
     add_clauses(&mut files, &hashed.draft.task.name, &hashed.draft.clauses).map_err(Fault::from)?;
+    check_replaceable(out, &files)?;
     // Beside the result: a rename does not leave its file system.
     let parent = parent_of(out);
     std::fs::create_dir_all(parent).map_err(Failure::io("make the folder of --out"))?;
@@ -86,6 +87,51 @@ pub(super) fn render(
     publish_tree(beside.path(), out, &files)?;
     say::line(format!("wrote {}", out.display()))?;
     Ok(Status::Ok)
+}
+
+/// Refuses to replace a folder that is not an earlier rendering, since everything in it would be removed: a rendering has the entries of
+/// `files` alone, and its `task.toml` names the recipe.
+fn check_replaceable(out: &Path, files: &FileTree) -> Result<(), Failure> {
+    let unreadable = || Failure::io("read the folder of --out");
+    let entries = match std::fs::read_dir(out) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unreadable()(error)),
+    };
+    let mut is_empty = true;
+    let mut other = None;
+    for entry in entries {
+        let name = entry.map_err(unreadable())?.file_name().to_string_lossy().into_owned();
+        is_empty = false;
+        let of_renderings = name == CLAUSES
+            || files.iter().any(|(path, _)| path.as_str().split('/').next() == Some(name.as_str()));
+        if !of_renderings {
+            other = Some(name);
+        }
+    }
+    let why = match other {
+        _ if is_empty => return Ok(()),
+        Some(name) => format!("it has `{name}`"),
+        None if !names_a_recipe(&out.join("task.toml")) => {
+            "it has no `task.toml` that names a recipe".to_owned()
+        }
+        None => return Ok(()),
+    };
+    Err(Failure::message(
+        Status::Io,
+        format!(
+            "`{}` cannot be replaced, because it is not an earlier rendering: {why}\nhint: give a new or an empty folder as --out",
+            out.display()
+        ),
+    ))
+}
+
+/// Whether termsmith wrote this `task.toml` for a recipe's task. The table alone says less: tasks of other makers have lint settings there.
+fn names_a_recipe(manifest: &Path) -> bool {
+    let text = std::fs::read_to_string(manifest).ok();
+    let manifest = text.and_then(|text| parse_manifest(&text).ok());
+    let metadata = manifest.and_then(|(manifest, _)| manifest.metadata);
+    metadata.is_some_and(|metadata| metadata.get("termsmith").and_then(|table| table.get("recipe")).is_some())
 }
 
 pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {

@@ -21,15 +21,12 @@ use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
 use crate::model::{Actor, AdversaryView, Arm, File, ModelActor};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
-    Solver, Stop, campaign, export_harbor_job, export_store, gather_groups, publish_report, publish_rollouts,
-    report_store,
+    REVOKED, Solver, Stop, campaign, export_harbor_job, export_store, gather_groups, publish_report,
+    publish_rollouts, report_store,
 };
 use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, publish_file};
 use crate::verify::{EngineOnDemand, TrialRunner};
-
-/// File in a task directory that marks its certificate as revoked, for `verify-certificate`.
-pub(super) const REVOKED: &str = "revoked.json";
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     let started = Instant::now();

@@ -138,13 +138,55 @@ async fn drive(
 
 fn status(report: &RunReport) -> Status {
     let unreachable = report.faults.iter().any(|(_, fault)| open::is_unreachable(fault));
+    // A spent budget interrupts the other units, and is their status too.
+    let is_stopped = report.faults.iter().any(|(_, fault)| fault.ends_everything());
     if report.engine_gone || (report.ended.is_empty() && unreachable) {
         Status::NoEngine
-    } else if report.interrupted {
+    } else if report.interrupted && !is_stopped {
         Status::Interrupted
     } else {
         let faults = report.faults.iter().map(|(_, fault)| open::unit_status(fault));
         let scripts = report.ended.iter().flat_map(|ended| &ended.script_faults);
         open::combined(faults.chain(scripts.map(|_| Status::BadInput)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentError;
+    use crate::export::fixture::blueprint;
+    use crate::llm::{BudgetExceeded, CallError, ModelRole};
+    use crate::rollout::RolloutError;
+
+    /// Whether other units were interrupted.
+    #[derive(Clone, Copy)]
+    enum Others {
+        Ended,
+        Interrupted,
+    }
+
+    #[test]
+    fn the_cause_of_an_interruption_is_the_status() {
+        let check = |call: Option<CallError>, others: Others, expect: Status| {
+            let fault = call.map(|call| Fault::from(RolloutError::Agent(AgentError::Call(call))));
+            let report = RunReport {
+                planned: 2,
+                ended: Vec::new(),
+                unmade: Vec::new(),
+                faults: fault.into_iter().map(|fault| (blueprint("games", 0), fault)).collect(),
+                export: None,
+                interrupted: matches!(others, Others::Interrupted),
+                engine_gone: false,
+            };
+            assert_eq!(status(&report), expect, "{:?}", report.faults);
+        };
+        let budget = || Some(CallError::Budget(BudgetExceeded::Tokens { spent: 9, wanted: 2, cap: 10 }));
+        let unset = || Some(CallError::NoRole { role: ModelRole::Solver });
+        check(None, Others::Ended, Status::Ok);
+        check(None, Others::Interrupted, Status::Interrupted);
+        check(budget(), Others::Ended, Status::TryAgain);
+        check(budget(), Others::Interrupted, Status::TryAgain);
+        check(unset(), Others::Interrupted, Status::BadInput);
     }
 }

@@ -1,25 +1,28 @@
-//! `screen` and `verify-certificate`: certificates of tasks of any origin.
+//! `screen`: certificates of tasks of any origin.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::args_tasks::{ScreenArgs, VerifyCertificateArgs};
+use super::args_tasks::ScreenArgs;
 use super::authors::screening_models;
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
-use super::failure::{Failure, Outcome};
+use super::failure::{Failure, Outcome, fault_status};
 use super::inspect::{clauses, rows};
 use super::interrupt::Interrupts;
 use super::rows::{only, row};
 use super::{open, paths, say};
-use crate::harbor::read_task;
 use crate::model::{Certificate, Clauses, File, RowKind, Timings};
-use crate::pipeline::{ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, VerifierMode};
+use crate::pipeline::{
+    ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, Stop, VerifierMode,
+};
 use crate::screen::{Extent, Only, Screening};
 use crate::store::publish_file;
 use crate::verify::{EngineOnDemand, TrialRunner};
@@ -57,19 +60,51 @@ enum Ended {
     Unreadable(String),
     /// Infrastructure failed; the same command completes it.
     LeftOpen(String),
+    /// Something else failed that says nothing about the other tasks.
+    Failed(Status, String),
 }
 
 impl Ended {
     fn certificate(&self) -> Option<&Certificate> {
         match self {
             Self::Screened(screening, _) => Some(&screening.certificate),
-            Self::Unsupported(_) | Self::Unreadable(_) | Self::LeftOpen(_) => None,
+            Self::Unsupported(_) | Self::Unreadable(_) | Self::LeftOpen(_) | Self::Failed(..) => None,
+        }
+    }
+
+    /// What kept the task from being screened, by name and in words.
+    fn obstacle(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Screened(..) => None,
+            Self::Unsupported(why) => Some(("unsupported", why)),
+            Self::Unreadable(why) => Some(("unreadable", why)),
+            Self::LeftOpen(why) => Some(("left_open", why)),
+            Self::Failed(_, why) => Some(("failed", why)),
+        }
+    }
+
+    fn status(&self) -> Status {
+        match self {
+            // Their own result is another question.
+            Self::Screened(..) | Self::Unsupported(_) | Self::Unreadable(_) => Status::Ok,
+            Self::LeftOpen(_) => Status::TryAgain,
+            Self::Failed(status, _) => *status,
         }
     }
 }
 
+/// What came of all tasks.
+#[derive(Default)]
+struct Collected {
+    ended: Vec<(PathBuf, Ended, Option<Expected>)>,
+    /// How many tasks were not finished because the command was stopped.
+    stopped: usize,
+    /// The failure that stopped it.
+    failed: Option<Failure>,
+}
+
 pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
-    let dirs = paths::tasks(&args.tasks)?;
+    let dirs = distinct(paths::tasks(&args.tasks)?)?;
     paths::check_output_folder(&args.out, "--out")?;
     let only = only(&args.only)?;
     let assets = config.pipeline_assets()?;
@@ -81,7 +116,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let extent = Extent { budget, ..Extent::of(args.rigor.into()) };
     let verifier_mode =
         args.as_harbor.map_or(VerifierMode::AsDeclared, |mode| VerifierMode::AsHarbor(mode.into()));
-    let ended = runtime()?.block_on(async {
+    let collected = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
         let model = screening_models(config, args, &store, &interrupts.drain)?;
@@ -90,8 +125,11 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         let examination = Examination { runner: &runner, assets: &assets, verifier_mode, models };
         // As many tasks as trials, so that slots are used while one task waits for its last trial of a section.
         let work = stream::iter(&dirs).map(|dir| {
-            let (examination, only) = (&examination, &only);
+            let (examination, only, drain) = (&examination, &only, &interrupts.drain);
             async move {
+                if drain.is_cancelled() {
+                    return (dir, Err(Fault::Drained), None);
+                }
                 let expected = args.summary.then(|| expected(dir)).transpose();
                 let only = match &expected {
                     Ok(None) => Ok(only.clone()),
@@ -99,50 +137,96 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
                     Err(why) => Err(why.clone()),
                 };
                 let ended = match only {
-                    Ok(only) => one(examination, dir, extent, &only).await?,
+                    Ok(only) => one(examination, dir, extent, &only).await,
                     // One bad expectation does not stop the screening of the others.
-                    Err(why) => Ended::Unreadable(why),
+                    Err(why) => Ok(Ended::Unreadable(why)),
                 };
-                Ok::<_, Failure>((dir, ended, expected.ok().flatten()))
+                (dir, ended, expected.ok().flatten())
             }
         });
         let mut work = work.buffer_unordered(jobs(args.jobs) as usize);
-        let mut ended = Vec::new();
-        let collected = async {
-            while let Some(next) = work.next().await {
-                let (dir, end, expected) = next?;
-                report(config, args, &scratch, dir, &end, expected.as_ref())?;
-                ended.push((dir.clone(), end, expected));
+        let mut collected = Collected::default();
+        let collecting = async {
+            while let Some((dir, end, expected)) = work.next().await {
+                let reported = match end {
+                    Ok(end) => report(config, args, &scratch, dir, &end, expected.as_ref())
+                        .map(|()| collected.ended.push((dir.clone(), end, expected))),
+                    Err(fault) if fault.stop() == Some(Stop::Interrupted) => {
+                        collected.stopped += 1;
+                        Ok(())
+                    }
+                    Err(fault) => Err(Failure::from(fault)),
+                };
+                if let Err(failure) = reported {
+                    // The others end their trials in progress, so that these are kept, and begin no further ones.
+                    interrupts.drain.cancel();
+                    collected.stopped += 1;
+                    collected.failed.get_or_insert(failure);
+                }
             }
-            Ok::<_, Failure>(())
         };
-        let collected = tokio::select! {
-            collected = collected => collected,
-            () = interrupts.kill.cancelled() => Err(Failure::from(Fault::Drained)),
+        let killed = tokio::select! {
+            () = collecting => None,
+            () = interrupts.kill.cancelled() => Some(Failure::from(Fault::Drained)),
         };
         if let Some(engine) = engine.connected() {
             engine.close().await;
         }
-        collected.map(|()| ended)
+        killed.map_or(Ok(collected), Err)
     })?;
-    conclude(config, args, &ended)
+    if collected.stopped > 0 {
+        say::note(format!("{} tasks were not finished; the same command continues", collected.stopped));
+    }
+    let status =
+        if collected.ended.is_empty() { Status::Interrupted } else { conclude(config, args, &collected)? };
+    collected.failed.map_or(Ok(status), Err)
 }
 
-async fn one(
-    examination: &Examination<'_>,
-    dir: &Path,
-    extent: Extent,
-    only: &Only,
-) -> Result<Ended, Failure> {
+/// `dirs` without repetitions. Certificates are kept by the names of tasks, so no two of them may have the same.
+fn distinct(dirs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+    let place = |dir: &Path| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut found = Vec::with_capacity(dirs.len());
+    for dir in dirs {
+        match names.insert(name_of(&dir), dir.clone()) {
+            None => found.push(dir),
+            Some(other) if place(&other) == place(&dir) => {}
+            Some(other) => {
+                return Err(Failure::usage(format!(
+                    "`{}` and `{}` have the same name, by which their certificates are kept\nhint: screen them one after the other, each with an --out folder of its own",
+                    other.display(),
+                    dir.display()
+                )));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The name of a task directory.
+fn name_of(dir: &Path) -> String {
+    dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned()
+}
+
+async fn one(examination: &Examination<'_>, dir: &Path, extent: Extent, only: &Only) -> Result<Ended, Fault> {
     match examination.examine(dir, extent, only).await {
         Ok(Examined::Screened { screening, written }) => Ok(Ended::Screened(screening, written)),
         Ok(Examined::Unsupported(why)) => Ok(Ended::Unsupported(why)),
         Err(ExamineError::Read(error)) => Ok(Ended::Unreadable(error.to_string())),
-        Err(ExamineError::Fault(fault)) if open::is_left_open(&fault) && !open::is_unreachable(&fault) => {
+        Err(ExamineError::Fault(fault)) if concerns_all(&fault) => Err(fault),
+        Err(ExamineError::Fault(fault)) if open::is_left_open(&fault) => {
             Ok(Ended::LeftOpen(fault.to_string()))
         }
-        Err(ExamineError::Fault(fault)) => Err(Failure::from(fault)),
+        Err(ExamineError::Fault(fault)) => Ok(Ended::Failed(fault_status(&fault), fault.to_string())),
     }
+}
+
+/// Whether the other tasks would end in the same way.
+fn concerns_all(fault: &Fault) -> bool {
+    fault.stop().is_some()
+        || fault.ends_everything()
+        || open::is_unreachable(fault)
+        || matches!(fault, Fault::Store(_))
 }
 
 fn report(
@@ -153,47 +237,72 @@ fn report(
     ended: &Ended,
     expected: Option<&Expected>,
 ) -> Result<(), Failure> {
-    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy();
+    let name = name_of(dir);
     if let Ended::Screened(screening, written) = ended {
-        let certificate = &screening.certificate;
-        let folder = args.out.join("certificates").join(&*name);
+        let folder = args.out.join("certificates").join(&name);
         publish_file(scratch, &folder.join("timings.json"), &json_file(&screening.timings)?)?;
         publish_file(scratch, &folder.join("certificate.txt"), &File::text(page(screening)))?;
         if let Some(clauses) = written {
             let text = toml::to_string_pretty(clauses).map_err(|error| Failure::new(Status::Io, error))?;
             publish_file(scratch, &folder.join("clauses.toml"), &File::text(text))?;
         }
-        publish_file(scratch, &folder.join("certificate.json"), &json_file(certificate)?)?;
-        if config.format == Format::Json {
-            say::json(certificate)?;
-            return Ok(());
-        }
+        publish_file(scratch, &folder.join("certificate.json"), &json_file(&screening.certificate)?)?;
     }
-    if args.summary && expected.is_none() {
-        let why = match ended {
-            Ended::Unreadable(why) | Ended::Unsupported(why) | Ended::LeftOpen(why) => why,
-            Ended::Screened(..) => "it has no expect.toml",
+    if args.summary {
+        let (comparison, says) = compared(ended, expected);
+        return match config.format {
+            Format::Json => say::json(&json!({
+                "task": name, "as_expected": comparison == Comparison::AsExpected, "says": says,
+                "certificate": ended.certificate(),
+            })),
+            Format::Text => say::line(format!("{} {name:<44} {says}", comparison.mark())),
         };
-        return say::line(format!("BAD {name:<44} {why}"));
     }
-    if let Some(expected) = expected {
-        let complaint = expected.complaint(ended);
-        let mark = if complaint.is_none() { "ok " } else { "BAD" };
-        return say::line(format!(
-            "{mark} {name:<44} {}",
-            complaint.unwrap_or_else(|| expected.about.clone())
-        ));
+    match (config.format, ended) {
+        (Format::Json, Ended::Screened(screening, _)) => say::json(&screening.certificate),
+        (Format::Json, _) => {
+            let (kind, why) = ended.obstacle().unwrap_or_default();
+            say::json(&json!({ "task": name, "not_screened": kind, "why": why }))
+        }
+        (Format::Text, Ended::Screened(screening, _)) => say::text(&page(screening)),
+        (Format::Text, Ended::Unsupported(why) | Ended::Failed(_, why)) => {
+            say::line(format!("{name}: not screened: {why}"))
+        }
+        (Format::Text, Ended::Unreadable(why)) => say::line(format!("{name}: not a task: {why}")),
+        (Format::Text, Ended::LeftOpen(why)) => say::line(format!("{name}: left open: {why}")),
     }
-    let text = match ended {
-        Ended::Screened(screening, _) => page(screening),
-        Ended::Unsupported(why) => format!("{name}: not screened: {why}\n"),
-        Ended::Unreadable(why) => format!("{name}: not a task: {why}\n"),
-        Ended::LeftOpen(why) => format!("{name}: left open: {why}\n"),
-    };
-    say::text(&text)
 }
 
-fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option<Expected>)]) -> Outcome {
+/// Whether a task of a corpus ended as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    AsExpected,
+    Differs,
+}
+
+impl Comparison {
+    fn mark(self) -> &'static str {
+        match self {
+            Self::AsExpected => "ok ",
+            Self::Differs => "BAD",
+        }
+    }
+}
+
+/// The comparison of a task with its expectation, and what there is to say about it.
+fn compared(ended: &Ended, expected: Option<&Expected>) -> (Comparison, String) {
+    match expected.map(|expected| (expected, expected.complaint(ended))) {
+        Some((expected, None)) => (Comparison::AsExpected, expected.about.clone()),
+        Some((_, Some(complaint))) => (Comparison::Differs, complaint),
+        None => {
+            let why = ended.obstacle().map_or("it has no expect.toml", |(_, why)| why);
+            (Comparison::Differs, why.to_owned())
+        }
+    }
+}
+
+fn conclude(config: &Config, args: &ScreenArgs, collected: &Collected) -> Outcome {
+    let ended = &collected.ended;
     let count = |test: &dyn Fn(&Ended, Option<&Expected>) -> bool| {
         ended.iter().filter(|(_, end, expected)| test(end, expected.as_ref())).count()
     };
@@ -203,8 +312,7 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
     }
     let certified = |end: &Ended| end.certificate().is_some_and(|certificate| certificate.certified);
     if args.summary {
-        let matching =
-            count(&|end, expected| expected.is_some_and(|expected| expected.complaint(end).is_none()));
+        let matching = count(&|end, expected| compared(end, expected).0 == Comparison::AsExpected);
         let mut proven: Vec<String> = ended
             .iter()
             .filter_map(|(_, end, expected)| Some((end, expected.as_ref()?)))
@@ -212,16 +320,22 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
             .collect();
         proven.sort();
         proven.dedup();
-        say::line(format!("attacks proven to score on a vulnerable task: {}", proven.join(" ")))?;
         let sound =
             count(&|_, expected| expected.is_some_and(|expected| expected.verdict == Wanted::Certified));
-        say::line(format!(
-            "{} tasks: {sound} sound, {} with a planted defect; {matching} as expected, {} not",
-            ended.len(),
-            ended.len() - sound,
-            ended.len() - matching
-        ))?;
-        return Ok(ending(left_open, matching == ended.len()));
+        let (tasks, defective, other) = (ended.len(), ended.len() - sound, ended.len() - matching);
+        match config.format {
+            Format::Json => say::json(&json!({
+                "tasks": tasks, "sound": sound, "with_defect": defective, "as_expected": matching,
+                "attacks_proven": proven,
+            }))?,
+            Format::Text => {
+                say::line(format!("attacks proven to score on a vulnerable task: {}", proven.join(" ")))?;
+                say::line(format!(
+                    "{tasks} tasks: {sound} sound, {defective} with a planted defect; {matching} as expected, {other} not"
+                ))?;
+            }
+        }
+        return Ok(ending(collected, matching == tasks));
     }
     let good = count(&|end, _| certified(end));
     if config.format == Format::Text {
@@ -232,14 +346,14 @@ fn conclude(config: &Config, args: &ScreenArgs, ended: &[(PathBuf, Ended, Option
             count(&|end, _| end.certificate().is_none()),
         ))?;
     }
-    Ok(ending(left_open, good == ended.len()))
+    Ok(ending(collected, good == ended.len()))
 }
 
-fn ending(left_open: usize, all_good: bool) -> Status {
-    match (left_open, all_good) {
-        (0, true) => Status::Ok,
-        (0, false) => Status::Failed,
-        _ => Status::TryAgain,
+fn ending(collected: &Collected, all_good: bool) -> Status {
+    let result = if all_good { Status::Ok } else { Status::Failed };
+    match collected.stopped {
+        0 => open::combined(collected.ended.iter().map(|(_, end, _)| end.status()).chain([result])),
+        _ => Status::Interrupted,
     }
 }
 
@@ -320,7 +434,10 @@ impl Expected {
                 let _ = why;
                 return None;
             }
-            Ended::Unsupported(why) | Ended::Unreadable(why) | Ended::LeftOpen(why) => {
+            Ended::Unsupported(why)
+            | Ended::Unreadable(why)
+            | Ended::LeftOpen(why)
+            | Ended::Failed(_, why) => {
                 return Some(format!("not screened: {why}"));
             }
         };
@@ -366,62 +483,4 @@ impl Expected {
         let scored = certificate.rows.iter().filter(|row| row.kind == RowKind::Attack && !row.ok);
         scored.map(|row| row.name.chars().take("D-00".len()).collect()).collect()
     }
-}
-
-pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) -> Outcome {
-    let mut good = 0;
-    let dirs = paths::tasks(&args.tasks)?;
-    for dir in &dirs {
-        let verdict = certificate_of(dir)?;
-        good += usize::from(verdict.is_ok());
-        let text = match &verdict {
-            Ok(certificate) => {
-                format!("certified by termsmith {} ({:?})", certificate.tool, certificate.rigor)
-            }
-            Err(why) => why.clone(),
-        };
-        match config.format {
-            Format::Json => say::json(&serde_json::json!({
-                "task": dir, "certified": verdict.is_ok(), "says": text,
-            }))?,
-            Format::Text => say::line(format!("{}: {text}", dir.display()))?,
-        }
-    }
-    Ok(if good == dirs.len() { Status::Ok } else { Status::Failed })
-}
-
-/// The certificate in a task directory, if it matches the files of the directory.
-fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
-    let task = read_task(dir)?;
-    let path = dir.join("certificate.json");
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Err("no certificate.json".to_owned()));
-        }
-        Err(error) => {
-            let message = format!("failed to read `{}`: {error}", path.display());
-            return Err(Failure::message(Status::Io, message));
-        }
-    };
-    let certificate: Certificate = serde_json::from_slice(&text).map_err(|error| {
-        Failure::message(
-            Status::BadInput,
-            format!(
-                "`{}` is not a certificate of termsmith: {error}\nhint: `termsmith screen` makes a new one",
-                path.display()
-            ),
-        )
-    })?;
-    Ok(if certificate.version > Certificate::VERSION {
-        Err(format!("certificate of version {}, newer than this termsmith reads", certificate.version))
-    } else if certificate.task_digest != task.digest() {
-        Err("edited since it was certified: the files differ from those of the certificate".to_owned())
-    } else if !certificate.certified {
-        Err("screened and rejected".to_owned())
-    } else if let Some(why) = super::rollout::revocation(dir) {
-        Err(why)
-    } else {
-        Ok(certificate)
-    })
 }

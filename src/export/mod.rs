@@ -11,7 +11,7 @@ mod config;
 mod error;
 mod figures;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod jobs;
 pub mod messages;
 mod overlap;
@@ -30,6 +30,7 @@ mod shapes;
 pub mod split;
 pub mod surface;
 pub mod train;
+mod version;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -51,6 +52,7 @@ use self::parquet::Bounds;
 use self::phi::Gamma;
 use self::publish::Staging;
 use self::train::FailedTurns;
+use self::version::versions;
 use crate::model::{Actor, Rollout};
 use crate::store::FileChange;
 
@@ -168,7 +170,7 @@ pub struct Excluded {
     pub adversarial: u64,
     /// A command failed, or work was repaired, and such trajectories were to be left out.
     pub with_failed_turns: u64,
-    /// It passed with the same commands as another one of its task.
+    /// It passed with the same commands as another one of its task, and `sft` has passes only.
     pub near_duplicates: u64,
 }
 
@@ -187,7 +189,8 @@ impl Excluded {
     }
 }
 
-/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, one for each task, in plan order.
+/// Writes `<data>/<config>/…` and `<data>/README.md` from `groups`, one for each task, in plan order. Versions of a task are tasks of
+/// their own.
 ///
 /// Everything is written to a staging folder and renamed at the end. After an earlier failure, including one of the source of the
 /// rollouts, the data folder is unchanged.
@@ -216,19 +219,21 @@ fn export_configs<E: Error + 'static>(
     let mut figures = Figures::default();
     for group in groups {
         let TaskRollouts { rollouts, solutions } = group.map_err(ExportError::Source)?.into();
-        let Some(first) = rollouts.first() else { continue };
-        let counts = domains.entry(first.metadata.domain.clone()).or_default();
-        counts.tasks += 1;
-        for rollout in &rollouts {
-            teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
-            counts.rollouts += 1;
-            counts.passing += u64::from(rollout.record.succeeded());
-        }
-        let exclusions = sft::exclusions(&rollouts, options);
-        exclusions.iter().for_each(|exclusion| excluded.count(*exclusion));
-        figures.add(&rollouts, &exclusions, &solutions, options)?;
-        for (config, writer) in &mut writers {
-            *counts.rows.entry(config.name).or_default() += writer.push_task(&rollouts, options)?;
+        for rollouts in versions(rollouts) {
+            let Some(first) = rollouts.first() else { continue };
+            let counts = domains.entry(first.metadata.domain.clone()).or_default();
+            counts.tasks += 1;
+            for rollout in &rollouts {
+                teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
+                counts.rollouts += 1;
+                counts.passing += u64::from(rollout.record.succeeded());
+            }
+            let exclusions = sft::exclusions(&rollouts, options);
+            exclusions.iter().for_each(|exclusion| excluded.count(*exclusion));
+            figures.add(&rollouts, &exclusions, &solutions, options)?;
+            for (config, writer) in &mut writers {
+                *counts.rows.entry(config.name).or_default() += writer.push_task(&rollouts, options)?;
+            }
         }
     }
 

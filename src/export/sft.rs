@@ -156,10 +156,11 @@ pub(super) fn exclusions(rollouts: &[Rollout], options: &ExportOptions) -> Vec<O
     let mut passes = Vec::new();
     let exclusions = rollouts.iter().map(|rollout| {
         let exclusion = exclusion(rollout, options);
-        if exclusion.is_some() || !rollout.record.succeeded() {
+        // Where failures are rows too, the numbers of both are data: rewards are estimated from them.
+        if exclusion.is_some() || options.sft == Filter::All {
             return exclusion;
         }
-        // The same commands under other words teach nothing new. Failures are kept: their number is data where rewards are estimated.
+        // The same commands under other words teach nothing new.
         let actions = actions(rollout);
         let commands: Vec<String> = commands(&actions).into_iter().map(str::to_owned).collect();
         if passes.contains(&commands) {
@@ -195,8 +196,12 @@ impl RowOf for Row {
 
     fn about(options: &ExportOptions) -> String {
         let rows = match options.sft {
-            Filter::Passing => "those that passed every check",
-            Filter::All => "all in which the agent wrote a message",
+            Filter::Passing => {
+                "those that passed every check. Of passes of one task that ran the same commands, only the first is here."
+            }
+            Filter::All => {
+                "all in which the agent wrote a message, so that rewards can be estimated from them."
+            }
         };
         let train = match options.failed_turns {
             FailedTurns::Mask => {
@@ -207,9 +212,7 @@ impl RowOf for Row {
                 "`train` is true for all messages: trajectories with a failed command, or with a file that was written again after\none, are left out."
             }
         };
-        format!(
-            "Trajectories: {rows}. Of passes of one task that ran the same commands, only the first is here.\n\n{train}"
-        )
+        format!("Trajectories: {rows}\n\n{train}")
     }
 
     fn of_task(rollouts: &[Rollout], options: &ExportOptions) -> Result<Vec<Self>, RowsError> {

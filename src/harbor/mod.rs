@@ -22,7 +22,7 @@ pub use find::find_tasks;
 pub use manifest::{
     Agent, Author, Environment, Healthcheck, Manifest, McpServer, Package, Solution, StepEntry, Tpu, Verifier,
 };
-pub use name::task_name;
+pub use name::{is_task_of, own_name, task_name};
 pub use ours::TermsmithTable;
 pub use parse::{Finding, FindingKind, ManifestError, parse_manifest};
 pub use read::{CLAUSES, HarborTask, IntoTaskError, ReadError, read_clauses, read_task};

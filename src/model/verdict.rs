@@ -69,7 +69,7 @@ pub struct Rewards {
     pub binary: f64,
     /// Share of checks that passed (LiteCoder's pass ratio).
     pub pass_ratio: f64,
-    /// Weighted share of F2P checks that passed; 1 when there are none.
+    /// Weighted share of F2P checks that passed; 1 when there are none. Without any classes, the pass ratio, or `binary` without checks.
     pub f2p: f64,
     /// Weighted share of P2P checks that passed; 1 when there are none.
     pub p2p: f64,
@@ -122,12 +122,14 @@ impl Verdict {
             let won = self.checks.iter().filter(|check| check.passed).count();
             if self.checks.is_empty() { 0.0 } else { won as f64 / self.checks.len() as f64 }
         };
-        Some(Rewards {
-            binary: if self.passed() { 1.0 } else { 0.0 },
-            pass_ratio: ratio,
-            f2p: share(Some(CheckClass::F2P)),
-            p2p: share(Some(CheckClass::P2P)),
-        })
+        let binary = if self.passed() { 1.0 } else { 0.0 };
+        // Nothing is known of the untouched task: each check counts as work to do, and a verdict without checks as one check.
+        let f2p = match (classes, self.checks.as_slice()) {
+            ([], []) => binary,
+            ([], _) => ratio,
+            _ => share(Some(CheckClass::F2P)),
+        };
+        Some(Rewards { binary, pass_ratio: ratio, f2p, p2p: share(Some(CheckClass::P2P)) })
     }
 }
 
@@ -160,5 +162,27 @@ mod tests {
         for outcome in [Outcome::Infra, Outcome::VerifierError] {
             assert_eq!(Verdict::without_checks(outcome, "").rewards(&classes), None);
         }
+    }
+
+    #[test]
+    fn rewards_without_classes() {
+        let check = |verdict: &Verdict, expect: [f64; 4]| {
+            let Rewards { binary, pass_ratio, f2p, p2p } = verdict.rewards(&[]).unwrap();
+            assert_eq!([binary, pass_ratio, f2p, p2p], expect, "{verdict:?}");
+        };
+        let of = |passed: &[bool]| {
+            let result = |(number, passed): (usize, &bool)| CheckResult {
+                id: CheckId::parse(format!("test_{number}")).unwrap(),
+                passed: *passed,
+            };
+            Verdict::from_checks(passed.iter().enumerate().map(result).collect())
+        };
+        check(&of(&[true, true]), [1.0, 1.0, 1.0, 1.0]);
+        check(&of(&[true, false]), [0.0, 0.5, 0.5, 1.0]);
+        check(&of(&[false]), [0.0, 0.0, 0.0, 1.0]);
+        for outcome in [Outcome::Timeout, Outcome::Fail] {
+            check(&Verdict::without_checks(outcome, ""), [0.0, 0.0, 0.0, 1.0]);
+        }
+        check(&Verdict::without_checks(Outcome::Pass, ""), [1.0, 0.0, 1.0, 1.0]);
     }
 }

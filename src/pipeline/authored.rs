@@ -1,21 +1,20 @@
 //! Drafts that a model writes, as records.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use tokio::sync::{Mutex, watch};
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
-use super::stop::ends_everything;
 use super::unit::{DRAFT, HashedDraft, UnitOptions};
 use crate::authoring::{
     Abandoned, Accepted, Bands, BlindSolvers, Requested, StageContext, StageError, StageTexts, author,
     requested,
 };
 use crate::harbor::{task_name, write_task};
-use crate::llm::{AskError, ModelRole, Models, Sampling};
+use crate::llm::{CallError, ModelRole, Models, Sampling};
 use crate::model::{
     AuthorStage, AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, DomainId, Draft, File,
     FileTree, RelPath, Rigor, TaskAuthor, environment_digest,
@@ -164,20 +163,20 @@ impl<'a> Writing<'a> {
 
     /// Ends the run where no further call can succeed.
     fn checked<T>(&self, result: Result<T, StageError>) -> Result<T, Fault> {
-        if let Err(StageError::Call(error) | StageError::Ask(AskError::Call(error))) = &result
-            && ends_everything(error)
-        {
-            self.runner.drain.cancel();
-        }
-        Ok(result?)
+        result.map_err(Fault::from).inspect_err(|fault| {
+            if fault.ends_everything() {
+                self.runner.drain.cancel();
+            }
+        })
     }
 }
 
 /// The order in which requests are sampled.
 ///
 /// A domain's requests are sampled one after the other, since each sampler is shown the titles that were accepted before it, and requests
-/// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Domains are independent, and a
-/// request goes on to the other stages at once.
+/// that are nearly one of these are dropped; so they depend on nothing but the plan and the replies. Where one could not be sampled, those
+/// after it are left open: without its title they would be others than in the run that completes it. Domains are independent, and a request
+/// goes on to the other stages at once.
 #[derive(Debug, Default)]
 pub struct SamplingOrder {
     domains: BTreeMap<DomainId, Turns>,
@@ -190,6 +189,8 @@ struct Turns {
     order: Vec<u32>,
     /// How many of them are done.
     done: watch::Sender<usize>,
+    /// The task of the first one whose request could not be sampled.
+    failed: OnceLock<String>,
     accepted: Mutex<Accepted>,
 }
 
@@ -217,6 +218,11 @@ impl SamplingOrder {
         // The sender lives as long as the run, so the wait cannot fail.
         let _ = turns.done.subscribe().wait_for(|done| *done >= turn).await;
         let sampled = Self::sample(writing, turns).await;
+        if let Err(fault) = &sampled
+            && !is_repeatable(fault)
+        {
+            turns.failed.get_or_init(|| writing.unit.clone());
+        }
         // Whatever came of it: the next one must not wait for ever.
         turns.done.send_replace(turn + 1);
         sampled
@@ -226,10 +232,18 @@ impl SamplingOrder {
         if writing.runner.drain.is_cancelled() {
             return Err(Fault::Drained);
         }
+        if let Some(earlier) = turns.failed.get() {
+            return Err(Fault::AwaitsRequest { earlier: earlier.clone() });
+        }
         let mut accepted = turns.accepted.lock().await;
         let context = writing.context()?;
         writing.checked(Box::pin(requested(&context, &mut accepted)).await)
     }
+}
+
+/// Whether the same request fails again in every run, so that those after it never see its title.
+fn is_repeatable(fault: &Fault) -> bool {
+    matches!(fault.call(), Some(CallError::ContextLength { .. } | CallError::ContentFilter { .. }))
 }
 
 /// Has a model write the task of `blueprint`.

@@ -33,7 +33,12 @@ pub(super) async fn add_blind_rows(
         return Ok(());
     }
     let blind = BlindSolvers { texts: &assets.texts, agent, attempts: *attempts };
-    let ended = blind_attempts(runner, &model.models, &blind, prepared).await.map_err(Fault::from)?;
+    let ended = blind_attempts(runner, &model.models, &blind, prepared).await.map_err(Fault::from);
+    let ended = ended.inspect_err(|fault| {
+        if fault.ends_everything() {
+            runner.drain.cancel();
+        }
+    })?;
     let solved = ended.iter().any(|(record, _)| record.verdict.passed());
     for (number, (record, _)) in (1..).zip(&ended) {
         certificate.rows.push(row(number, record, solved));

@@ -16,13 +16,13 @@ use super::error::Fault;
 use super::event::{Event, EventSink};
 use super::gather::{current_units, read_draft};
 use super::prepared::{PrepareError, PreparedRecord, Ready, prepare};
-use super::stop::{Stop, ends_everything};
-use crate::agent::{AgentError, ScaffoldMix};
+use super::stop::Stop;
+use crate::agent::ScaffoldMix;
 use crate::judge::{JudgeError, Subject, judge_once};
 use crate::llm::{AskError, Models};
 use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
-    AgentConfig, ROLLOUT, RolloutError, ScriptedConfig, attempt, fork, read_record, reference, rollout,
+    AgentConfig, PreparedTask, ROLLOUT, ScriptedConfig, attempt, fork, read_record, reference, rollout,
     rollout_id,
 };
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
@@ -56,7 +56,7 @@ pub enum Solver {
 #[derive(Clone, Debug)]
 pub struct CampaignOptions {
     pub solver: Solver,
-    /// Rollouts of each task.
+    /// Rollouts of each task; in the arm `fork` those that begin in the state of another one.
     pub attempts: u32,
     /// Turn after which the attempts of the arm `fork` diverge from the first rollout.
     pub fork_at: usize,
@@ -114,7 +114,7 @@ pub async fn campaign(
     let scripts = OnceCell::new();
     let scripts = &scripts;
     let first = match &options.solver {
-        // The rollout that the others fork from comes first and counts as one of them.
+        // The rollout that the others fork from comes first, in addition to them, and they follow in the same future.
         Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
         Solver::Model { .. } | Solver::Reference(_) | Solver::Scripted => options.attempts,
     };
@@ -123,8 +123,7 @@ pub async fn campaign(
     let work = stream::iter(order).map(|(task, number)| {
         let cell = &ready[task];
         async move {
-            // Boxed, because thousands of these futures wait at once.
-            let done = Box::pin(one(context, (cell, scripts), &dirs[task], options, number, events)).await;
+            let done = one(context, (cell, scripts), &dirs[task], options, number, events).await;
             (task, number, done)
         }
     });
@@ -133,20 +132,19 @@ pub async fn campaign(
     ended.sort_by_key(|(task, number, _)| (*task, *number));
     for (task, number, done) in ended {
         let name = dirs[task].file_name().unwrap_or(dirs[task].as_os_str()).to_string_lossy().into_owned();
-        match done {
-            Ok(members) => {
-                for member in members {
-                    let revokes = matches!(&options.solver, Solver::Model { agent, .. } if agent.actor.adversary.is_some());
-                    if revokes && member.outcome == Outcome::Pass {
-                        report.revoked.push((dirs[task].clone(), member.key.clone()));
-                    }
-                    report.members.push(member);
-                }
+        let Done { members, failed } = done;
+        for member in members {
+            let revokes =
+                matches!(&options.solver, Solver::Model { agent, .. } if agent.actor.adversary.is_some());
+            if revokes && member.outcome == Outcome::Pass {
+                report.revoked.push((dirs[task].clone(), member.key.clone()));
             }
-            Err(error) => match stop_of(&error) {
-                Some(stop) => report.stop = report.stop.max(Some(stop)),
-                None => report.faults.push((format!("{name}, attempt {number}"), error)),
-            },
+            report.members.push(member);
+        }
+        let Some(error) = failed else { continue };
+        match stop_of(&error) {
+            Some(stop) => report.stop = report.stop.max(Some(stop)),
+            None => report.faults.push((format!("{name}, attempt {number}"), error)),
         }
     }
     report
@@ -155,13 +153,9 @@ pub async fn campaign(
 /// The stop that an attempt without a result belongs to, or `None` if the attempt itself failed.
 fn stop_of(error: &PrepareError) -> Option<Stop> {
     match error {
-        PrepareError::Fault(Fault::Drained) => Some(Stop::Interrupted),
-        PrepareError::Fault(Fault::Rollout(RolloutError::Agent(AgentError::Call(error))))
-        | PrepareError::Judge(JudgeError::Ask(AskError::Call(error))) => Stop::of(error),
-        PrepareError::Fault(_)
-        | PrepareError::Read(_)
-        | PrepareError::Judge(_)
-        | PrepareError::Unsupported { .. } => None,
+        PrepareError::Fault(fault) => fault.stop(),
+        PrepareError::Judge(JudgeError::Ask(AskError::Call(error))) => Stop::of(error),
+        PrepareError::Read(_) | PrepareError::Judge(_) | PrepareError::Unsupported { .. } => None,
     }
 }
 
@@ -183,14 +177,38 @@ fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
     turns.flat_map(|task| (0..attempts).map(move |attempt| (task, attempt))).collect()
 }
 
+/// What came of one attempt, or of a rollout and those that fork from it.
+struct Done {
+    /// Committed, whatever failed after it.
+    members: Vec<Member>,
+    failed: Option<PrepareError>,
+}
+
 async fn one(
+    context: CampaignContext<'_>,
+    cells: (&OnceCell<Ready>, &OnceCell<ScriptIndex>),
+    dir: &std::path::Path,
+    options: &CampaignOptions,
+    number: u32,
+    events: EventSink<'_>,
+) -> Done {
+    let mut members = Vec::new();
+    // Boxed, because thousands of these futures wait at once.
+    let ended = Box::pin(attempted(context, cells, dir, options, number, events, &mut members)).await;
+    Done { members, failed: ended.err() }
+}
+
+/// Runs one attempt, or a rollout and those that fork from it. Each committed rollout becomes a member before anything else is done: it is
+/// paid for.
+async fn attempted(
     context: CampaignContext<'_>,
     (cell, scripts): (&OnceCell<Ready>, &OnceCell<ScriptIndex>),
     dir: &std::path::Path,
     options: &CampaignOptions,
     number: u32,
     events: EventSink<'_>,
-) -> Result<Vec<Member>, PrepareError> {
+    members: &mut Vec<Member>,
+) -> Result<(), PrepareError> {
     let CampaignContext { runner, assets, capacity } = context;
     let texts = &assets.texts;
     if runner.drain.is_cancelled() {
@@ -209,49 +227,52 @@ async fn one(
         () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
         permit = capacity.take(&ready.limits) => permit.ok_or(Fault::Drained)?,
     };
-    let mut keys = Vec::new();
+    let mut keep = |key: Key| -> Result<(), PrepareError> {
+        let outcome = member(runner.store, &ready.key, &key).map_err(Fault::from)?;
+        events(Event::RolledOut { task: task.clone(), attempt: number, outcome });
+        members.push(Member { task: task.clone(), key, outcome });
+        Ok(())
+    };
     match &options.solver {
         Solver::Reference(actor) => {
             let span = tracing::info_span!("rollout", task = %prepared.name, scaffold = actor.teacher(), attempt = number);
-            keys.push(
-                reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?,
-            );
+            keep(reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?)?;
         }
         Solver::Scripted => {
-            keys.push(Box::pin(scripted(context, scripts, &ready.record, number)).await?);
+            keep(Box::pin(scripted(context, scripts, &ready.record, number)).await?)?;
         }
         Solver::Model { models, agent } => {
             let mut agent_config = agent.clone();
             agent_config.limits.total =
                 options.trial.unwrap_or(Duration::from_secs(ready.limits.agent_timeout_sec.into()));
             let agent_config = &agent_config;
-            let attempted = match agent_config.actor.arm {
-                Arm::Fork => forked(context, models, agent_config, &prepared, options).await,
+            let acted = match agent_config.actor.arm {
+                Arm::Fork => forked(context, models, agent_config, &prepared, options, &mut keep).await,
                 Arm::Base | Arm::SelfCorrection | Arm::Plan | Arm::Interactive | Arm::PlanInteractive => {
-                    attempt(runner, models, texts, &prepared, agent_config, number).await.map(|key| vec![key])
+                    match attempt(runner, models, texts, &prepared, agent_config, number).await {
+                        Ok(key) => keep(key),
+                        Err(error) => Err(Fault::from(error).into()),
+                    }
                 }
             };
-            if let Err(RolloutError::Agent(AgentError::Call(error))) = &attempted
-                && ends_everything(error)
+            if let Err(PrepareError::Fault(fault)) = &acted
+                && fault.ends_everything()
             {
                 runner.drain.cancel();
             }
-            keys.extend(attempted.map_err(Fault::from)?);
+            acted?;
         }
-    }
-    if let Judging::Model(models) = &options.judging {
-        for key in &keys {
-            judged(context, models, key).await?;
-        }
-    }
-    let mut members = Vec::new();
-    for key in keys {
-        let outcome = member(runner.store, &ready.key, &key).map_err(Fault::from)?;
-        events(Event::RolledOut { task: task.clone(), attempt: number, outcome });
-        members.push(Member { task: task.clone(), key, outcome });
     }
     events(Event::Finished { task, seconds: began.elapsed().as_secs_f64() });
-    Ok(members)
+    let Judging::Model(models) = &options.judging else { return Ok(()) };
+    let mut failed = None;
+    for member in &*members {
+        // One that cannot be judged does not keep the others from their labels.
+        if let Err(error) = judged(context, models, &member.key).await {
+            failed.get_or_insert(error);
+        }
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 /// The units of the run folder by task. Read once per campaign, since there are at least as many attempts as units.
@@ -296,32 +317,35 @@ async fn judged(context: CampaignContext<'_>, models: &Models, key: &Key) -> Res
     Ok(())
 }
 
-/// Runs one rollout, and the requested number of attempts that fork from it after the same turn.
+/// Runs one rollout, and the requested number of attempts that fork from it after the same turn. `keep` gets each as soon as it is committed.
 async fn forked(
     context: CampaignContext<'_>,
     models: &Models,
     agent_config: &AgentConfig,
-    prepared: &crate::rollout::PreparedTask<'_>,
+    prepared: &PreparedTask<'_>,
     options: &CampaignOptions,
-) -> Result<Vec<Key>, RolloutError> {
+    keep: &mut impl FnMut(Key) -> Result<(), PrepareError>,
+) -> Result<(), PrepareError> {
     let (runner, texts) = (context.runner, &context.assets.texts);
     let base = AgentConfig {
         actor: ModelActor { arm: Arm::Base, ..agent_config.actor.clone() },
         ..agent_config.clone()
     };
-    let parent = attempt(runner, models, texts, prepared, &base, 0).await?;
+    let parent = attempt(runner, models, texts, prepared, &base, 0).await.map_err(Fault::from)?;
+    keep(parent.clone())?;
     let fork = settled(
         runner.retries(),
         async |_| fork(runner, prepared, agent_config, &parent, options.fork_at).await,
         async || Control::Lost,
     )
-    .await?;
-    let mut keys = vec![parent];
+    .await
+    .map_err(Fault::from)?;
     for number in 0..options.attempts {
         let agent_config = AgentConfig { fork: Some(fork.clone()), ..agent_config.clone() };
-        keys.push(attempt(runner, models, texts, prepared, &agent_config, number).await?);
+        let key = attempt(runner, models, texts, prepared, &agent_config, number).await;
+        keep(key.map_err(Fault::from)?)?;
     }
-    Ok(keys)
+    Ok(())
 }
 
 fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<Outcome, StoreError> {

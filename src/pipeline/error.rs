@@ -1,10 +1,13 @@
 //! Errors that end a unit, or a whole run, without a result.
 
+use super::stop::{self, Stop};
+use crate::agent::AgentError;
 use crate::author::AuthorError;
 use crate::authoring::StageError;
 use crate::export::ExportError;
 use crate::export::atif::AtifError;
 use crate::harbor::WriteError;
+use crate::llm::{AskError, CallError};
 use crate::model::Blame;
 use crate::rollout::RolloutError;
 use crate::sandbox::EngineError;
@@ -33,6 +36,11 @@ pub enum Fault {
     Trajectory(AtifError),
     #[error(transparent)]
     Directory(#[from] WriteError),
+    /// Requests of a domain are sampled one after the other, and each depends on those before it.
+    #[error(
+        "its request is sampled after that of `{earlier}`, which has none yet\nhint: the same command continues there"
+    )]
+    AwaitsRequest { earlier: String },
     #[error("interrupted")]
     Drained,
 }
@@ -44,6 +52,7 @@ impl Fault {
             Self::Engine(error) => error.blame() == Blame::Infra,
             Self::NoVerdict(error) => matches!(error.blame(), None | Some(Blame::Infra)),
             Self::Rollout(error) => matches!(error.blame(), None | Some(Blame::Infra)),
+            Self::AwaitsRequest { .. } => true,
             Self::Author(_)
             | Self::Authoring(_)
             | Self::Trial(_)
@@ -52,6 +61,31 @@ impl Fault {
             | Self::Directory(_)
             | Self::Drained => false,
         }
+    }
+
+    /// The failed model call that ended the work, of whichever role.
+    pub fn call(&self) -> Option<&CallError> {
+        match self {
+            Self::Rollout(RolloutError::Agent(AgentError::Call(error))) => Some(error),
+            Self::Authoring(error) => match &**error {
+                StageError::Call(error) | StageError::Ask(AskError::Call(error)) => Some(error),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The stop of the whole command that it belongs to, or `None` if the work itself failed.
+    pub fn stop(&self) -> Option<Stop> {
+        match self {
+            Self::Drained => Some(Stop::Interrupted),
+            _ => self.call().and_then(Stop::of),
+        }
+    }
+
+    /// Whether every other model call would fail in the same way, so that no further work should begin.
+    pub fn ends_everything(&self) -> bool {
+        self.call().is_some_and(stop::ends_everything)
     }
 }
 
@@ -71,7 +105,7 @@ impl From<RolloutError> for Fault {
     fn from(error: RolloutError) -> Self {
         match error {
             RolloutError::Trial(error) => error.into(),
-            RolloutError::Agent(crate::agent::AgentError::Engine(error)) => Self::Engine(error),
+            RolloutError::Agent(AgentError::Engine(error)) => Self::Engine(error),
             other => Self::Rollout(other),
         }
     }

@@ -27,7 +27,7 @@ pub struct PreparedRecord {
     pub task_digest: Option<TaskDigest>,
     pub environment_digest: Option<EnvironmentDigest>,
     pub metadata: TaskMetadata,
-    /// Classes from the task's certificate, or from an untouched trial.
+    /// Classes from the task's certificate, or from an untouched trial; empty where rollouts are imported.
     pub checks: Vec<Check>,
 }
 

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
 
 use super::authored::{Unmade, abandoned};
 use super::error::PublishError;
@@ -9,27 +12,86 @@ use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
 use crate::export::atif::{Calls, Document, documents};
 use crate::harbor::{CLAUSES, Publication, WriteError, add_classes, write_task};
-use crate::model::{Certificate, Clauses, File, FileTree, Key, RelPath, Rollout, Screened, TaskName};
+use crate::model::{
+    Certificate, Clauses, File, FileTree, Key, RelPath, Rollout, Screened, TaskDigest, TaskName, task_digest,
+};
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, Store, StoreError};
 
 /// Name of the certificate in a task directory.
 const CERTIFICATE: &str = "certificate.json";
 
+/// File in a task directory that marks its certificate as revoked. It comes from a rollout, so no unit has it.
+pub const REVOKED: &str = "revoked.json";
+
 /// Writes the files of one unit: `tasks/<slug>/` or `rejected/<slug>/`, and `trajectories/<id>.json`.
 pub fn publish(store: &Store, unit: &Gathered, publication: &Publication) -> Result<(), PublishError> {
-    let name = &unit.draft.task.name;
-    let mut tree = write_task(&unit.draft.task, publication)?;
-    add_classes(&mut tree, &unit.certificate.checks);
-    let mut tree = with_certificate(tree, &unit.certificate)?;
-    add_clauses(&mut tree, name, &unit.draft.clauses)?;
-    let (here, there) = match unit.certificate.screened() {
-        Screened::Certified => ("tasks", "rejected"),
-        Screened::Rejected => ("rejected", "tasks"),
-    };
-    store.dir().remove(&format!("{there}/{name}"))?;
-    store.dir().publish_tree(&format!("{here}/{name}"), &tree)?;
+    publish_task(store, unit, task_files(unit, publication)?)?;
     publish_rollouts(store, &unit.rollouts)
+}
+
+/// As [`publish`], for a unit that this run did not make. If its certificate is about another form of the task than `publication` is, such
+/// as another mode or image prefix, the directory stays as it was written with it.
+pub(super) fn publish_former(
+    store: &Store,
+    unit: &Gathered,
+    publication: &Publication,
+) -> Result<(), PublishError> {
+    let files = task_files(unit, publication)?;
+    let is_there = store.dir().root().join(folder(unit)).exists();
+    if !is_there || task_digest(&files) == unit.certificate.task_digest {
+        publish_task(store, unit, files)?;
+    }
+    publish_rollouts(store, &unit.rollouts)
+}
+
+/// The files that the certificate's digest is of.
+fn task_files(unit: &Gathered, publication: &Publication) -> Result<FileTree, WriteError> {
+    let mut files = write_task(&unit.draft.task, publication)?;
+    add_classes(&mut files, &unit.certificate.checks);
+    Ok(files)
+}
+
+fn publish_task(store: &Store, unit: &Gathered, files: FileTree) -> Result<(), PublishError> {
+    let name = &unit.draft.task.name;
+    let mut tree = with_certificate(files, &unit.certificate)?;
+    add_clauses(&mut tree, name, &unit.draft.clauses)?;
+    let there = match unit.certificate.screened() {
+        Screened::Certified => "rejected",
+        Screened::Rejected => "tasks",
+    };
+    let here = folder(unit);
+    keep_revocation(&mut tree, &store.dir().root().join(&here), &unit.certificate);
+    store.dir().remove(&format!("{there}/{name}"))?;
+    store.dir().publish_tree(&here, &tree)?;
+    Ok(())
+}
+
+/// Where the directory of a unit's task is, relative to the run folder.
+fn folder(unit: &Gathered) -> String {
+    let name = &unit.draft.task.name;
+    match unit.certificate.screened() {
+        Screened::Certified => format!("tasks/{name}"),
+        Screened::Rejected => format!("rejected/{name}"),
+    }
+}
+
+/// Adds the revocation in the former directory at `dir` to `tree`, if both are the same version of the task: a task whose verifier was
+/// mended is another one.
+fn keep_revocation(tree: &mut FileTree, dir: &Path, certificate: &Certificate) {
+    /// Of a certificate of any version.
+    #[derive(Deserialize)]
+    struct Former {
+        task_digest: TaskDigest,
+    }
+    let former = fs::read(dir.join(CERTIFICATE)).ok();
+    let former = former.and_then(|text| serde_json::from_slice::<Former>(&text).ok());
+    if former.is_some_and(|former| former.task_digest == certificate.task_digest)
+        && let Ok(bytes) = fs::read(dir.join(REVOKED))
+        && let Ok(path) = RelPath::new(REVOKED)
+    {
+        tree.insert(path, File { bytes, executable: false });
+    }
 }
 
 /// Writes a draft that a model gave up: `rejected/<slug>/` or `unconfirmed/<slug>/`.

@@ -1,17 +1,17 @@
 //! Export and audit of a run's store. Neither uses an engine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assets::PipelineAssets;
 use super::error::PipelineError;
 use super::funnel::authoring_funnel;
-use super::gather::{current_units, gather, gather_tasks, read_draft};
+use super::gather::{current_units, gather, gather_groups, gather_tasks, read_draft};
 use super::run::BLUEPRINT;
 use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
 use crate::export::{Certificates, ExportOptions, ExportSummary, Solutions, TaskRollouts, export};
-use crate::model::{Blueprint, DomainId, Draft, File};
+use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, TaskDigest};
 use crate::store::{ReadStore, Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
@@ -48,14 +48,18 @@ fn certificates(store: &ReadStore) -> Result<Certificates, StoreError> {
 pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, StoreError> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
+    let by_models = solved_by_models(store)?;
     for unit in gather(store)? {
         let unit = unit?;
         seen.insert(unit.record.blueprint.seed.0);
+        let others = by_models.get(&unit.certificate.task_digest).copied().unwrap_or_default();
         entries.push(AuditEntry {
             blueprint: unit.record.blueprint,
             certified: Some(unit.certificate.certified),
-            attempts: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.rewards.is_some())),
-            solved: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.record.verdict.passed())),
+            attempts: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.rewards.is_some()))
+                + others.attempts,
+            solved: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.record.verdict.passed()))
+                + others.solved,
         });
     }
     // Planned units that never completed count too.
@@ -70,6 +74,38 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
     let axes: Vec<_> = assets.domains.iter().map(|(id, spec)| axes(id, spec)).collect();
     let authoring = authoring_funnel(store)?;
     Ok(Audit { authoring, ..audit(entries, &axes) })
+}
+
+/// Rollouts of one task.
+#[derive(Clone, Copy, Default)]
+struct Solved {
+    /// Those with a reward.
+    attempts: u32,
+    /// Those that passed.
+    solved: u32,
+}
+
+/// The rollouts of models, made here or imported, by the version of their task. They belong to no unit.
+fn solved_by_models(store: &ReadStore) -> Result<BTreeMap<TaskDigest, Solved>, StoreError> {
+    let counts = |rollout: &Rollout| {
+        matches!(rollout.record.actor, Actor::Model(_) | Actor::Imported(_))
+            && !rollout.record.is_adversarial()
+            && rollout.rewards.is_some()
+    };
+    let mut found: BTreeMap<TaskDigest, Solved> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for group in gather_groups(store)? {
+        let group = group?;
+        let Some(digest) = group.prepared.task_digest else { continue };
+        let task = found.entry(digest).or_default();
+        for (rollout, _) in group.rollouts {
+            if counts(&rollout) && seen.insert(rollout.id) {
+                task.attempts += 1;
+                task.solved += u32::from(rollout.record.succeeded());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Writes `report/audit.json` and `report/audit.txt`.

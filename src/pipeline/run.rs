@@ -14,8 +14,9 @@ use super::campaign::{MEMBER, MemberRecord};
 use super::error::{Fault, PipelineError, PublishError};
 use super::event::{Event, EventSink};
 use super::gather::{current_units, read_unit, write_index};
-use super::publish::{prune, publish, publish_unmade};
+use super::publish::{prune, publish, publish_former, publish_unmade};
 use super::read::export_store;
+use super::stop::Stop;
 use super::unit::{Ended, UnitEnd, UnitOptions, unit};
 use crate::domain::{Plan, Shard};
 use crate::export::{ExportOptions, ExportSummary};
@@ -107,7 +108,7 @@ pub async fn run(
         match result {
             Ok(UnitEnd::Ended(ended)) => report.ended.push(*ended),
             Ok(UnitEnd::Unmade(unmade)) => report.unmade.push((blueprint.clone(), unmade)),
-            Err(Fault::Drained) => report.interrupted = true,
+            Err(fault) if fault.stop() == Some(Stop::Interrupted) => report.interrupted = true,
             Err(Fault::Store(error)) => return Err(error.into()),
             Err(fault) => report.faults.push((blueprint.clone(), fault)),
         }
@@ -143,7 +144,7 @@ async fn one<'a>(
     };
     match &result {
         Ok(_) => watch.engine_answered(),
-        Err(Fault::Drained) => {}
+        Err(fault) if fault.stop() == Some(Stop::Interrupted) => {}
         Err(fault) => {
             let task = crate::harbor::task_name(blueprint).to_string();
             events(Event::Failed { task, message: fault.to_string() });
@@ -163,6 +164,7 @@ async fn one<'a>(
             | Fault::Rollout(_)
             | Fault::Trajectory(_)
             | Fault::Directory(_)
+            | Fault::AwaitsRequest { .. }
             | Fault::Drained,
         ) => {}
     }
@@ -184,10 +186,10 @@ fn finish(
 ) -> Result<ExportSummary, PipelineError> {
     let ended: Vec<Key> = report.ended.iter().map(|ended| ended.key.clone()).collect();
     let units = current_units(store, &ended)?;
-    // Units of other shards whose `tasks/` did not come along, such as those of a merged store.
+    // Units of other shards whose `tasks/` did not come along, such as those of a merged store, and those of earlier runs.
     for unit in units.iter().filter(|unit| !ended.contains(&unit.key)) {
         if let Some(gathered) = read_unit(store, &unit.key, &Judgements::default())? {
-            publish(store, &gathered, &options.unit.publication)?;
+            publish_former(store, &gathered, &options.unit.publication)?;
         }
     }
     write_index(store, units.iter().map(|unit| unit.key.clone()).collect())?;
@@ -232,21 +234,36 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use crate::agent::ScaffoldMix;
     use std::path::Path;
 
     use super::*;
+    use crate::agent::{ScaffoldMix, TurnSeen};
     use crate::assets::Assets;
     use crate::domain::{Domains, plan};
-    use crate::model::{Certificate, Judging, Rates, Rigor, Seed, task_digest};
-    use crate::pipeline::hash_draft;
-    use crate::pipeline::unit::{UNIT, UnitRecord};
+    use crate::export::fixture;
+    use crate::harbor::{DeclaredVerifier, read_task};
+    use crate::model::{
+        Actor, AdversaryView, Arm, Certificate, Judging, ModelActor, Rates, Rigor, Rollout, Seed,
+        TaskMetadata, task_digest,
+    };
+    use crate::pipeline::audit_store;
+    use crate::pipeline::prepared::{PREPARED, PreparedRecord};
+    use crate::pipeline::publish::REVOKED;
+    use crate::pipeline::unit::{UNIT, UnitRecord, hash_draft};
+    use crate::rollout::{ROLLOUT, RolloutLog};
     use crate::screen::SCREEN;
     use crate::store::RunDir;
+    use crate::verify::VerifierLog;
 
     /// Commits the records of a run of `blueprint`, with a certificate that needs no container.
-    fn ended(store: &Store, assets: &PipelineAssets, blueprint: &Blueprint, tool: &str) -> Ended {
-        let hashed = hash_draft(assets, store, blueprint, &Publication::default()).unwrap();
+    fn ended(
+        store: &Store,
+        assets: &PipelineAssets,
+        blueprint: &Blueprint,
+        tool: &str,
+        publication: &Publication,
+    ) -> Ended {
+        let hashed = hash_draft(assets, store, blueprint, publication).unwrap();
         let certificate = Certificate {
             version: Certificate::VERSION,
             task: hashed.draft.task.name.to_string(),
@@ -275,17 +292,26 @@ mod tests {
         let key = key(UNIT, &record).unwrap();
         store.put(UNIT, &key, &record).unwrap();
         let ended = Ended { key, record, certificate, outcomes: Vec::new(), script_faults: Vec::new() };
-        publish_unit(store, &ended, &Publication::default()).unwrap();
+        publish_unit(store, &ended, publication).unwrap();
         ended
     }
 
-    /// Publishes as a run of `blueprints` would; returns the indices in `index.json` and the certificates' tools in `tasks/`.
-    fn finished(out: &Path, blueprints: &[&Blueprint], tool: &str) -> (Vec<u32>, Vec<String>) {
+    /// Publishes as a run of `blueprints` would; returns the indices in `index.json` and the certificates in `tasks/`, with whether each is
+    /// about the directory that it lies in.
+    fn finished(
+        out: &Path,
+        blueprints: &[&Blueprint],
+        tool: &str,
+        publication: &Publication,
+    ) -> (Vec<u32>, Vec<(Certificate, bool)>) {
         let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
         let store = Store::new(RunDir::open(out).unwrap());
         let report = RunReport {
             planned: blueprints.len(),
-            ended: blueprints.iter().map(|blueprint| ended(&store, &assets, blueprint, tool)).collect(),
+            ended: blueprints
+                .iter()
+                .map(|blueprint| ended(&store, &assets, blueprint, tool, publication))
+                .collect(),
             unmade: Vec::new(),
             faults: Vec::new(),
             export: None,
@@ -299,7 +325,7 @@ mod tests {
                 scaffolds: ScaffoldMix::default(),
                 rigor: Rigor::Quick,
                 model: None,
-                publication: Publication::default(),
+                publication: publication.clone(),
             },
             slots: 1,
             export: ExportOptions::default(),
@@ -310,22 +336,120 @@ mod tests {
         let mut tasks: Vec<_> =
             std::fs::read_dir(out.join("tasks")).unwrap().map(|task| task.unwrap().path()).collect();
         tasks.sort();
-        let tools = tasks.iter().map(|task| {
+        let certificates = tasks.iter().map(|task| {
             let text = std::fs::read_to_string(task.join("certificate.json")).unwrap();
-            serde_json::from_str::<Certificate>(&text).unwrap().tool
+            let certificate: Certificate = serde_json::from_str(&text).unwrap();
+            let is_own = read_task(task).unwrap().digest() == certificate.task_digest;
+            (certificate, is_own)
         });
-        (indices, tools.collect())
+        (indices, certificates.collect())
+    }
+
+    /// A plan of four blueprints.
+    fn planned() -> Plan {
+        let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
+        let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+        plan(&assets.domains, &recipes, Seed(7), 4, &Domains::All)
+    }
+
+    fn shared() -> Publication {
+        Publication { verifier: DeclaredVerifier::Shared, ..Publication::default() }
+    }
+
+    /// Tasks that a run did not make stay as their certificates know them, if it would write them in another form.
+    #[test]
+    fn a_smaller_run_of_another_form_leaves_the_other_tasks() {
+        let plan = planned();
+        let out = tempfile::tempdir().unwrap();
+        let all: Vec<&Blueprint> = plan.blueprints.iter().collect();
+        let check = |count: usize, publication: &Publication| {
+            let (_, certificates) = finished(out.path(), &all[..count], "a", publication);
+            assert_eq!(certificates.len(), all.len());
+            for (certificate, is_own) in certificates {
+                assert!(is_own, "{} of {count} tasks made as {publication:?}", certificate.task);
+            }
+        };
+        check(4, &Publication::default());
+        check(2, &shared());
+        check(
+            1,
+            &Publication { image_prefix: Some("images.example/t".to_owned()), ..Publication::default() },
+        );
+        check(3, &Publication::default());
+    }
+
+    #[test]
+    fn audits_count_rollouts_of_models() {
+        let (assets, plan) = (PipelineAssets::load(&Assets::embedded()).unwrap(), planned());
+        let check = |actor: Actor, passed: u32, expect: (u32, u32, u32)| {
+            let out = tempfile::tempdir().unwrap();
+            let store = Store::new(RunDir::open(out.path()).unwrap());
+            let unit = ended(&store, &assets, &plan.blueprints[0], "a", &Publication::default());
+            let Rollout { mut record, shown, .. } = fixture::rollout("games", 0, 0, 2, passed);
+            record.actor = actor;
+            let prepared = PreparedRecord {
+                task: record.task.clone(),
+                task_digest: Some(unit.certificate.task_digest),
+                environment_digest: None,
+                metadata: TaskMetadata::default(),
+                checks: Vec::new(),
+            };
+            let log = RolloutLog {
+                started_ms: 0,
+                turns: shown.into_iter().map(|shown| TurnSeen { shown, ..TurnSeen::default() }).collect(),
+                handoffs: Vec::new(),
+                verifier: VerifierLog::default(),
+                engine: String::new(),
+                seconds: 0.0,
+            };
+            let (task, rollout) = (key(PREPARED, &prepared).unwrap(), key(ROLLOUT, &record).unwrap());
+            store.put(PREPARED, &task, &prepared).unwrap();
+            store.observe(&rollout, &log).unwrap();
+            store.put(ROLLOUT, &rollout, &record).unwrap();
+            let member = MemberRecord { prepared: task, rollout };
+            store.put(MEMBER, &key(MEMBER, &member).unwrap(), &member).unwrap();
+            let total = audit_store(&assets, &store).unwrap().total;
+            assert_eq!((total.attempted, total.rollouts, total.passing), expect);
+        };
+        let model = |adversary| {
+            let (model, endpoint) = ("m".to_owned(), "e".to_owned());
+            Actor::Model(ModelActor { model, endpoint, arm: Arm::Base, adversary })
+        };
+        check(model(None), fixture::CHECKS, (1, 1, 1));
+        check(model(None), fixture::CHECKS - 1, (1, 1, 0));
+        // Neither tells whether the task can be solved.
+        check(model(Some(AdversaryView::Blind)), fixture::CHECKS, (0, 0, 0));
+        check(Actor::Oracle, fixture::CHECKS, (0, 0, 0));
+    }
+
+    #[test]
+    fn revocations_of_the_same_version_are_kept() {
+        let plan = planned();
+        let out = tempfile::tempdir().unwrap();
+        let one = plan.blueprints.first().unwrap();
+        finished(out.path(), &[one], "a", &Publication::default());
+        let revoked = out.path().join(format!("tasks/{}/{REVOKED}", crate::harbor::task_name(one)));
+        std::fs::write(&revoked, "{}\n").unwrap();
+        let check = |tool: &str, publication: &Publication, kept: bool| {
+            finished(out.path(), &[one], tool, publication);
+            assert_eq!(revoked.exists(), kept, "{tool}, {publication:?}");
+        };
+        check("a", &Publication::default(), true);
+        // Screened again.
+        check("b", &Publication::default(), true);
+        // Another directory, whose tests could be others as well.
+        check("b", &shared(), false);
     }
 
     #[test]
     fn derived_files_cover_all_units_of_a_store() {
-        let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
-        let recipes = assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
-        let plan = plan(&assets.domains, &recipes, Seed(7), 4, &Domains::All);
+        let plan = planned();
         let [one, two, three, four] = plan.blueprints.iter().collect::<Vec<_>>().try_into().unwrap();
         let out = tempfile::tempdir().unwrap();
         let check = |blueprints: &[&Blueprint], tool: &str, indices: &[u32], mut tools: Vec<&str>| {
-            let (found, mut found_tools) = finished(out.path(), blueprints, tool);
+            let (found, certificates) = finished(out.path(), blueprints, tool, &Publication::default());
+            let mut found_tools: Vec<_> =
+                certificates.into_iter().map(|(certificate, _)| certificate.tool).collect();
             found_tools.sort();
             tools.sort_unstable();
             assert_eq!(

@@ -31,6 +31,12 @@ pub enum StoreError {
     Locked { path: PathBuf, pid: Option<u32> },
     #[error("`{}` is not a termsmith run folder (it has no `run.json`)\nhint: give the --out folder of a `termsmith run`", path.display())]
     NotARun { path: PathBuf },
+    /// Whatever is there would be replaced or pruned.
+    #[error(
+        "`{}` cannot become a run folder: it has no `run.json`, and `{entry}` in it is not termsmith's\nhint: give a new or an empty folder as --out",
+        path.display()
+    )]
+    Occupied { path: PathBuf, entry: String },
     #[error("failed to encode a record: {0}")]
     Encode(#[source] serde_json::Error),
 }

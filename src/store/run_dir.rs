@@ -13,6 +13,10 @@ use crate::model::{File, FileTree};
 /// Version of the folder's layout. Older layouts are read; newer ones are refused.
 pub const RUN_FORMAT: u32 = 1;
 
+/// Folders that may lie in a folder without `run.json`: what a killed first start leaves, and records copied from other run folders. None
+/// of them is pruned or replaced as a whole.
+const OWN_FOLDERS: [&str; 4] = [".scratch", "store", "observed", "begun"];
+
 /// `run.json`, which marks a run folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
@@ -30,9 +34,13 @@ pub struct RunDir {
 
 impl RunDir {
     /// Opens `root` for writing, creating it if it is missing: checks its version, locks it, and removes temporary files of a killed writer.
+    /// A folder with other folders in it does not become a run folder: they could be replaced or pruned later.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(root).map_err(StoreError::io("create folder", root))?;
         let info = read_info(root)?;
+        if info.is_none() {
+            check_unused(root)?;
+        }
         let dir = Self::lock(root)?;
         if info.is_none() {
             let info = RunInfo { format: RUN_FORMAT, tool: env!("CARGO_PKG_VERSION").to_owned() };
@@ -104,6 +112,21 @@ pub(super) fn check_run(root: &Path) -> Result<(), StoreError> {
         Some(_) => Ok(()),
         None => Err(StoreError::NotARun { path: root.to_owned() }),
     }
+}
+
+/// Fails if `root`, which is no run folder, has folders of somebody else: derived folders are replaced by name. Plain files stay as they
+/// are, such as a log that is being written there.
+fn check_unused(root: &Path) -> Result<(), StoreError> {
+    let unreadable = || StoreError::io("read folder", root);
+    for entry in fs::read_dir(root).map_err(unreadable())? {
+        let entry = entry.map_err(unreadable())?;
+        let is_file = entry.file_type().map_err(unreadable())?.is_file();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !is_file && !OWN_FOLDERS.contains(&name.as_str()) {
+            return Err(StoreError::Occupied { path: root.to_owned(), entry: name });
+        }
+    }
+    Ok(())
 }
 
 fn read_info(root: &Path) -> Result<Option<RunInfo>, StoreError> {

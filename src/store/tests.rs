@@ -107,6 +107,45 @@ fn parents_of_new_folders_are_synced() {
 }
 
 #[test]
+fn folders_of_others_do_not_become_run_folders() {
+    // A name that ends with `/` is a folder.
+    let check = |entries: &[&str], occupied: Option<&str>| {
+        let root = tempfile::tempdir().unwrap();
+        for entry in entries {
+            let path = root.path().join(entry);
+            if entry.ends_with('/') {
+                fs::create_dir_all(path).unwrap();
+            } else {
+                fs::write(path, "").unwrap();
+            }
+        }
+        match (RunDir::open(root.path()), occupied) {
+            (Ok(_), None) => {}
+            (Err(StoreError::Occupied { entry, .. }), Some(expect)) => {
+                assert_eq!(entry, expect);
+                // Nothing was written.
+                assert_eq!(fs::read_dir(root.path()).unwrap().count(), entries.len());
+            }
+            (opened, _) => panic!("{entries:?}: {opened:?}"),
+        }
+    };
+    check(&[], None);
+    // A killed first start.
+    check(&[".lock"], None);
+    check(&[".lock", ".scratch/"], None);
+    // Records of other run folders, and a log.
+    check(&["store/", "observed/", "begun/", "log.jsonl"], None);
+    check(&["tasks/"], Some("tasks"));
+    check(&["README.md", ".git/"], Some(".git"));
+    check(&["store/", "rejected/"], Some("rejected"));
+    // Whatever else is in a run folder.
+    let root = tempfile::tempdir().unwrap();
+    drop(open(root.path()));
+    fs::create_dir(root.path().join("tasks")).unwrap();
+    drop(open(root.path()));
+}
+
+#[test]
 fn errors_name_the_position_and_a_hint() {
     let root = tempfile::tempdir().unwrap();
     let check = |error: StoreError, parts: &[&str]| {
@@ -125,6 +164,9 @@ fn errors_name_the_position_and_a_hint() {
     let other = root.path().join("other");
     check(RunDir::open_existing(&other).unwrap_err(), &["other", "not a termsmith run folder", "hint:"]);
     check(ReadStore::open(&other).unwrap_err(), &["other", "not a termsmith run folder", "hint:"]);
+    let full = root.path().join("full");
+    fs::create_dir_all(full.join("src")).unwrap();
+    check(RunDir::open(&full).unwrap_err(), &["full", "`src`", "hint: give a new or an empty folder"]);
     let file = root.path().join("file");
     fs::write(&file, "x").unwrap();
     check(RunDir::open(&file).unwrap_err(), &["failed to create folder", "file"]);

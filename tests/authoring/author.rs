@@ -176,10 +176,21 @@ pub(crate) async fn troubled(
     says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static,
     trouble: impl Fn(&Value, u32) -> Kind + Send + Sync + 'static,
 ) -> Server {
+    answering(says, move |body, attempt| match trouble(body, attempt) {
+        Kind::Reply => None,
+        kind => Some(Answer::Do(kind)),
+    })
+    .await
+}
+
+/// The same, with another answer to some requests.
+pub(crate) async fn answering(
+    says: impl Fn(&str, usize) -> Option<String> + Send + Sync + 'static,
+    other: impl Fn(&Value, u32) -> Option<Answer> + Send + Sync + 'static,
+) -> Server {
     Server::start(move |body, attempt| {
-        match trouble(body, attempt) {
-            Kind::Reply => {}
-            kind => return Answer::Do(kind),
+        if let Some(answer) = other(body, attempt) {
+            return answer;
         }
         let stage = stage_of(body);
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);

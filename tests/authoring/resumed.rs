@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::author::{RUN, UNFOUNDED, all_checks, checks, configure, requests, server, troubled};
+use serde_json::Value;
+
+use super::author::{
+    RUN, UNFOUNDED, all_checks, answering, checks, configure, requests, server, stage_of, troubled,
+};
 use super::common::{Bench, assert_same};
-use super::endpoint::Kind;
+use super::endpoint::{Answer, Kind};
 use super::support::docker;
 
 /// Requests after which the run is killed, in the order of the stages.
@@ -89,6 +94,45 @@ async fn faults_of_an_endpoint_change_no_task() {
 /// An author whose first checks demand what nobody wants.
 fn says(stage: &str, before: usize) -> Option<String> {
     (stage == "checks" && before == 0).then(|| checks(&format!("{}{UNFOUNDED}", all_checks())))
+}
+
+/// Each sampler is shown the titles before its own, so a request whose predecessor is missing would be another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_could_not_be_sampled_leaves_the_later_ones_open() {
+    if docker().await.is_none() {
+        return;
+    }
+    let run = RUN.map(|word| if word == "1" { "2" } else { word });
+    let args = [&run[..], &["--out", "out"]].concat();
+    let calm = server(|_, _| None).await;
+    let whole = Bench::new();
+    configure(&whole, &calm);
+    whole.run(&args).ok();
+
+    let is_broke = Arc::new(AtomicBool::new(true));
+    let broke = is_broke.clone();
+    let server = answering(
+        |_, _| None,
+        move |body, _| {
+            (broke.load(Ordering::SeqCst) && stage_of(body) == "idea").then(|| Answer::Raw {
+                status: 402,
+                headers: vec![("content-type", "application/json".to_owned())],
+                body: r#"{"error": {"message": "no credit is left"}}"#.to_owned(),
+            })
+        },
+    )
+    .await;
+    let bench = Bench::new();
+    configure(&bench, &server);
+    let ran = bench.run(&args).ends(75);
+    let summary: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(summary["left_open"], serde_json::json!(["data-science-model-0001"]), "{summary:#}");
+    assert_eq!(requests(&server), [("idea", 1)]);
+    is_broke.store(false, Ordering::SeqCst);
+    bench.run(&args).ok();
+    for folder in ["out/store/authoring", "out/store/draft", "out/store/call"] {
+        assert_same(&whole.path(folder), &bench.path(folder));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,6 +6,7 @@ use super::kind::{PairKind, shared_turns};
 use super::{Looping, MixedTasks, Pair, PairPolicy, Preference, breaks_p2p};
 use crate::export::actions::{Action, actions, commands, divergence};
 use crate::export::messages::has_empty_message;
+use crate::export::version::version;
 use crate::judge::Label;
 use crate::model::{Rewards, Rollout};
 
@@ -135,12 +136,8 @@ pub(super) fn is_looping(rollout: &Rollout) -> bool {
 }
 
 fn check_same_task(rollouts: &[Rollout]) -> Result<(), MixedTasks> {
-    let identity = |rollout: &Rollout| {
-        let record = &rollout.record;
-        (record.task.clone(), record.task_digest.clone(), record.environment_digest.clone())
-    };
     let Some(first) = rollouts.first() else { return Ok(()) };
-    match rollouts.iter().find(|other| identity(other) != identity(first)) {
+    match rollouts.iter().find(|other| version(other) != version(first)) {
         None => Ok(()),
         Some(other) => Err(MixedTasks {
             task: first.record.task.to_string(),

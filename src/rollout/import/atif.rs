@@ -137,7 +137,6 @@ fn convert(
     };
     Ok(Imported {
         path: path.to_owned(),
-        checks: outcome::checks(&record.verdict),
         reward: result.map_or_else(|| extra?.get("reward")?.as_f64(), TrialResult::reward),
         started: result
             .and_then(|result| result.started_at.clone())

@@ -89,7 +89,6 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
     };
     Ok(Some(Imported {
         path: agent,
-        checks: outcome::checks(&record.verdict),
         reward: result.and_then(TrialResult::reward),
         started: result.and_then(|result| result.started_at.clone()),
         metadata: TaskMetadata::default(),

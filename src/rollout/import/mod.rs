@@ -16,7 +16,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::folder::WalkError;
-use crate::model::{Check, HandoffShown, IdError, Shown, TaskMetadata, TrajectoryRecord};
+use crate::model::{HandoffShown, IdError, Shown, TaskMetadata, TrajectoryRecord};
 
 /// An imported rollout.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +31,6 @@ pub struct Imported {
     /// One for each handoff.
     pub handoffs: Vec<HandoffShown>,
     pub metadata: TaskMetadata,
-    /// The checks of its verdict with their classes, as `TrajectoryRecord::rewards` takes them.
-    pub checks: Vec<Check>,
     /// The source's reward; the verdict holds only whether it is 1.
     pub reward: Option<f64>,
     /// Start as ISO 8601, if the source has one.

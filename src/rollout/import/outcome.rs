@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Check, CheckClass, CheckId, CheckResult, Outcome, Verdict};
+use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 
 /// The required fields of a trial's `result.json`.
 #[derive(Debug, Default, Deserialize)]
@@ -85,12 +85,6 @@ struct ExceptionInfo {
 
 /// Name of the deciding reward, and id of the check that represents it.
 const REWARD: &str = "reward";
-
-/// The classes of the checks of [`verdict`]'s verdicts.
-pub(super) fn checks(verdict: &Verdict) -> Vec<Check> {
-    let check = |result: &CheckResult| Check { id: result.id.clone(), class: CheckClass::F2P, weight: 1.0 };
-    verdict.checks.iter().map(check).collect()
-}
 
 /// The cause of a Harbor exception, by the name of its class (0.24, 0.25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -258,7 +258,7 @@ fn jobs_and_trials() {
             ("t__5", 0, Outcome::VerifierError, None, 2),
         ]
     );
-    let rewards = imports.rollouts[1].record.rewards(&imports.rollouts[1].checks).unwrap();
+    let rewards = imports.rollouts[1].record.rewards(&[]).unwrap();
     assert_eq!((rewards.binary, rewards.f2p), (0.0, 0.0));
     assert_eq!(imports.rollouts[3].record.turns[1].kind, TurnKind::Submitted);
     assert_eq!(imports.rollouts[3].shown[0][0].content, "ERROR");
