@@ -9,16 +9,18 @@ use common::Bench;
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
-const SAMPLE: [&str; 14] = [
+const SAMPLE: [&str; 16] = [
     "build-fails",
     "clause-untested",
     "conftest-loaded",
+    "edits-data",
     "edits-input",
     "leak-in-layer",
     "live-writer",
     "no-reward-on-failure",
     "no-test-script",
     "programs-as-root",
+    "sound-edited-data",
     "sound-separate-verifier",
     "sound-two-steps",
     "sound-user",

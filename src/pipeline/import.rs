@@ -118,9 +118,7 @@ mod tests {
     use crate::export::pairs::{PairPolicy, pairs};
     use crate::export::split::group;
     use crate::harbor::task_name;
-    use crate::model::{
-        Blueprint, Certificate, EnvironmentDigest, Judging, Rates, Rigor, Rollout, TaskAuthor, TaskDigest,
-    };
+    use crate::model::{Blueprint, Certificate, EnvironmentDigest, Rollout, TaskAuthor, TaskDigest};
     use crate::pipeline::gather_groups;
     use crate::pipeline::unit::{UNIT, UnitRecord};
     use crate::screen::SCREEN;
@@ -221,23 +219,8 @@ mod tests {
 
     /// Commits a unit of `blueprint`, as a run in the same folder leaves it.
     fn commit_unit(store: &Store, blueprint: Blueprint) {
-        let certificate = Certificate {
-            version: Certificate::VERSION,
-            task: task_name(&blueprint).to_string(),
-            task_digest: TaskDigest::parse("abc").unwrap(),
-            environment_digest: EnvironmentDigest::parse("abc").unwrap(),
-            tool: String::new(),
-            certified: true,
-            rigor: Rigor::Quick,
-            judging: Judging::default(),
-            left_out: 0,
-            clauses: Vec::new(),
-            uncovered: Vec::new(),
-            rates: Rates::default(),
-            rows: Vec::new(),
-            checks: Vec::new(),
-            reasons: Vec::new(),
-        };
+        let digests = (TaskDigest::parse("abc").unwrap(), EnvironmentDigest::parse("abc").unwrap());
+        let certificate = Certificate::without_rows(task_name(&blueprint).as_str(), digests.0, digests.1);
         let screened = key(SCREEN, &certificate).unwrap();
         store.put(SCREEN, &screened, &certificate).unwrap();
         let record =

@@ -243,8 +243,7 @@ mod tests {
     use crate::export::fixture;
     use crate::harbor::{DeclaredVerifier, read_task};
     use crate::model::{
-        Actor, AdversaryView, Arm, Certificate, Judging, ModelActor, Rates, Rigor, Rollout, Seed,
-        TaskMetadata, task_digest,
+        Actor, AdversaryView, Arm, Certificate, ModelActor, Rigor, Rollout, Seed, TaskMetadata, task_digest,
     };
     use crate::pipeline::audit_store;
     use crate::pipeline::prepared::{PREPARED, PreparedRecord};
@@ -265,21 +264,12 @@ mod tests {
     ) -> Ended {
         let hashed = hash_draft(assets, store, blueprint, publication).unwrap();
         let certificate = Certificate {
-            version: Certificate::VERSION,
-            task: hashed.draft.task.name.to_string(),
-            task_digest: task_digest(&hashed.directory),
-            environment_digest: hashed.environment_digest,
             tool: tool.to_owned(),
-            certified: true,
-            rigor: Rigor::Quick,
-            judging: Judging::default(),
-            left_out: 0,
-            clauses: Vec::new(),
-            uncovered: Vec::new(),
-            rates: Rates::default(),
-            rows: Vec::new(),
-            checks: Vec::new(),
-            reasons: Vec::new(),
+            ..Certificate::without_rows(
+                hashed.draft.task.name.as_str(),
+                task_digest(&hashed.directory),
+                hashed.environment_digest,
+            )
         };
         let screened = key(SCREEN, &certificate).unwrap();
         store.put(SCREEN, &screened, &certificate).unwrap();

@@ -269,8 +269,9 @@ fn push_mutant(
     states: &States<'_>,
     table: &mut Table,
 ) -> bool {
-    let equal =
-        log.state.as_deref() == states.reference_state || same_meaning(&log.outline, states.reference);
+    // Two unknown states are not equal.
+    let same_state = log.state.is_some() && log.state.as_deref() == states.reference_state;
+    let equal = same_state || same_meaning(&log.outline, states.reference);
     let formed = well_formed(&log.outline, states.reference, states.untouched);
     let (counts, note) = match (equal, formed, verdict.passed()) {
         (true, _, _) => (false, "leaves the reference's final state"),

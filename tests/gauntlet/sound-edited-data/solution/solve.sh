@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+sort -k2,2n -o /app/scores.txt /app/scores.txt
