@@ -71,6 +71,7 @@ conformance: demo ## The slow suite: kills at KILLS points, killed containers, o
 	  tests/conformance/kill_containers.sh "$$binary" $(DEMO) $(ATTEMPTS) $$(ls -d $(DEMO)/tasks/*/ | head -n 4)
 	@echo "== Reading $(DEMO)/data with pyarrow, DuckDB, pandas and datasets"
 	$(READERS_PYTHON) tests/readers/check_parquet.py $(DEMO)/data
+	$(READERS_PYTHON) tests/readers/check_mask.py $(DEMO)/data
 	@echo "== Telling the sides of pairs apart by their prose"
 	$(READERS_PYTHON) tests/readers/check_prose.py $(DEMO)/data
 	@echo "== The first request of terminus, ours and Harbor's"
