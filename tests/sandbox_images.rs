@@ -181,3 +181,22 @@ fn a_missing_image_is_named() {
         assert!(!error.is_transient());
     });
 }
+
+/// An image of a container does not hold what is in its volumes, so a further round would begin without it.
+#[test]
+fn a_container_with_a_volume_is_not_committed() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let context = context(&[("Dockerfile", "FROM debian:bookworm-slim\nVOLUME /data\n")]);
+        let image = engine.ensure_image(&image_spec("blake3:testvolume", &context)).await.unwrap();
+        let config = engine.image_config(&image).await.unwrap();
+        assert_eq!(config.volumes, ["/data"]);
+        let limits = limits();
+        let sandbox = engine.launch(&spec(&image, &limits)).await.unwrap();
+        assert_eq!(output(&sandbox, "echo kept > /data/file; cat /data/file").await, "kept\n");
+        let refused = sandbox.snapshot().await.unwrap_err();
+        assert!(matches!(&refused, EngineError::VolumeNotKept { path } if path == "/data"), "{refused}");
+        let refused = sandbox.stop().await.unwrap().commit().await.unwrap_err();
+        assert!(matches!(&refused, EngineError::VolumeNotKept { path } if path == "/data"), "{refused}");
+    });
+}

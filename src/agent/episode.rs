@@ -240,7 +240,7 @@ async fn replay_recorded<'p>(
                 turn.acts,
                 step.acts
             );
-            return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
+            return Ok(Some(diverged(cause, episode.silent_loss)));
         }
         if is_judged_submission(turn, seen) {
             match new_round(protocol, episode).await {
@@ -256,6 +256,16 @@ async fn replay_recorded<'p>(
         }
     }
     Ok(None)
+}
+
+/// The end of an episode whose recorded turns have other effects now. Where they are executed again only because of a loss without
+/// evidence for which the solver is at fault, that loss decides: otherwise a command with another effect each time would hide it.
+fn diverged(cause: String, silent_loss: Option<Blame>) -> Ended {
+    let end = match silent_loss {
+        Some(Blame::Solver) => End::SandboxLost,
+        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => End::ResumeDiverged,
+    };
+    Ended { end, cause }
 }
 
 /// Opens the session of a further round. A round that is not executed again begins in a new container, where no process of the one before it is
@@ -395,5 +405,71 @@ pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> 
     match error.blame().or(silent_loss) {
         Some(Blame::Solver) => Ok(Ended { end: End::SandboxLost, cause: error.to_string() }),
         Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(AgentError::Sandbox(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::bash_block::BashBlock;
+    use crate::agent::deadline::Deadline;
+    use crate::agent::scaffold::StepLimits;
+    use crate::assets::Assets;
+    use crate::model::{Act, Limits, Profile, ShellOutcome};
+    use crate::sandbox::{Engine, Image, LaunchSpec, Network};
+
+    /// Longer than any command here.
+    const LONG: Duration = Duration::from_secs(60);
+
+    struct Submits;
+
+    impl Policy for Submits {
+        async fn next(&mut self, _: &Conversation) -> Result<AssistantMessage, AgentError> {
+            Ok(AssistantMessage { content: "```bash\nsubmit\n```".to_owned(), ..AssistantMessage::default() })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_loss_is_not_hidden_by_turns_that_have_other_effects_each_time() {
+        let engine = Engine::process();
+        let (image, limits) = (Image::named("none"), Limits::default());
+        let spec = LaunchSpec {
+            image: &image,
+            limits: &limits,
+            profile: Profile::Plain,
+            network: Network::None,
+            workdir: "/",
+            purpose: "test",
+            preload: Vec::new(),
+        };
+        let protocol = BashBlock::load(&Assets::embedded()).unwrap();
+        let check = async |recorded: i32, silent_loss: Option<Blame>, expect: End| {
+            let sandbox = engine.launch(&spec).await.unwrap();
+            let command = "(exit 7)".to_owned();
+            let content = format!("```bash\n{command}\n```");
+            let outcome = Some(ShellOutcome::Exited(recorded));
+            let turn = AssistantMessage { content, ..AssistantMessage::default() }
+                .into_turn(TurnKind::Acted, vec![Act::Command { command, outcome }]);
+            let mut conversation = Conversation {
+                turns: vec![turn],
+                seen: vec![TurnSeen::default()],
+                ..Conversation::default()
+            };
+            let limits = StepLimits::scripted(LONG);
+            let deadline = Deadline::after(LONG);
+            let episode =
+                EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss };
+            let mut log = NoTurnLog;
+            let hooks = Hooks::none(&mut log);
+            let ended =
+                run_episode(&protocol, &mut Submits, &mut conversation, "Do it.", &episode, hooks).await;
+            assert_eq!(ended.unwrap().end, expect, "{recorded} {silent_loss:?}");
+        };
+        check(7, None, End::Submitted).await;
+        check(7, Some(Blame::Solver), End::Submitted).await;
+        check(8, None, End::ResumeDiverged).await;
+        check(8, Some(Blame::Task), End::ResumeDiverged).await;
+        check(8, Some(Blame::Solver), End::SandboxLost).await;
+        engine.close().await;
     }
 }

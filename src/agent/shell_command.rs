@@ -7,7 +7,7 @@ use minijinja::{Value, context};
 use super::scaffold::{ActSeen, AssistantMessage, EpisodeContext, Opening, ScaffoldError, Step, StepLimits};
 use crate::model::{Act, ShellOutcome, Shown, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
-use crate::sandbox::{ExecLimit, SandboxError};
+use crate::sandbox::{ExecLimit, SandboxError, ShellResult};
 
 /// The exit status that `timeout(1)` gives a command that it stopped.
 const TIMEOUT_STATUS: i32 = 124;
@@ -43,7 +43,7 @@ pub(super) async fn run(
     };
     let output = String::from_utf8_lossy(&result.output);
     Ok(Ran::Command {
-        observation: observation(prompts, &output, result.outcome, limit)?,
+        observation: observation(prompts, &output, &result, limit)?,
         act: Act::Command { command: command.to_owned(), outcome: Some(result.outcome) },
         seen: ActSeen { bytes: result.bytes, milliseconds: result.took.as_secs_f64() * 1e3 },
     })
@@ -94,17 +94,19 @@ pub(super) fn opening(
 }
 
 /// The message after a command, by the scaffold's `observation.md.j2`.
-pub(super) fn observation(
+fn observation(
     prompts: &PromptSet,
     output: &str,
-    outcome: ShellOutcome,
+    result: &ShellResult,
     limit: Duration,
 ) -> Result<String, PromptsError> {
-    let (status, timed_out, shell_restarted) = match outcome {
+    let (status, timed_out, died) = match result.outcome {
         ShellOutcome::Exited(status) => (status, false, false),
         ShellOutcome::TimedOut => (TIMEOUT_STATUS, true, false),
         ShellOutcome::ShellDied(status) => (status, false, true),
     };
+    // A time-out can end the shell too, and it can end between two commands.
+    let shell_restarted = died || result.shell_restarted;
     let output = output.strip_suffix('\n').unwrap_or(output);
     let seconds = limit.as_secs();
     prompts.render("observation.md.j2", context! { output, status, timed_out, seconds, shell_restarted })
@@ -114,4 +116,36 @@ pub(super) fn observation(
 pub(super) fn limits_context(limits: &StepLimits) -> Value {
     let StepLimits { command, output_bytes, reply_tokens, turns, .. } = limits;
     context! { command_seconds => command.as_secs(), output_bytes, reply_tokens, turns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assets::Assets;
+
+    #[test]
+    fn a_model_is_told_that_its_shell_was_replaced() {
+        let check = |outcome: ShellOutcome, shell_restarted: bool, told: bool| {
+            let (output, bytes, took) = (Vec::new(), 0, Duration::ZERO);
+            let result = ShellResult { outcome, output, bytes, shell_restarted, took };
+            for name in ["bash", "bash-block", "react"] {
+                let prompts = PromptSet::load(&Assets::embedded(), name, &["observation.md.j2"]).unwrap();
+                let text = observation(&prompts, "text", &result, Duration::from_secs(9)).unwrap();
+                assert_eq!(
+                    text.contains("was replaced"),
+                    told,
+                    "{name} {outcome:?} {shell_restarted}: {text}"
+                );
+                let timed_out = outcome == ShellOutcome::TimedOut;
+                assert_eq!(text.contains("timed out after 9 s"), timed_out, "{name} {outcome:?}: {text}");
+            }
+        };
+        check(ShellOutcome::Exited(0), false, false);
+        check(ShellOutcome::TimedOut, false, false);
+        check(ShellOutcome::ShellDied(1), true, true);
+        // The time-out ended the shell.
+        check(ShellOutcome::TimedOut, true, true);
+        // It ended between this command and the one before.
+        check(ShellOutcome::Exited(0), true, true);
+    }
 }

@@ -73,22 +73,27 @@ pub struct StageEstimate {
     pub usd: Option<f64>,
 }
 
-/// Multiplies what is usual by `drafts`; `blind` solvers try each. `price` is in US dollars per 1M input and output tokens.
+/// Multiplies what is usual by `drafts`; each is tried by `solvers`, which are roles and numbers of attempts. `price` is in US dollars per
+/// 1M input and output tokens.
 pub fn estimate(
     usual: &Usual,
     drafts: usize,
-    blind: u32,
+    solvers: &[(ModelRole, u32)],
     price: impl Fn(ModelRole) -> Option<(f64, f64)>,
 ) -> Estimate {
+    let times = |stage: AuthorStage| match stage {
+        AuthorStage::Blind => solvers.iter().copied().filter(|(_, attempts)| *attempts > 0).collect(),
+        _ => vec![(role(stage), 1)],
+    };
     let stages: Vec<_> = usual
         .stages
         .iter()
-        .map(|(stage, usual)| {
-            let times = if *stage == AuthorStage::Blind { f64::from(blind) } else { 1.0 };
+        .flat_map(|(stage, usual)| times(*stage).into_iter().map(move |times| (stage, usual, times)))
+        .map(|(stage, usual, (role, times))| {
+            let times = f64::from(times);
             let replies = usual.replies * times * drafts as f64;
             let (input_tokens, output_tokens) =
                 (replies * usual.input_tokens as f64, replies * usual.output_tokens as f64);
-            let role = role(*stage);
             let usd =
                 price(role).map(|(input, output)| (input_tokens * input + output_tokens * output) / 1e6);
             StageEstimate { stage: *stage, role, replies, input_tokens, output_tokens, usd }
@@ -147,15 +152,17 @@ mod tests {
     fn estimates_are_products() {
         let usual = "version = 1\n[checks]\nreplies = 2.0\ninput_tokens = 1000\noutput_tokens = 500\n[blind]\nreplies = 10.0\ninput_tokens = 100\noutput_tokens = 10";
         let usual: Usual = toml::from_str(usual).unwrap();
-        let check = |blind: u32, price: Option<(f64, f64)>, replies: f64, usd: Option<f64>| {
-            let estimate = estimate(&usual, 3, blind, |_| price);
-            assert_eq!(estimate.stages.iter().map(|stage| stage.replies).sum::<f64>(), replies);
-            assert_eq!(estimate.usd, usd);
-        };
-        check(1, None, 36.0, None);
+        let check =
+            |solvers: &[(ModelRole, u32)], price: Option<(f64, f64)>, replies: f64, usd: Option<f64>| {
+                let estimate = estimate(&usual, 3, solvers, |_| price);
+                assert_eq!(estimate.stages.iter().map(|stage| stage.replies).sum::<f64>(), replies);
+                assert_eq!(estimate.usd, usd);
+            };
+        check(&[(ModelRole::Solver, 1)], None, 36.0, None);
         // 6 replies of 1,000 and 500 tokens, and 60 of 100 and 10.
-        check(2, Some((250.0, 500.0)), 66.0, Some(1.5 + 1.5 + 1.5 + 0.3));
-        check(0, Some((1000.0, 0.0)), 6.0, Some(6.0));
+        check(&[(ModelRole::Solver, 2)], Some((250.0, 500.0)), 66.0, Some(1.5 + 1.5 + 1.5 + 0.3));
+        check(&[(ModelRole::Solver, 1), (ModelRole::Weak, 1)], Some((250.0, 500.0)), 66.0, Some(4.8));
+        check(&[(ModelRole::Solver, 0), (ModelRole::Weak, 0)], Some((1000.0, 0.0)), 6.0, Some(6.0));
     }
 
     #[test]

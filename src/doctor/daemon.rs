@@ -9,12 +9,14 @@ use super::error::{FixError, tail};
 use super::heartbeat::Heartbeat;
 use super::stale::{self, is_running};
 use super::{Events, Invocation, Privilege, System};
-use crate::sandbox::discovery::{DEFAULT_SOCKET, Endpoint};
+use crate::sandbox::discovery::{DEFAULT_SOCKET, Endpoint, ProbeError};
 
 /// The log of a daemon that is started without an init system; the package's init script uses the same file.
 const LOG: &str = "/var/log/docker.log";
 /// Pause between two pings of a daemon that is starting.
 const POLL: Duration = Duration::from_millis(100);
+/// Refusals in succession after which this user may not connect. A daemon makes its socket before it gives it to its group.
+const REFUSALS: u32 = 3;
 /// Starts the daemon detached from terminal and folder, so that it outlives this process, and prints its process id, which
 /// `exec` keeps. A user's `PATH` may leave out the folders of iptables and containerd.
 const DETACHED: &str =
@@ -75,20 +77,37 @@ pub(super) fn wait_for(system: &System, pid: u32, events: &mut Events<'_>) -> Re
     })
 }
 
-/// Pings the socket until the daemon answers, the time is over, or the process `pid` has ended.
+/// Pings the socket until the daemon answers or refuses this user, the time is over, or the process `pid` has ended.
 fn await_answer(
     system: &System,
     pid: Option<u32>,
     events: &mut Events<'_>,
     log: impl Fn() -> String,
 ) -> Result<(), FixError> {
+    let endpoint = Endpoint::Unix(system.path(DEFAULT_SOCKET));
+    await_ping(system, pid, events, log, || ping(&endpoint))
+}
+
+/// [`await_answer`], with this ping.
+fn await_ping(
+    system: &System,
+    pid: Option<u32>,
+    events: &mut Events<'_>,
+    log: impl Fn() -> String,
+    mut ping: impl FnMut() -> Result<(), ProbeError>,
+) -> Result<(), FixError> {
     let socket = system.path(DEFAULT_SOCKET);
-    let endpoint = Endpoint::Unix(socket.clone());
     let mut heartbeat = Heartbeat::new(events, "dockerd is starting");
     let began = Instant::now();
+    let mut refusals = 0;
     loop {
-        if ping(&endpoint).is_ok() {
-            return Ok(());
+        refusals = match ping() {
+            Ok(()) => return Ok(()),
+            Err(ProbeError::Denied) => refusals + 1,
+            Err(_) => 0,
+        };
+        if refusals == REFUSALS {
+            return Err(FixError::Denied { socket });
         }
         let has_ended =
             pid.is_some_and(|pid| !["dockerd", "sh"].iter().any(|name| is_running(system, pid, name)));
@@ -213,6 +232,35 @@ mod tests {
             &Machine::new().uid(1000),
             "this needs root, and `sudo` asks for a password or is not installed",
         );
+    }
+
+    #[test]
+    fn a_daemon_that_refuses_this_user_is_not_waited_for() {
+        let check = |pings: &[ProbeError], expect: &str| {
+            let machine = Machine::new().start_timeout(Duration::from_secs(3600));
+            let mut number = 0;
+            let ping = || {
+                number += 1;
+                match pings.get(number - 1) {
+                    Some(ProbeError::Denied) => Err(ProbeError::Denied),
+                    Some(_) => Err(ProbeError::NoSocket),
+                    None => Ok(()),
+                }
+            };
+            let ended = await_ping(&machine.system(), None, &mut Events::new(&mut |_| {}), String::new, ping);
+            let ended = match &ended {
+                Ok(()) => "answers",
+                Err(FixError::Denied { .. }) => "denied",
+                Err(_) => "failed",
+            };
+            assert_eq!(ended, expect, "{pings:?}");
+        };
+        check(&[], "answers");
+        check(&[ProbeError::NoSocket, ProbeError::NoSocket], "answers");
+        // The socket is not its group's yet.
+        check(&[ProbeError::NoSocket, ProbeError::Denied, ProbeError::Denied], "answers");
+        check(&[ProbeError::Denied, ProbeError::Denied, ProbeError::NoSocket, ProbeError::Denied], "answers");
+        check(&[ProbeError::NoSocket, ProbeError::Denied, ProbeError::Denied, ProbeError::Denied], "denied");
     }
 
     #[test]

@@ -30,9 +30,14 @@ pub(super) fn inspect(context: &Context<'_>) -> Finding {
 pub(super) fn inspect_limits(context: &Context<'_>) -> Finding {
     let Ok(endpoint) = client::find(context.system) else { return Finding::needs_engine() };
     match client::info(&endpoint) {
-        Ok(info) => judge_limits(&info, &mounts(context.system)),
+        Ok(info) => judge_limits(&info, &mounts(context.system), reads_layers(context.system, &endpoint)),
         Err(error) => Finding::missing(error.explain()),
     }
+}
+
+/// Whether this user can count what containers write: their layers are root's, on the machine of the engine.
+fn reads_layers(system: &System, endpoint: &Endpoint) -> bool {
+    system.uid == 0 && matches!(endpoint, Endpoint::Unix(_))
 }
 
 /// Starts or installs an engine.
@@ -93,11 +98,7 @@ impl Engine {
             }
             DockerHost::Endpoint(_) | DockerHost::Unset | DockerHost::Unsupported(_) => {}
         }
-        if let Some(ProbeFailure { endpoint, .. }) = failures.iter().find(|failure| failure.is_denied()) {
-            let socket = match endpoint {
-                Endpoint::Unix(path) => path.clone(),
-                Endpoint::Tcp(address) => PathBuf::from(address),
-            };
+        if let Some(socket) = denied(system, &failures) {
             return Self::Denied { socket };
         }
         if let Some(pid) = stale::running_dockerd(system) {
@@ -130,6 +131,14 @@ impl Engine {
                 )),
         }
     }
+}
+
+/// The socket of this machine's Docker, if that refused this user. Membership in Docker's group does not open other sockets.
+fn denied(system: &System, failures: &[ProbeFailure]) -> Option<PathBuf> {
+    failures.iter().filter(|failure| failure.is_denied()).find_map(|failure| match &failure.endpoint {
+        Endpoint::Unix(path) if is_default(system, &failure.endpoint) => Some(path.clone()),
+        Endpoint::Unix(_) | Endpoint::Tcp(_) => None,
+    })
 }
 
 /// Whether this machine's engine would listen there.
@@ -169,15 +178,16 @@ fn mounts(system: &System) -> String {
     std::fs::read_to_string(system.path("/proc/self/mounts")).unwrap_or_default()
 }
 
-/// How a container's disk is limited.
-fn disk_limit(info: &SystemInfo, mounts: &str) -> String {
+/// How a container's disk is limited; `None` if it is not. `reads_layers`: this user can count what containers write.
+fn disk_limit(info: &SystemInfo, mounts: &str, reads_layers: bool) -> Option<String> {
     let driver = info.driver.as_deref().unwrap_or("unknown storage");
     let storage =
         quota::backing(info).map_or_else(|| driver.to_owned(), |backing| format!("{driver} on {backing}"));
     if quota::is_possible(info) && has_project_quotas(info, mounts) {
-        return format!("disk by quota ({storage})");
+        return Some(format!("disk by quota ({storage})"));
     }
-    format!("disk by polling every {} s, since {storage} has no usable quotas", quota::POLLED_EVERY.as_secs())
+    let seconds = quota::POLLED_EVERY.as_secs();
+    reads_layers.then(|| format!("disk by polling every {seconds} s, since {storage} has no usable quotas"))
 }
 
 /// Whether the engine's folder is on a file system mounted with project quotas.
@@ -194,15 +204,20 @@ fn has_project_quotas(info: &SystemInfo, mounts: &str) -> bool {
         .is_some_and(|(_, options)| options.split(',').any(|option| matches!(option, "prjquota" | "pquota")))
 }
 
-fn judge_limits(info: &SystemInfo, mounts: &str) -> Finding {
+fn judge_limits(info: &SystemInfo, mounts: &str, reads_layers: bool) -> Finding {
     let limits = [("memory", info.memory_limit), ("processes", info.pids_limit), ("CPU", info.cpu_cfs_quota)];
     let absent: Vec<&str> =
         limits.iter().filter(|(_, present)| *present != Some(true)).map(|(name, _)| *name).collect();
-    if absent.is_empty() {
-        Finding::ok(format!("memory, processes and CPU by the kernel, {}", disk_limit(info, mounts)))
-    } else {
-        Finding::warn(format!("the engine cannot limit {}", absent.join(", ")))
-            .hint("a task may use up the machine; enable these cgroup controllers in the kernel")
+    if !absent.is_empty() {
+        return Finding::warn(format!("the engine cannot limit {}", absent.join(", ")))
+            .hint("a task may use up the machine; enable these cgroup controllers in the kernel");
+    }
+    match disk_limit(info, mounts, reads_layers) {
+        Some(disk) => Finding::ok(format!("memory, processes and CPU by the kernel, {disk}")),
+        None => Finding::warn("the disk of containers is not limited: only root can read their layers").hint(
+            "a task may fill the disk; run termsmith as root on the engine's machine, or put the engine's folder on XFS mounted with \
+             `prjquota`",
+        ),
     }
 }
 

@@ -4,7 +4,7 @@ use tokio::sync::SemaphorePermit;
 
 use crate::agent::{AgentError, Ended};
 use crate::model::{Blame, End, FileTree, Outcome, Verdict};
-use crate::sandbox::{EngineError, Image, Sandbox, SandboxError};
+use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, Mode, NoVerdict, SANDBOX_LOST,
     TrialError, TrialRunner, VerifierLog, control_in_place, judge, judge_and_keep, ready_in_place, settled,
@@ -95,6 +95,9 @@ impl Evaluation<'_> {
         mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
     ) -> Result<Evaluated, RolloutError> {
         let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
+        if keep == Keep::State {
+            self.check_kept(runner, engine).await?;
+        }
         match self {
             Self::CleanRoom(hashed) => {
                 let image = runner.image(hashed).await.map_err(TrialError::Engine)?;
@@ -170,6 +173,19 @@ impl Evaluation<'_> {
 }
 
 impl Evaluation<'_> {
+    /// An error if no image can hold the state of the task's containers, for a further round or a fork: better now than after an episode.
+    pub(super) async fn check_kept(
+        &self,
+        runner: &TrialRunner<'_>,
+        engine: &Engine,
+    ) -> Result<(), TrialError> {
+        let image = match self {
+            Self::CleanRoom(hashed) => runner.image(hashed).await?,
+            Self::InPlace { images, .. } => images.solver.clone(),
+        };
+        Ok(engine.image_config(&image).await?.check_kept()?)
+    }
+
     /// A fresh container for a solver, with its image's environment.
     pub(super) async fn ready(
         &self,

@@ -48,6 +48,8 @@ pub async fn fork(
         handoffs,
         ..Conversation::default()
     };
+    let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
+    prepared.evaluation.check_kept(runner, engine).await?;
     let (sandbox, env) = prepared.evaluation.ready(runner).await?;
     // No further turn: the turn limit is reached once the recorded turns have been executed again.
     let limits = StepLimits { turns: 0, ..agent_config.limits };

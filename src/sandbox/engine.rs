@@ -52,7 +52,7 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
 
     /// Configuration that containers of `image` inherit.
     fn image_config<'a>(&'a self, _image: &'a Image) -> BoxFuture<'a, Result<ImageConfig, EngineError>> {
-        Box::pin(async { Ok(ImageConfig { env: Vec::new(), workdir: "/".to_owned() }) })
+        Box::pin(async { Ok(ImageConfig { workdir: "/".to_owned(), ..ImageConfig::default() }) })
     }
 
     /// Regular files of `image` whose size is one of `sizes`, from every layer, also those that a later one deletes.

@@ -29,6 +29,10 @@ pub enum EngineError {
     Transport { action: &'static str, message: String },
     #[error("the engine cannot keep `{path}`: in its images, names that begin with `.wh.` are deletions")]
     NotKept { path: String },
+    #[error(
+        "the engine cannot keep the state of a container with a volume, whose files no image holds: the image declares `VOLUME {path}`"
+    )]
+    VolumeNotKept { path: String },
     #[error("the image has no user `{user}`, which the task declares for its agent")]
     NoSuchUser { user: String },
     #[error("the guest did not start: {message}")]
@@ -73,6 +77,7 @@ impl EngineError {
             | Self::ApiVersion { .. }
             | Self::Unsupported { .. }
             | Self::MissingImage { .. }
+            | Self::VolumeNotKept { .. }
             | Self::Io { .. } => Blame::Caller,
             Self::NoSuchUser { .. } => Blame::Task,
             Self::NotKept { .. } => Blame::Solver,

@@ -30,6 +30,7 @@ mod sandbox;
 mod spec;
 mod spool;
 mod stopped;
+mod unpack;
 
 pub use connection::{Closed, Piece, Streams, Symptom};
 pub use container::{Container, ContainerApi, ContainerId, Pause};

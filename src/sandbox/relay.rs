@@ -1,8 +1,9 @@
 //! Requests from inside a sandbox to the host, over a socket that the guest serves.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::guest::frame::{CHUNK, MAX_INPUT, ToGuest, ToHost};
 
@@ -12,6 +13,9 @@ use super::connection::{Operation, Sender};
 const CALL_QUEUE: usize = 32;
 /// Maximum total size of incomplete requests. Less than the number of connections times the maximum length, which would be too much memory.
 const MAX_PENDING: usize = 2 * MAX_INPUT;
+/// Maximum total size of complete requests that have no reply yet. More than a test or an agent ever has under way; without it, a program
+/// that sends the longest requests on as many connections as it can have would take half a gigabyte of this process.
+const MAX_UNANSWERED: usize = 4 * MAX_INPUT;
 
 /// One request from inside the sandbox.
 #[derive(Debug)]
@@ -23,8 +27,15 @@ pub struct RelayCall {
 }
 
 /// Receives requests of a listening operation until the receiver is dropped or the sandbox ends.
-pub(super) fn serve(mut operation: Operation) -> mpsc::Receiver<RelayCall> {
+pub(super) fn serve(operation: Operation) -> mpsc::Receiver<RelayCall> {
+    serve_within(operation, MAX_UNANSWERED)
+}
+
+/// [`serve`], with this bound on the size of unanswered requests. A request beyond it gets no reply: waiting for room would hold up
+/// everything else on the connection.
+fn serve_within(mut operation: Operation, max_unanswered: usize) -> mpsc::Receiver<RelayCall> {
     let (calls, receiver) = mpsc::channel(CALL_QUEUE);
+    let room = Arc::new(Semaphore::new(max_unanswered));
     tokio::spawn(async move {
         let mut requests: HashMap<u32, Vec<u8>> = HashMap::new();
         // The answer to the listen was not the last one; from here on only a cancel ends the operation.
@@ -45,10 +56,18 @@ pub(super) fn serve(mut operation: Operation) -> mpsc::Receiver<RelayCall> {
                 Ok(ToHost::CallEnd { id, call }) => {
                     let (reply, answer) = oneshot::channel();
                     let request = requests.remove(&call).unwrap_or_default();
-                    if calls.send(RelayCall { request, reply }).await.is_err() {
+                    let size = u32::try_from(request.len()).unwrap_or(u32::MAX);
+                    let taken = room.clone().try_acquire_many_owned(size).ok();
+                    if taken.is_none() {
+                        tracing::debug!(
+                            bytes = request.len(),
+                            "too many requests of a sandbox wait: one gets no reply"
+                        );
+                        drop(reply);
+                    } else if calls.send(RelayCall { request, reply }).await.is_err() {
                         return;
                     }
-                    tokio::spawn(answer_call(operation.sender(), id, call, answer));
+                    tokio::spawn(answer_call(operation.sender(), id, call, answer, taken));
                 }
                 Ok(_) | Err(_) => return,
             }
@@ -57,8 +76,16 @@ pub(super) fn serve(mut operation: Operation) -> mpsc::Receiver<RelayCall> {
     receiver
 }
 
-async fn answer_call(sender: Sender, id: u32, call: u32, answer: oneshot::Receiver<Vec<u8>>) {
+/// Sends the reply. The room that the request took is free once there is one.
+async fn answer_call(
+    sender: Sender,
+    id: u32,
+    call: u32,
+    answer: oneshot::Receiver<Vec<u8>>,
+    taken: Option<OwnedSemaphorePermit>,
+) {
     let bytes = answer.await.unwrap_or_default();
+    drop(taken);
     for piece in bytes.chunks(CHUNK) {
         if sender.send(&ToGuest::Reply { id, call, bytes: piece.to_vec() }).await.is_err() {
             return;
@@ -66,4 +93,68 @@ async fn answer_call(sender: Sender, id: u32, call: u32, answer: oneshot::Receiv
     }
     // A sandbox that has ended in the meantime needs no reply.
     let _ = sender.send(&ToGuest::ReplyEnd { id, call }).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+    use std::thread::{JoinHandle, spawn};
+
+    use super::*;
+    use crate::model::{Limits, Profile};
+    use crate::sandbox::{Engine, Image, LaunchSpec, Network};
+
+    /// The bound on unanswered requests.
+    const MAX: usize = 1_000;
+
+    /// Sends a request of so many bytes, and returns the reply.
+    fn ask(path: &str, bytes: usize) -> JoinHandle<Vec<u8>> {
+        let mut stream = UnixStream::connect(path).unwrap();
+        spawn(move || {
+            stream.write_all(&vec![b'x'; bytes]).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let mut reply = Vec::new();
+            stream.read_to_end(&mut reply).unwrap();
+            reply
+        })
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn unanswered_requests_are_bounded_by_their_size() {
+        let engine = Engine::process();
+        let (image, limits) = (Image::named("none"), Limits::default());
+        let spec = LaunchSpec {
+            image: &image,
+            limits: &limits,
+            profile: Profile::Plain,
+            network: Network::None,
+            workdir: "/",
+            purpose: "test",
+            preload: Vec::new(),
+        };
+        let sandbox = engine.launch(&spec).await.unwrap();
+        let path = format!("{}/relay", sandbox.workdir());
+        let listen = |id| ToGuest::Listen { id, path: path.clone().into_bytes() };
+        let mut operation = sandbox.begin(listen).await.unwrap();
+        assert!(matches!(operation.next().await, Ok(ToHost::Done { .. })));
+        let mut calls = serve_within(operation, MAX);
+        let first = ask(&path, 600);
+        let waiting = calls.recv().await.unwrap();
+        // It was received, and has no reply yet.
+        assert_eq!(ask(&path, 401).join().unwrap(), b"", "there is no room for it");
+        let second = ask(&path, 400);
+        let fitting = calls.recv().await.unwrap();
+        assert_eq!((waiting.request.len(), fitting.request.len()), (600, 400));
+        waiting.reply.send(b"one".to_vec()).unwrap();
+        assert_eq!(first.join().unwrap(), b"one");
+        let third = ask(&path, 600);
+        calls.recv().await.unwrap().reply.send(b"three".to_vec()).unwrap();
+        assert_eq!(third.join().unwrap(), b"three", "the answered one made room");
+        drop(fitting);
+        assert_eq!(second.join().unwrap(), b"");
+        drop((calls, sandbox));
+        engine.close().await;
+    }
 }

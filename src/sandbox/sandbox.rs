@@ -15,16 +15,14 @@ use super::relay::{self, RelayCall};
 use super::request::{fits, no_nul, path_fits, program};
 use super::stopped::{Change, Stopped};
 use super::{
-    ContainerId, EngineError, ExecLimit, GetError, Image, Preload, Process, ProcessOutcome, ProcessResult,
-    SandboxError, ShellResult, Spooled,
+    ContainerId, EngineError, ExecLimit, GetError, Image, Process, ProcessOutcome, ProcessResult,
+    SandboxError, ShellResult,
 };
 
 /// Additional time that an answer may take beyond the command's own time-out: the guest's two kill stages, and a loaded host.
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
 /// Time-out of a file operation; a program in the sandbox can delay one only by exhausting the machine.
 pub(super) const FILE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Archives that the sandbox is sent in one piece; larger ones are uploaded by the engine.
-const MAX_UNPACKED: u64 = 8 << 20;
 /// Maximum kept output of any request, so that a caller's mistake does not exhaust the guest's memory.
 const MAX_KEEP: usize = MAX_INPUT;
 /// Maximum length of the line that replaces omitted bytes.
@@ -37,7 +35,7 @@ const MARKER_SLACK: usize = 64;
 #[derive(Debug)]
 pub struct Sandbox {
     connection: Arc<Connection>,
-    container: Container,
+    pub(super) container: Container,
     workdir: String,
 }
 
@@ -132,34 +130,6 @@ impl Sandbox {
             self.end_put(operation).await?;
         }
         Ok(())
-    }
-
-    /// Unpacks a tar archive into `/` with the image's own `tar`, owners and modes kept. Only for a sandbox in which no command of a subject
-    /// has run yet. An upload by the engine, which larger archives need, takes ten times as long: the engine starts a process for each.
-    pub async fn unpack(&self, archive: &Spooled) -> Result<(), SandboxError> {
-        if archive.len() > MAX_UNPACKED {
-            let preload = Preload { dest: "/".to_owned(), tar: archive.clone() };
-            return Ok(self.container.handle.upload(&preload).await?);
-        }
-        let archive = archive.bytes().map_err(|source| EngineError::Spool { source })?;
-        let process = Process {
-            argv: ["tar", "-x", "-p", "--numeric-owner", "-C", "/", "-f", "-"].map(Into::into).to_vec(),
-            env: vec![("PATH".into(), CLEAN_PATH.into())],
-            cwd: "/".to_owned(),
-            stdin: archive,
-            timeout: FILE_TIMEOUT,
-            keep: MAX_COMPLAINT,
-        };
-        let done = self.spawn(&process).await?;
-        match done.outcome {
-            ProcessOutcome::Exited(0) => Ok(()),
-            ProcessOutcome::NotStarted(why) => {
-                Err(SandboxError::Failed { message: format!("tar cannot be started: {why}") })
-            }
-            ProcessOutcome::Exited(_) | ProcessOutcome::Signaled(_) | ProcessOutcome::TimedOut => {
-                Err(failed(&done.stderr))
-            }
-        }
     }
 
     /// Reads a regular file of at most `max` bytes; never follows a link in the last component of `path`.
@@ -443,10 +413,6 @@ impl Sandbox {
     }
 }
 
-/// Standard folders for programs.
-const CLEAN_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
-/// Kept bytes of a helper program's error output.
-const MAX_COMPLAINT: usize = 4096;
 const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
 const EINVAL: i32 = 22;
@@ -481,7 +447,7 @@ fn not_started(message: String) -> ProcessResult {
     }
 }
 
-fn failed(message: &[u8]) -> SandboxError {
+pub(super) fn failed(message: &[u8]) -> SandboxError {
     SandboxError::Failed { message: String::from_utf8_lossy(message).into_owned() }
 }
 

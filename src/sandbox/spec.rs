@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::model::{FileTree, Limits, Profile};
 
-use super::{ContainerId, Image, Spooled};
+use super::{ContainerId, EngineError, Image, Spooled};
 
 /// An image, and the build context for it if it does not exist.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,18 @@ pub struct ImageConfig {
     pub env: Vec<(String, String)>,
     /// Absolute; `/` if the image names none.
     pub workdir: String,
+    /// Folders that are volumes of a container's own: images of its state do not hold them.
+    pub volumes: Vec<String>,
+}
+
+impl ImageConfig {
+    /// An error if the state of containers cannot be kept as an image.
+    pub fn check_kept(&self) -> Result<(), EngineError> {
+        match self.volumes.first() {
+            Some(path) => Err(EngineError::VolumeNotKept { path: path.clone() }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A regular file of one of an image's layers.

@@ -1,5 +1,7 @@
 //! How rollouts end: limits, refusals, invalid replies, attempts to cheat; each with its cause and its failure kind.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::common::Bench;
@@ -118,8 +120,13 @@ async fn every_ending_has_its_cause() {
 
 /// Runs a rollout of `sound-modes`; returns the expected fields of its row, and the document.
 pub(crate) fn run_rollout(server: &Server, args: &[&str]) -> (Value, Value) {
+    run_rollout_of(&task_dir("sound-modes"), server, args)
+}
+
+/// [`run_rollout`] of the task in this folder.
+pub(crate) fn run_rollout_of(task: &Path, server: &Server, args: &[&str]) -> (Value, Value) {
     let bench = Bench::new();
-    let task = task_dir("sound-modes").display().to_string();
+    let task = task.display().to_string();
     let base_url = server.base_url();
     bench.write(
         "priced.toml",

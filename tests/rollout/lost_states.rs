@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::endings::{block, run_rollout};
+use super::common::copy;
+use super::endings::{block, run_rollout, run_rollout_of};
 use super::endpoint::{Answer, Server};
+use super::solver::task_dir;
 
 /// A solver is root in its container: it can leave a state from which no further round could begin, and a failed submission would have no verdict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,4 +22,49 @@ async fn a_state_that_cannot_be_started_is_the_solvers_failure() {
         tokio::task::block_in_place(|| run_rollout(&server, &["--arm", "self-correction", "--rounds", "1"]));
     assert_eq!(found, json!(["sandbox_lost", "fail", "policy", false, 0.0]));
     assert_eq!(document["extra"]["rounds"].as_array().unwrap().len(), 1);
+}
+
+/// A loss without evidence is confirmed by executing the recorded turns again. A turn with another status each time does not hide it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loss_is_not_hidden_by_a_turn_that_cannot_be_repeated() {
+    let server = Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
+        Answer::Text(block(match assistant {
+            0 => "(exit $((RANDOM % 250)))",
+            1 => "rm -rf /app /bin/bash /usr/bin/bash; exit",
+            _ => "ls",
+        }))
+    })
+    .await;
+    let (found, _) = tokio::task::block_in_place(|| run_rollout(&server, &[]));
+    assert_eq!(found, json!(["sandbox_lost", "fail", "policy", false, 0.0]));
+}
+
+/// What a solver leaves in its first step can keep the second from being prepared.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_cannot_be_prepared_is_the_solvers_failure() {
+    const SORTED: &str = "cd /app; LC_ALL=C sort names.txt > sorted.txt";
+    for (name, spoil) in [
+        ("a folder where a file of the step belongs", "mkdir -p /app/setup.sh/x"),
+        ("the step's user removed", "sed -i /^nobody:/d /etc/passwd"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let task = folder.path().join("task");
+        copy(&task_dir("sound-two-steps"), &task);
+        std::fs::create_dir_all(task.join("steps/pick/workdir")).unwrap();
+        std::fs::write(task.join("steps/pick/workdir/setup.sh"), "true\n").unwrap();
+        let manifest = std::fs::read_to_string(task.join("task.toml")).unwrap();
+        let manifest =
+            manifest.replace("name = \"pick\"\n", "name = \"pick\"\n\n[steps.agent]\nuser = \"nobody\"\n");
+        std::fs::write(task.join("task.toml"), manifest).unwrap();
+        let server = Server::start(move |body, _| {
+            let messages = body["messages"].as_array().unwrap();
+            let begins = !messages.iter().any(|message| message["role"] == "assistant");
+            Answer::Text(block(&if begins { format!("{SORTED}; {spoil}") } else { "submit".to_owned() }))
+        })
+        .await;
+        let (found, _) = tokio::task::block_in_place(|| run_rollout_of(&task, &server, &[]));
+        assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]), "{name}");
+    }
 }

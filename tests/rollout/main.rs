@@ -11,6 +11,7 @@
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod deadlines;
 mod endings;
 #[path = "../llm/endpoint.rs"]

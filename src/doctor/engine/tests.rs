@@ -1,6 +1,7 @@
 use super::super::Status;
 use super::super::fake::Machine;
 use super::*;
+use crate::sandbox::discovery::ProbeError;
 
 fn check_version(version: &str, info: &str, status: Status, detail: &str) {
     let endpoint = Endpoint::Tcp("e:1".to_owned());
@@ -40,21 +41,64 @@ fn versions_that_were_not_tested_are_warned_about() {
 
 #[test]
 fn absent_limits_are_named() {
-    for (info, status, detail) in [
+    const ALL: &str = r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"Driver":"overlay2","DriverStatus":[["Backing Filesystem","extfs"]]}"#;
+    for (info, reads_layers, status, detail) in [
         (
-            r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"Driver":"overlay2","DriverStatus":[["Backing Filesystem","extfs"]]}"#,
+            ALL,
+            true,
             Status::Ok,
             "memory, processes and CPU by the kernel, disk by polling every 3 s, since overlay2 on extfs has no usable quotas",
         ),
+        // A user of the group `docker`, or an engine elsewhere.
+        (ALL, false, Status::Warn, "the disk of containers is not limited: only root can read their layers"),
         (
             r#"{"MemoryLimit":true,"PidsLimit":false,"CpuCfsQuota":true}"#,
+            true,
             Status::Warn,
             "the engine cannot limit processes",
         ),
-        ("{}", Status::Warn, "the engine cannot limit memory, processes, CPU"),
+        ("{}", true, Status::Warn, "the engine cannot limit memory, processes, CPU"),
     ] {
-        let finding = judge_limits(&serde_json::from_str(info).unwrap(), "");
+        let finding = judge_limits(&serde_json::from_str(info).unwrap(), "", reads_layers);
         assert_eq!((finding.status, finding.detail.as_str()), (status, detail), "{info}");
+    }
+}
+
+#[test]
+fn layers_are_read_by_root_on_the_engines_machine() {
+    let local = Endpoint::Unix(PathBuf::from(DEFAULT_SOCKET));
+    let remote = Endpoint::Tcp("e:1".to_owned());
+    for (uid, endpoint, expect) in [(0, &local, true), (1000, &local, false), (0, &remote, false)] {
+        assert_eq!(reads_layers(&Machine::new().uid(uid).system(), endpoint), expect, "{uid} {endpoint}");
+    }
+}
+
+#[test]
+fn only_dockers_own_socket_is_opened_by_its_group() {
+    let (machine, io) = (Machine::new(), || std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+    let system = machine.system();
+    let failure = |socket: &str, cause| ProbeFailure { endpoint: Endpoint::Unix(system.path(socket)), cause };
+    let podman = "/run/podman/podman.sock";
+    for (failures, expect) in [
+        (vec![], None),
+        (vec![failure(DEFAULT_SOCKET, ProbeError::Denied)], Some(DEFAULT_SOCKET)),
+        (vec![failure(DEFAULT_SOCKET, ProbeError::NoSocket)], None),
+        // An ordinary user may not look into Podman's folder, whether there is a socket or not.
+        (
+            vec![
+                failure(DEFAULT_SOCKET, ProbeError::NoSocket),
+                failure(podman, ProbeError::Inaccessible(io())),
+            ],
+            None,
+        ),
+        (vec![failure(podman, ProbeError::Denied)], None),
+        (
+            vec![failure(podman, ProbeError::Denied), failure(DEFAULT_SOCKET, ProbeError::Denied)],
+            Some(DEFAULT_SOCKET),
+        ),
+    ] {
+        let found = denied(&system, &failures);
+        assert_eq!(found, expect.map(|socket| system.path(socket)), "{failures:?}");
     }
 }
 
@@ -71,7 +115,10 @@ fn disk_quotas_need_a_file_system_that_is_mounted_with_them() {
         (xfs, "/dev/b /var/lib/other xfs rw,pquota 0 0\n", polled),
         (r#"{"Driver":"btrfs"}"#, "", "disk by polling every 3 s, since btrfs has no usable quotas"),
     ] {
-        assert_eq!(disk_limit(&serde_json::from_str(info).unwrap(), mounts), detail, "{mounts}");
+        let info = serde_json::from_str(info).unwrap();
+        assert_eq!(disk_limit(&info, mounts, true).as_deref(), Some(detail), "{mounts}");
+        let by_quota = (detail == quota).then_some(detail);
+        assert_eq!(disk_limit(&info, mounts, false).as_deref(), by_quota, "{mounts}");
     }
 }
 

@@ -151,7 +151,7 @@ pub(crate) struct ProbeFailure {
 impl ProbeFailure {
     /// The socket exists, but this user has no permission to use it.
     pub(crate) fn is_denied(&self) -> bool {
-        self.cause.io_kind() == Some(io::ErrorKind::PermissionDenied)
+        matches!(self.cause, ProbeError::Denied)
     }
 }
 
@@ -160,8 +160,11 @@ impl ProbeFailure {
 pub(crate) enum ProbeError {
     #[error("there is no such socket")]
     NoSocket,
+    /// Its folder cannot be looked into, as that of Podman's system socket by ordinary users. There may be no socket.
     #[error("{0}")]
     Inaccessible(io::Error),
+    #[error("permission to connect is denied")]
+    Denied,
     #[error("{}", reason(.0))]
     NoAnswer(Error),
     #[error("no answer to a ping within {} s", PING_TIMEOUT.as_secs())]
@@ -169,16 +172,6 @@ pub(crate) enum ProbeError {
     /// Another kind of server.
     #[error("the server there is not a container engine (its answer to a ping: {answer})")]
     NotAnEngine { answer: String },
-}
-
-impl ProbeError {
-    fn io_kind(&self) -> Option<io::ErrorKind> {
-        match self {
-            Self::Inaccessible(error) => Some(error.kind()),
-            Self::NoAnswer(error) => io_kind(error),
-            Self::NoSocket | Self::TimedOut | Self::NotAnEngine { .. } => None,
-        }
-    }
 }
 
 /// No endpoint of this environment has an engine that answers.
@@ -258,6 +251,7 @@ pub(crate) async fn ping(endpoint: &Endpoint) -> Result<(), ProbeError> {
             Err(ProbeError::NotAnEngine { answer: format!("status {status_code}") })
         }
         Ok(Err(Error::RequestTimeoutError)) | Err(_) => Err(ProbeError::TimedOut),
+        Ok(Err(error)) if io_kind(&error) == Some(io::ErrorKind::PermissionDenied) => Err(ProbeError::Denied),
         Ok(Err(error)) => Err(ProbeError::NoAnswer(error)),
     }
 }

@@ -72,7 +72,11 @@ impl DockerEngine {
                 Some(KILLED) => shared.oom_times(id).await,
                 _ => Vec::new(),
             };
-            of_exit(&state, &events)
+            match of_exit(&state, &events) {
+                // The host gave the containers more memory than it has, and this one may have stayed within its own limit.
+                Evidence::OutOfMemory if self.lacked_memory_of_host(id).await => Evidence::Unexplained,
+                evidence => evidence,
+            }
         };
         let status = state.exit_code.filter(|_| state.running != Some(true));
         let detail = match status {
@@ -80,6 +84,14 @@ impl DockerEngine {
             None => closed.detail,
         };
         lost(evidence, detail)
+    }
+
+    /// Whether the kernel killed processes of the container for want of the host's memory, and none for the container's own limit.
+    async fn lacked_memory_of_host(&self, id: &ContainerId) -> bool {
+        match self.shared.docker.inspect_container(id.as_str(), None).await {
+            Ok(inspected) => self.shared.lacked_memory_of_host(&inspected.id.unwrap_or_default()).await,
+            Err(_) => false,
+        }
     }
 
     /// A write failed with ENOSPC. `None` if neither the container's own limit nor the host's disk explains it: the full file

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::{ContainerId, Evidence, Loss};
 
-use super::watchdog::{self, FULL_FREE_BYTES, MAX_FILES};
+use super::upper::Held;
+use super::watchdog::{self, FULL_FREE_BYTES, Watched};
 use super::{DockerEngine, Shared};
 
 /// Interval between two looks, each of one system call. A disk that is full for a shorter time can be missed.
@@ -69,8 +70,8 @@ pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     }));
 }
 
-/// Notes it for a container that has used less than half of its own limit. One that has used more may have filled the disk itself, and
-/// could turn its failure into one of the host.
+/// Notes it for a container that has used at most half of its own limit. One that has used more may have filled the disk itself, and
+/// could turn its failure into one of the host; so may one whose use cannot be counted.
 async fn note(shared: &Shared, id: &ContainerId, free: u64) {
     let unnoted = shared
         .live()
@@ -78,23 +79,32 @@ async fn note(shared: &Shared, id: &ContainerId, free: u64) {
         .filter(|watched| watched.host_disk_full.is_none() && !watched.held_disk)
         .map(|watched| watched.max_bytes);
     let Some(max_bytes) = unnoted else { return };
-    let most = max_bytes / 2;
-    if let Some(upper) = shared.upper(id.as_str()).await {
-        // Walking folders blocks.
-        let used = tokio::task::spawn_blocking(move || upper.usage(most, MAX_FILES).bytes).await;
-        if used.is_ok_and(|used| used > most) {
-            // It may delete its files before the next look.
-            if let Some(watched) = shared.live().get_mut(id) {
-                watched.held_disk = true;
-            }
-            return;
-        }
+    // It does not exist yet, or the engine does not say: it is looked at again.
+    let Some(layer) = shared.writable_layer(id.as_str()).await else { return };
+    // Walking folders blocks.
+    let held = tokio::task::spawn_blocking(move || layer.held(max_bytes)).await.unwrap_or(Held::Unknown);
+    if held == Held::Unknown {
+        tracing::warn!(container = %id, "the disk of the host is full, and what a container holds of it is unknown");
     }
-    if let Some(watched) = shared.live().get_mut(id) {
-        let detail = format!("{} MiB were free while the container ran", free / MIB);
-        let loss = Loss { evidence: Evidence::HostDiskFull, detail };
+    let mut live = shared.live();
+    let Some(watched) = live.get_mut(id) else { return };
+    watched.note(free, held);
+    if let Some(loss) = &watched.host_disk_full {
         tracing::warn!(container = %id, %loss, "disk full");
-        watched.host_disk_full = Some(loss);
+    }
+}
+
+impl Watched {
+    /// The disk of the host has only `free` bytes, and the container holds so much of it.
+    fn note(&mut self, free: u64, held: Held) {
+        match held {
+            Held::Little => {
+                let detail = format!("{} MiB were free while the container ran", free / MIB);
+                self.host_disk_full = Some(Loss { evidence: Evidence::HostDiskFull, detail });
+            }
+            // It may delete its files before the next look.
+            Held::Much | Held::Unknown => self.held_disk = true,
+        }
     }
 }
 
@@ -121,5 +131,24 @@ impl DockerEngine {
             note(&self.shared, id, free).await;
         }
         self.shared.live().get(id).and_then(|watched| watched.host_disk_full.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Limits;
+
+    #[test]
+    fn a_full_disk_is_the_hosts_only_for_containers_that_hold_little_of_it() {
+        let check = |held: Held, evidence: Option<Evidence>, held_disk: bool| {
+            let mut watched = Watched::new(&Limits::default());
+            watched.note(0, held);
+            let noted = watched.host_disk_full.map(|loss| loss.evidence);
+            assert_eq!((noted, watched.held_disk), (evidence, held_disk), "{held:?}");
+        };
+        check(Held::Little, Some(Evidence::HostDiskFull), false);
+        check(Held::Much, None, true);
+        check(Held::Unknown, None, true);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bollard::body_full;
 use bollard::errors::Error;
-use bollard::models::ContainerConfig;
+use bollard::models::{ContainerConfig, MountPoint};
 use bollard::query_parameters::{
     BuildImageOptionsBuilder, CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
 };
@@ -23,6 +23,8 @@ use crate::sandbox::{Change, ContainerId, EngineError, Image, ImageConfig, Image
 use super::api::{self, asked_again};
 use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, watchdog};
 
+/// The engine's word for a mount that an image declares.
+pub(super) const VOLUME: &str = "volume";
 /// Repository of task images.
 const TASKS: &str = "termsmith/task";
 /// Repository of snapshots.
@@ -86,9 +88,12 @@ impl DockerEngine {
             (name.to_owned(), value.to_owned())
         };
         let workdir = config.working_dir.filter(|folder| !folder.is_empty());
+        let mut volumes = config.volumes.unwrap_or_default();
+        volumes.sort();
         Ok(ImageConfig {
             env: config.env.unwrap_or_default().into_iter().map(entry).collect(),
             workdir: workdir.unwrap_or_else(|| "/".to_owned()),
+            volumes,
         })
     }
 
@@ -101,6 +106,9 @@ impl DockerEngine {
         let unkept = |change: &Change| change.path.split('/').any(|name| name.starts_with(WHITEOUT));
         if let Some(change) = self.changes(id).await?.into_iter().find(unkept) {
             return Err(EngineError::NotKept { path: change.path });
+        }
+        if let Some(path) = self.shared.volume(id).await? {
+            return Err(EngineError::VolumeNotKept { path });
         }
         // The guard is created first: the engine may complete a commit whose request was cancelled on this side.
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
@@ -127,6 +135,11 @@ const WHITEOUT: &str = ".wh.";
 /// Whether `image` is a container's state, which its processes determine.
 pub(super) fn is_snapshot(image: &Image) -> bool {
     image.reference().strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with(':'))
+}
+
+/// Where a mount is, if it is a volume.
+fn volume_at(mount: MountPoint) -> Option<String> {
+    mount.destination.filter(|_| mount.typ.as_deref() == Some(VOLUME))
 }
 
 /// Whether a build may use cached layers.
@@ -157,6 +170,13 @@ impl Drop for SnapshotGuard {
 }
 
 impl Shared {
+    /// Where a volume is mounted in a container, if it has one.
+    async fn volume(&self, id: &ContainerId) -> Result<Option<String>, EngineError> {
+        let inspected = asked_again(|| self.docker.inspect_container(id.as_str(), None)).await;
+        let inspected = inspected.map_err(|error| self.error("inspect a container", error))?;
+        Ok(inspected.mounts.into_iter().flatten().find_map(volume_at))
+    }
+
     async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
         match self.docker.inspect_image(reference).await {
             Ok(_) => Ok(true),
@@ -267,7 +287,10 @@ impl Shared {
     /// Classifies the failure of a build step, of which the engine says `error`.
     async fn why_step_failed(&self, step: &BuildStep, error: &str, log: String) -> BuildFailure {
         let free = self.host_free_bytes().await;
-        let met_oom = async |id: &str| !self.oom_times(&ContainerId(id.to_owned())).await.is_empty();
+        let met_oom = async |id: &str| {
+            let killed = !self.oom_times(&ContainerId(id.to_owned())).await.is_empty();
+            killed && !self.lacked_memory_of_host(id).await
+        };
         let out_of_memory = match &step.container {
             Some(id) if is_killed(error) => met_oom(id).await,
             Some(_) | None => false,
@@ -424,6 +447,21 @@ mod tests {
         check(&exit(137), "", false, enough, Unclear);
         check(&exit(137), "", true, enough, Dockerfile);
         check(&exit(13), "returned a non-zero code: 137", false, enough, Dockerfile);
+    }
+
+    #[test]
+    fn volumes_are_told_from_other_mounts() {
+        let check = |mount: &str, expect: Option<&str>| {
+            assert_eq!(volume_at(serde_json::from_str(mount).unwrap()).as_deref(), expect, "{mount}");
+        };
+        check(r#"{"Type":"volume","Name":"a1","Source":"/x/_data","Destination":"/data"}"#, Some("/data"));
+        // The guest.
+        check(r#"{"Type":"bind","Source":"/x","Destination":"/.termsmith/guest"}"#, None);
+        check("{}", None);
+        let config = ImageConfig { volumes: vec!["/data".to_owned()], ..ImageConfig::default() };
+        let refused = config.check_kept().unwrap_err();
+        assert!(refused.to_string().ends_with("`VOLUME /data`"), "{refused}");
+        assert!(ImageConfig::default().check_kept().is_ok());
     }
 
     #[test]

@@ -54,8 +54,8 @@ const ENGINE_MASKED: [&str; 10] = [
     "/sys/firmware",
 ];
 /// The same for what says something of the host or of other containers: the host's boot options, locks that others hold, counters that
-/// others can change. What `ps`, `top`, `free` and `vmstat` read stays.
-const MASKED: [&str; 12] = [
+/// others can change. What `ps`, `top`, `free` and `vmstat` read stays. Engines mask what exists of these.
+const MASKED: [&str; 13] = [
     "/proc/cmdline",
     "/proc/locks",
     "/proc/interrupts",
@@ -68,7 +68,11 @@ const MASKED: [&str; 12] = [
     "/proc/slabinfo",
     "/proc/kallsyms",
     "/proc/modules",
+    // The energy that processors take tells what others compute. Newer engines mask this folder, and `thermal_throttle`, themselves.
+    "/sys/devices/virtual/powercap",
 ];
+/// Processors whose counts of overheating are masked, at most: each takes a mount at every start, where the host has such counts.
+const MAX_MASKED_PROCESSORS: usize = 256;
 /// The kernel's default period of CPU shares.
 const CPU_PERIOD_MICROS: i64 = 100_000;
 const MIB: i64 = 1024 * 1024;
@@ -222,7 +226,7 @@ impl Shared {
                 (OWNER_LABEL.to_owned(), self.owner.to_string()),
                 (PURPOSE_LABEL.to_owned(), spec.purpose.to_owned()),
             ])),
-            host_config: Some(HostConfig { mounts, ..host_config(spec) }),
+            host_config: Some(HostConfig { mounts, ..host_config(spec, self.processors) }),
             ..ContainerCreateBody::default()
         };
         if !self.has_quotas.load(Ordering::Relaxed) {
@@ -302,7 +306,14 @@ enum Guest {
     Uploaded,
 }
 
-fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
+/// What reads as empty, on a host with so many processors.
+fn masked_paths(processors: usize) -> Vec<String> {
+    let throttle = |number| format!("/sys/devices/system/cpu/cpu{number}/thermal_throttle");
+    let fixed = ENGINE_MASKED.iter().chain(&MASKED).map(|path| (*path).to_owned());
+    fixed.chain((0..processors.min(MAX_MASKED_PROCESSORS)).map(throttle)).collect()
+}
+
+fn host_config(spec: &LaunchSpec<'_>, processors: usize) -> HostConfig {
     let limits = spec.limits;
     let memory = i64::from(limits.memory_mb) * MIB;
     let ulimit = |name: &str, soft: i64, hard: i64| ResourcesUlimits {
@@ -325,8 +336,7 @@ fn host_config(spec: &LaunchSpec<'_>) -> HostConfig {
         cap_drop: (!stock).then(|| vec!["ALL".to_owned()]),
         cap_add: (!stock).then_some(capabilities),
         security_opt: (!stock).then(|| vec!["no-new-privileges".to_owned()]),
-        masked_paths: (!stock)
-            .then(|| ENGINE_MASKED.iter().chain(&MASKED).map(|path| (*path).to_owned()).collect()),
+        masked_paths: (!stock).then(|| masked_paths(processors)),
         // No `init`: the guest must be process 1 itself. It reaps, and only process 1 survives `kill -9 -1`.
         init: None,
         pids_limit: Some(i64::from(limits.pids)),
@@ -379,4 +389,22 @@ fn folder_tar(path: &str) -> std::io::Result<Vec<u8>> {
         tar.append_data(&mut header, format!("{}/", &path[..end]), std::io::empty())?;
     }
     tar.into_inner()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_every_processor_are_masked() {
+        let check = |processors: usize, expect: usize| {
+            let paths = masked_paths(processors);
+            let counts = paths.iter().filter(|path| path.ends_with("/thermal_throttle")).count();
+            assert_eq!((counts, paths.len()), (expect, expect + ENGINE_MASKED.len() + MASKED.len()));
+        };
+        check(0, 0);
+        check(2, 2);
+        check(10_000, MAX_MASKED_PROCESSORS);
+        assert!(masked_paths(2).contains(&"/sys/devices/system/cpu/cpu1/thermal_throttle".to_owned()));
+    }
 }

@@ -9,9 +9,11 @@ mod evidence;
 mod host_cpu;
 mod host_disk;
 mod image;
+mod kernel_log;
 mod launch;
 mod layers;
 mod oom;
+mod open_files;
 mod own_guest;
 pub(crate) mod quota;
 mod state;
@@ -85,6 +87,10 @@ struct Shared {
     guest_is_uploaded: AtomicBool,
     /// The engine's storage may limit a container's disk itself; `false` from its first refusal on.
     has_quotas: AtomicBool,
+    /// It was said that the disk of containers is not limited.
+    warned_of_layers: AtomicBool,
+    /// Processors of the engine's host; 0 if it does not say.
+    processors: usize,
     /// Name prefix of all objects that this value creates. Another value of the same process must not remove them.
     prefix: String,
     launched: AtomicU64,
@@ -124,7 +130,9 @@ impl DockerEngine {
             return Err(EngineError::ApiVersion { endpoint, have, need: "1.41 (Docker 20.10, Podman 4)" });
         }
         // Without the answer disk limits are polled.
-        let has_quotas = docker.info().await.is_ok_and(|info| quota::is_possible(&info));
+        let info = docker.info().await.unwrap_or_default();
+        let has_quotas = quota::is_possible(&info);
+        let processors = info.ncpu.and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
         let cache = guest_binary::cache_dir();
         let guest = guest_binary::install(&cache)?;
         let stop = CancellationToken::new();
@@ -142,6 +150,8 @@ impl DockerEngine {
                 guest,
                 guest_is_uploaded: AtomicBool::new(false),
                 has_quotas: AtomicBool::new(has_quotas),
+                warned_of_layers: AtomicBool::new(false),
+                processors,
                 launched: AtomicU64::new(0),
                 live: Mutex::default(),
                 host_disk: Mutex::default(),

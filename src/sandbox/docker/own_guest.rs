@@ -7,6 +7,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use crate::sandbox::ContainerId;
+use crate::sandbox::owner::{Owner, start_time};
+
 use super::Shared;
 
 /// Minimum age of a copy that no container uses: a younger one may be of a container that is being created.
@@ -37,17 +40,29 @@ impl Shared {
         }
     }
 
-    /// Removes copies of containers that do not exist: their owner ended before it removed them.
+    /// Removes copies of containers that do not exist: their owner ended before it removed them. `containers` are those of this engine;
+    /// the folder also has the copies for every other engine that processes of this host use.
     pub(super) fn sweep_guests(&self, containers: &BTreeSet<String>) {
         let Ok(copies) = fs::read_dir(self.guest_copies()) else { return };
         for copy in copies.flatten() {
             let name = copy.file_name().to_string_lossy().into_owned();
             let written = copy.metadata().and_then(|found| found.modified());
             let age = written.ok().and_then(|written| SystemTime::now().duration_since(written).ok());
-            if !containers.contains(&name) && age.is_some_and(|age| age > UNUSED_AGE) {
+            if !containers.contains(&name)
+                && age.is_some_and(|age| age > UNUSED_AGE)
+                && self.is_left_over(&name)
+            {
                 self.forget_guest(&name);
             }
         }
+    }
+
+    /// Whether no living process but this one can have a container of that name, and this one has none.
+    fn is_left_over(&self, name: &str) -> bool {
+        if name.starts_with(&self.prefix) {
+            return !self.live().contains_key(&ContainerId(name.to_owned()));
+        }
+        has_dead_owner(name, &self.owner, start_time)
     }
 
     fn guest_copies(&self) -> PathBuf {
@@ -56,5 +71,41 @@ impl Shared {
 
     fn guest_copy(&self, container: &str) -> PathBuf {
         self.guest_copies().join(container)
+    }
+}
+
+/// Whether the process that chose this name ([`super::prefix`]) has certainly ended, as far as `observer` can tell.
+fn has_dead_owner(name: &str, observer: &Owner, start_time: impl Fn(u32) -> Option<u64>) -> bool {
+    let mut fields = name.split('-').skip(1);
+    let (Some(host), Some(pid), Some(started)) = (fields.next(), fields.next(), fields.next()) else {
+        return false;
+    };
+    let (Ok(pid), Ok(started)) = (pid.parse(), started.parse()) else { return false };
+    // A name does not say the boot; after another one the process number has another start.
+    let owner = Owner { host: host.to_owned(), boot: observer.boot.clone(), pid, started };
+    owner.is_dead(observer, start_time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::prefix;
+    use super::*;
+
+    #[test]
+    fn only_copies_of_processes_that_have_ended_are_left_over() {
+        let observer = Owner { host: "0123456789ab".into(), boot: "b".into(), pid: 1, started: 10 };
+        let check = |owner: &Owner, alive: Option<u64>, expect: bool| {
+            let name = format!("{}4", prefix(owner));
+            assert_eq!(has_dead_owner(&name, &observer, |_| alive), expect, "{name} {alive:?}");
+        };
+        let other = Owner { pid: 7, ..observer.clone() };
+        // Another engine has its container: this one does not list it.
+        check(&other, Some(10), false);
+        check(&other, None, true);
+        check(&other, Some(11), true);
+        check(&Owner { host: "ba9876543210".into(), ..other }, None, false);
+        for name in ["", "x", "termsmith", "termsmith-0123456789ab-7", "termsmith-0123456789ab-x-10-0-4"] {
+            assert!(!has_dead_owner(name, &observer, |_| None), "{name}");
+        }
     }
 }

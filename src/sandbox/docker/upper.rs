@@ -2,11 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirEntry, ReadDir};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::open_files;
+
 /// Unit of `st_blocks`, independent of the file system's block size.
-const BLOCK: u64 = 512;
+pub(super) const BLOCK: u64 = 512;
+/// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
+/// takes minutes to remove.
+pub(super) const MAX_FILES: u64 = 250_000;
 /// Maximum nesting of folders. Removing or walking a folder recursively costs one open descriptor per level, in the engine too: it fails to remove
 /// folders nested deeper than its limit of open files, repeatedly and after minutes each time.
 const MAX_DEPTH: usize = 256;
@@ -25,6 +31,8 @@ const MOVED: &str = ".termsmith-moved-";
 pub(super) struct Upper {
     /// Its writable layer and its volumes.
     pub(super) folders: Vec<PathBuf>,
+    /// The layer is the first of these. Otherwise most of what the container writes is not counted.
+    pub(super) has_layer: bool,
     /// The files that the engine mounts over `/etc/hostname` and the like: they lie outside its layer, and it can write to them.
     pub(super) files: Vec<PathBuf>,
     /// Process number of its first process on this host; 0 when it does not run.
@@ -42,6 +50,8 @@ pub(super) struct Usage {
     pub(super) paths: u64,
     /// Folders are nested too deeply to be walked.
     pub(super) too_deep: bool,
+    /// This process may not read some of it, so there may be more.
+    pub(super) unread: bool,
 }
 
 impl Usage {
@@ -51,10 +61,36 @@ impl Usage {
     }
 }
 
+/// How much of a full disk a container holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// At most half of its own limit.
+    Little,
+    /// It may have filled the disk itself.
+    Much,
+    /// It may hold more than can be counted.
+    Unknown,
+}
+
 impl Upper {
+    /// How much of a full disk a container with this limit holds.
+    pub(super) fn held(&self, max_bytes: u64) -> Held {
+        let most = max_bytes / 2;
+        let used = self.usage(most, MAX_FILES);
+        if used.exceeds(most, MAX_FILES) {
+            Held::Much
+        } else if !self.has_layer || used.unread || open_files::may_be_hidden(self.pid) {
+            Held::Unknown
+        } else {
+            Held::Little
+        }
+    }
+
     /// Counts what was written until one limit is exceeded.
     pub(super) fn usage(&self, max_bytes: u64, max_files: u64) -> Usage {
-        let mut used = Usage { bytes: self.unlinked_bytes(), ..Usage::default() };
+        let bytes = open_files::unlinked_bytes(self.pid, &self.folders);
+        let mut used = Usage { bytes, ..Usage::default() };
+        let mut linked = BTreeSet::new();
         used.bytes += self
             .files
             .iter()
@@ -64,50 +100,31 @@ impl Upper {
         for folder in &self.folders {
             let mut walk = Walk::new(folder, MAX_DEPTH);
             while let Some(entry) = walk.next() {
-                // Files appear and disappear during the walk.
-                let Ok(metadata) = entry.metadata() else { continue };
+                let metadata = match entry.metadata() {
+                    Ok(metadata) => metadata,
+                    Err(error) => {
+                        // Files appear and disappear during the walk.
+                        used.unread |= is_denied(&error);
+                        continue;
+                    }
+                };
                 used.files += 1;
                 used.paths += (entry.path().as_os_str().len() - folder.as_os_str().len()) as u64;
-                used.bytes += metadata.blocks() * BLOCK;
+                // A file with several names is on the disk once.
+                let was_counted = metadata.nlink() > 1
+                    && !metadata.is_dir()
+                    && !linked.insert((metadata.dev(), metadata.ino()));
+                if !was_counted {
+                    used.bytes += metadata.blocks() * BLOCK;
+                }
                 used.too_deep |= metadata.is_dir() && !walk.enter(&entry);
                 if used.exceeds(max_bytes, max_files) {
                     return used;
                 }
             }
+            used.unread |= walk.denied;
         }
         used
-    }
-
-    /// Bytes of deleted files that are open or mapped: they occupy the disk until the last user closes them.
-    fn unlinked_bytes(&self) -> u64 {
-        let Ok(namespace) = fs::read_link(format!("/proc/{}/ns/pid", self.pid)) else { return 0 };
-        // The container has ended, and its process number was reused by a process of the host.
-        if fs::read_link("/proc/self/ns/pid").is_ok_and(|own| own == namespace) {
-            return 0;
-        }
-        let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
-        // A file in memory has no name either, but is counted as memory.
-        let root = device(Path::new(&format!("/proc/{}/root", self.pid)));
-        let devices: BTreeSet<u64> =
-            self.folders.iter().filter_map(|folder| device(folder)).chain(root).collect();
-        let mut seen = BTreeSet::new();
-        let mut bytes = 0;
-        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let process = process.path();
-            if fs::read_link(process.join("ns/pid")).ok().as_ref() != Some(&namespace) {
-                continue;
-            }
-            for open in ["fd", "map_files"].map(|folder| fs::read_dir(process.join(folder))) {
-                for link in open.into_iter().flatten().flatten() {
-                    let Ok(file) = fs::metadata(link.path()) else { continue };
-                    let is_hidden = file.is_file() && file.nlink() == 0 && devices.contains(&file.dev());
-                    if is_hidden && seen.insert((file.dev(), file.ino())) {
-                        bytes += file.blocks() * BLOCK;
-                    }
-                }
-            }
-        }
-        bytes
     }
 }
 
@@ -135,11 +152,15 @@ pub(super) fn level(root: &Path) {
 struct Walk {
     open: Vec<ReadDir>,
     max_depth: usize,
+    /// A folder could not be read for want of permission.
+    denied: bool,
 }
 
 impl Walk {
     fn new(root: &Path, max_depth: usize) -> Self {
-        Self { open: fs::read_dir(root).into_iter().collect(), max_depth }
+        let mut walk = Self { open: Vec::new(), max_depth, denied: false };
+        walk.read(root);
+        walk
     }
 
     fn next(&mut self) -> Option<DirEntry> {
@@ -158,10 +179,21 @@ impl Walk {
         if self.open.len() >= self.max_depth || path.as_os_str().len() > MAX_PATH {
             return false;
         }
-        // A folder that has disappeared counts as empty.
-        self.open.extend(fs::read_dir(path));
+        self.read(&path);
         true
     }
+
+    fn read(&mut self, folder: &Path) {
+        match fs::read_dir(folder) {
+            Ok(entries) => self.open.push(entries),
+            // A folder that has disappeared counts as empty.
+            Err(error) => self.denied |= is_denied(&error),
+        }
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
 }
 
 #[cfg(test)]
@@ -183,12 +215,16 @@ mod tests {
         folder
     }
 
+    fn upper(folder: &Path) -> Upper {
+        Upper { folders: vec![folder.to_owned()], has_layer: true, files: Vec::new(), pid: 0 }
+    }
+
     #[test]
     fn too_deep_folders_are_reported_and_made_removable() {
         let check = |name: &str, depth: usize, too_deep: bool| {
             let folder = tempfile::tempdir().unwrap();
             let lowest = nest(folder.path(), name, depth);
-            let upper = Upper { folders: vec![folder.path().to_owned()], files: Vec::new(), pid: 0 };
+            let upper = upper(folder.path());
             assert_eq!(upper.usage(u64::MAX, u64::MAX).too_deep, too_deep, "{} {depth}", name.len());
             level(folder.path());
             let levelled = upper.usage(u64::MAX, u64::MAX);
@@ -208,7 +244,47 @@ mod tests {
     fn links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
-        let upper = Upper { folders: vec![folder.path().to_owned()], files: Vec::new(), pid: 0 };
-        assert_eq!(upper.usage(u64::MAX, u64::MAX).files, 1);
+        assert_eq!(upper(folder.path()).usage(u64::MAX, u64::MAX).files, 1);
+    }
+
+    /// Bytes on the disk of a file of a megabyte, however it is laid out there.
+    const FILE: std::ops::RangeInclusive<u64> = 1_000_000..=1_100_000;
+
+    #[test]
+    fn a_file_with_several_names_is_counted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), vec![1; 1_000_000]).unwrap();
+        fs::create_dir(at("sub")).unwrap();
+        for name in ["second", "sub/third"] {
+            fs::hard_link(at("file"), at(name)).unwrap();
+        }
+        let upper = upper(folder.path());
+        let used = upper.usage(u64::MAX, u64::MAX);
+        assert!(FILE.contains(&used.bytes), "{used:?}");
+        assert_eq!(used.files, 4);
+        fs::write(at("other"), vec![1; 1_000_000]).unwrap();
+        let more = upper.usage(u64::MAX, u64::MAX);
+        assert!(FILE.contains(&(more.bytes - used.bytes)), "{used:?} {more:?}");
+    }
+
+    #[test]
+    fn a_container_holds_little_of_a_disk_only_if_all_of_it_can_be_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), vec![1; 1_000_000]).unwrap();
+        let all = upper(folder.path());
+        let check = |upper: &Upper, max_bytes: u64, expect: Held| {
+            assert_eq!(upper.held(max_bytes), expect, "{max_bytes} {upper:?}");
+        };
+        check(&all, 3_000_000, Held::Little);
+        check(&all, 1_500_000, Held::Much);
+        // Only what the engine mounts can be read: not root, or another storage driver.
+        let some = Upper { has_layer: false, ..all.clone() };
+        check(&some, 3_000_000, Held::Unknown);
+        check(&some, 1_500_000, Held::Much);
+        check(&Upper { folders: Vec::new(), has_layer: false, ..all.clone() }, 3_000_000, Held::Unknown);
+        // The watchdog is about to kill it.
+        drop(nest(folder.path(), "d", MAX_DEPTH + 1));
+        check(&all, 3_000_000, Held::Much);
     }
 }

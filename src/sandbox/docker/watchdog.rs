@@ -3,19 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Limits;
 use crate::sandbox::{ContainerId, Evidence, Loss};
 
+use super::image::VOLUME;
 use super::quota::POLLED_EVERY;
-use super::upper::{MAX_PATHS, Upper, level};
+use super::upper::{Held, MAX_FILES, MAX_PATHS, Upper, level};
 use super::{DockerEngine, Shared};
 
-/// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
-/// takes minutes to remove.
-pub(super) const MAX_FILES: u64 = 250_000;
 /// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
 /// is not at fault.
 pub(super) const LOW_FREE_BYTES: u64 = 512 * 1024 * 1024;
@@ -36,15 +35,30 @@ pub(super) struct Watched {
     pub(super) oom_times: Vec<i64>,
     /// The disk of the host was full while it ran.
     pub(super) host_disk_full: Option<Loss>,
-    /// It held much of that disk itself then.
+    /// It held much of that disk itself then, or may have.
     pub(super) held_disk: bool,
 }
 
 #[derive(Clone, Debug)]
-enum WritableLayer {
+pub(super) enum WritableLayer {
     At(Upper),
     /// Not readable here: a remote engine, another storage driver, or this process is not root.
     Elsewhere,
+}
+
+impl WritableLayer {
+    /// How much of a full disk the container holds. Walks folders, which blocks.
+    pub(super) fn held(&self, max_bytes: u64) -> Held {
+        match self {
+            Self::At(upper) => upper.held(max_bytes),
+            Self::Elsewhere => Held::Unknown,
+        }
+    }
+
+    /// Whether what the container writes can be counted.
+    fn is_counted(&self) -> bool {
+        matches!(self, Self::At(Upper { has_layer: true, .. }))
+    }
 }
 
 impl Watched {
@@ -92,6 +106,9 @@ async fn look(engine: &DockerEngine) {
             .writable_layer(id.as_str())
             .await
             .filter(|layer| !matches!(layer, WritableLayer::At(upper) if upper.pid == 0));
+        if layer.as_ref().is_some_and(|layer| !layer.is_counted()) {
+            shared.warn_of_uncounted_layers();
+        }
         if let Some(watched) = shared.live().get_mut(&id) {
             watched.upper = layer;
         }
@@ -139,23 +156,27 @@ impl Shared {
         }
     }
 
-    /// Its writable paths, where they are readable here.
-    pub(super) async fn upper(&self, name: &str) -> Option<Upper> {
-        match self.writable_layer(name).await {
-            Some(WritableLayer::At(upper)) => Some(upper),
-            Some(WritableLayer::Elsewhere) | None => None,
+    /// Says once that this host's engine runs containers whose disk nothing limits.
+    fn warn_of_uncounted_layers(&self) {
+        let is_limited = self.has_quotas.load(Ordering::Relaxed);
+        if self.is_on_this_host() && !is_limited && !self.warned_of_layers.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                endpoint = self.endpoint,
+                "the disk of containers is not limited: their layers cannot be read here, which needs root and the storage driver overlay2"
+            );
         }
     }
 
-    /// `None` if it does not exist (yet).
-    async fn writable_layer(&self, name: &str) -> Option<WritableLayer> {
+    /// Its writable paths, where they are readable here. `None` if it does not exist (yet), or the engine does not say.
+    pub(super) async fn writable_layer(&self, name: &str) -> Option<WritableLayer> {
         let inspected = self.docker.inspect_container(name, None).await.ok()?;
         let pid = inspected.state.and_then(|state| state.pid).unwrap_or_default();
         let layers = inspected.graph_driver.map(|driver| driver.data).unwrap_or_default();
         // Drivers other than overlay2 name no such folder; what the engine mounts is counted all the same.
         let upper = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
+        let has_layer = upper.is_some();
         let volumes = inspected.mounts.into_iter().flatten();
-        let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some("volume"));
+        let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some(VOLUME));
         let folders: Vec<_> =
             upper.into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from)).collect();
         let files = [inspected.hostname_path, inspected.hosts_path, inspected.resolv_conf_path];
@@ -164,7 +185,7 @@ impl Shared {
         if folders.is_empty() && files.is_empty() {
             return Some(WritableLayer::Elsewhere);
         }
-        Some(WritableLayer::At(Upper { folders, files, pid }))
+        Some(WritableLayer::At(Upper { folders, has_layer, files, pid }))
     }
 }
 
@@ -201,23 +222,31 @@ fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
 /// Which disk is full after an ENOSPC in the container. The container's own limit is checked first: a
 /// container may fill a small disk between two checks of the watchdog.
 pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> {
-    let upper = shared.upper(id.as_str()).await?;
-    let max_bytes = shared.live().get(id)?.max_bytes;
+    let WritableLayer::At(upper) = shared.writable_layer(id.as_str()).await? else { return None };
+    let (max_bytes, held_disk) =
+        shared.live().get(id).map(|watched| (watched.max_bytes, watched.held_disk))?;
     let look = tokio::task::spawn_blocking(move || {
-        let free = host_free_bytes(&upper);
-        (own_excess(&upper, max_bytes), free)
+        let free = host_free_bytes(&upper).filter(|free| *free < FULL_FREE_BYTES);
+        let excess = own_excess(&upper, max_bytes);
+        let held = match (&excess, free) {
+            (None, Some(_)) if !held_disk => upper.held(max_bytes),
+            // It has filled the disk, may have done so earlier, or there is no full disk.
+            (Some(_) | None, Some(_) | None) => Held::Much,
+        };
+        full_disk(excess, free, held)
     });
-    let (excess, free) = look.await.ok()?;
-    full_disk(excess, free)
+    look.await.ok()?
 }
 
-fn full_disk(own_excess: Option<String>, free: Option<u64>) -> Option<Loss> {
-    match (own_excess, free) {
-        (Some(detail), _) => Some(Loss { evidence: Evidence::DiskLimit, detail }),
-        (None, Some(free)) if free < FULL_FREE_BYTES => {
+/// The disk that is full, where the container has this excess, or holds so much of a disk of the host with only `free` bytes. One that
+/// may have filled that disk itself proves nothing against the host.
+fn full_disk(own_excess: Option<String>, free: Option<u64>, held: Held) -> Option<Loss> {
+    match (own_excess, free, held) {
+        (Some(detail), _, _) => Some(Loss { evidence: Evidence::DiskLimit, detail }),
+        (None, Some(free), Held::Little) => {
             Some(Loss { evidence: Evidence::HostDiskFull, detail: format!("{} MiB are free", free / MIB) })
         }
-        (None, _) => None,
+        (None, Some(_) | None, Held::Little | Held::Much | Held::Unknown) => None,
     }
 }
 
@@ -238,16 +267,18 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_the_containers_own_or_the_hosts_or_neither() {
-        let check = |excess: Option<&str>, free: Option<u64>, expect: Option<Evidence>| {
-            let loss = full_disk(excess.map(str::to_owned), free);
-            assert_eq!(loss.map(|loss| loss.evidence), expect, "{excess:?} {free:?}");
+        let check = |excess: Option<&str>, free: Option<u64>, held: Held, expect: Option<Evidence>| {
+            let loss = full_disk(excess.map(str::to_owned), free, held);
+            assert_eq!(loss.map(|loss| loss.evidence), expect, "{excess:?} {free:?} {held:?}");
         };
-        check(None, Some(0), Some(Evidence::HostDiskFull));
-        check(None, Some(FULL_FREE_BYTES), None);
-        check(None, None, None);
+        check(None, Some(0), Held::Little, Some(Evidence::HostDiskFull));
+        check(None, None, Held::Little, None);
+        // It may have filled the disk itself.
+        check(None, Some(0), Held::Much, None);
+        check(None, Some(0), Held::Unknown, None);
         // A container that fills the host's disk beyond its own limit is at fault.
-        check(Some("disk limit"), Some(0), Some(Evidence::DiskLimit));
-        check(Some("disk limit"), None, Some(Evidence::DiskLimit));
+        check(Some("disk limit"), Some(0), Held::Much, Some(Evidence::DiskLimit));
+        check(Some("disk limit"), None, Held::Much, Some(Evidence::DiskLimit));
     }
 
     #[test]
@@ -257,7 +288,8 @@ mod tests {
             let path = folder.path().join(name);
             fs::create_dir_all(path.join("deep")).unwrap();
             fs::write(path.join("deep/file"), vec![1; bytes]).unwrap();
-            (ContainerId(name.to_owned()), Upper { folders: vec![path], files: Vec::new(), pid: 0 }, max)
+            let upper = Upper { folders: vec![path], has_layer: true, files: Vec::new(), pid: 0 };
+            (ContainerId(name.to_owned()), upper, max)
         };
         let watched = [
             container("small", 10, MIB),
