@@ -1,4 +1,5 @@
-//! Syntax trees of shell and Python texts. The texts are not trusted: trees are walked by a work list, never by recursion.
+//! Syntax trees of shell and Python texts. The texts are not trusted: trees are walked by a work list, and by recursion only where
+//! [`depth`] was looked at before.
 
 use tree_sitter::{Node, Parser, Tree};
 
@@ -42,6 +43,25 @@ pub(crate) fn line(node: Node<'_>) -> u32 {
     u32::try_from(node.start_position().row).unwrap_or(u32::MAX - 1) + 1
 }
 
+/// How many nodes of a tree contain each other at most.
+pub(crate) fn depth(tree: &Tree) -> usize {
+    let mut cursor = tree.walk();
+    let (mut here, mut deepest) = (1, 1);
+    loop {
+        if cursor.goto_first_child() {
+            here += 1;
+            deepest = deepest.max(here);
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return deepest;
+            }
+            here -= 1;
+        }
+    }
+}
+
 /// The named nodes at and below `node`, in the order of the text.
 pub(crate) fn descendants(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let mut open = vec![node];
@@ -69,5 +89,18 @@ mod tests {
         // A deep text is no reason to overflow the stack.
         let deep = format!("{}1{}", "(".repeat(20_000), ")".repeat(20_000));
         assert!(descendants(parse(Grammar::Python, &deep).unwrap().root_node()).count() > 10);
+    }
+
+    #[test]
+    fn depths() {
+        let check = |grammar, text: &str, expect: usize| {
+            assert_eq!(depth(&parse(grammar, text).unwrap()), expect, "{text:?}");
+        };
+        check(Grammar::Python, "", 1);
+        // The module, the statement, the name.
+        check(Grammar::Python, "a", 3);
+        check(Grammar::Python, "a\n(b)\nc", 4);
+        check(Grammar::Python, &format!("{}1{}", "(".repeat(20_000), ")".repeat(20_000)), 20_003);
+        check(Grammar::Bash, "a", 4);
     }
 }

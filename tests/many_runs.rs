@@ -4,6 +4,7 @@
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -19,7 +20,7 @@ struct Ended {
     stderr: String,
 }
 
-const PROGRAMS: [(&str, &str); 12] = [
+const PROGRAMS: [(&str, &str); 44] = [
     ("silent", "pass\n"),
     ("words", "import sys\nprint(sys.argv[1:], sys.path[0], __name__, __file__)\n"),
     ("input", "import sys\nprint(sys.stdin.read().upper(), end='')\n"),
@@ -32,12 +33,81 @@ const PROGRAMS: [(&str, &str); 12] = [
     ("umlauts", "print('späť', ascii('ß'))\n"),
     ("killed", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"),
     ("no-python", "echo $0 $*; exit 7\n"),
+    // What the interpreter does at its end.
+    (
+        "thread",
+        "import threading, time\ndef work():\n    time.sleep(0.1)\n    print('late')\nthreading.Thread(target=work).start()\nprint('soon')\n",
+    ),
+    (
+        "executor",
+        "import time\nfrom concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor(2).submit(lambda: (time.sleep(0.1), print('done')))\nraise SystemExit(4)\n",
+    ),
+    (
+        "daemon",
+        "import threading, time\ndef work():\n    while True:\n        time.sleep(0.01)\nthreading.Thread(target=work, daemon=True).start()\nprint('soon')\n",
+    ),
+    (
+        "open-file",
+        "import sys\nif len(sys.argv) < 4:\n    file = open('left', 'w')\n    file.write('written late')\n    def use(): return file\nelse:\n    print(open('left').read())\n",
+    ),
+    (
+        "deleted",
+        "class Thing:\n    def __del__(self): print('deleted', Thing.__name__, len)\nthing = Thing()\nthing.it = thing\n",
+    ),
+    (
+        "finalized",
+        "import weakref\nclass Thing: pass\nthing = Thing()\nweakref.finalize(thing, print, 'final')\n",
+    ),
+    (
+        "temporary",
+        "import os, tempfile\nfolder = tempfile.TemporaryDirectory()\nprint(os.path.isdir(folder.name))\n",
+    ),
+    ("closed", "import sys\nprint('text')\nsys.stdout.close()\n"),
+    ("replaced", "import io, sys\nprint('first')\nsys.stdout = io.StringIO()\nprint('hidden')\n"),
+    ("fails-at-exit", "import atexit\natexit.register(lambda: 1 / 0)\natexit.register(print, 'later')\n"),
+    ("file-at-exit", "import atexit\natexit.register(lambda: print(__file__))\n"),
+    ("file-at-exit-by-status", "import atexit, sys\natexit.register(lambda: print(__file__))\nsys.exit(2)\n"),
+    // Statuses and exceptions.
+    ("huge-status", "raise SystemExit(10 ** 30)\n"),
+    ("negative-status", "raise SystemExit(-1)\n"),
+    ("no-message", "import sys\nsys.exit('')\n"),
+    (
+        "raises",
+        "import os\ndef use():\n    raise ValueError('of no use')\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    use()\n",
+    ),
+    (
+        "own-hook",
+        "import sys\ndef hook(kind, value, trace):\n    print('failed:', value)\n    sys.exit(9)\nsys.excepthook = hook\n1 / 0\n",
+    ),
+    ("interrupted", "raise KeyboardInterrupt\n"),
+    ("syntax", "def broken(:\n"),
+    ("warns", "assert (1, 'always true')\n"),
+    ("deprecated", "import warnings\nwarnings.warn('old', DeprecationWarning)\n"),
+    // What it finds when it begins.
+    ("names", "print(sorted(globals()), type(__loader__).__name__, __spec__, __doc__, __builtins__)\n"),
+    ("documented", "'About.'\nprint(__doc__)\n"),
+    ("modules", "import json, sys\nprint(sorted(name for name in sys.modules if '.' in name))\n"),
+    ("submodule", "import xml\nprint(xml.etree)\n"),
+    ("submodule-of-another", "import concurrent\nprint(concurrent.futures)\n"),
+    ("collector", "import gc\nprint(gc.isenabled())\n"),
+    ("descriptor", "import os\nprint(os.open('/dev/null', os.O_RDONLY))\n"),
+    (
+        "streams",
+        "import sys\nprint(sys.stdin.seekable(), sys.stdout.seekable(), sys.stdout.line_buffering)\n",
+    ),
+    (
+        "streams-by-name",
+        "import subprocess\nprint('one', flush=True)\nsubprocess.run('echo two > /dev/stdout', shell=True)\nprint('three')\n",
+    ),
+    ("carriage-return", "print(1)\n"),
+    ("path", "import sys\nsys.path.insert(0, 'elsewhere')\nimport calendar\nprint(calendar.NAME)\n"),
 ];
 
 fn first_line(name: &str) -> &'static str {
     match name {
         "no-python" => "#!/bin/sh\n",
         "hash-bang-with-option" => "#!/usr/bin/python3 -O\n",
+        "carriage-return" => "#!/usr/bin/env python3\r\n",
         _ => "#!/usr/bin/env python3\n",
     }
 }
@@ -48,11 +118,19 @@ fn program(folder: &Path, name: &str, text: &str) {
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// A program with the variables that a subject's have: some others keep `many_runs.py` from forking.
+fn command(folder: &Path, name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(folder).env_clear().env("LANG", "C.UTF-8");
+    for name in ["PATH", "HOME"] {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+    command
+}
+
 fn started(folder: &Path, argv: &[&str], stdin: &str) -> Ended {
-    let mut child = Command::new(argv[0])
+    let mut child = command(folder, argv[0])
         .args(&argv[1..])
-        .current_dir(folder)
-        .env("LANG", "C.UTF-8")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -63,7 +141,7 @@ fn started(folder: &Path, argv: &[&str], stdin: &str) -> Ended {
     let done = child.wait_with_output().unwrap();
     Ended {
         // Python reports a signal as a negative number.
-        code: done.status.code().map_or(-9, i64::from),
+        code: done.status.code().or(done.status.signal().map(|signal| -signal)).unwrap().into(),
         stdout: String::from_utf8(done.stdout).unwrap(),
         stderr: String::from_utf8(done.stderr).unwrap(),
     }
@@ -76,10 +154,8 @@ fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
 /// All cases together have `seconds`.
 fn run_within(seconds: u32, folder: &Path, cases: &[Value]) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier/many_runs.py");
-    let mut child = Command::new("python3")
+    let mut child = command(folder, "python3")
         .args(["-I", "-S", "-B", script])
-        .current_dir(folder)
-        .env("LANG", "C.UTF-8")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -136,6 +212,8 @@ fn forked_programs_end_as_started_ones() {
     std::fs::write(folder.join("package/__init__.py"), "").unwrap();
     std::fs::write(folder.join("package/__main__.py"), "import sys\nprint(sys.argv[1:], __package__)\n")
         .unwrap();
+    std::fs::create_dir(folder.join("elsewhere")).unwrap();
+    std::fs::write(folder.join("elsewhere/calendar.py"), "NAME = 'own'\n").unwrap();
     let names = PROGRAMS.map(|(name, _)| format!("./{name}"));
     for (name, text) in PROGRAMS {
         program(folder, name, text);
@@ -143,18 +221,104 @@ fn forked_programs_end_as_started_ones() {
     let mut argvs: Vec<Vec<&str>> = names.iter().map(|name| vec![name.as_str(), "a", "b c"]).collect();
     argvs.push(vec!["python3", "words", "x"]);
     argvs.push(vec!["python3", "-m", "package", "x"]);
+    argvs.push(vec!["python3", "-m", "absent"]);
     argvs.push(vec!["python3", "-c", "print(1)"]);
+    argvs.push(vec!["python3", "package"]);
+    argvs.push(vec!["./open-file", "what", "was", "written"]);
     let cases: Vec<_> = argvs.iter().map(|argv| case(folder, argv, "given\n")).collect();
     let found = run_together(folder, &cases);
     assert_eq!(found.len(), argvs.len());
+    // Of objects.
+    let address = regex::Regex::new("at 0x[0-9a-f]+").unwrap();
+    let without_addresses = |text: &str| address.replace_all(text, "at 0x").into_owned();
     for (argv, found) in argvs.iter().zip(found) {
-        let forked =
-            Ended { code: found[0].as_i64().unwrap(), stdout: text(&found[1]), stderr: text(&found[2]) };
-        assert_eq!(forked, started(folder, argv, "given\n"), "{argv:?}");
+        let forked = Ended {
+            code: found[0].as_i64().unwrap(),
+            stdout: text(&found[1]),
+            stderr: without_addresses(&text(&found[2])),
+        };
+        let started = started(folder, argv, "given\n");
+        let started = Ended { stderr: without_addresses(&started.stderr), ..started };
+        assert_eq!(forked, started, "{argv:?}");
     }
 }
 
-/// Whose traceback names other frames than a started program's, so only its last line is compared.
+/// A program is forked, which an isolated interpreter shows, unless it might find other modules than when it is started.
+#[test]
+fn programs_that_may_find_other_modules_are_started() {
+    const SHOWS: &str = "import sys\nprint(sys.flags.isolated)\n";
+    let check = |argv: &[&str], files: &[(&str, &str)], expect: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        for (name, text) in files {
+            std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+            program(folder, name, text);
+        }
+        let found = run_together(folder, &[case(folder, argv, "")]);
+        assert_eq!(text(&found[0][1]), expect, "{argv:?} {files:?}: {}", text(&found[0][2]));
+    };
+    let imports = |what: &str| format!("{SHOWS}import {what}\nprint(getattr({what}, 'OWN', 'shared'))\n");
+    let (calendar, select, json) = (imports("calendar"), imports("select"), imports("json"));
+    let beside = ("calendar.py", "OWN = 'own'");
+    check(&["./tool"], &[("tool", SHOWS)], "1\n");
+    check(&["./tool"], &[("tool", &calendar)], "1\nshared\n");
+    check(&["./tool"], &[("tool", &calendar), beside], "0\nown\n");
+    check(&["python3", "tool"], &[("tool", &json), ("json.py", "OWN = 'own'")], "0\nown\n");
+    check(&["./tool"], &[("tool", &select), ("select/__init__.py", "OWN = 'own'")], "0\nown\n");
+    // None of these is a module that would be imported.
+    check(&["./tool"], &[("tool", &json), ("json/data.txt", "")], "1\nshared\n");
+    check(&["./tool"], &[("tool", &calendar), ("calendar.csv", ""), ("calendar.old.py", "")], "1\nshared\n");
+    check(&["./bin/tool"], &[("bin/tool", &calendar), beside], "1\nshared\n");
+    check(&["python3", "-m", "kit"], &[("kit/__main__.py", &calendar)], "1\nshared\n");
+    check(&["python3", "-m", "kit"], &[("kit/__main__.py", &calendar), beside], "0\nown\n");
+    // Its own modules may search other folders too, whenever they are imported.
+    let searches = ("helper.py", "from sys import path\npath.insert(0, 'elsewhere')\n");
+    let late = format!("def use():\n    import helper\nuse()\n{calendar}");
+    check(&["./tool"], &[("tool", &late), searches, ("elsewhere/calendar.py", "OWN = 'own'")], "0\nown\n");
+    // A submodule is there if the program itself imports it, and not if another file beside it would.
+    let tree = "import sys, xml\nprint(sys.flags.isolated, hasattr(xml, 'etree'))\n";
+    let import = "from xml import etree\n";
+    check(&["./tool"], &[("tool", tree), ("other.py", import)], "1 False\n");
+    check(&["./tool"], &[("tool", &format!("import helper\n{tree}")), ("helper.py", import)], "1 True\n");
+}
+
+/// More programs than have a parent at once.
+#[test]
+fn many_programs_are_forked() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let names: Vec<_> = (0..12).map(|number| format!("./tool-{number}")).collect();
+    for name in &names {
+        program(folder, name, "import sys\nprint(sys.argv[0], sys.flags.isolated)\n");
+    }
+    let cases: Vec<_> = names.iter().chain(&names).map(|name| case(folder, &[name.as_str()], "")).collect();
+    let shown: Vec<_> = run_together(folder, &cases).iter().map(|found| text(&found[1])).collect();
+    let expect: Vec<_> = names.iter().chain(&names).map(|name| format!("{name} 1\n")).collect();
+    assert_eq!(shown, expect);
+}
+
+/// Neither a program that does not read its input nor one that leaves a process behind holds the others up.
+#[test]
+fn streams_hold_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(folder, "reads", "import sys\nprint(len(sys.stdin.read()))\n");
+    program(folder, "reads-nothing", "print('done')\n");
+    program(folder, "leaves", "import subprocess\nsubprocess.Popen(['sleep', '20'])\nprint('left')\n");
+    program(
+        folder,
+        "writes",
+        "import sys\nprint('x' * 1_000_000, end='')\nprint('y' * 1_000_000, end='', file=sys.stderr)\n",
+    );
+    let long = "x".repeat(3_000_000);
+    let cases =
+        ["./reads", "./reads-nothing", "./leaves", "./writes"].map(|name| case(folder, &[name], &long));
+    let found = run_together(folder, &cases);
+    let shown: Vec<_> = found.iter().take(3).map(|found| text(&found[1])).collect();
+    assert_eq!(shown, ["3000000\n", "done\n", "left\n"]);
+    assert_eq!((text(&found[3][1]).len(), text(&found[3][2]).len()), (1_000_000, 1_000_000));
+}
+
 #[test]
 fn exceptions_time_outs_and_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,6 +331,7 @@ fn exceptions_time_outs_and_files_are_reported() {
     let mut cases: Vec<_> = ["raises", "syntax", "sleeps", "writes", "absent"]
         .map(|name| case(folder, &[&format!("./{name}")], ""))
         .into();
+    cases.push(case(folder, &["python3", "absent"], ""));
     cases[2]["timeout"] = json!(0.5);
     cases[3]["files"] = json!({ &file: STANDARD.encode("some, ") });
     cases[3]["after"] = json!([&file, "/does/not/exist"]);
@@ -178,7 +343,7 @@ fn exceptions_time_outs_and_files_are_reported() {
     assert_eq!(code(2), 124);
     assert_eq!((code(3), text(&found[3][3][&file]).as_str()), (0, "some, more"));
     assert_eq!(found[3][3]["/does/not/exist"], Value::Null);
-    assert_eq!(code(4), 127);
+    assert_eq!((code(4), code(5)), (127, 2));
 }
 
 /// The case that took the time is told from those after it.

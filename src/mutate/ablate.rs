@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::bash;
+use super::check::{Checker, MOST_BYTES, step};
 use super::edit::{line_of, quoted};
 use super::language::Language;
 
@@ -18,18 +19,20 @@ pub struct Ablation {
 
 /// `script` without each of its state-changing statements in turn, in text order: those at the top level, and
 /// those inside functions, loops and conditionals. Empty if there is only one, because omitting that means doing nothing,
-/// and if the script is not bash.
+/// if the script is not bash, and if it is very long; of a long one, some are left out.
 pub fn ablations(script: &str) -> Vec<Ablation> {
-    let dropped = bash::dropped_statements(script);
+    let dropped = if script.len() > MOST_BYTES { Vec::new() } else { bash::dropped_statements(script) };
     if dropped.len() < 2 {
         return Vec::new();
     }
-    let before = Language::Bash.faults(script);
+    let step = step(dropped.iter().map(|edit| edit.cost(Language::Bash, script.len())));
+    let mut checker = Checker::new(Language::Bash, script);
     let mut seen = BTreeSet::new();
     dropped
         .iter()
-        .filter_map(|edit| Some((edit, edit.apply(script)?)))
-        .filter(|(_, mutated)| Language::Bash.faults(mutated) <= before && seen.insert(mutated.clone()))
+        .step_by(step)
+        .filter_map(|edit| Some((edit, checker.applied(edit)?)))
+        .filter(|(_, mutated)| seen.insert(mutated.clone()))
         .map(|(edit, mutated)| Ablation {
             line: line_of(script, edit.range.start),
             statement: quoted(script.get(edit.range.clone()).unwrap_or_default()),

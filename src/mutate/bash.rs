@@ -43,12 +43,15 @@ const SOLUTION: &str = "/solution/";
 /// Redirection targets that discard output.
 const NOWHERE: [&str; 1] = ["/dev/null"];
 
+/// Paths of a script that others are replaced by: each path is compared with all of them.
+const MOST_PATHS: usize = 500;
+
 const FUNCTION: &str = "function_definition";
 
-/// Every edit of `text`, unordered and not yet parsed.
-pub(super) fn edits(text: &str) -> Vec<Edit> {
+/// Every edit of `text`, unordered and not yet parsed. It is a program inside of `level` others.
+pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     let Some(tree) = Language::Bash.parse(text) else { return Vec::new() };
-    let mut walk = Walk { text, paths: paths(tree.root_node(), text), found: Vec::new() };
+    let mut walk = Walk { text, level, paths: paths(tree.root_node(), text), found: Vec::new() };
     walk.node(tree.root_node(), 0);
     walk.found
 }
@@ -69,6 +72,7 @@ pub(super) fn dropped_statements(text: &str) -> Vec<Edit> {
 
 struct Walk<'a> {
     text: &'a str,
+    level: usize,
     /// Words of the whole script that look like paths, without duplicates.
     paths: Vec<&'a str>,
     found: Vec<Edit>,
@@ -112,7 +116,9 @@ impl<'a> Walk<'a> {
         if SETTING_UP.contains(&called) {
             return;
         }
-        if let Some((program, at)) = embedded::in_arguments(called, &arguments, self.text) {
+        let held = embedded::in_arguments(called, &arguments, self.text);
+        let holder = held.as_ref().map(|(_, holder, _)| *holder);
+        if let Some((program, _, at)) = held {
             self.program(program, at);
         }
         self.found.extend(bash_flags::edits(called, name, &arguments, self.text));
@@ -123,10 +129,7 @@ impl<'a> Walk<'a> {
             .find(|node| node.kind() == "word" && !text_of(**node, self.text).starts_with('-'))
             .filter(|_| WITH_COMMANDS.contains(&called));
         for argument in &arguments {
-            if unheard
-                || verb == Some(argument)
-                || embedded::holds_program(called, argument, &arguments, self.text)
-            {
+            if unheard || verb == Some(argument) || holder == Some(*argument) {
                 continue;
             }
             self.word(*argument, says);
@@ -146,9 +149,13 @@ impl<'a> Walk<'a> {
             }
             "word" | "concatenation" if text.contains('/') => self.path(node),
             "raw_string" | "string" | "word" | "concatenation" => {
-                if node.kind() == "raw_string" && !says && is_code(text) {
-                    let inner = node.start_byte() + 1..node.end_byte() - 1;
-                    self.program(fragment(&self.text[inner.clone()]), inner);
+                if node.kind() == "raw_string"
+                    && !says
+                    && is_code(text)
+                    && let Some(inner) = embedded::unquoted(node)
+                    && let Some(code) = self.text.get(inner.clone())
+                {
+                    self.program(fragment(code), inner);
                 }
                 let Some(other) = word_beside(text) else { return };
                 let expands = text.contains('$') && node.kind() != "raw_string";
@@ -164,8 +171,6 @@ impl<'a> Walk<'a> {
     /// Another path of the same kind from the script, or a path that does not exist.
     fn path(&mut self, node: Node<'a>) {
         let text = text_of(node, self.text);
-        let ending = |path: &str| path.rsplit_once('.').map_or("", |(_, ending)| ending).to_owned();
-        let kind = |path: &str| (ending(path), path.starts_with(SOLUTION));
         let at = self.paths.iter().position(|path| *path == text);
         let others = at.map(|at| self.paths[at + 1..].iter().chain(&self.paths[..at]));
         let other = others.and_then(|mut others| others.find(|path| kind(path) == kind(text)));
@@ -296,12 +301,18 @@ impl<'a> Walk<'a> {
 
     fn program(&mut self, program: Program, at: std::ops::Range<usize>) {
         let Some(inner) = self.text.get(at.clone()) else { return };
-        let mut edits = program.0.edits(inner);
-        if program.0 == Language::Bash {
-            edits.extend(dropped_statements(inner));
+        let Program(language) = program;
+        let edits = language.edits(inner, self.level + 1).into_iter();
+        self.found.extend(edits.map(|edit| edit.embedded(language, at.clone())));
+        if language == Language::Bash {
+            self.found.extend(dropped_statements(inner).into_iter().map(|edit| edit.shifted(at.start)));
         }
-        self.found.extend(edits.into_iter().map(|edit| edit.shifted(at.start)));
     }
+}
+
+/// What a path must have in common with one that takes its place: its ending, and whether it is the solution's own.
+fn kind(path: &str) -> (&str, bool) {
+    (path.rsplit_once('.').map_or("", |(_, ending)| ending), path.starts_with(SOLUTION))
 }
 
 /// Whether a quoted word is part of a program that is passed on: words with an operator between them.
@@ -327,11 +338,11 @@ fn is_message(node: Node<'_>, text: &str) -> bool {
     above(node, &["redirected_statement"]).is_some_and(|node| text_of(node, text).contains(">&2"))
 }
 
-/// Every word that is a path, in order, without duplicates.
+/// The first words that are paths, in order, without duplicates.
 fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut open = vec![node];
-    while let Some(node) = open.pop() {
+    while let Some(node) = open.pop().filter(|_| found.len() < MOST_PATHS) {
         if matches!(node.kind(), "word" | "concatenation") {
             let word = text.get(node.byte_range()).unwrap_or_default();
             let plain = word.contains('/') && !word.starts_with("/dev/") && !word.contains(['*', '\n', '$']);
@@ -351,8 +362,9 @@ fn paths<'a>(node: Node<'_>, text: &'a str) -> Vec<&'a str> {
 
 /// State-changing statements, outer before inner; an outer one that contains a single inner one is left out, because
 /// dropping either has the same effect.
-pub(super) fn statements<'t>(node: Node<'t>, text: &str, found: &mut Vec<Node<'t>>) {
-    for child in named_children(node) {
+fn statements<'t>(node: Node<'t>, text: &str, found: &mut Vec<Node<'t>>) {
+    let conditional = matches!(node.kind(), "if_statement" | "elif_clause" | "while_statement");
+    for (place, child) in named_children(node).into_iter().enumerate() {
         match child.kind() {
             "heredoc_body" | "comment" | "test_command" | "command_substitution" => {}
             FUNCTION | "compound_statement" | "subshell" | "do_group" | "else_clause" | "elif_clause"
@@ -372,8 +384,7 @@ pub(super) fn statements<'t>(node: Node<'t>, text: &str, found: &mut Vec<Node<'t
                 found.append(&mut inner);
             }
             "command" | "redirected_statement" | "pipeline" | "list" | "negated_command" => {
-                let is_condition = matches!(node.kind(), "if_statement" | "elif_clause" | "while_statement")
-                    && named_children(node).first() == Some(&child);
+                let is_condition = conditional && place == 0;
                 if !is_condition && changes_state(child, text) {
                     found.push(child);
                 }

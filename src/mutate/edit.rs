@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
+use super::check::cost;
+use super::language::Language;
 use super::operator::Operator;
 
 /// Maximum number of characters of code quoted in a description.
@@ -21,6 +23,8 @@ pub(super) struct Edit {
     pub(super) region: usize,
     /// Why the mutant is unlikely to be informative.
     pub(super) uninformative: Option<&'static str>,
+    /// The programs in the text that it edits, which must still parse: here-documents, arguments of interpreters.
+    pub(super) programs: Vec<(Language, Range<usize>)>,
 }
 
 impl Edit {
@@ -34,13 +38,13 @@ impl Edit {
         let with = with.into();
         let what =
             format!("`{}` became `{}`", quoted(text.get(range.clone()).unwrap_or_default()), quoted(&with));
-        Self { range, with, operator, what, region: 0, uninformative: None }
+        Self { range, with, operator, what, region: 0, uninformative: None, programs: Vec::new() }
     }
 
     /// Removes `range` of `text`, or replaces it by a placeholder without effect.
     pub(super) fn drop(text: &str, range: Range<usize>, placeholder: &str, operator: Operator) -> Self {
         let what = format!("`{}` dropped", quoted(text.get(range.clone()).unwrap_or_default()));
-        Self { range, with: placeholder.to_owned(), operator, what, region: 0, uninformative: None }
+        Self { what, ..Self::replace(text, range, placeholder, operator) }
     }
 
     #[must_use]
@@ -67,14 +71,29 @@ impl Edit {
     /// The same edit in an enclosing text in which this one's text begins at `offset`.
     #[must_use]
     pub(super) fn shifted(self, offset: usize) -> Self {
-        let range = self.range.start + offset..self.range.end + offset;
-        Self { range, region: self.region + offset, ..self }
+        let moved = |range: Range<usize>| range.start + offset..range.end + offset;
+        let programs = self.programs.into_iter().map(|(language, at)| (language, moved(at))).collect();
+        Self { range: moved(self.range), region: self.region + offset, programs, ..self }
     }
 
-    /// `text` after the edit; `None` if the range is not in it.
-    pub(super) fn apply(&self, text: &str) -> Option<String> {
-        let before = text.get(..self.range.start)?;
-        let after = text.get(self.range.end..)?;
+    /// The same edit in an enclosing text, of which this one's text is a program at `at`.
+    #[must_use]
+    pub(super) fn embedded(self, language: Language, at: Range<usize>) -> Self {
+        let mut edit = self.shifted(at.start);
+        edit.programs.push((language, at));
+        edit
+    }
+
+    /// What it costs to check it in a text of `length` bytes in this language.
+    pub(super) fn cost(&self, language: Language, length: usize) -> usize {
+        let programs = self.programs.iter().map(|(language, at)| (*language, at.len()));
+        programs.chain([(language, length)]).map(|(language, length)| cost(language, length)).sum()
+    }
+
+    /// The part `whole` of `text` after the edit; `None` if the edited range is not in it.
+    pub(super) fn apply(&self, text: &str, whole: Range<usize>) -> Option<String> {
+        let before = text.get(whole.start..self.range.start)?;
+        let after = text.get(self.range.end..whole.end)?;
         Some(format!("{before}{}{after}", self.with))
     }
 }

@@ -11,23 +11,21 @@ use crate::syntax::{children, named_children, text_of};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program(pub(super) Language);
 
-/// The program among the arguments of `called`, and its range without quotes.
-pub(super) fn in_arguments(
+/// The program among the arguments of `called`, the argument, and the range without its quotes.
+pub(super) fn in_arguments<'t>(
     called: &str,
-    arguments: &[Node<'_>],
+    arguments: &[Node<'t>],
     text: &str,
-) -> Option<(Program, Range<usize>)> {
+) -> Option<(Program, Node<'t>, Range<usize>)> {
     let language = Language::of_interpreter(called)?;
     let node = program_argument(called, language, arguments, text)?;
-    // The quotes are not part of the program.
-    Some((Program(language), node.start_byte() + 1..node.end_byte() - 1))
+    Some((Program(language), node, unquoted(node)?))
 }
 
-/// Whether `argument` is the program that [`in_arguments`] finds.
-pub(super) fn holds_program(called: &str, argument: &Node<'_>, arguments: &[Node<'_>], text: &str) -> bool {
-    Language::of_interpreter(called)
-        .and_then(|language| program_argument(called, language, arguments, text))
-        .is_some_and(|node| node == *argument)
+/// The bytes between the quotes of a string. Where the closing one is missing, the last byte may be a part of a character.
+pub(super) fn unquoted(node: Node<'_>) -> Option<Range<usize>> {
+    let (start, end) = (node.start_byte() + 1, node.end_byte().checked_sub(1)?);
+    (start <= end).then_some(start..end)
 }
 
 fn program_argument<'t>(

@@ -1,13 +1,19 @@
 //! Detects the language of a text, and checks whether it parses.
 
-use tree_sitter::{Node, Tree};
+use tree_sitter::Tree;
 
 use super::edit::Edit;
 use super::{bash, make, python, tokens};
-use crate::syntax::{Grammar, parse};
+use crate::syntax::{Grammar, children, depth, parse};
+
+/// Maximum depth of a syntax tree. Trees are walked by recursion, and the texts are not trusted; programs of people are a tenth as deep.
+const MOST_NESTED: usize = 400;
+
+/// Programs inside of programs inside of programs: deeper ones are texts to the program around them. Each level is parsed again.
+const MOST_EMBEDDED: usize = 3;
 
 /// How a text is mutated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Language {
     Bash,
     Python,
@@ -63,17 +69,18 @@ impl Language {
         }
     }
 
-    /// Every edit of `text` whose result still parses, in text order.
-    pub(super) fn edits(self, text: &str) -> Vec<Edit> {
+    /// Every edit of `text`, a program inside of `level` others, in text order. Whether the result still parses is not checked.
+    pub(super) fn edits(self, text: &str, level: usize) -> Vec<Edit> {
+        if level > MOST_EMBEDDED {
+            return Vec::new();
+        }
         let mut edits = match self {
-            Self::Bash => bash::edits(text),
+            Self::Bash => bash::edits(text, level),
             Self::Python => python::edits(text),
-            Self::Make => make::edits(text),
+            Self::Make => make::edits(text, level),
             Self::Other => tokens::program(text),
             Self::Data => tokens::data(text),
         };
-        let before = self.faults(text);
-        edits.retain(|edit| edit.apply(text).is_some_and(|mutated| self.faults(&mutated) <= before));
         edits.sort_by(|a, b| {
             (a.range.start, a.range.end, &a.with).cmp(&(b.range.start, b.range.end, &b.with))
         });
@@ -82,26 +89,30 @@ impl Language {
 
     /// Number of syntax errors; 0 without a bundled grammar.
     pub(super) fn faults(self, text: &str) -> usize {
-        self.parse(text).map_or(0, |tree| faults(tree.root_node()))
+        let Some(tree) = self.tree(text) else { return 0 };
+        let mut open = vec![tree.root_node()];
+        let mut count = 0;
+        while let Some(node) = open.pop() {
+            if node.has_error() {
+                count += usize::from(node.is_error() || node.is_missing());
+                open.extend(children(node));
+            }
+        }
+        count
     }
 
-    /// The syntax tree; `None` without a bundled grammar.
+    /// The syntax tree; `None` without a bundled grammar, and of a text that is nested too deep.
     pub(super) fn parse(self, text: &str) -> Option<Tree> {
+        self.tree(text).filter(|tree| depth(tree) <= MOST_NESTED)
+    }
+
+    fn tree(self, text: &str) -> Option<Tree> {
         match self {
             Self::Bash => parse(Grammar::Bash, text),
             Self::Python => parse(Grammar::Python, text),
             Self::Make | Self::Other | Self::Data => None,
         }
     }
-}
-
-fn faults(node: Node<'_>) -> usize {
-    if !node.has_error() {
-        return 0;
-    }
-    let mut cursor = node.walk();
-    let below: usize = node.children(&mut cursor).map(faults).sum();
-    below + usize::from(node.is_error() || node.is_missing())
 }
 
 #[cfg(test)]
@@ -133,6 +144,9 @@ mod tests {
             (Language::Python, "x = [1, 2]\n", true),
             (Language::Python, "x = [1, 2\n", false),
             (Language::Data, "]]", true),
+            // Deeper than any stack.
+            (Language::Python, &"(".repeat(20_000), false),
+            (Language::Bash, &"(".repeat(20_000), false),
         ] {
             assert_eq!(language.faults(text) == 0, sound, "{text}");
         }

@@ -4,8 +4,8 @@ use super::edit::{Edit, quoted};
 use super::language::Language;
 use super::operator::Operator;
 
-/// Every edit of `text`, unordered.
-pub(super) fn edits(text: &str) -> Vec<Edit> {
+/// Every edit of `text`, unordered and not yet parsed. It is a program inside of `level` others.
+pub(super) fn edits(text: &str, level: usize) -> Vec<Edit> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut rule = 0;
@@ -15,9 +15,9 @@ pub(super) fn edits(text: &str) -> Vec<Edit> {
             found.push(
                 Edit::drop(text, start..start + body.len(), "\t@:", Operator::DroppedStatement).region(rule),
             );
-            found.extend(
-                Language::Bash.edits(command).into_iter().map(|edit| edit.shifted(start + 1).region(rule)),
-            );
+            let at = start + 1..start + body.len();
+            let edits = Language::Bash.edits(command, level + 1).into_iter();
+            found.extend(edits.map(|edit| edit.embedded(Language::Bash, at.clone()).region(rule)));
         } else if !body.starts_with('#') && !body.trim().is_empty() {
             rule = start;
             found.extend(declaration(text, start, body).into_iter().map(|edit| edit.region(rule)));

@@ -7,6 +7,7 @@ mod ablate;
 mod bash;
 mod bash_flags;
 mod bash_test;
+mod check;
 mod cuts;
 mod edit;
 mod embedded;

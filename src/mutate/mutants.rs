@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use super::check::{Checker, MOST_BYTES, digest, step};
 use super::edit::{Edit, line_of};
 use super::language::Language;
 use super::operator::Operator;
 use crate::model::{File, FileTree, RelPath};
 
-/// Files above this size are data that a solution brings along, whose lines are all alike.
-const MOST_BYTES: usize = 128 << 10;
-
 /// Maximum number of mutants; of more, every n-th is kept, since no time budget tries them all.
 const MOST_MUTANTS: usize = 2_000;
+
+/// Maximum number of bytes in all mutants: each is a whole solution, and all are held at once.
+const MOST_HELD: usize = 1 << 30;
 
 /// A solution with one mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,21 +30,35 @@ pub struct Mutant {
     pub files: FileTree,
 }
 
-/// Every mutant of `solution`, by file and position. No two are equal, and none equals the solution. Each file with a
-/// bundled grammar has no more syntax errors than before.
+/// The mutants of `solution`, by file and position. No two are equal, and none equals the solution. Each file with a
+/// bundled grammar has no more syntax errors than before. They are all that there are, except for very long solutions.
 pub fn mutants(solution: &FileTree) -> Vec<Mutant> {
+    let files = solution.iter().filter_map(|(path, file)| {
+        let text = file.as_text().filter(|text| text.len() <= MOST_BYTES)?;
+        let language = Language::of_file(path.as_str(), text)?;
+        Some((path, text, language, language.edits(text, 0)))
+    });
+    let files: Vec<(&RelPath, &str, Language, Vec<Edit>)> = files.collect();
+    let costs = files
+        .iter()
+        .flat_map(|(_, text, language, edits)| edits.iter().map(|edit| edit.cost(*language, text.len())));
+    let step = step(costs);
     let mut sites: Vec<(&RelPath, &str, Edit)> = Vec::new();
-    for (path, file) in solution.iter() {
-        let Some(text) = file.as_text().filter(|text| text.len() <= MOST_BYTES) else { continue };
-        let Some(language) = Language::of_file(path.as_str(), text) else { continue };
-        let mut seen = BTreeSet::from([text.to_owned()]);
-        for edit in language.edits(text) {
-            if edit.apply(text).is_some_and(|mutated| seen.insert(mutated)) {
+    let mut number: usize = 0;
+    for (path, text, language, edits) in files {
+        let mut checker = Checker::new(language, text);
+        let mut seen = BTreeSet::from([digest(text)]);
+        for edit in edits {
+            number += 1;
+            let wanted = number.is_multiple_of(step);
+            if wanted && checker.applied(&edit).is_some_and(|mutated| seen.insert(digest(&mutated))) {
                 sites.push((path, text, edit));
             }
         }
     }
-    let step = sites.len().div_ceil(MOST_MUTANTS).max(1);
+    let size: usize = solution.iter().map(|(_, file)| file.bytes.len()).sum();
+    let most = MOST_MUTANTS.min(MOST_HELD / size.max(1)).max(1);
+    let step = sites.len().div_ceil(most).max(1);
     sites
         .into_iter()
         .step_by(step)
@@ -52,7 +67,7 @@ pub fn mutants(solution: &FileTree) -> Vec<Mutant> {
 }
 
 fn mutant(solution: &FileTree, path: &RelPath, text: &str, edit: Edit) -> Option<Mutant> {
-    let mutated = edit.apply(text)?;
+    let mutated = edit.apply(text, 0..text.len())?;
     let mut files = solution.clone();
     let executable = solution.get(path.as_str()).is_some_and(|file| file.executable);
     files.insert(path.clone(), File { bytes: mutated.into_bytes(), executable });

@@ -1,5 +1,7 @@
 //! Mutants of Python programs, from the syntax tree.
 
+use std::collections::BTreeMap;
+
 use tree_sitter::Node;
 
 use super::edit::{Edit, above, quoted};
@@ -48,16 +50,20 @@ const ARITHMETIC: [(&str, &str); 18] = [
 const NEVER_RAISED: &str = "NotImplementedError";
 
 const FUNCTION: &str = "function_definition";
+const MODULE: &str = "module";
 
 /// Every edit of `text`, unordered and not yet parsed.
 pub(super) fn edits(text: &str) -> Vec<Edit> {
     let Some(tree) = Language::Python.parse(text) else { return Vec::new() };
     let mut found = Vec::new();
-    walk(tree.root_node(), text, 0, &mut found);
+    walk(tree.root_node(), text, &bindings(tree.root_node(), text), 0, &mut found);
     found
 }
 
-fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
+/// Where a name is bound first, by the id of a function or module and the name.
+type Bindings<'a> = BTreeMap<(usize, &'a str), usize>;
+
+fn walk(node: Node<'_>, text: &str, bindings: &Bindings<'_>, region: usize, found: &mut Vec<Edit>) {
     let here = if node.kind() == FUNCTION { node.start_byte() } else { region };
     if is_not_worth_mutating(node, text) {
         return;
@@ -79,12 +85,12 @@ fn walk(node: Node<'_>, text: &str, region: usize, found: &mut Vec<Edit>) {
         "unary_operator" => found.extend(sign_dropped(node, text)),
         _ => {}
     }
-    found.extend(dropped(node, text));
+    found.extend(dropped(node, text, bindings));
     for edit in &mut found[known..] {
         edit.region = here;
     }
     for child in children(node) {
-        walk(child, text, here, found);
+        walk(child, text, bindings, here, found);
     }
 }
 
@@ -213,7 +219,7 @@ fn unhandled(node: Node<'_>, text: &str) -> Option<Edit> {
 }
 
 /// A statement that can be omitted without leaving a name undefined.
-fn dropped(node: Node<'_>, text: &str) -> Option<Edit> {
+fn dropped(node: Node<'_>, text: &str, bindings: &Bindings<'_>) -> Option<Edit> {
     let edit = |operator| Some(Edit::drop(text, node.byte_range(), "pass", operator));
     match node.kind() {
         "raise_statement" => edit(Operator::ErrorHandling),
@@ -223,7 +229,7 @@ fn dropped(node: Node<'_>, text: &str) -> Option<Edit> {
             let is_step = match inner.kind() {
                 "call" | "augmented_assignment" | "yield" | "await" => true,
                 "assignment" => inner.child_by_field_name("left").is_some_and(|left| {
-                    matches!(left.kind(), "subscript" | "attribute") || is_rebound(left, text)
+                    matches!(left.kind(), "subscript" | "attribute") || is_rebound(left, text, bindings)
                 }),
                 _ => false,
             };
@@ -250,30 +256,38 @@ fn is_guard(node: Node<'_>) -> bool {
 }
 
 /// Whether the name on the left was already bound earlier in the same function.
-fn is_rebound(left: Node<'_>, text: &str) -> bool {
-    if left.kind() != "identifier" {
-        return false;
-    }
-    let Some(scope) = above(left, &[FUNCTION, "module"]) else { return false };
-    let name = text_of(left, text);
-    let mut open = vec![scope];
-    while let Some(node) = open.pop() {
-        if node.start_byte() >= left.start_byte() {
-            continue;
-        }
-        let binds = match node.kind() {
-            "assignment" | "augmented_assignment" => node.child_by_field_name("left"),
-            "parameters" => return_if_parameter(node, text, name),
-            _ => None,
-        };
-        if binds.is_some_and(|bound| bound != left && text_of(bound, text) == name) {
-            return true;
-        }
-        open.extend(named_children(node));
-    }
-    false
+fn is_rebound(left: Node<'_>, text: &str, bindings: &Bindings<'_>) -> bool {
+    let scope = above(left, &[FUNCTION, MODULE]).filter(|_| left.kind() == "identifier");
+    let first = scope.and_then(|scope| bindings.get(&(scope.id(), text_of(left, text))));
+    first.is_some_and(|first| *first < left.start_byte())
 }
 
-fn return_if_parameter<'t>(node: Node<'t>, text: &str, name: &str) -> Option<Node<'t>> {
-    named_children(node).into_iter().find(|child| text_of(*child, text) == name)
+/// Collected once: a program of a thousand statements has a thousand names to look up.
+fn bindings<'a>(root: Node<'_>, text: &'a str) -> Bindings<'a> {
+    let mut found = Bindings::new();
+    // The enclosing functions and the module, each with the place of the one around it.
+    let mut scopes: Vec<(usize, Option<usize>)> = Vec::new();
+    let mut open = vec![(root, None)];
+    while let Some((node, around)) = open.pop() {
+        let mut scope = around;
+        if matches!(node.kind(), FUNCTION | MODULE) {
+            scopes.push((node.id(), around));
+            scope = Some(scopes.len() - 1);
+        }
+        let bound = match node.kind() {
+            "assignment" | "augmented_assignment" => node.child_by_field_name("left").into_iter().collect(),
+            "parameters" => named_children(node),
+            _ => Vec::new(),
+        };
+        for name in bound.into_iter().map(|bound| text_of(bound, text)) {
+            let mut at = scope;
+            while let Some(&(id, outer)) = at.and_then(|at| scopes.get(at)) {
+                let first = found.entry((id, name)).or_insert(node.start_byte());
+                *first = node.start_byte().min(*first);
+                at = outer;
+            }
+        }
+        open.extend(named_children(node).into_iter().map(|child| (child, scope)));
+    }
+    found
 }

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::edit::{Edit, quoted};
 use super::operator::Operator;
-use crate::syntax::{named_children, text_of};
+use crate::syntax::{children, named_children, text_of};
 
 /// Functions and methods, and those that they are confused with. The last part of the name decides.
 const SWAPPED: [(&str, &str, Operator); 30] = [
@@ -109,10 +109,13 @@ fn order(called: &str, last: &str, function: Node<'_>, arguments: Node<'_>, text
         let edit = Edit::replace(text, function.byte_range(), "list", Operator::SortOrder);
         found.push(edit.what(format!("`{whole}` not sorted")));
     }
+    // The parenthesis may be missing.
+    let closing = children(arguments).last().copied().filter(|last| last.kind() == ")" && !last.is_missing());
+    let Some(end) = closing.map(|closing| closing.start_byte()) else { return found };
     // A generator expression without parentheses of its own allows no second argument.
-    let end = arguments.end_byte() - 1;
     if !keyword("reverse=") {
-        let comma = if given.is_empty() || text[..end].trim_end().ends_with(',') { "" } else { ", " };
+        let before = text.get(..end).unwrap_or_default();
+        let comma = if given.is_empty() || before.trim_end().ends_with(',') { "" } else { ", " };
         let edit = Edit::replace(text, end..end, format!("{comma}reverse=True"), Operator::SortOrder);
         found.push(edit.what(format!("`{whole}` sorted the other way round")));
     }

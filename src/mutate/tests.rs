@@ -200,7 +200,18 @@ fn python_statements() {
         "for a in b:\n    if a:\n        continue\n    c(a)\nd = 1\nd = 2\ne[1] = 2\n",
         &["pass"],
     );
-    python(DroppedStatement, "a = 1\n", &[]);
+    // A first binding is needed by what comes after it.
+    for (text, dropped) in [
+        ("a = 1\n", 0),
+        ("a = 1\na = 2\na = 3\n", 2),
+        ("a, b = 1, 2\na = 2\n", 0),
+        ("def f(a, b=1):\n    a = 1\n    b = 2\n    c = 3\n    c = 4\n", 2),
+        ("a = 1\ndef f():\n    a = 2\n", 0),
+        ("def f():\n    a = 2\na = 1\n", 1),
+        ("a = a = 1\n", 0),
+    ] {
+        assert_eq!(changed_lines("a.py", DroppedStatement, text).len(), dropped, "{text:?}");
+    }
     python(
         Flag,
         "json.dump(a, b, default=c)\nd = f(first=1, other=2)\n",
@@ -220,6 +231,74 @@ fn makefiles() {
     );
     check("Makefile", Operator::SortOrder, text, &["sort $< > $@"]);
     check("Makefile", Flag, "a:\n\tgrep -w $* b\n", &["grep $* b"]);
+}
+
+/// Only that each is accepted: trees of texts with errors have nodes that are in no text, and tokens that end within a character.
+#[test]
+fn texts_with_errors() {
+    for (path, text) in [
+        ("a.py", "y = [sorted(é]\n"),
+        ("a.py", "a.sort(é\n"),
+        ("a.py", "sorted(\n"),
+        ("a.py", "f'{a:.2é"),
+        ("solve.sh", "python3 -c \"é"),
+        ("solve.sh", "bash -c 'é (a"),
+        ("solve.sh", "tool 'é (a b"),
+        ("solve.sh", "chmod -mé 0640é"),
+        ("solve.sh", "sort -é a\nsort é-r\n"),
+        ("solve.sh", "cat > é.py <<é\nsorted(é\né"),
+        ("Makefile", "a: $(é\n\tsort 'é"),
+        ("a.conf", "é=é\né"),
+    ] {
+        mutants(&tree(path, text));
+        ablations(text);
+        cuts(text);
+    }
+}
+
+/// Deep texts would overflow the stack of a walk that calls itself. What a person writes is never so deep.
+#[test]
+fn deep_texts() {
+    let nested = |open: &str, inner: &str, close: &str, times: usize| {
+        format!("{}{inner}{}\n", open.repeat(times), close.repeat(times))
+    };
+    let check = |path: &str, text: &str, some: bool| {
+        let found = [mutants(&tree(path, text)).len(), ablations(text).len(), cuts(text).len()];
+        assert_eq!(
+            found.iter().sum::<usize>() > 0,
+            some,
+            "{path} {}: {found:?}",
+            text.get(..20).unwrap_or(text)
+        );
+    };
+    check("a.py", &nested("(", "1", ")", 390), true);
+    check("a.py", &nested("(", "1", ")", 14_000), false);
+    check("a.py", &nested("f(", "1", ")", 14_000), false);
+    check("a.py", &format!("x = 1{}\n", " + 1".repeat(14_000)), false);
+    check("solve.sh", &nested("{ ", "mv a b; mv c d", "; }", 100), true);
+    check("solve.sh", &nested("{ ", "mv a b; mv c d", "; }", 5_000), false);
+    check("solve.sh", &format!("mv a b{}\n", " && mv c d".repeat(5_000)), false);
+    // Programs inside of each other: the inner ones are texts to those around them.
+    let inside = |levels: usize| {
+        (0..levels).fold("mv a b\nmv c d\n".to_owned(), |text, level| {
+            format!("cat > {level}.sh <<'E{level}'\n{text}E{level}\n")
+        })
+    };
+    check("solve.sh", &inside(2), true);
+    check("solve.sh", &inside(2_000), true);
+}
+
+#[test]
+fn long_solutions_have_fewer_mutants() {
+    let check = |lines: usize, expect: usize| {
+        let text: String = (0..lines).map(|line| format!("SELECT {} FROM t;\n", 10_000_000 + line)).collect();
+        assert_eq!(mutants(&tree("a.sql", &text)).len(), expect, "{lines} lines, {} bytes", text.len());
+    };
+    check(300, 600);
+    // At most 2000, regularly spread over 3000.
+    check(1_500, 1_500);
+    // Longer texts are data.
+    check(6_000, 0);
 }
 
 #[test]
@@ -271,10 +350,11 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_accepted(text in "[ -~\n]{0,200}") {
+    fn any_text_is_accepted(text in "[ -~\né]{0,200}") {
         for path in ["solve.sh", "a.py", "Makefile", "a.sql", "a.conf"] {
             mutants(&tree(path, &text));
         }
         ablations(&text);
+        cuts(&text);
     }
 }

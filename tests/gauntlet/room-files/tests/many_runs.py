@@ -1,17 +1,17 @@
 """Runs a subject's program for many cases in one process. `subject.run_many` starts this text as a probe; tests do not import it.
 
-A program that python3 interprets runs in forks of this interpreter, which has imported what the program imports of the standard
-library, and is compiled once: without that most of the time of a case is the start of an interpreter. The interpreter stays free of
-the subject's code. Other programs are started as they are.
+A program that python3 interprets runs in forks of an interpreter that has made the program's imports of the standard library and has
+compiled it: without that most of the time of a case is the start of an interpreter. Each program has such a parent of its own, so that it
+has the modules that it would have if it were started, and the parents stay free of the subject's code. Other programs are started as
+they are, and so are those that might find other modules in a fork.
 """
 
 import atexit
 import base64
 import functools
 import gc
-import importlib
-import itertools
 import json
+import marshal
 import os
 import re
 import select
@@ -19,16 +19,35 @@ import signal
 import sys
 import time
 import types
+import warnings
 import zlib
+from _imp import extension_suffixes
+from _weakref import ref
 
 # Bytes of one stream or file. More than results of tasks have; all together they must fit, compressed, into what a harness takes of one program.
 KEPT = 8_000_000
-# Modules that are searched for imports. Others are imported by the program itself, which takes a little longer.
+# Modules of a program's own that are searched for imports. A program with more of them is started.
 MODULES = 100
+# Programs that have a parent at once. Cases may each bring another program, and a parent takes about ten megabytes.
+PARENTS = 8
 # Told on standard error, so that the harness knows: on a busy machine it runs the tests again, with more time.
 MET_LIMIT = "a program met its time limit"
 # As `timeout` reports it, and as a shell reports a program that cannot be started.
 TIMED_OUT, NOT_STARTED = 124, 127
+# As the interpreter ends if its output cannot be written at the end.
+NOT_WRITTEN = 120
+# Bytes at once through a pipe: no pipe holds more.
+AT_ONCE = 1 << 20
+# Descriptors of a parent. There are fewer, since `select` takes no others.
+DESCRIPTORS = 1024
+# PyCF_ONLY_AST of the module `ast`, whose import would take longer than the rest.
+ONLY_TREE = 0x400
+# Modules that do something visible when they are imported.
+LOUD = {"antigravity", "this"}
+# What a program does to import from other folders than its own: which modules it finds there is known only when it runs.
+SEARCHES = re.compile(rb"\bsys\s*\.\s*path\b|\bsys\s+import\b[^\n]*\bpath\b|\baddsitedir\b")
+# What the interpreter gives every program.
+FRESH = {name: value for name, value in globals().items() if name.startswith("__")}
 
 
 def main():
@@ -36,13 +55,15 @@ def main():
 
     # The subject's programs see the same packages as when they are started by themselves.
     site.main()
-    own = list(sys.path)
     request = json.load(sys.stdin)
     caches = f"/tmp/{os.urandom(8).hex()}"
     sys.dont_write_bytecode, sys.pycache_prefix = False, caches
     # A collection in a fork would copy the pages of its parent.
     gc.disable()
+    # An isolated interpreter, such as this one, ignores these.
+    configured = os.path.isdir(site.getusersitepackages()) or any(re.match("PYTHON[A-Z]", name) for name in os.environ)
     end = time.monotonic() + request["timeout"]
+    parents = {}
     found = []
     for case in request["cases"]:
         for name, content in case["files"].items():
@@ -57,11 +78,16 @@ def main():
         os.makedirs(case["cwd"], exist_ok=True)
         left = end - time.monotonic()
         if left > 0:
-            code, stdout, stderr = execute(case, own, min(case["timeout"], left))
+            # A fork has read its variables already, some of which change how the interpreter works.
+            plan = None if configured or case["env"] else planned(case["argv"], case["cwd"])
+            left = min(case["timeout"], left)
+            code, stdout, stderr = started(case, left) if plan is None else forked(plan, parents, case, left)
         else:
             code, stdout, stderr = TIMED_OUT, b"", b"not started: the time for all cases was over"
         after = {name: content_of(name) for name in case["after"]}
         found.append([code, *map(coded, (stdout, stderr)), {name: coded(content) for name, content in after.items()}])
+    while parents:
+        dismiss(parents)
     remove(caches)
     if any(code == TIMED_OUT for code, *_ in found):
         print(MET_LIMIT, file=sys.stderr)
@@ -89,6 +115,7 @@ def remove(folder):
 
 
 def content_of(name):
+    """At most one byte more than is kept; None if it cannot be read."""
     try:
         with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             return file.read(KEPT + 1)
@@ -96,92 +123,58 @@ def content_of(name):
         return None
 
 
-def execute(case, own, timeout):
-    argv, stdin = case["argv"], base64.b64decode(case["stdin"])
-    # A fork has read its variables already, some of which change how the interpreter works.
-    start = None if case["env"] else interpreted(argv, case["cwd"])
-    if start is None:
-        import subprocess
+def started(case, timeout):
+    import subprocess
 
-        try:
-            env = {**os.environ, **case["env"]}
-            done = subprocess.run(argv, cwd=case["cwd"], input=stdin, capture_output=True, timeout=timeout, env=env)
-        except subprocess.TimeoutExpired:
-            return TIMED_OUT, b"", b"timed out"
-        except OSError as error:
-            return NOT_STARTED, b"", str(error).encode()
-        return done.returncode, done.stdout, done.stderr
-    program = prepared(start, case["cwd"])
-    gc.freeze()
-    streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
-    os.write(streams[0], stdin)
-    os.lseek(streams[0], 0, os.SEEK_SET)
-    child = os.fork()
-    if child == 0:
-        perform(start, program, case["cwd"], own, streams)
-    watch = os.pidfd_open(child)
-    in_time = bool(select.select([watch], [], [], timeout)[0])
-    if not in_time:
-        os.kill(child, signal.SIGKILL)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os.close(watch)
-    texts = [os.pread(stream, KEPT + 1, 0) for stream in streams[1:]]
-    for stream in streams:
-        os.close(stream)
-    return ended if in_time else TIMED_OUT, *texts
-
-
-def prepared(start, cwd):
-    """The compiled program, if it is a file, after imports of what it and its package import of the standard library."""
-    kind, name, _ = start
-    place = os.path.join(cwd, name)
-    program = text_of(place) if kind == "file" else b""
-    texts = [program, *own_modules(os.path.dirname(os.path.realpath(place)))]
-    for text in texts:
-        for names in re.findall(rb"^[ \t]*(?:import|from)[ \t]+([\w., ]+)", text, re.MULTILINE):
-            for word in names.split(b","):
-                preload(word.split()[0].decode("ascii", "replace") if word.split() else "")
-    return compiled(program, place) if kind == "file" else None
-
-
-@functools.cache
-def own_modules(folder):
-    """The texts of modules beside a program, and in folders there."""
-    files = [os.path.join(base, name) for base, _, names in itertools.islice(os.walk(folder), MODULES) for name in names if name.endswith(".py")]
-    return [text_of(place) for place in sorted(files)[:MODULES]]
-
-
-def text_of(place):
     try:
-        with open(os.open(place, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            return file.read(KEPT + 1)
-    except OSError:
-        return b""
+        env = {**os.environ, **case["env"]}
+        stdin = base64.b64decode(case["stdin"])
+        done = subprocess.run(case["argv"], cwd=case["cwd"], input=stdin, capture_output=True, timeout=timeout, env=env)
+    except subprocess.TimeoutExpired:
+        return TIMED_OUT, b"", b"timed out"
+    except OSError as error:
+        return NOT_STARTED, b"", str(error).encode()
+    return done.returncode, done.stdout, done.stderr
 
 
-@functools.cache
-def preload(name):
-    if name.split(".")[0] in sys.stdlib_module_names - {"antigravity", "this"}:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            pass
+def forked(plan, parents, case, timeout):
+    program, words = plan
+    if program not in parents:
+        if len(parents) == PARENTS:
+            dismiss(parents)
+        parents[program] = begun(program, parents)
+    requests, replies, _ = parents[program]
+    marshal.dump((words, case["cwd"], base64.b64decode(case["stdin"]), timeout), requests)
+    requests.flush()
+    return marshal.load(replies)
 
 
-@functools.cache
-def compiled(text, name):
-    try:
-        return compile(text, name, "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        # The program itself reports it.
+def planned(argv, cwd):
+    """The program, (kind, name, folder of its modules, text, imports), and its arguments; None if it must be started."""
+    interpreted = of_interpreter(argv, cwd)
+    if interpreted is None:
         return None
+    kind, name, words = interpreted
+    cwd = os.path.realpath(cwd)
+    if kind == "file":
+        name = os.path.join(cwd, name)
+        folder, text = os.path.dirname(os.path.realpath(name)), content_of(name)
+        # What cannot be compiled may be an archive, and an error is the interpreter's to report.
+        whole = text is not None and len(text) <= KEPT and compiled(text, name) is not None
+        texts = [(text, folder)] if whole else []
+    else:
+        folder, text = cwd, b""
+        places = own_files(folder, folder, 0, name, ("__main__",))
+        texts = [(content, os.path.dirname(place)) for place in places if (content := content_of(place)) is not None]
+    found = imports(folder, texts) if texts and not takes_place(folder) else None
+    return None if found is None else ((kind, name, folder, text, found), words)
 
 
-def interpreted(argv, cwd):
+def of_interpreter(argv, cwd):
     """How python3 would run it: ("file" or "module", its name, its arguments); None if something else runs it."""
-    if argv[0] in ("python3", "/usr/bin/python3") and len(argv) > 1:
+    if argv[0] in ("python3", sys.executable) and len(argv) > 1:
         if argv[1] == "-m" and len(argv) > 2:
-            return "module", argv[2], argv[2:]
+            return "module", argv[2], ["-m", *argv[3:]]
         return None if argv[1].startswith("-") else ("file", argv[1], argv[1:])
     place = os.path.join(cwd, argv[0])
     if "/" not in argv[0] or not os.access(place, os.X_OK):
@@ -191,55 +184,312 @@ def interpreted(argv, cwd):
             first = file.readline(200)
     except OSError:
         return None
-    words = first[2:].split() if first.startswith(b"#!") else []
-    if words in ([b"/usr/bin/env", b"python3"], [b"/usr/bin/python3"]):
+    # A carriage return at the end is part of a name to the kernel.
+    words = re.split(rb"[ \t]+", first[2:].strip(b" \t\n")) if first.startswith(b"#!") else []
+    if words in ([b"/usr/bin/env", b"python3"], [os.fsencode(sys.executable)]):
         return "file", argv[0], argv
     return None
 
 
-def perform(start, program, cwd, own, streams):
-    """Becomes the program; does not return."""
-    kind, name, words = start
-    code = 1
+def takes_place(folder):
+    """Whether a module in a folder has the name of one of the standard library, and is imported in its place."""
+    endings = (".py", ".pyc", *extension_suffixes())
+
+    def is_module(name):
+        stem = name.partition(".")[0]
+        if stem not in sys.stdlib_module_names:
+            return False
+        return name[len(stem) :] in endings or any(os.path.exists(f"{folder}/{name}/__init__{ending}") for ending in endings)
+
+    try:
+        return any(map(is_module, os.listdir(folder)))
+    except OSError:
+        return True
+
+
+def imports(folder, texts):
+    """The imports of the standard library, (module, names), that a program makes whenever it runs, by itself and by modules of its own.
+
+    `texts` are its own, each with the folder of its package. None if they may find other modules than a fork has.
+    """
+    found, seen, left = [], set(), [(*text, True) for text in texts]
+    while left:
+        text, base, sure = left.pop()
+        known = imports_of(text)
+        if known is None or len(seen) > MODULES:
+            return None
+        for level, module, names, always in known:
+            if level == 0 and module.split(".")[0] in sys.stdlib_module_names:
+                if sure and always:
+                    found.append((module, names))
+                continue
+            for place in own_files(folder, base, level, module, names):
+                visit = (place, sure and always)
+                if visit not in seen and (content := content_of(place)) is not None:
+                    seen.add(visit)
+                    left.append((content, os.path.dirname(place), sure and always))
+    return tuple(dict.fromkeys(found))
+
+
+def own_files(folder, base, level, module, names):
+    """The files that an import may be of, for a program whose modules are in a folder, in a package whose files are in `base`."""
+    for _ in range(level - 1):
+        base = os.path.dirname(base)
+    parts = module.split(".") if module else []
+    top = base if level else folder
+    paths = ["/".join([top, *parts[:count]]) for count in range(1, len(parts) + 1)]
+    paths += ["/".join([top, *parts, name]) for name in names]
+    return [path + ending for path in paths for ending in (".py", "/__init__.py")]
+
+
+@functools.cache
+def imports_of(text):
+    """The imports in a text, (level, module, names, whether it makes them in any case); None if it may search other folders too."""
+    if SEARCHES.search(text):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            left = [(node, True) for node in compile(text, "module", "exec", ONLY_TREE, dont_inherit=True).body]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found = []
+    while left:
+        node, always = left.pop(0)
+        kind = type(node).__name__
+        if kind == "Import":
+            found += [(0, alias.name, (), always) for alias in node.names]
+        elif kind == "ImportFrom":
+            found.append((node.level, node.module or "", tuple(alias.name for alias in node.names), always))
+        else:
+            parts = [getattr(node, part, ()) for part in ("body", "orelse", "handlers", "finalbody", "cases")]
+            left += [(inner, False) for part in parts if isinstance(part, list) for inner in part]
+    return tuple(found)
+
+
+@functools.cache
+def compiled(text, name):
+    """None if the interpreter would have something to say about it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)
+            return compile(text, name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def begun(program, parents):
+    """A parent for forks of a program: files for requests and replies, and its process."""
+    (asked, ask), (answered, answer) = os.pipe(), os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            os.close(ask)
+            os.close(answered)
+            # Who holds the files of others keeps these from ending.
+            for requests, replies, _ in parents.values():
+                requests.close()
+                replies.close()
+            serve(program, open(asked, "rb"), open(answer, "wb"))
+        finally:
+            os._exit(0)
+    os.close(asked)
+    os.close(answer)
+    return open(ask, "wb"), open(answered, "rb"), process
+
+
+def dismiss(parents):
+    """Ends the oldest parent."""
+    requests, replies, process = parents.pop(next(iter(parents)))
+    requests.close()
+    replies.close()
+    os.waitpid(process, 0)
+
+
+def serve(program, requests, replies):
+    kind, name, folder, text, found = program
+    code = compiled(text, name) if kind == "file" else None
+    if kind == "module":
+        # The interpreter imports it for `-m`.
+        found = (("runpy", ()), *found)
+    for module, names in found:
+        preload(module, names)
+    gc.freeze()
+    while True:
+        try:
+            words, cwd, stdin, timeout = marshal.load(requests)
+        except EOFError:
+            return
+        marshal.dump(run(code, name, [folder, *sys.path], words, cwd, stdin, timeout), replies)
+        replies.flush()
+
+
+def preload(module, names):
+    if module in LOUD or module.startswith("__"):
+        return
+    try:
+        with warnings.catch_warnings():
+            # Whether one is shown depends on who imports the module.
+            warnings.simplefilter("error")
+            __import__(module, None, None, names)
+    except Exception:
+        # The program itself meets it.
+        pass
+
+
+def run(code, name, path, words, cwd, stdin, timeout):
+    """Runs a program in a fork; its status, standard output and standard error."""
+    (given, give), (out, put_out), (err, put_err) = (os.pipe() for _ in range(3))
+    child = os.fork()
+    if child == 0:
+        become(code, name, path, words, cwd, (given, put_out, put_err))
+    for stream in (given, put_out, put_err):
+        os.close(stream)
+    os.set_blocking(give, False)
+    watch, end = os.pidfd_open(child), time.monotonic() + timeout
+    texts, stdin = {out: bytearray(), err: bytearray()}, memoryview(stdin)
+    taking, giving, ended, in_time = [out, err], [give], False, True
+    while not ended:
+        left = max(0, end - time.monotonic()) if in_time else None
+        ready, writable, _ = select.select([watch, *taking], giving, [], left)
+        # Once more after it has ended, and then no more: what it left behind may write for ever.
+        ended = watch in ready
+        for stream in select.select(taking, [], [], 0)[0]:
+            content = os.read(stream, AT_ONCE)
+            texts[stream] += content[: KEPT + 1 - len(texts[stream])]
+            if not content:
+                taking.remove(stream)
+        if writable:
+            try:
+                stdin = stdin[os.write(give, stdin[:AT_ONCE]) :]
+            except BrokenPipeError:
+                stdin = b""
+            if not stdin:
+                os.close(giving.pop())
+        if in_time and not ended and time.monotonic() >= end:
+            in_time = False
+            os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    for stream in (watch, *texts, *giving):
+        os.close(stream)
+    return status if in_time else TIMED_OUT, *map(bytes, texts.values())
+
+
+def become(code, name, path, words, cwd, streams):
+    """Runs the program in this process, as the interpreter would; does not return."""
+    status, interrupted, shared = 1, False, dict(sys.modules)
     try:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
+        os.closerange(3, DESCRIPTORS)
         os.chdir(cwd)
-        sys.argv = list(words)
-        if kind == "module":
+        sys.argv, sys.path[:] = list(words), path
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        vars(sys.modules["__main__"]).update(FRESH, __doc__=None)
+        gc.enable()
+        if code is None:
             import runpy
 
-            sys.path[:] = [os.getcwd(), *own]
-            runpy.run_module(name, run_name="__main__", alter_sys=True)
+            runpy._run_module_as_main(name)
         else:
-            sys.path[:] = [os.path.dirname(os.path.realpath(name)), *own]
-            place = os.path.join(os.getcwd(), name)
-            if program is None:
-                with open(place, "rb") as file:
-                    program = compile(file.read(), place, "exec")
-            module = types.ModuleType("__main__")
-            module.__file__ = place
-            sys.modules["__main__"] = module
-            exec(program, module.__dict__)
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        if code and code is not end.code:
-            print(end.code, file=sys.stderr)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
+            vars(sys.modules["__main__"]).update(__file__=name, __loader__=type(__loader__)("__main__", name))
+            exec(code, vars(sys.modules["__main__"]))
+        status = 0
+    except SystemExit as error:
+        status, code = asked_for(error), None
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        # Without the frame of this function.
+        status = reported(error.with_traceback(error.__traceback__.tb_next))
     finally:
+        if code is not None:
+            # The interpreter takes them away at a script's end, unless SystemExit ends it.
+            for gone in ("__file__", "__cached__"):
+                vars(sys.modules["__main__"]).pop(gone, None)
+        leave(status, interrupted, shared)
+
+
+def asked_for(error):
+    """The status that a SystemExit asks for, whose message it prints."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        # The interpreter takes a C long.
+        return error.code & 255 if -(2**63) <= error.code < 2**63 else 255
+    print(error.code, file=sys.stderr or sys.__stderr__)
+    return 1
+
+
+def reported(error):
+    """Prints an exception that the program did not catch; its status."""
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as end:
+        return asked_for(end)
+    except BaseException:
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    return 1
+
+
+def leave(status, interrupted, shared):
+    """Ends this process as the interpreter does: threads, exit functions, output, and at last objects that act when they are deleted.
+
+    The interpreter itself would also take apart what is shared with the parent, which takes several times as long.
+    """
+    written = []
+    steps = (
+        getattr(sys.modules.get("threading"), "_shutdown", int),
+        atexit._run_exitfuncs,
+        lambda: written.append(flushed()),
+        # Threads that are left are daemons. The interpreter stops them here, and they would miss what is deleted.
+        lambda: len(sys._current_frames()) == 1 and forget(shared),
+        lambda: written.append(flushed()),
+        # These may have been replaced.
+        lambda: sys.__stdout__.flush(),
+        lambda: sys.__stderr__.flush(),
+        lambda: interrupted and (signal.signal(signal.SIGINT, signal.SIG_DFL), os.kill(os.getpid(), signal.SIGINT)),
+    )
+    for step in steps:
         try:
-            atexit._run_exitfuncs()
-            sys.stdout.flush()
-            sys.stderr.flush()
+            step()
         except BaseException:
-            # What the interpreter answers when its output cannot be written at the end.
-            code = 120
-        finally:
-            os._exit(code & 255)
+            pass
+    os._exit(status if all(written) else NOT_WRITTEN)
+
+
+def flushed():
+    """Whether the output could be written."""
+    written = True
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        try:
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+        except BaseException:
+            written = False
+    return written
+
+
+def forget(shared):
+    """Deletes the modules that the parent does not have, so that files which were left open are written. In the interpreter's order."""
+    # Afterwards a file comes before its buffer, so that they are deleted in this order.
+    gc.collect()
+    left = []
+    for name, module in list(sys.modules.items()):
+        if shared.get(name) is not module:
+            del sys.modules[name]
+            if isinstance(module, types.ModuleType):
+                left.append(ref(module))
+    del module
+    gc.collect()
+    for found in reversed(left):
+        if (module := found()) is not None:
+            names = [name for name in vars(module) if name != "__builtins__"]
+            hidden = [name for name in names if name.startswith("_") and not name.startswith("__")]
+            for name in hidden + names:
+                vars(module)[name] = None
+        del module
+    gc.collect()
 
 
 if __name__ == "__main__":
