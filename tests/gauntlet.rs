@@ -9,7 +9,7 @@ use common::Bench;
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
-const SAMPLE: [&str; 16] = [
+const SAMPLE: [&str; 17] = [
     "build-fails",
     "clause-untested",
     "conftest-loaded",
@@ -21,6 +21,7 @@ const SAMPLE: [&str; 16] = [
     "no-test-script",
     "programs-as-root",
     "sound-edited-data",
+    "sound-moved-input",
     "sound-separate-verifier",
     "sound-two-steps",
     "sound-user",

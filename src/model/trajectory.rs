@@ -444,7 +444,7 @@ pub struct Rollout {
     pub round_rewards: Vec<Option<Rewards>>,
     /// Labels of the detectors and the judge, in a fixed order.
     pub labels: Vec<String>,
-    /// The source of the labels (`rules-5`, `rules-5+MODEL@PROMPTS`).
+    /// The source of the labels (`rules-6`, `rules-6+MODEL@PROMPTS`).
     pub judge: String,
 }
 

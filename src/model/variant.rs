@@ -11,11 +11,10 @@ pub struct Variant {
     pub name: String,
     /// A short description.
     pub title: String,
-    /// The files that the solution must have created or changed for the variant to apply.
+    /// The files that it varies, for readers of the list: the script itself finds out whether there are any.
     pub applies: Applies,
     /// Bash, run as root in the solver's container after the reference solution. `$CHANGED` names a file that lists the absolute
-    /// paths of the regular files that the solution created or changed, one per line. Exit status 0: done;
-    /// [`Variant::NOT_APPLICABLE`]: there was nothing to do.
+    /// paths of the regular files that the solution created or changed, one per line. Exit status 0: done; 3: there was nothing to do.
     pub script: String,
     /// Why this never makes a correct state wrong, in one sentence.
     pub legal: String,
@@ -24,7 +23,7 @@ pub struct Variant {
     pub conditional: bool,
 }
 
-/// The changed files that a variant requires.
+/// The changed files that a variant works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Applies {
@@ -40,50 +39,4 @@ pub enum Applies {
     Sqlite,
     /// Something below a `.git` folder.
     Git,
-}
-
-impl Variant {
-    /// The exit status of a script that found nothing to do.
-    pub const NOT_APPLICABLE: i32 = 3;
-
-    /// Whether it applies, given the absolute paths of the changed files.
-    pub fn applies_to<'a>(&self, changed: impl IntoIterator<Item = &'a str>) -> bool {
-        let mut changed = changed.into_iter();
-        let fits = |path: &str| match self.applies {
-            Applies::Any | Applies::File | Applies::Sqlite => true,
-            Applies::Json => path.ends_with(".json"),
-            Applies::Csv => path.ends_with(".csv") || path.ends_with(".tsv"),
-            Applies::Python => path.ends_with(".py"),
-            Applies::Git => path.contains("/.git/"),
-        };
-        self.applies == Applies::Any || changed.any(fits)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variants_apply_by_changed_files() {
-        for (applies, changed, expect) in [
-            (Applies::Any, vec![], true),
-            (Applies::File, vec![], false),
-            (Applies::File, vec!["/app/a"], true),
-            (Applies::Json, vec!["/app/a", "/app/b.json"], true),
-            (Applies::Json, vec!["/app/b.jsonl"], false),
-            (Applies::Git, vec!["/app/.git/HEAD"], true),
-            (Applies::Git, vec!["/app/.gitignore"], false),
-        ] {
-            let variant = Variant {
-                name: String::new(),
-                title: String::new(),
-                applies,
-                script: String::new(),
-                legal: String::new(),
-                conditional: false,
-            };
-            assert_eq!(variant.applies_to(changed.clone()), expect, "{applies:?} {changed:?}");
-        }
-    }
 }

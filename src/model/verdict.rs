@@ -109,7 +109,11 @@ impl Verdict {
             Outcome::Pass | Outcome::Fail | Outcome::Timeout => {}
             Outcome::Infra | Outcome::VerifierError => return None,
         }
-        let passed = |id: &CheckId| self.checks.iter().any(|check| check.id == *id && check.passed);
+        // A check of another maker's task may be missing from a report that came with a full reward.
+        let passed = |id: &CheckId| {
+            let reported = self.checks.iter().find(|check| check.id == *id);
+            reported.map_or(self.passed(), |check| check.passed)
+        };
         let share = |class: Option<CheckClass>| {
             let of_class = || classes.iter().filter(|check| class.is_none_or(|class| check.class == class));
             let total: f64 = of_class().map(|check| check.weight).sum();
@@ -162,6 +166,22 @@ mod tests {
         for outcome in [Outcome::Infra, Outcome::VerifierError] {
             assert_eq!(Verdict::without_checks(outcome, "").rewards(&classes), None);
         }
+    }
+
+    #[test]
+    fn checks_that_are_not_reported_passed_where_the_reward_is_full() {
+        let id = |id: &str| CheckId::parse(id).unwrap();
+        let class = |of: &str, class| Check { id: id(of), class, weight: 1.0 };
+        let classes = [class("reward", CheckClass::F2P), class("a", CheckClass::P2P)];
+        let check = |outcome: Outcome, passed: bool, expect: [f64; 2]| {
+            let checks = vec![CheckResult { id: id("a"), passed }];
+            let verdict = Verdict { outcome, cause: String::new(), checks };
+            let Rewards { f2p, p2p, .. } = verdict.rewards(&classes).unwrap();
+            assert_eq!([f2p, p2p], expect, "{verdict:?}");
+        };
+        check(Outcome::Pass, true, [1.0, 1.0]);
+        check(Outcome::Fail, true, [0.0, 1.0]);
+        check(Outcome::Fail, false, [0.0, 0.0]);
     }
 
     #[test]

@@ -5,8 +5,11 @@ use futures_util::future::join_all;
 use super::settle::{GroupVerdict, settle};
 use super::table::{Table, trial_row};
 use super::target::{Exploit, Only, ScreeningTarget, WatchPlace};
-use crate::model::{FileTree, Judging, Rigor, RowKind};
-use crate::verify::{Act, Condition, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge};
+use crate::lint::attack::Alone;
+use crate::model::{FileTree, Judging, Rigor, Row, RowKind, ShellOutcome, Verdict};
+use crate::verify::{
+    Act, Condition, NOT_APPLICABLE, NamedScript, TrialError, TrialLog, TrialRecord, TrialRunner, knowledge,
+};
 
 /// A trial with its observations.
 type Tried = (TrialRecord, TrialLog);
@@ -20,21 +23,25 @@ pub(super) async fn attacks(
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let knows = knowledge(target.instruction, target.tests);
+    let singly = rigor == Rigor::Full || matches!(only, Only::Rows(_));
     let wanted = target.attacks.iter().filter(|attack| {
-        only.wants_row(RowKind::Attack, &attack.name)
-            && (!attack.alone || rigor == Rigor::Full || matches!(only, Only::Rows(_)))
+        only.wants_row(RowKind::Attack, &attack.name) && (attack.alone != Alone::Always || singly)
     });
-    let (alone, together): (Vec<&Exploit>, Vec<&Exploit>) = wanted.partition(|attack| attack.alone);
+    let Groups { alone, together, apart } = Groups::of(wanted, target.evaluation.judging());
     let knows = &knows;
     let singles =
         join_all(alone.iter().map(|attack| async move { run(runner, target, knows, &[*attack]).await }));
     let try_together = |group| run(runner, target, knows, group);
-    let (singles, settled) = tokio::join!(singles, settle(&together, &try_together, &group_verdict));
+    let (singles, settled, settled_apart) = tokio::join!(
+        singles,
+        settle(&together, &try_together, &group_verdict),
+        settle(&apart, &try_together, &group_verdict)
+    );
     for (attack, record) in alone.iter().zip(singles) {
         push(target, table, attack, &record?);
     }
-    let settled = settled?;
-    for attack in &together {
+    let settled: Vec<_> = settled?.into_iter().chain(settled_apart?).collect();
+    for attack in together.iter().chain(&apart) {
         let group = settled.iter().find(|group| group.items.iter().any(|item| item.name == attack.name));
         if let Some(group) = group {
             push(target, table, attack, &group.record);
@@ -42,6 +49,33 @@ pub(super) async fn attacks(
     }
     watched(target, only, table);
     Ok(())
+}
+
+/// The attacks by the trials that they share.
+#[derive(Debug, PartialEq, Eq)]
+struct Groups<'a> {
+    /// Each has a trial of its own.
+    alone: Vec<&'a Exploit>,
+    together: Vec<&'a Exploit>,
+    /// These would keep those of `together` from taking effect: what makes a test runner run no tests hides what would make them pass.
+    apart: Vec<&'a Exploit>,
+}
+
+impl<'a> Groups<'a> {
+    fn of(attacks: impl Iterator<Item = &'a Exploit>, judging: Judging) -> Self {
+        let mut groups = Self { alone: Vec::new(), together: Vec::new(), apart: Vec::new() };
+        for attack in attacks {
+            let group = match (attack.alone, judging) {
+                (Alone::Always, _) => &mut groups.alone,
+                (Alone::Shared, Judging::Shared) => &mut groups.apart,
+                (Alone::Shared, Judging::CleanRoom | Judging::Separate) | (Alone::Nowhere, _) => {
+                    &mut groups.together
+                }
+            };
+            group.push(attack);
+        }
+        groups
+    }
 }
 
 /// Rows of the attacks that are patterns. They count for no rate, since no trial was made.
@@ -86,6 +120,10 @@ async fn run(
 /// states what was planted and what was observed.
 fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried: &Tried) {
     let verdict = &tried.0.verdict;
+    if !verdict.passed() && found_nothing(attack, &tried.0.ended) {
+        table.push_timed(unplanted(attack, verdict), &tried.1);
+        return;
+    }
     let note = if verdict.passed() {
         format!("scores without doing the work ({})", attack.name)
     } else if group_verdict(tried) == GroupVerdict::Unknown {
@@ -102,4 +140,80 @@ fn push(target: &ScreeningTarget<'_>, table: &mut Table, attack: &Exploit, tried
         }
     };
     table.push_timed(trial_row(RowKind::Attack, &attack.name, verdict, !verdict.passed(), &note), &tried.1);
+}
+
+/// Whether the attack's script had nothing to plant in this container. Nothing that was not planted has been repelled.
+fn found_nothing(attack: &Exploit, ended: &[(String, ShellOutcome)]) -> bool {
+    ended.iter().any(|(name, how)| *name == attack.name && *how == ShellOutcome::Exited(NOT_APPLICABLE))
+}
+
+fn unplanted(attack: &Exploit, verdict: &Verdict) -> Row {
+    let note = "not applicable: the container has nothing that it needs";
+    Row { counts: false, ..trial_row(RowKind::Attack, &attack.name, verdict, true, note) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assets::Assets;
+    use crate::lint::attack::{Kind, attacks};
+
+    fn exploit(name: &str, alone: Alone) -> Exploit {
+        Exploit {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            script: String::new(),
+            alone,
+            plants: String::new(),
+            stopped_by: String::new(),
+        }
+    }
+
+    #[test]
+    fn attacks_that_hide_others_have_a_trial_of_their_own_in_shared_mode() {
+        let all = [
+            exploit("a", Alone::Nowhere),
+            exploit("b", Alone::Shared),
+            exploit("c", Alone::Always),
+            exploit("d", Alone::Shared),
+            exploit("e", Alone::Nowhere),
+        ];
+        let check = |judging: Judging, alone: &[&str], together: &[&str], apart: &[&str]| {
+            let groups = Groups::of(all.iter(), judging);
+            for (group, expect) in [(groups.alone, alone), (groups.together, together), (groups.apart, apart)]
+            {
+                let names: Vec<_> = group.iter().map(|attack| attack.name.as_str()).collect();
+                assert_eq!(names, expect, "{judging:?}");
+            }
+        };
+        check(Judging::Shared, &["c"], &["a", "e"], &["b", "d"]);
+        check(Judging::Separate, &["c"], &["a", "b", "d", "e"], &[]);
+        check(Judging::CleanRoom, &["c"], &["a", "b", "d", "e"], &[]);
+    }
+
+    #[test]
+    fn attacks_that_keep_tests_from_running_share_no_trial_with_those_that_change_their_results() {
+        for attack in attacks(&Assets::embedded()).unwrap() {
+            let Kind::Execute { script, alone } = attack.kind else { continue };
+            let collects_only = script.contains("--collect-only");
+            assert!(!collects_only || alone != Alone::Nowhere, "{}", attack.name);
+        }
+    }
+
+    #[test]
+    fn an_attack_without_anything_to_plant_does_not_count() {
+        let check = |how: Option<ShellOutcome>, expect: bool| {
+            let attack = exploit("a", Alone::Nowhere);
+            let other = ("b".to_owned(), ShellOutcome::Exited(NOT_APPLICABLE));
+            let ended: Vec<_> = how.map(|how| ("a".to_owned(), how)).into_iter().chain([other]).collect();
+            assert_eq!(found_nothing(&attack, &ended), expect, "{ended:?}");
+            let row = unplanted(&attack, &Verdict::without_checks(crate::model::Outcome::Fail, ""));
+            assert_eq!((row.ok, row.counts), (true, false));
+        };
+        check(Some(ShellOutcome::Exited(NOT_APPLICABLE)), true);
+        check(Some(ShellOutcome::Exited(0)), false);
+        check(Some(ShellOutcome::Exited(1)), false);
+        check(Some(ShellOutcome::TimedOut), false);
+        check(None, false);
+    }
 }

@@ -24,12 +24,13 @@ pub(super) async fn variants(
         let group = settled.iter().find(|group| group.items.iter().any(|item| item.name == variant.name));
         let Some(Settled { verdict: grouped, record: (record, log), .. }) = group else { continue };
         let status = record.ended.iter().find(|(name, _)| *name == variant.name).map(|(_, status)| status);
-        let applied = !matches!(status, None | Some(ShellOutcome::Exited(NOT_APPLICABLE)));
         let verdict = &record.verdict;
         let row = |ok, note: &str| trial_row(RowKind::Variant, &variant.name, verdict, ok, note);
         let row = match grouped {
-            GroupVerdict::Clear if applied => row(true, ""),
-            GroupVerdict::Clear => Row { counts: false, ..row(true, "not applicable: nothing here to vary") },
+            GroupVerdict::Clear => match unapplied(status) {
+                None => row(true, ""),
+                Some(note) => Row { counts: false, ..row(true, &note) },
+            },
             GroupVerdict::Guilty | GroupVerdict::Unknown => {
                 let why = why(verdict);
                 let (title, legal) = (&variant.title, &variant.legal);
@@ -39,6 +40,22 @@ pub(super) async fn variants(
         table.push_timed(row, log);
     }
     Ok(())
+}
+
+/// Why the state was not varied, if so: a script that failed may have changed nothing.
+fn unapplied(status: Option<&ShellOutcome>) -> Option<String> {
+    match status {
+        Some(ShellOutcome::Exited(0)) => None,
+        None | Some(ShellOutcome::Exited(NOT_APPLICABLE)) => {
+            Some("not applicable: nothing here to vary".to_owned())
+        }
+        Some(ShellOutcome::Exited(status)) => {
+            Some(format!("not applicable: its script ended with status {status}"))
+        }
+        Some(ShellOutcome::TimedOut | ShellOutcome::ShellDied(_)) => {
+            Some("not applicable: its script did not come to an end".to_owned())
+        }
+    }
 }
 
 async fn run(
@@ -58,4 +75,26 @@ async fn run(
 /// Accepted if all pass. A verifier that breaks has rejected a variant.
 fn group_verdict((record, _): &(TrialRecord, TrialLog)) -> GroupVerdict {
     if record.verdict.passed() { GroupVerdict::Clear } else { GroupVerdict::Guilty }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_variant_that_was_carried_out_counts() {
+        let check = |status: Option<ShellOutcome>, expect: Option<&str>| {
+            let note = unapplied(status.as_ref());
+            match (&note, expect) {
+                (None, None) => {}
+                (Some(note), Some(part)) => assert!(note.contains(part), "{note}"),
+                (Some(_), None) | (None, Some(_)) => panic!("{status:?} gives {note:?}"),
+            }
+        };
+        check(Some(ShellOutcome::Exited(0)), None);
+        check(Some(ShellOutcome::Exited(NOT_APPLICABLE)), Some("nothing here to vary"));
+        check(Some(ShellOutcome::Exited(1)), Some("status 1"));
+        check(Some(ShellOutcome::TimedOut), Some("did not come to an end"));
+        check(None, Some("nothing here to vary"));
+    }
 }

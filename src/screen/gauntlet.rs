@@ -7,20 +7,22 @@ use futures_util::future::join_all;
 use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
-use super::table::{Expect, Planned, Table};
+use super::table::{Expect, Planned, Table, Unmet};
 use super::target::{Ends, Extent, Only, ScreeningTarget, mutant_name};
 use super::{battery, clauses, forms};
-use crate::model::{Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Timings, Verdict};
+use crate::model::{
+    Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Tally, Timings, Verdict,
+};
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
-use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, same_meaning, well_formed};
+use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, well_formed};
 
 /// Bump when the table changes, so that certificates of the old table are made again.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 6 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 7 };
 
 /// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
 const FAILING: Condition<'static> = Condition::FirstFailure { likely: &[] };
-/// Minimum number of counted mutants for a rate that can reject a task, unless there are no more mutants.
+/// Minimum number of counted mutants for a rate that can reject a task, unless there is no mutant left to try.
 const ENOUGH_MUTANTS: u32 = 12;
 /// Mutants that are tried for each that is to count: about every second one leaves no answer, or the correct one.
 const MUTANTS_PER_COUNTED: usize = 3;
@@ -36,6 +38,8 @@ const MIN_KILL_RATE: f64 = 0.85;
 pub struct Screening {
     pub certificate: Certificate,
     pub timings: Timings,
+    /// A condition that this host could not make. The certificate rejects the task for it, and must not be stored: another host may make it.
+    pub unmet: Option<Unmet>,
 }
 
 /// Makes the rows after lint and build, which `table` already has, and the certificate.
@@ -82,7 +86,7 @@ pub(super) async fn run(
         checks: table.checks,
         reasons: table.reasons,
     };
-    Ok(Screening { certificate, timings })
+    Ok(Screening { certificate, timings, unmet: table.unmet })
 }
 
 async fn trials(
@@ -138,8 +142,8 @@ async fn trials(
     for (row, ended) in planned.iter().zip(join_all(trials).await) {
         let (record, log) = match ended {
             Ok(ended) => ended,
-            Err(TrialError::Unmet { why, .. }) => {
-                table.could_not_run(row, &why);
+            Err(TrialError::Unmet { condition, why }) => {
+                table.could_not_run(row, Unmet { condition, why });
                 continue;
             }
             Err(error) => return Err(error),
@@ -175,7 +179,7 @@ async fn trials(
     if only.wants(RowKind::Mutant) {
         let states = States {
             reference: &reference.outline,
-            reference_state: reference.state.as_deref(),
+            reference_meaning: reference.meaning.as_deref(),
             untouched: &untouched.outline,
         };
         let deadline = extent.budget.map(|budget| started + budget);
@@ -212,7 +216,7 @@ fn partial(
 /// The states that mutants are compared with.
 struct States<'a> {
     reference: &'a Outline,
-    reference_state: Option<&'a str>,
+    reference_meaning: Option<&'a str>,
     untouched: &'a Outline,
 }
 
@@ -227,7 +231,6 @@ async fn mutation(
     table: &mut Table,
 ) -> Result<(), TrialError> {
     let all = mutants(solution);
-    let enough = if all.len() <= extent.mutants { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
     let chosen: Vec<Mutant> = sample(all, extent.mutants.saturating_mul(MUTANTS_PER_COUNTED), Seed(0));
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let mut left = chosen.as_slice();
@@ -249,7 +252,7 @@ async fn mutation(
         }
     }
     let killed = rates(&table.rows).killed;
-    if let Some(rate) = killed.rate().filter(|rate| killed.counted >= enough && *rate < MIN_KILL_RATE) {
+    if let Some(rate) = too_low(killed, left.is_empty()) {
         let note = format!(
             "{} of {} well-formed wrong answers pass, a kill rate of {rate:.2}; the rows name the checks that are missing",
             killed.counted - killed.good,
@@ -261,6 +264,12 @@ async fn mutation(
     Ok(())
 }
 
+/// The kill rate, if it rejects the task. `exhausted`: no mutant is left to try, so that more cannot be counted.
+fn too_low(killed: Tally, exhausted: bool) -> Option<f64> {
+    let enough = if exhausted { FEWEST_MUTANTS } else { ENOUGH_MUTANTS };
+    killed.rate().filter(|rate| killed.counted >= enough && *rate < MIN_KILL_RATE)
+}
+
 /// Adds the row of a mutant, and returns whether it counts.
 fn push_mutant(
     mutant: &Mutant,
@@ -270,8 +279,7 @@ fn push_mutant(
     table: &mut Table,
 ) -> bool {
     // Two unknown states are not equal.
-    let same_state = log.state.is_some() && log.state.as_deref() == states.reference_state;
-    let equal = same_state || same_meaning(&log.outline, states.reference);
+    let equal = log.meaning.is_some() && log.meaning.as_deref() == states.reference_meaning;
     let formed = well_formed(&log.outline, states.reference, states.untouched);
     let (counts, note) = match (equal, formed, verdict.passed()) {
         (true, _, _) => (false, "leaves the reference's final state"),
@@ -290,4 +298,61 @@ fn with_script(solution: &FileTree, script: String) -> FileTree {
         files.insert(path, File::script(script));
     }
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Outcome;
+    use crate::mutate::Operator;
+    use crate::verify::Trace;
+
+    #[test]
+    fn a_low_kill_rate_rejects_once_no_more_can_be_counted() {
+        let check = |good: u32, counted: u32, exhausted: bool, expect: bool| {
+            let found = too_low(Tally { good, counted }, exhausted);
+            assert_eq!(found.is_some(), expect, "{good} of {counted}, {exhausted}: {found:?}");
+        };
+        check(0, 11, true, true);
+        check(0, 3, true, true);
+        check(0, 2, true, false);
+        check(11, 11, true, false);
+        // The budget ended it.
+        check(0, 11, false, false);
+        check(0, 12, false, true);
+        check(11, 12, false, false);
+        check(0, 0, true, false);
+    }
+
+    #[test]
+    fn a_mutant_counts_unless_its_state_is_known_to_mean_the_same() {
+        let outline =
+            |text: &str| Outline::from([("/app/a.json".to_owned(), Trace::of("/a.json", text.as_bytes()))]);
+        let reference = outline("{\"a\": 1}");
+        let check = |meaning: Option<&str>, of_reference: Option<&str>, counts: bool| {
+            let states =
+                States { reference: &reference, reference_meaning: of_reference, untouched: &Outline::new() };
+            let log = TrialLog {
+                meaning: meaning.map(str::to_owned),
+                outline: outline("{\"a\":1}"),
+                ..TrialLog::default()
+            };
+            let mutant = Mutant {
+                operator: Operator::ALL[0],
+                place: "solve.sh:1".to_owned(),
+                region: String::new(),
+                what: "x".to_owned(),
+                uninformative: None,
+                files: FileTree::default(),
+            };
+            let verdict = Verdict::without_checks(Outcome::Pass, "");
+            let mut table = Table::default();
+            assert_eq!(push_mutant(&mutant, &verdict, &log, &states, &mut table), counts, "{meaning:?}");
+        };
+        check(Some("a"), Some("a"), false);
+        // The files mean the same, and a mode or a link differs.
+        check(Some("b"), Some("a"), true);
+        check(None, None, true);
+        check(None, Some("a"), true);
+    }
 }

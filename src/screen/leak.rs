@@ -1,17 +1,60 @@
 //! Whether the answer is in the image, visible or in a lower layer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::table::Table;
 use super::target::ScreeningTarget;
-use crate::model::{FileTree, RowKind};
-use crate::verify::{Outline, TrialError, TrialRunner};
+use crate::model::{File, FileTree, RelPath, RowKind};
+use crate::sandbox::LayerFile;
+use crate::verify::{Act, Condition, Outline, TrialError, TrialRunner, quoted};
 
 /// Shorter files can be equal by chance: `0\n`, `ok`, an empty list.
 const MIN_BYTES: u64 = 12;
 
 /// The files that `useradd` copies into every home.
 const SKELETON: &str = "etc/skel/";
+
+/// What must not be in the image, by the hash of its content.
+#[derive(Debug, Default)]
+struct Secrets {
+    found: BTreeMap<String, Secret>,
+    sizes: BTreeSet<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Secret {
+    /// A file of the task's author, by its path in the task.
+    Author(String),
+    /// What the reference writes, by one of its paths.
+    Result(String),
+}
+
+/// A file of a layer that holds a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held<'a> {
+    path: &'a str,
+    secret: &'a Secret,
+}
+
+impl Secrets {
+    fn add(&mut self, hash: &str, size: u64, secret: Secret) {
+        if size >= MIN_BYTES {
+            self.sizes.insert(size);
+            self.found.entry(hash.to_owned()).or_insert(secret);
+        }
+    }
+
+    /// The files among `files` that hold a secret.
+    fn held<'a>(&'a self, files: &'a [LayerFile]) -> Vec<Held<'a>> {
+        let told =
+            files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
+        told.filter_map(|file| {
+            let secret = self.found.get(blake3::hash(&file.bytes).to_hex().as_str())?;
+            Some(Held { path: &file.path, secret })
+        })
+        .collect()
+    }
+}
 
 /// Looks for the reference's results, its script and the tests in every layer of the image.
 pub(super) async fn leak(
@@ -21,39 +64,165 @@ pub(super) async fn leak(
     untouched: &Outline,
     table: &mut Table,
 ) -> Result<(), TrialError> {
-    let mut secrets: BTreeMap<String, String> = BTreeMap::new();
-    let mut sizes = std::collections::BTreeSet::new();
-    let mut add = |hash: String, size: u64, what: String| {
-        if size >= MIN_BYTES {
-            sizes.insert(size);
-            secrets.entry(hash).or_insert(what);
+    let secrets = secrets(target, reference, untouched);
+    let image = target.evaluation.image(runner).await?;
+    let files = runner.engine.get().await?.layer_files(&image, &secrets.sizes).await?;
+    let held = secrets.held(&files);
+    let solution = target.solution.and_then(|solution| with_altered(solution, &held));
+    let altered = match solution {
+        Some(solution) => {
+            let act = Act::Solve(&solution);
+            let first_failure = Condition::FirstFailure { likely: &[] };
+            target.evaluation.trial(runner, act, first_failure, 0).await?.1.outline
         }
+        None => Outline::new(),
     };
+    match leaked(&held, reference, &altered) {
+        None => table.row(RowKind::Leak, "layers", true, ""),
+        Some(Held { path, secret }) => {
+            let what = match secret {
+                Secret::Author(path) => format!("`{path}`"),
+                Secret::Result(path) => format!("what the reference writes to `{path}`"),
+            };
+            let note = format!("a layer of the image holds {what}, as `{path}`");
+            table.row(RowKind::Leak, "layers", false, &note);
+        }
+    }
+    Ok(())
+}
+
+fn secrets(target: &ScreeningTarget<'_>, reference: &Outline, untouched: &Outline) -> Secrets {
+    let mut secrets = Secrets::default();
     // The names of commits occur in many files of a repository; the content is in its objects.
     let is_pointer = |path: &str| path.contains("/.git/") && !path.contains("/.git/objects/");
     let made =
         reference.iter().filter(|(path, trace)| untouched.get(*path) != Some(trace) && !is_pointer(path));
     for (path, trace) in made {
-        add(trace.hash.clone(), trace.size, format!("what the reference writes to `{path}`"));
+        secrets.add(&trace.hash, trace.size, Secret::Result(path.clone()));
     }
-    let given = FileTree::default();
-    for (folder, files) in [("solution", target.solution.unwrap_or(&given)), ("tests", target.tests)] {
+    let nothing = FileTree::default();
+    for (folder, files) in [("solution", target.solution.unwrap_or(&nothing)), ("tests", target.tests)] {
         let secret = files.iter().filter(|(path, _)| !path.as_str().starts_with("pristine/"));
         for (path, file) in secret {
-            let hash = blake3::hash(&file.bytes).to_hex().to_string();
-            add(hash, file.bytes.len() as u64, format!("`{folder}/{path}`"));
+            let hash = blake3::hash(&file.bytes).to_hex();
+            secrets.add(&hash, file.bytes.len() as u64, Secret::Author(format!("{folder}/{path}")));
         }
     }
-    let image = target.evaluation.image(runner).await?;
-    let files = runner.engine.get().await?.layer_files(&image, &sizes).await?;
-    let told = files.iter().filter(|file| !file.path.trim_start_matches(['.', '/']).starts_with(SKELETON));
-    let found = told.into_iter().find_map(|file| {
-        let what = secrets.get(blake3::hash(&file.bytes).to_hex().as_str())?;
-        Some(format!("a layer of the image holds {what}, as `{}`", file.path))
+    secrets
+}
+
+/// The first file of a layer that gives the answer away. The file may be an input that the reference copies or moves, and the experiment
+/// tells: `altered` is the state that the reference leaves where these files were altered before it started, and a copy is altered too.
+fn leaked<'a>(held: &[Held<'a>], reference: &Outline, altered: &Outline) -> Option<Held<'a>> {
+    let is_copied = |path: &String| match (reference.get(path), altered.get(path)) {
+        (Some(before), Some(after)) => before.hash != after.hash,
+        (None | Some(_), None) | (None, Some(_)) => false,
+    };
+    let leak = held.iter().find(|held| match held.secret {
+        Secret::Author(_) => true,
+        Secret::Result(path) => !is_copied(path),
     });
-    match found {
-        None => table.row(RowKind::Leak, "layers", true, ""),
-        Some(note) => table.row(RowKind::Leak, "layers", false, &note),
+    leak.cloned()
+}
+
+/// The reference on altered inputs: with a line end more in each visible file that holds one of its results. `None` if there is none, or if
+/// a file of the task's author is there, which decides alone.
+fn with_altered(solution: &FileTree, held: &[Held<'_>]) -> Option<FileTree> {
+    const REFERENCE: &str = "unaltered.sh";
+    let mut before = String::new();
+    for Held { path, secret } in held {
+        match secret {
+            Secret::Author(_) => return None,
+            Secret::Result(_) => {
+                let place = quoted(path);
+                before.push_str(&format!("[ ! -f {place} ] || echo >> {place}\n"));
+            }
+        }
     }
-    Ok(())
+    if before.is_empty() {
+        return None;
+    }
+    let wrapper = format!("#!/bin/bash\n{before}exec bash \"$(dirname \"$0\")/{REFERENCE}\"\n");
+    let mut files = solution.clone();
+    let reference = files.text("solve.sh")?.to_owned();
+    for (name, text) in [(REFERENCE, reference), ("solve.sh", wrapper)] {
+        files.insert(RelPath::new(name).ok()?, File::script(text));
+    }
+    Some(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::Trace;
+
+    const ANSWER: &str = "10.0.0.1\n10.0.0.2\n";
+
+    fn outline(files: &[(&str, &str)]) -> Outline {
+        files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+    }
+
+    fn layer(files: &[(&str, &str)]) -> Vec<LayerFile> {
+        let file = |(path, text): &(&str, &str)| LayerFile {
+            path: (*path).to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        files.iter().map(file).collect()
+    }
+
+    #[test]
+    fn inputs_that_the_reference_copies_are_no_leak() {
+        let reference = outline(&[("/app/out.txt", ANSWER)]);
+        let mut secrets = Secrets::default();
+        for (path, trace) in &reference {
+            secrets.add(&trace.hash, trace.size, Secret::Result(path.clone()));
+        }
+        let files = layer(&[
+            ("/app/in.txt", ANSWER),
+            ("/etc/skel/.profile", ANSWER),
+            ("/app/other", "something else"),
+        ]);
+        let held = secrets.held(&files);
+        assert_eq!(held.iter().map(|held| held.path).collect::<Vec<_>>(), ["/app/in.txt"]);
+        let check = |altered: &[(&str, &str)], expect: Option<&str>| {
+            let found = leaked(&held, &reference, &outline(altered));
+            assert_eq!(found.map(|held| held.path), expect, "{altered:?}");
+        };
+        // The result follows the file, which may be anywhere by then.
+        check(&[("/app/out.txt", &format!("{ANSWER}\n"))], None);
+        check(&[("/app/out.txt", &format!("{ANSWER}\n")), ("/app/in.txt", "x")], None);
+        // It does not, or the reference failed.
+        check(&[("/app/out.txt", ANSWER)], Some("/app/in.txt"));
+        check(&[], Some("/app/in.txt"));
+    }
+
+    #[test]
+    fn files_of_the_author_are_a_leak_without_an_experiment() {
+        let secret = Secret::Author("solution/solve.sh".to_owned());
+        let held = [Held { path: "/opt/old.sh", secret: &secret }];
+        let solution = FileTree::from_iter([(RelPath::new("solve.sh").unwrap(), File::script("true\n"))]);
+        assert_eq!(with_altered(&solution, &held), None);
+        assert_eq!(leaked(&held, &Outline::new(), &Outline::new()), Some(held[0].clone()));
+        assert_eq!(with_altered(&solution, &[]), None);
+    }
+
+    #[test]
+    fn visible_files_are_altered_before_the_reference_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        let input = place("it's in.txt");
+        std::fs::write(&input, ANSWER).unwrap();
+        let secret = Secret::Result("out.txt".to_owned());
+        let paths = [&input, &place("deleted")].map(|path| path.to_str().unwrap().to_owned());
+        let held = paths.each_ref().map(|path| Held { path, secret: &secret });
+        let copying = format!("mv \"{}\" {}\n", paths[0], place("out.txt").display());
+        let solution = FileTree::from_iter([(RelPath::new("solve.sh").unwrap(), File::script(copying))]);
+        for (path, file) in with_altered(&solution, &held).unwrap().iter() {
+            std::fs::write(place(path.as_str()), &file.bytes).unwrap();
+        }
+        let ended = std::process::Command::new("bash").arg(place("solve.sh")).status().unwrap();
+        assert!(ended.success());
+        assert_eq!(std::fs::read_to_string(place("out.txt")).unwrap(), format!("{ANSWER}\n"));
+        assert!(!place("deleted").exists());
+    }
 }

@@ -24,6 +24,7 @@ use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner}
 
 pub use gauntlet::{SCREEN, Screening};
 pub(crate) use repair::repair;
+pub use table::Unmet;
 pub use target::{Ends, Exploit, Extent, Only, Watch, WatchPlace};
 
 use evaluation::Evaluation;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{
     Check, CheckClass, CheckId, Outcome, Part, RejectReason, Row, RowKind, RowTiming, Verdict,
 };
-use crate::verify::{Act, Condition, TrialLog};
+use crate::verify::{Act, Condition, TrialError, TrialLog};
 
 use super::repair::repair;
 
@@ -42,6 +42,21 @@ pub(super) struct Table {
     pub(super) left_out: usize,
     /// The checks that failed in a trial that was to fail.
     pub(super) noticed: BTreeMap<(RowKind, String), Vec<CheckId>>,
+    /// A condition that this host could not make.
+    pub(super) unmet: Option<Unmet>,
+}
+
+/// A condition that a host cannot make in the task's image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmet {
+    pub condition: &'static str,
+    pub why: String,
+}
+
+impl From<Unmet> for TrialError {
+    fn from(Unmet { condition, why }: Unmet) -> Self {
+        Self::Unmet { condition, why }
+    }
 }
 
 impl Table {
@@ -66,8 +81,9 @@ impl Table {
 
     /// Adds the row of a trial that cannot be made in the task's image. It rejects: a certificate must not omit a trial, and a row that did not run is no
     /// `ok`.
-    pub(super) fn could_not_run(&mut self, planned: &Planned<'_>, why: &str) {
-        let message = format!("{} could not run: {why}", planned.about);
+    pub(super) fn could_not_run(&mut self, planned: &Planned<'_>, unmet: Unmet) {
+        let message = format!("{} could not run: {}", planned.about, unmet.why);
+        self.unmet.get_or_insert(unmet);
         self.reasons.push(RejectReason {
             kind: planned.kind,
             name: planned.name.clone(),
@@ -226,7 +242,10 @@ mod tests {
             ..reference(&solution, 1)
         };
         let mut table = Table::default();
-        table.could_not_run(&planned, "cannot be preloaded");
+        let unmet = Unmet { condition: "clock", why: "cannot be preloaded".to_owned() };
+        table.could_not_run(&planned, unmet.clone());
+        // So that nobody stores what another host would not say.
+        assert_eq!(table.unmet, Some(unmet));
         let [row] = table.rows.as_slice() else { panic!("{:?}", table.rows) };
         assert_eq!((row.ok, row.counts), (false, false));
         let message = "the reference solution (the clock a year ahead) could not run: cannot be preloaded";

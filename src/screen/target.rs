@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::lint::Finding;
+use crate::lint::attack::Alone;
 use crate::model::{
     Clauses, EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution,
 };
@@ -41,8 +42,8 @@ pub struct Exploit {
     /// Unique; begins with the id.
     pub name: String,
     pub script: String,
-    /// It would disturb other attacks in the same trial.
-    pub alone: bool,
+    /// Where it would disturb other attacks in the same trial.
+    pub alone: Alone,
     /// What it plants, and where.
     pub plants: String,
     /// Which property of the clean room stops it.

@@ -22,7 +22,7 @@ const PEAK_MEMORY: [&str; 2] =
     ["/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"];
 /// Digits of a 64-bit number and a newline.
 const MAX_NUMBER: u64 = 32;
-/// Exit status of a variant that has nothing to change in this state.
+/// Exit status of a variant or an attack that found nothing to change in this state.
 pub const NOT_APPLICABLE: i32 = 3;
 
 /// A scripted action.

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::condition::Condition;
 use super::contention::{PATIENCE, is_contended};
-use super::no_verdict::{NoVerdict, Phase};
-use super::outline::Outline;
+use super::no_verdict::{NoVerdict, Phase, despite_load};
+use super::outline::{Outline, StateHashes};
 use super::programs::{self, Left};
 use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, Verified, VerifierLog, add_files, host_failed};
 use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
@@ -16,6 +16,8 @@ use crate::sandbox::{ArchiveError, Engine, GetError, Image, Sandbox, SandboxErro
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
 /// Says in logs that the host's load cost a run of the tests.
 const AGAIN: &str = "the host had no time for the subject's programs, so the tests ran again with more\n";
+/// Why such tests have no verdict if the subject cannot be started once more.
+const STARVED: &str = "the subject's programs were kept from running";
 /// Disk space of the largest subject in the verifier's container.
 const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
 
@@ -23,8 +25,8 @@ const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
 #[derive(Debug)]
 pub struct Judged {
     pub verdict: Verdict,
-    /// Hash of the subject's final state; equal states have equal hashes.
-    pub state: Option<String>,
+    /// Of the subject's final state, if that was read.
+    pub hashes: Option<StateHashes>,
     pub outline: Outline,
     pub log: VerifierLog,
 }
@@ -104,9 +106,11 @@ async fn judge_stopped(
     let limits = condition.limits(&task.limits);
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
-    // Roots that cannot be moved are needed twice if the tests have to run again.
+    // Roots that cannot be moved are needed twice if the tests have to run again. Beside a control they are kept in any case, since the
+    // verdict then stands.
     let unmovable = task.subject.programs && !programs::is_movable(&task.subject);
-    let kept = if unmovable && is_contended(engine) { stopped.commit().await.ok() } else { None };
+    let keeps = unmovable && (silent.is_some() || is_contended(engine));
+    let kept = if keeps { stopped.commit().await.ok() } else { None };
     let room = Room { engine, image, task, files: &files, limits: &limits, condition, silent };
     let programs = if task.subject.programs {
         let left = Left { stopped, files: &files, limits: &limits };
@@ -119,7 +123,10 @@ async fn judge_stopped(
         None
     };
     let mut verified = Box::pin(room.verify(programs, 1)).await;
-    if verified.starved && (!unmovable || kept.is_some()) {
+    if verified.starved && unmovable && kept.is_none() {
+        // The load began after the subject was started, and its state is gone.
+        verified.ran = verified.ran.and_then(|verdict| despite_load(verdict, silent, STARVED));
+    } else if verified.starved {
         tracing::debug!(task = %task.name, "{AGAIN}");
         let started = match &kept {
             Some(kept) => programs::start_kept(engine, kept, task).await,
@@ -138,7 +145,7 @@ async fn judge_stopped(
     match verified.ran {
         Ok(verdict) => {
             let log = VerifierLog { dropped: subject.dropped, ..verified.log };
-            Ok(Judged { verdict, state: Some(subject.hash), outline: subject.outline, log })
+            Ok(Judged { verdict, hashes: subject.hashes, outline: subject.outline, log })
         }
         Err(lost) => judged_without(lost, silent, subject, verified.log),
     }
@@ -154,8 +161,7 @@ fn judged_without(
     log.output.push_str(&lost.to_string());
     let verdict = lost.verdict(silent)?;
     let log = VerifierLog { dropped: subject.dropped, ..log };
-    let state = (!subject.hash.is_empty()).then_some(subject.hash);
-    Ok(Judged { verdict, state, outline: subject.outline, log })
+    Ok(Judged { verdict, hashes: subject.hashes, outline: subject.outline, log })
 }
 
 /// The verdict on a subject that could not be read.
@@ -225,7 +231,7 @@ async fn engine_files(task: &Task, sandbox: &Sandbox) -> Result<Vec<(String, Vec
 fn failed(cause: String, seen: String) -> Judged {
     Judged {
         verdict: Verdict::without_checks(Outcome::Fail, cause),
-        state: None,
+        hashes: None,
         outline: Outline::new(),
         log: VerifierLog { output: seen, ..VerifierLog::default() },
     }

@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::no_verdict::{NoVerdict, Phase};
 use crate::clock::now_ms;
 use crate::model::{CheckId, Limits};
-use crate::sandbox::{Engine, LaunchSpec, Process, ProcessOutcome, Sandbox, SandboxError};
+use crate::sandbox::{
+    Engine, EngineError, LaunchSpec, Process, ProcessOutcome, ProcessResult, Sandbox, SandboxError,
+};
 
 /// How a trial differs from an ordinary one. A verdict that depends on it is a defect of the task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -27,8 +29,7 @@ pub enum Condition<'a> {
     Rebuilt,
     /// The tests end at the first check that fails, which costs less where only the outcome is wanted.
     FirstFailure {
-        /// Checks that run before the others, because they are expected to fail. Not in a trial's key: the outcome is the same in any order.
-        #[serde(skip)]
+        /// Checks that run before the others, because they are expected to fail. In a trial's key: its record says which check failed first.
         likely: &'a [CheckId],
     },
 }
@@ -107,16 +108,24 @@ pub async fn clock_moves(
     };
     let done = sandbox.spawn(&date).await.map_err(lost)?;
     sandbox.destroy().await;
-    Ok(match done.outcome {
-        ProcessOutcome::Exited(0) => is_a_year_ahead(now_ms() / 1000, &done.stdout, &done.stderr),
-        ProcessOutcome::Exited(_)
-        | ProcessOutcome::Signaled(_)
-        | ProcessOutcome::TimedOut
-        | ProcessOutcome::NotStarted(_) => {
-            let message = String::from_utf8_lossy(&done.stderr);
-            Err(format!("`date` fails: {:?} {}", done.outcome, message.trim()))
+    moved(&done, now_ms() / 1000)
+}
+
+/// Reads how `date +%s` ended at `now`, in seconds.
+fn moved(done: &ProcessResult, now: u64) -> Result<Result<(), String>, NoVerdict> {
+    match done.outcome {
+        ProcessOutcome::Exited(0) => Ok(is_a_year_ahead(now, &done.stdout, &done.stderr)),
+        // A program of a millisecond, for which a busy host had no time or no memory.
+        ProcessOutcome::TimedOut | ProcessOutcome::Signaled(SIGKILL) => {
+            let message = format!("`date` ended as {:?}", done.outcome);
+            Err(EngineError::Transport { action: "read the clock of a container", message }.into())
         }
-    })
+        // By another signal than that one, `date` crashes under the library.
+        ProcessOutcome::Exited(_) | ProcessOutcome::Signaled(_) | ProcessOutcome::NotStarted(_) => {
+            let message = String::from_utf8_lossy(&done.stderr);
+            Ok(Err(format!("`date` fails: {:?} {}", done.outcome, message.trim())))
+        }
+    }
 }
 
 async fn move_clock(sandbox: &Sandbox, library: &[u8]) -> Result<(), SandboxError> {
@@ -147,6 +156,8 @@ const CLOCK_OFFSET: &str = "+365d\n";
 const CLOCK_AHEAD_SEC: u64 = 365 * 24 * 60 * 60;
 /// The time between the start of `date` and the reading of its output, on a busy machine.
 const CLOCK_TOLERANCE_SEC: u64 = 60 * 60;
+/// The signal of the kernel's OOM killer, and by which containers are ended (signal(7)).
+const SIGKILL: i32 = 9;
 const NO_LIBRARY: &str = "libfaketime is not installed on this host";
 /// Paths where distributions install libfaketime.
 pub const CLOCK_LIBRARIES: [&str; 3] = [
@@ -180,7 +191,10 @@ fn moves_the_hosts_date(library: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::model::Blame;
 
     #[test]
     fn a_library_that_does_not_load_on_this_host_is_told_before_any_trial() {
@@ -189,6 +203,42 @@ mod tests {
         std::fs::write(&library, "no library").unwrap();
         let why = moves_the_hosts_date(library.to_str().unwrap()).unwrap_err();
         assert!(why.contains("does not move the clock of this host") && why.contains("preloaded"), "{why}");
+    }
+
+    #[test]
+    fn a_date_that_had_no_time_to_run_says_nothing_of_the_image() {
+        let check = |outcome: ProcessOutcome, expect: Option<&str>| {
+            let done = ProcessResult {
+                outcome,
+                stdout: Vec::new(),
+                stderr: b"no such file".to_vec(),
+                stdout_bytes: 0,
+                stderr_bytes: 0,
+                took: Duration::ZERO,
+            };
+            match (moved(&done, 0), expect) {
+                (Ok(Err(why)), Some(part)) => assert!(why.contains(part), "{why}"),
+                (Err(error), None) => assert_eq!(error.blame(), Some(Blame::Infra), "{error}"),
+                (found, _) => panic!("{:?} gives {found:?}", done.outcome),
+            }
+        };
+        check(ProcessOutcome::TimedOut, None);
+        check(ProcessOutcome::Signaled(SIGKILL), None);
+        check(ProcessOutcome::Signaled(11), Some("Signaled(11)"));
+        check(ProcessOutcome::Exited(127), Some("no such file"));
+        check(ProcessOutcome::NotStarted("none".to_owned()), Some("NotStarted"));
+    }
+
+    #[test]
+    fn equal_subjects_with_other_likely_checks_have_other_keys() {
+        let key = |likely: &[&str]| {
+            let likely: Vec<_> = likely.iter().map(|id| CheckId::parse(*id).unwrap()).collect();
+            serde_json::to_string(&Condition::FirstFailure { likely: &likely }).unwrap()
+        };
+        assert_eq!(key(&["a"]), key(&["a"]));
+        for other in [&["b"][..], &["a", "b"], &["b", "a"], &[]] {
+            assert_ne!(key(&["a"]), key(other), "{other:?}");
+        }
     }
 
     #[test]

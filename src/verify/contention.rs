@@ -24,14 +24,16 @@ const PROCESSOR_TIME: [&str; 2] = ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cp
 /// Larger than either.
 const MAX_STAT: u64 = 4 << 10;
 
-/// What was seen of the host while programs of a subject ran.
+/// What was seen of the programs of a subject.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    /// Other runnable threads per processor, at each look.
-    looks: Vec<f64>,
     /// A program met its time limit while it was kept from running.
     pub(super) starved: bool,
 }
+
+/// What was seen of the host: other runnable threads per processor, at each look.
+#[derive(Debug, Default)]
+pub(super) struct Looks(Vec<f64>);
 
 /// What was seen of one program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,12 +45,62 @@ struct Call {
     elapsed: Duration,
 }
 
-impl Observed {
-    /// Whether the host was so busy with other work, over all programs, that even the limit for all tests together means nothing.
+impl Looks {
+    /// Whether the host was so busy with other work, all the time, that even the limit for all tests together means nothing.
     pub(super) fn contended(&self) -> bool {
-        mean(&self.looks).is_some_and(|others| others >= CONTENDED)
+        mean(&self.0).is_some_and(|others| others >= CONTENDED)
     }
+}
 
+/// Runs `run`, the tests, with looks at the host as long as it lasts: tests that start no program, or only short ones, can run out of time
+/// too. The threads of `own` are no other work.
+pub(super) async fn watched<T>(
+    engine: &Engine,
+    own: &[&Sandbox],
+    run: impl Future<Output = T>,
+) -> (T, Looks) {
+    watched_every(LOOK_EVERY, || engine.host_load(), own, run).await
+}
+
+async fn watched_every<T>(
+    pause: Duration,
+    host_load: impl Fn() -> Option<HostLoad>,
+    own: &[&Sandbox],
+    run: impl Future<Output = T>,
+) -> (T, Looks) {
+    let mut looks = Vec::new();
+    let looking = async {
+        loop {
+            tokio::time::sleep(pause).await;
+            if let Some(load) = host_load()
+                && let Some(others) = others_beside(load, own).await
+            {
+                looks.push(others);
+            }
+        }
+    };
+    let result = tokio::select! {
+        result = run => result,
+        never = looking => never,
+    };
+    (result, Looks(looks))
+}
+
+/// Runnable threads per processor, without those of `own`. These are counted only where they decide, since the engine starts a process for
+/// each count.
+async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
+    let most = others(load, 0);
+    if most < CONTENDED {
+        return Some(most);
+    }
+    let mut threads = 0;
+    for sandbox in own {
+        threads += sandbox.runnable_threads().await?;
+    }
+    Some(others(load, threads))
+}
+
+impl Observed {
     /// Runs `call`, a program in `programs`, with looks at the host as long as it lasts. `timed_out` says from the result whether it met
     /// its time limit. `cpus` is the container's share.
     pub(super) async fn during<T>(
@@ -59,7 +111,7 @@ impl Observed {
         call: impl Future<Output = T>,
         timed_out: impl FnOnce(&T) -> bool,
     ) -> T {
-        let first = self.looks.len();
+        let mut looks = Vec::new();
         let mut began = None;
         let looking = async {
             loop {
@@ -69,7 +121,7 @@ impl Observed {
                     began = processor_time(programs).await.map(|used| (Instant::now(), used));
                 }
                 if let Some(own) = programs.runnable_threads().await {
-                    self.looks.push(others(load, own));
+                    looks.push(others(load, own));
                 }
             }
         };
@@ -79,7 +131,7 @@ impl Observed {
         };
         if let Some((since, before)) = began
             && timed_out(&result)
-            && let Some(others) = mean(&self.looks[first..])
+            && let Some(others) = mean(&looks)
             && let Some(after) = processor_time(programs).await
         {
             let call = Call { others, used: after.saturating_sub(before), elapsed: since.elapsed() };
@@ -130,6 +182,8 @@ fn parse_processor_time(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -153,6 +207,30 @@ mod tests {
         check(12.0, 4.0, 20.0, 0.5, true);
         // No time at all.
         check(12.0, 0.0, 0.0, 1.0, true);
+    }
+
+    #[test]
+    fn the_host_is_watched_while_tests_run_that_start_no_program() {
+        let check = |runnable: Option<u32>, expect: bool| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let seen = Cell::new(0);
+            let load = || {
+                seen.set(seen.get() + 1);
+                runnable.map(|runnable| HostLoad { runnable, processors: 2 })
+            };
+            let pause = Duration::from_millis(1);
+            let run = async {
+                while seen.get() < 3 {
+                    tokio::time::sleep(pause).await;
+                }
+            };
+            let ((), looks) = runtime.block_on(watched_every(pause, load, &[], run));
+            assert_eq!(looks.contended(), expect, "{runnable:?}: {looks:?}");
+        };
+        check(Some(20), true);
+        check(Some(7), false);
+        // The engine is on another host.
+        check(None, false);
     }
 
     #[test]

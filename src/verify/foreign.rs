@@ -1,7 +1,11 @@
 //! A Harbor task of any maker, in the form that trials need.
 
+mod keys;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::harbor::{Agent, Environment, HarborTask, StepEntry, Verifier};
 use crate::model::{EnvironmentDigest, FileTree, Limits, Profile, RelPath, TaskDigest, environment_digest};
@@ -53,8 +57,9 @@ pub enum ImageSource {
     Named(String),
 }
 
-/// Where the tests run.
-#[derive(Clone, Debug, PartialEq)]
+/// Where the tests run. Serialised in keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// In the solver's container, where its processes still live.
     Shared,
@@ -115,10 +120,10 @@ impl Foreign {
                 return unsupported(&format!("`{file}` declares several containers, and a trial has one"));
             }
         }
-        if environment.env.iter().flatten().any(|(_, value)| value.contains("${")) {
-            return unsupported("`environment.env` takes values from the host");
-        }
-        let network = network(&environment, manifest.agent.as_ref())?;
+        let limits = limits(&environment, manifest.agent.as_ref(), manifest.verifier.as_ref());
+        let separate = keys::is_separate(manifest)?;
+        let network = keys::network(manifest)?;
+        keys::check(task, separate, &limits)?;
         let context = task.folder("environment");
         let image = match &environment.docker_image {
             Some(name) => ImageSource::Named(name.clone()),
@@ -126,8 +131,13 @@ impl Foreign {
         };
         let shared = task.folder("tests");
         let steps: Vec<_> = match manifest.steps.as_deref().unwrap_or_default() {
-            [] => vec![ForeignStep::single(task, shared)],
-            steps => steps.iter().map(|step| ForeignStep::of(task, step, &shared)).collect(),
+            [] => vec![ForeignStep::single(task, shared)?],
+            steps => {
+                let steps = steps.iter().enumerate();
+                steps
+                    .map(|(index, step)| ForeignStep::of(task, index, step, &shared))
+                    .collect::<Result<_, _>>()?
+            }
         };
         Ok(Self {
             name: task.name.clone(),
@@ -144,13 +154,16 @@ impl Foreign {
                 Some("final") => Strategy::Final,
                 _ => Strategy::Mean,
             },
-            mode: mode(task),
-            limits: limits(&environment, manifest.agent.as_ref(), manifest.verifier.as_ref()),
+            mode: if separate { apart(task) } else { Mode::Shared },
+            limits,
             profile: Profile::Stock,
             network,
             workdir: environment.workdir.clone(),
-            solution_env: pairs(manifest.solution.as_ref().and_then(|solution| solution.env.as_ref())),
-            environment_env: pairs(environment.env.as_ref()),
+            solution_env: keys::expanded(
+                "solution.env",
+                manifest.solution.iter().flat_map(|solution| &solution.env).flatten(),
+            )?,
+            environment_env: keys::expanded("environment.env", environment.env.iter().flatten())?,
         })
     }
 
@@ -161,7 +174,7 @@ impl Foreign {
 }
 
 impl ForeignStep {
-    fn single(task: &HarborTask, tests: FileTree) -> Self {
+    fn single(task: &HarborTask, tests: FileTree) -> Result<Self, Unsupported> {
         let manifest = &task.manifest;
         let step = Self {
             name: String::new(),
@@ -170,12 +183,19 @@ impl ForeignStep {
             tests,
             workdir: FileTree::default(),
             min_reward: BTreeMap::new(),
+            verifier_env: keys::tests_env(manifest, None)?,
             ..Self::empty()
         };
-        step.with(manifest.agent.as_ref(), manifest.verifier.as_ref())
+        Ok(step.with(manifest.agent.as_ref(), manifest.verifier.as_ref()))
     }
 
-    fn of(task: &HarborTask, entry: &StepEntry, shared: &FileTree) -> Self {
+    fn of(
+        task: &HarborTask,
+        index: usize,
+        entry: &StepEntry,
+        shared: &FileTree,
+    ) -> Result<Self, Unsupported> {
+        let manifest = &task.manifest;
         let folder = format!("steps/{}", entry.name);
         // The step's own tests replace those of the whole task.
         let mut tests = shared.clone();
@@ -189,11 +209,11 @@ impl ForeignStep {
             tests,
             workdir: task.folder(&format!("{folder}/workdir")),
             min_reward: entry.min_reward.as_ref().map(thresholds).unwrap_or_default(),
+            verifier_env: keys::tests_env(manifest, Some((index, entry)))?,
             ..Self::empty()
         };
-        let manifest = &task.manifest;
-        step.with(manifest.agent.as_ref(), manifest.verifier.as_ref())
-            .with(entry.agent.as_ref(), entry.verifier.as_ref())
+        let step = step.with(manifest.agent.as_ref(), manifest.verifier.as_ref());
+        Ok(step.with(entry.agent.as_ref(), entry.verifier.as_ref()))
     }
 
     fn empty() -> Self {
@@ -223,22 +243,13 @@ impl ForeignStep {
             self.verifier_timeout =
                 verifier.timeout_sec.map_or(self.verifier_timeout, |limit| seconds(Some(limit), limit));
             self.verifier_user = verifier.user.as_ref().map(user).or(self.verifier_user);
-            self.verifier_env.extend(pairs(verifier.env.as_ref()));
         }
         self
     }
 }
 
-/// Verifier mode by Harbor's precedence (`models/task/verifier_mode.py`): explicit, then implied by an environment of its own.
-fn mode(task: &HarborTask) -> Mode {
-    let verifier = task.manifest.verifier.clone().unwrap_or_default();
-    let separate = match verifier.environment_mode.as_deref() {
-        Some(mode) => mode == "separate",
-        None => verifier.environment.is_some(),
-    };
-    if !separate {
-        return Mode::Shared;
-    }
+/// The mode of a task whose tests run apart from the solver.
+fn apart(task: &HarborTask) -> Mode {
     let declared = task.manifest.artifacts.iter().flatten().filter_map(|artifact| match artifact {
         toml::Value::String(path) => Some(path.clone()),
         toml::Value::Table(table) => table.get("source").and_then(toml::Value::as_str).map(str::to_owned),
@@ -246,16 +257,6 @@ fn mode(task: &HarborTask) -> Mode {
     });
     let artifacts = ["/logs/artifacts".to_owned()].into_iter().chain(declared).collect();
     Mode::Separate { artifacts, own_image: task.files.get("tests/Dockerfile").is_some() }
-}
-
-fn network(environment: &Environment, agent: Option<&Agent>) -> Result<Network, Unsupported> {
-    let declared =
-        agent.and_then(|agent| agent.network_mode.as_deref()).or(environment.network_mode.as_deref());
-    match declared {
-        None | Some("public") => Ok(Network::Public),
-        Some("no-network") => Ok(Network::None),
-        Some(other) => Err(Unsupported(format!("network mode `{other}` needs a filtering proxy"))),
-    }
 }
 
 fn limits(environment: &Environment, agent: Option<&Agent>, verifier: Option<&Verifier>) -> Limits {
@@ -277,8 +278,11 @@ fn limits(environment: &Environment, agent: Option<&Agent>, verifier: Option<&Ve
 
 /// A number is the minimum of `reward`; a table has a minimum for each name.
 fn thresholds(declared: &toml::Value) -> BTreeMap<String, f64> {
-    let number =
-        |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+    // As Harbor's parser: a text that is a number is one.
+    let number = |value: &toml::Value| match value {
+        toml::Value::String(text) => text.trim().parse().ok(),
+        value => value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64)),
+    };
     match declared.as_table() {
         Some(table) => {
             table.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).collect()
@@ -294,10 +298,6 @@ fn seconds(value: Option<f64>, default: f64) -> Duration {
 
 fn user(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn pairs(env: Option<&BTreeMap<String, String>>) -> Vec<(String, String)> {
-    env.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The test files that an attacker receives: all except pristine copies of inputs.
@@ -358,6 +358,7 @@ mod tests {
         check("0.5", &[("reward", 0.5)]);
         check("1", &[("reward", 1.0)]);
         check("{ speed = 0.25, reward = 1 }", &[("reward", 1.0), ("speed", 0.25)]);
+        check("\"0.5\"", &[("reward", 0.5)]);
         check("\"much\"", &[]);
     }
 

@@ -10,7 +10,7 @@ use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep};
 use super::in_place_tests::{combine, suffices};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
-use super::outline::changed;
+use super::outline::{Changed, changed};
 use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
 use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
@@ -92,10 +92,12 @@ async fn try_in_place(
         ended.extend(acted.ended);
         log.used = log.used.and(acted.used);
         log.output.push_str(&acted.output);
-        (log.outline, log.state) = match changed(&sandbox).await {
+        let Changed { outline, hashes } = match changed(&sandbox).await {
             Ok(changed) => changed,
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
+        log.outline = outline;
+        log.hashes(hashes);
         let (reported, same) = match trial_context.judge(step, number, sandbox).await {
             Ok(judged) => judged,
             Err(lost) => return Trial::lost(lost, silent, log, started),
@@ -176,10 +178,18 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
     let mut verdicts = Vec::new();
     for (number, step) in task.steps.iter().enumerate() {
         let is_prepared = number == 0 && state.is_some();
-        if !is_prepared {
-            trial_context.prepare(step, number, &sandbox).await?;
+        let begun = async {
+            if !is_prepared {
+                trial_context.prepare(step, number, &sandbox).await?;
+            }
+            trial_context.begin_as(step, number, &sandbox).await
+        };
+        match begun.await {
+            Ok(()) => {}
+            // The solver acted in the container: what it left can be the reason.
+            Err(lost) if number > 0 => return solved.lost(lost, silent).map_err(E::from),
+            Err(lost) => return Err(lost.into()),
         }
-        trial_context.begin_as(step, number, &sandbox).await?;
         let (solver, judging) = solve(number, &sandbox, &config.env).await?;
         solved.solvers.push(solver);
         if judging == Judging::Skip {
@@ -270,7 +280,7 @@ impl TrialContext<'_> {
     /// Prepares the container for a step.
     async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
         let prepared = self.prepare_files(step, number, sandbox).await;
-        prepared.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })
+        prepared.map_err(|error| NoVerdict::Sandbox { phase: phase_before(number), error })
     }
 
     async fn prepare_files(
@@ -295,11 +305,9 @@ impl TrialContext<'_> {
     }
 
     /// Runs shells as the user that the task declares for its solver. Each step begins in a new shell. If the container does not know the
-    /// user, the task is at fault; a solver is never run as another user.
+    /// user before the first step, the task is at fault; later, the solver may have removed it. A solver is never run as another user.
     async fn begin_as(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
-        // After the first step the container contains the solver's changes.
-        let phase = if number > 0 { Phase::Solve } else { Phase::Prepare };
-        let lost = |error| NoVerdict::Sandbox { phase, error };
+        let lost = |error| NoVerdict::Sandbox { phase: phase_before(number), error };
         if number > 0 {
             sandbox.shell("exit 0", &ExecLimit::default()).await.map_err(lost)?;
         }
@@ -307,7 +315,7 @@ impl TrialContext<'_> {
         if sandbox.act_as(user).await.map_err(lost)? {
             return Ok(());
         }
-        Err(EngineError::NoSuchUser { user: user.clone() }.into())
+        Err(no_such_user(user, number))
     }
 
     /// Prepares a step and performs its action.
@@ -341,7 +349,43 @@ impl TrialContext<'_> {
     }
 }
 
+/// The phase in which a step's container is prepared: after the first step it contains the solver's changes.
+fn phase_before(number: usize) -> Phase {
+    if number > 0 { Phase::Solve } else { Phase::Prepare }
+}
+
+/// The container does not know the user of step `number`.
+fn no_such_user(user: &str, number: usize) -> NoVerdict {
+    let error = EngineError::NoSuchUser { user: user.to_owned() };
+    match phase_before(number) {
+        Phase::Prepare => error.into(),
+        // Either the task or the solver: a control decides.
+        phase => NoVerdict::Sandbox { phase, error: SandboxError::Failed { message: error.to_string() } },
+    }
+}
+
 /// The test files shared by all steps.
 pub fn tests_of(task: &Foreign) -> FileTree {
     task.steps.first().map(|step| step.tests.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_who_is_missing_later_may_have_been_removed_by_the_solver() {
+        let check = |number: usize, silent: Option<Blame>, blame: Option<Blame>, outcome: Option<Outcome>| {
+            let missing = no_such_user("solver", number);
+            assert_eq!(missing.blame(), blame, "{number}: {missing}");
+            let solved =
+                SolvedInPlace { solvers: vec![()], verdict: None, log: VerifierLog::default(), kept: None };
+            let verdict = solved.lost(missing, silent).ok().and_then(|solved| solved.verdict);
+            assert_eq!(verdict.map(|verdict| verdict.outcome), outcome, "{number} {silent:?}");
+        };
+        check(0, None, Some(Blame::Task), Some(Outcome::VerifierError));
+        check(1, None, None, None);
+        check(1, Some(Blame::Solver), None, Some(Outcome::Fail));
+        check(1, Some(Blame::Task), None, Some(Outcome::VerifierError));
+    }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::act::quoted;
 use super::condition::Condition;
+use super::contention::watched;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
 use super::in_place::TrialContext;
 use super::no_verdict::{NoVerdict, Phase};
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
-use super::room::VerifierLog;
+use super::room::{OUT_OF_TIME, VerifierLog};
 use super::subject::CheckError;
 use crate::model::{CheckId, CheckResult, Outcome, Verdict};
 use crate::sandbox::{
@@ -32,6 +33,13 @@ const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 /// Maximum size of one task's artifacts, in bytes.
 const MAX_ARTIFACTS: u64 = 256 << 20;
 const TESTS_DIR: &str = "/tests";
+/// Empties the folders of the tests and of their results, as Harbor does before and after the tests of each of several steps
+/// (`_reset_shared_step_verifier_dirs`): neither the next solver nor the next tests find those of an earlier step.
+const EMPTIED: &str = "for dir in /logs/verifier /tests; do
+    if [ -L $dir ] || { [ -e $dir ] && [ ! -d $dir ]; }; then rm -rf $dir; fi
+    mkdir -p $dir && find $dir -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +
+done
+chmod 777 /logs/verifier";
 
 /// Results of one run of the tests.
 pub(super) struct Reported {
@@ -39,6 +47,8 @@ pub(super) struct Reported {
     /// Checks from a report, if the tests write a known format.
     pub(super) checks: Vec<CheckResult>,
     pub(super) output: String,
+    /// The tests ran out of time on a host that was busy with other work.
+    pub(super) starved: bool,
 }
 
 /// Report files commonly written by Harbor tasks.
@@ -59,7 +69,7 @@ impl TrialContext<'_> {
     ) -> Result<(Reported, Option<Sandbox>), NoVerdict> {
         let goes_on = number + 1 < self.task.steps.len();
         let (judged, sandbox) = match &self.task.mode {
-            Mode::Shared => (self.judge_here(step, &sandbox).await, Some(sandbox)),
+            Mode::Shared => (self.judge_here(step, &sandbox, goes_on).await, Some(sandbox)),
             Mode::Separate { artifacts, own_image } => {
                 let stopped = sandbox.stop().await?;
                 let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
@@ -67,6 +77,9 @@ impl TrialContext<'_> {
             }
         };
         let reported = judged.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })?;
+        if reported.starved {
+            return Err(NoVerdict::OutOfTime { cause: OUT_OF_TIME.to_owned() });
+        }
         Ok((reported, sandbox.filter(|_| goes_on)))
     }
 
@@ -83,11 +96,22 @@ impl TrialContext<'_> {
         }
     }
 
-    /// Judges in the solver's container, with its processes still running.
-    async fn judge_here(&self, step: &ForeignStep, sandbox: &Sandbox) -> Result<Reported, SandboxError> {
-        self.harness(&format!("rm -f {REWARD_TEXT} {REWARD_JSON}"), sandbox).await?;
+    /// Judges in the solver's container, with its processes still running. `goes_on`: a step follows in it.
+    async fn judge_here(
+        &self,
+        step: &ForeignStep,
+        sandbox: &Sandbox,
+        goes_on: bool,
+    ) -> Result<Reported, SandboxError> {
+        let is_one_of_several = self.task.steps.len() > 1;
+        let cleared =
+            if is_one_of_several { EMPTIED.to_owned() } else { format!("rm -f {REWARD_TEXT} {REWARD_JSON}") };
+        self.harness(&cleared, sandbox).await?;
         sandbox.put_tree(TESTS_DIR, &step.tests).await?;
         let reported = self.run_tests(step, self.spec.workdir, sandbox).await?;
+        if goes_on {
+            self.harness(EMPTIED, sandbox).await?;
+        }
         sandbox.check_host_disk().await?;
         Ok(reported)
     }
@@ -102,7 +126,9 @@ impl TrialContext<'_> {
     ) -> Result<Reported, SandboxError> {
         let image = self.images.verifier.as_ref().filter(|_| own_image).unwrap_or(&self.images.solver);
         let config = self.engine.image_config(image).await?;
-        let spec = LaunchSpec { image, workdir: &config.workdir, purpose: "verifier", ..self.spec.clone() };
+        // As Harbor: what the task declares holds for both containers.
+        let workdir = self.task.workdir.as_deref().unwrap_or(&config.workdir);
+        let spec = LaunchSpec { image, workdir, purpose: "verifier", ..self.spec.clone() };
         let verifier = self.engine.launch(&spec).await?;
         // The tests have the variables of their own image.
         let apart = TrialContext { config: &config, spec: &spec, ..*self };
@@ -140,7 +166,7 @@ impl TrialContext<'_> {
         if !own_image {
             verifier.put_tree(TESTS_DIR, &step.tests).await?;
         }
-        let reported = apart.run_tests(step, &config.workdir, &verifier).await?;
+        let reported = apart.run_tests(step, workdir, &verifier).await?;
         verifier.check_host_disk().await?;
         Ok(reported)
     }
@@ -174,7 +200,10 @@ impl TrialContext<'_> {
             timeout: step.verifier_timeout * VERIFIER_TIMEOUT_FACTOR,
             keep: MAX_LOG,
         };
-        let done = sandbox.spawn(&process).await?;
+        let before = reports(sandbox).await?;
+        let before: Vec<_> = before.iter().map(|report| report.as_deref().map(blake3::hash)).collect();
+        let (done, looks) = watched(self.engine, &[sandbox], sandbox.spawn(&process)).await;
+        let done = done?;
         let output = match sandbox.get("/logs/verifier/test-stdout.txt", MAX_OUTPUT).await {
             Ok(text) => String::from_utf8_lossy(end(&text)).into_owned(),
             Err(GetError::Sandbox(error)) => return Err(error),
@@ -182,29 +211,17 @@ impl TrialContext<'_> {
         };
         if done.outcome == ProcessOutcome::TimedOut {
             let output = format!("{output}\nthe tests ran out of time\n");
-            return Ok(Reported { rewards: Err(RewardError::Missing), checks: Vec::new(), output });
+            let (rewards, starved) = (Err(RewardError::Missing), looks.contended());
+            return Ok(Reported { rewards, checks: Vec::new(), output, starved });
         }
-        let file = async |path, most| match sandbox.get(path, most).await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(GetError::Sandbox(error)) => Err(error),
-            Err(_) => Ok(None),
-        };
-        let (json, text) = (file(REWARD_JSON, MAX_REWARD).await?, file(REWARD_TEXT, MAX_REWARD).await?);
+        let json = file(sandbox, REWARD_JSON, MAX_REWARD).await?;
+        let text = file(sandbox, REWARD_TEXT, MAX_REWARD).await?;
         let rewards = parse_reward(json.as_deref(), text.as_deref());
-        let mut checks = Vec::new();
-        for (path, kind) in REPORTS {
-            if let Some(report) =
-                file(path, MAX_REPORT).await?.and_then(|bytes| String::from_utf8(bytes).ok())
-                && let Ok(found) = parse_report(kind, &report)
-            {
-                checks = found;
-                break;
-            }
-        }
+        let mut checks = written(&before, &reports(sandbox).await?);
         if checks.is_empty() {
             checks = find_report(&output).map(|(_, found)| found).unwrap_or_default();
         }
-        Ok(Reported { rewards, checks, output })
+        Ok(Reported { rewards, checks, output, starved: false })
     }
 
     /// A command of the harness itself, outside the solver's shell.
@@ -221,6 +238,35 @@ impl TrialContext<'_> {
         // Harbor ignores failures of these commands: a solver can make each of them fail.
         sandbox.spawn(&process).await.map(drop)
     }
+}
+
+/// A file of the container, if it is there.
+async fn file(sandbox: &Sandbox, path: &str, most: u64) -> Result<Option<Vec<u8>>, SandboxError> {
+    match sandbox.get(path, most).await {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(GetError::Sandbox(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// What lies in the places of [`REPORTS`].
+async fn reports(sandbox: &Sandbox) -> Result<Vec<Option<Vec<u8>>>, SandboxError> {
+    let mut found = Vec::with_capacity(REPORTS.len());
+    for (path, _) in REPORTS {
+        found.push(file(sandbox, path, MAX_REPORT).await?);
+    }
+    Ok(found)
+}
+
+/// The checks of the first report in `after` that the tests wrote. What is as it was `before` the tests is not theirs; it was not removed,
+/// since in Harbor a test script finds whatever the solver left there.
+fn written(before: &[Option<blake3::Hash>], after: &[Option<Vec<u8>>]) -> Vec<CheckResult> {
+    let all = REPORTS.iter().zip(before).zip(after);
+    let mut found = all.filter_map(|(((_, kind), before), after)| {
+        let after = after.as_deref().filter(|after| *before != Some(blake3::hash(after)))?;
+        parse_report(*kind, std::str::from_utf8(after).ok()?).ok()
+    });
+    found.next().unwrap_or_default()
 }
 
 /// The last [`MAX_LOG`] bytes.
@@ -258,8 +304,12 @@ pub(super) fn combine(
         };
         full &= is_full(rewards);
         let named = |check: &CheckId| check.in_step(&step.name);
-        checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(&check.id), ..*check }));
-        if reported.checks.is_empty() {
+        // A report in which everything passed does not say what the reward is missing. Others than the tests may have written it.
+        let is_contradicted = !is_full(rewards) && reported.checks.iter().all(|check| check.passed);
+        if !is_contradicted {
+            checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(&check.id), ..*check }));
+        }
+        if is_contradicted || reported.checks.is_empty() {
             checks.push(CheckResult { id: named(&CheckId::reward()), passed: is_full(rewards) });
         }
         if !is_full(rewards) {
@@ -278,4 +328,98 @@ pub(super) fn combine(
 pub(super) fn suffices(step: &ForeignStep, reported: &Reported) -> bool {
     let reward = |name: &str| reported.rewards.as_ref().ok().and_then(|rewards| rewards.get(name).copied());
     step.min_reward.iter().all(|(name, least)| reward(name).is_some_and(|reward| reward >= *least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harbor::{HarborTask, Manifest};
+    use crate::model::FileTree;
+
+    fn task() -> Foreign {
+        let directory = HarborTask {
+            name: "a".to_owned(),
+            manifest: Manifest::default(),
+            files: FileTree::default(),
+            findings: Vec::new(),
+        };
+        Foreign::new(&directory).unwrap()
+    }
+
+    #[test]
+    fn checks_that_contradict_the_reward_are_dropped() {
+        let check = |reward: f64, reported: &[(&str, bool)], expect: &[(&str, bool)]| {
+            let checks = reported
+                .iter()
+                .map(|(id, passed)| CheckResult { id: CheckId::parse(*id).unwrap(), passed: *passed });
+            let reported = Reported {
+                rewards: Ok(BTreeMap::from([("reward".to_owned(), reward)])),
+                checks: checks.collect(),
+                output: String::new(),
+                starved: false,
+            };
+            let verdict = combine(&task(), &[reported], &mut VerifierLog::default()).unwrap();
+            let found: Vec<_> =
+                verdict.checks.iter().map(|check| (check.id.as_str(), check.passed)).collect();
+            assert_eq!(found, expect, "{reward}");
+            assert_eq!(verdict.passed(), reward >= 1.0);
+        };
+        check(1.0, &[("a", true), ("b", true)], &[("a", true), ("b", true)]);
+        check(1.0, &[("a", true), ("b", false)], &[("a", true), ("b", false)]);
+        check(0.0, &[("a", true), ("b", false)], &[("a", true), ("b", false)]);
+        // As a solver would plant it.
+        check(0.0, &[("a", true), ("b", true)], &[("reward", false)]);
+        check(0.5, &[("a", true)], &[("reward", false)]);
+        check(0.0, &[], &[("reward", false)]);
+        check(1.0, &[], &[("reward", true)]);
+    }
+
+    #[test]
+    fn only_reports_that_the_tests_wrote_are_read() {
+        let ctrf = |status: &str| {
+            format!("{{\"results\": {{\"tests\": [{{\"name\": \"a\", \"status\": \"{status}\"}}]}}}}")
+        };
+        let tap = "ok 1 - b\n";
+        let check = |before: [Option<&str>; 4], after: [Option<&str>; 4], expect: &[(&str, bool)]| {
+            let before = before.map(|text| text.map(|text| blake3::hash(text.as_bytes())));
+            let after = after.map(|text| text.map(|text| text.as_bytes().to_vec()));
+            let checks = written(&before, &after);
+            let found: Vec<_> = checks.iter().map(|check| (check.id.as_str(), check.passed)).collect();
+            assert_eq!(found, expect, "{after:?}");
+        };
+        let (passed, failed) = (ctrf("passed"), ctrf("failed"));
+        check([None; 4], [Some(&failed), None, None, Some(tap)], &[("a", false)]);
+        // The solver's, or an earlier step's.
+        check([Some(&passed), None, None, None], [Some(&passed), None, None, None], &[]);
+        check([Some(&passed), None, None, None], [Some(&passed), None, None, Some(tap)], &[("b", true)]);
+        check([Some(&passed), None, None, None], [Some(&failed), None, None, None], &[("a", false)]);
+        check([Some(tap), None, None, None], [None; 4], &[]);
+    }
+
+    #[test]
+    fn folders_of_an_earlier_step_are_emptied_whatever_lies_there() {
+        let check = |lay: &dyn Fn(&std::path::Path)| {
+            let dir = tempfile::tempdir().unwrap();
+            lay(dir.path());
+            let place = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+            let script = EMPTIED
+                .replace("/logs/verifier", &place("verifier"))
+                .replace(" /tests", &format!(" {}", place("tests")));
+            assert!(std::process::Command::new("bash").args(["-c", &script]).status().unwrap().success());
+            for name in ["verifier", "tests"] {
+                assert!(dir.path().join(name).symlink_metadata().unwrap().is_dir(), "{name}");
+                assert_eq!(std::fs::read_dir(place(name)).unwrap().count(), 0, "{name}");
+            }
+        };
+        check(&|_| {});
+        check(&|dir| {
+            std::fs::create_dir_all(dir.join("verifier/ctrf.json")).unwrap();
+            std::fs::create_dir_all(dir.join("tests")).unwrap();
+            std::fs::write(dir.join("tests/.hidden"), "x").unwrap();
+        });
+        check(&|dir| {
+            std::fs::write(dir.join("verifier"), "x").unwrap();
+            std::os::unix::fs::symlink("/nonexistent", dir.join("tests")).unwrap();
+        });
+    }
 }

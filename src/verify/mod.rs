@@ -39,7 +39,7 @@ pub use in_place::{
     solve_in_place, tests_of,
 };
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
-pub use outline::{Outline, Trace, same_meaning, well_formed};
+pub use outline::{Outline, StateHashes, Trace, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};
 pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};

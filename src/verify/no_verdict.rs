@@ -31,6 +31,9 @@ pub enum NoVerdict {
     /// The containers kept running, but the tests ended without readable results.
     #[error("the verifier gave no results: {cause}")]
     NoResults { cause: String },
+    /// The tests, or programs that they started, met their time limits while the host was busy with other work.
+    #[error("time limits were met on a busy host: {cause}")]
+    OutOfTime { cause: String },
 }
 
 /// The phase of a trial in which its sandbox was lost.
@@ -81,7 +84,7 @@ impl NoVerdict {
                 Some(Blame::Solver) | None => None,
             },
             Self::Unmet { .. } => Some(Blame::Caller),
-            Self::NoResults { .. } => None,
+            Self::NoResults { .. } | Self::OutOfTime { .. } => None,
         }
     }
 
@@ -89,16 +92,33 @@ impl NoVerdict {
     pub(super) fn verdict(self, silent: Option<Blame>) -> Result<Verdict, Self> {
         let outcome = match self.blame().or(silent) {
             Some(Blame::Solver) => Outcome::Fail,
+            // A control without results does not explain time limits, so these may still be due to the host.
+            Some(Blame::Task) if matches!(self, Self::OutOfTime { .. }) => return Err(self),
             Some(Blame::Task) => Outcome::VerifierError,
             Some(Blame::Infra | Blame::Caller) | None => return Err(self),
         };
         let cause = match &self {
             Self::Engine(error) => error.to_string(),
             Self::Sandbox { phase, .. } => phase.cause().to_owned(),
-            Self::NoResults { cause } => cause.clone(),
+            Self::NoResults { cause } | Self::OutOfTime { cause } => cause.clone(),
             Self::Unmet { .. } => self.to_string(),
         };
         Ok(Verdict::without_checks(outcome, cause))
+    }
+}
+
+/// `verdict`, for which time limits were met on a busy host. It stands only if a control was judged at the same time, so that the solver's
+/// own work is slow.
+pub(super) fn despite_load(
+    verdict: Verdict,
+    silent: Option<Blame>,
+    cause: &str,
+) -> Result<Verdict, NoVerdict> {
+    match silent {
+        Some(Blame::Solver) => Ok(verdict),
+        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => {
+            Err(NoVerdict::OutOfTime { cause: cause.to_owned() })
+        }
     }
 }
 
@@ -137,8 +157,13 @@ impl Control {
         match verdict {
             Ok(verdict) if verdict.is_judged() => Self::Judged,
             Ok(_) | Err(NoVerdict::NoResults { .. }) => Self::NoResults,
-            // A control runs under the ordinary condition.
-            Err(NoVerdict::Engine(_) | NoVerdict::Sandbox { .. } | NoVerdict::Unmet { .. }) => Self::Lost,
+            // A control runs under the ordinary condition. One that the host gave no time says nothing about the task.
+            Err(
+                NoVerdict::Engine(_)
+                | NoVerdict::Sandbox { .. }
+                | NoVerdict::Unmet { .. }
+                | NoVerdict::OutOfTime { .. },
+            ) => Self::Lost,
         }
     }
 }
@@ -237,6 +262,10 @@ mod tests {
         NoVerdict::NoResults { cause: "nothing".to_owned() }
     }
 
+    fn out_of_time() -> NoVerdict {
+        NoVerdict::OutOfTime { cause: "slow".to_owned() }
+    }
+
     fn unreachable() -> NoVerdict {
         EngineError::Transport { action: "do it", message: "reset".to_owned() }.into()
     }
@@ -282,6 +311,7 @@ mod tests {
         let verifier_oom: fn() -> _ = || Some(lost(Phase::Verify, Evidence::OutOfMemory));
         let nothing: fn() -> _ = || Some(no_results());
         let engine: fn() -> _ = || Some(unreachable());
+        let slow: fn() -> _ = || Some(out_of_time());
         let fine: fn() -> _ = || None;
         check(&[fine], Lost, Some(Outcome::Pass), 1, 0);
         check(&[oom], Lost, Some(Outcome::Fail), 1, 0);
@@ -300,5 +330,37 @@ mod tests {
         // The solver does not act in the verifier, so the verifier's limits alone do not blame the solver.
         check(&[verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
         check(&[verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);
+        // Work that is slow beside a control that is not is the solver's. Without such a control the host may be the cause.
+        check(&[slow], Judged, Some(Outcome::Fail), 2, 1);
+        check(&[slow, fine], Judged, Some(Outcome::Pass), 2, 1);
+        check(&[slow], Lost, None, 4, 4);
+        check(&[slow, slow, slow, fine], Lost, Some(Outcome::Pass), 4, 3);
+        check(&[slow], NoResults, None, 8, 4);
+    }
+
+    #[test]
+    fn a_control_without_time_says_nothing_of_the_task() {
+        let check = |verdict: Result<Outcome, NoVerdict>, expect: Control| {
+            let verdict = verdict.map(|outcome| Verdict::without_checks(outcome, ""));
+            assert_eq!(Control::of(&verdict), expect, "{verdict:?}");
+        };
+        check(Ok(Outcome::Pass), Control::Judged);
+        check(Ok(Outcome::Fail), Control::Judged);
+        check(Ok(Outcome::VerifierError), Control::NoResults);
+        check(Err(no_results()), Control::NoResults);
+        check(Err(out_of_time()), Control::Lost);
+        check(Err(unreachable()), Control::Lost);
+    }
+
+    #[test]
+    fn a_verdict_under_load_stands_only_beside_a_judged_control() {
+        let check = |silent: Option<Blame>, stands: bool| {
+            let verdict = Verdict::without_checks(Outcome::Fail, "verification timed out");
+            let found = despite_load(verdict.clone(), silent, "slow");
+            assert_eq!(found.as_ref().ok(), stands.then_some(&verdict), "{silent:?}: {found:?}");
+        };
+        check(None, false);
+        check(Some(Blame::Solver), true);
+        check(Some(Blame::Task), false);
     }
 }

@@ -1,12 +1,11 @@
 //! Outlines of final states: enough to tell a wrong answer from no answer.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::act::is_below;
 use super::no_verdict::{NoVerdict, Phase};
 use crate::model::canonical_json;
-use crate::sandbox::{ChangeKind, GetError, Sandbox, SandboxError};
+use crate::sandbox::{ChangeKind, GetError, Process, ProcessOutcome, Sandbox, SandboxError};
 
 /// Files by absolute path, each with its hash and its parsed kind.
 pub type Outline = BTreeMap<String, Trace>;
@@ -29,6 +28,54 @@ pub struct Trace {
     pub edited: bool,
 }
 
+/// Hashes of a final state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateHashes {
+    /// Equal for equal states.
+    pub exact: String,
+    /// Equal for states that differ at most in the form of their files: the same names, kinds, modes, owners and link targets, and files
+    /// with the same meaning.
+    pub meaning: String,
+}
+
+/// What equal states have in common, of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) exact: String,
+    /// With a file's meaning in place of its content, where it has one.
+    meaning: Option<String>,
+}
+
+impl Facts {
+    /// Of a regular file, of which `metadata` is known beside its content.
+    pub(super) fn of_file(metadata: &str, trace: &Trace) -> Self {
+        let with = |content: &str| format!("file {metadata} {content}");
+        Self { exact: with(&trace.hash), meaning: trace.meaning.as_deref().map(with) }
+    }
+
+    /// Of anything else.
+    pub(super) fn of_other(exact: String) -> Self {
+        Self { exact, meaning: None }
+    }
+}
+
+impl StateHashes {
+    /// The hashes of a state with these entries, in order.
+    pub(super) fn of<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Facts)>) -> Self {
+        let (mut exact, mut meaning) = (blake3::Hasher::new(), blake3::Hasher::new());
+        for (path, facts) in entries {
+            let Facts { exact: same, meaning: alike } = facts;
+            for (hasher, fact) in [(&mut exact, same), (&mut meaning, alike.as_ref().unwrap_or(same))] {
+                hasher.update(path).update(b"\0").update(fact.as_bytes()).update(b"\n");
+            }
+        }
+        Self {
+            exact: exact.finalize().to_hex().to_string(),
+            meaning: meaning.finalize().to_hex().to_string(),
+        }
+    }
+}
+
 /// Larger files are only hashed: results that a person would read are shorter.
 pub(super) const MAX_PARSED: u64 = 4 << 20;
 /// The kind of files that are not parsed.
@@ -37,6 +84,8 @@ const LARGE: &str = "large";
 const APART: [&str; 7] = ["/solution", "/logs", "/tmp", "/run", "/root/.cache", "/var/log", "/tests"];
 /// Maximum number of changed files that are examined.
 const MAX_FILES: usize = 400;
+/// More than `stat` prints of so many paths of the longest kind, of which each character is quoted.
+const MAX_METADATA: usize = 16 << 20;
 
 impl Trace {
     /// The outline of one file.
@@ -63,16 +112,6 @@ fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
     }
     let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     canonical_json(&value).ok()
-}
-
-/// Whether two states have the same meaning in all their files.
-pub fn same_meaning(state: &Outline, other: &Outline) -> bool {
-    let meaning = |trace: &Trace| trace.meaning.clone().unwrap_or_else(|| trace.hash.clone());
-    state.len() == other.len()
-        && state
-            .iter()
-            .zip(other)
-            .all(|((path, trace), (also, with))| path == also && meaning(trace) == meaning(with))
 }
 
 /// The parsed kind of a file and, for tables, the header. A file whose content does not match its name has a kind of its own.
@@ -137,21 +176,19 @@ pub fn well_formed(state: &Outline, reference: &Outline, untouched: &Outline) ->
     })
 }
 
-/// Hash of a state, equal for equal files.
-fn state_of(outline: &Outline) -> String {
-    let mut hasher = blake3::Hasher::new();
-    for (path, trace) in outline {
-        hasher.update(path.as_bytes());
-        hasher.update(b"\0");
-        hasher.update(trace.hash.as_bytes());
-    }
-    hasher.finalize().to_hex().to_string()
+/// What a running container has of its own.
+#[derive(Debug)]
+pub(super) struct Changed {
+    /// The files that differ from its image, without logs and temporary files.
+    pub(super) outline: Outline,
+    /// Of these files and of every other difference. `None`: there are too many, or too large ones, to tell states apart.
+    pub(super) hashes: Option<StateHashes>,
 }
 
-/// The files of a running container that differ from its image, without logs and temporary files, and a hash that is equal for equal changes.
-/// `None`: there are too many files, or too large ones, to tell states apart.
-pub(super) async fn changed(sandbox: &Sandbox) -> Result<(Outline, Option<String>), NoVerdict> {
+/// How a running container differs from its image.
+pub(super) async fn changed(sandbox: &Sandbox) -> Result<Changed, NoVerdict> {
     let mut outline = Outline::new();
+    let mut entries = BTreeMap::new();
     let mut changes = sandbox.changes().await?;
     changes.retain(|change| {
         let apart = APART.iter().any(|folder| is_below(folder, &change.path));
@@ -159,21 +196,30 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<(Outline, Option<String
     });
     changes.sort_by(|one, other| one.path.cmp(&other.path));
     let mut is_known = changes.len() <= MAX_FILES;
-    let mut others = String::new();
-    for change in changes.into_iter().take(MAX_FILES) {
+    changes.truncate(MAX_FILES);
+    let living = changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
+    let metadata = match metadata(sandbox, living.map(|change| change.path.as_str())).await {
+        Ok(Some(metadata)) => metadata,
+        Ok(None) => {
+            is_known = false;
+            String::new()
+        }
+        Err(error) => return Err(NoVerdict::Sandbox { phase: Phase::Solve, error }),
+    };
+    for change in changes {
         if change.kind == ChangeKind::Deleted {
-            // Writing to a String cannot fail.
-            let _ = write!(others, "deleted {}\0", change.path);
+            entries.insert(change.path, Facts::of_other("deleted".to_owned()));
             continue;
         }
         match sandbox.get(&change.path, MAX_PARSED).await {
             Ok(bytes) => {
                 let edited = change.kind == ChangeKind::Modified;
                 let trace = Trace { edited, ..Trace::of(&change.path, &bytes) };
+                entries.insert(change.path.clone(), Facts::of_file("", &trace));
                 outline.insert(change.path, trace);
             }
             Err(GetError::NotRegular { .. }) => {
-                let _ = write!(others, "no file {}\0", change.path);
+                entries.insert(change.path, Facts::of_other("no file".to_owned()));
             }
             Err(GetError::TooLarge { .. } | GetError::Sandbox(SandboxError::TooLarge { .. })) => {
                 is_known = false;
@@ -188,11 +234,36 @@ pub(super) async fn changed(sandbox: &Sandbox) -> Result<(Outline, Option<String
             }
         }
     }
-    let state = is_known.then(|| {
-        let text = format!("{} {others}", state_of(&outline));
-        blake3::hash(text.as_bytes()).to_hex().to_string()
-    });
-    Ok((outline, state))
+    // No path is empty.
+    entries.insert(String::new(), Facts::of_other(metadata));
+    let entries = entries.iter().map(|(path, facts)| (path.as_bytes(), facts));
+    let hashes = is_known.then(|| StateHashes::of(entries));
+    Ok(Changed { outline, hashes })
+}
+
+/// Kind, mode, owner and link target of each of `paths`, as the container's own `stat` prints them. Empty where it has none, so that states
+/// differ by their files only, and `None` if it did not come to an end.
+async fn metadata<'a>(
+    sandbox: &Sandbox,
+    paths: impl Iterator<Item = &'a str>,
+) -> Result<Option<String>, SandboxError> {
+    // Kind and mode as one hexadecimal number; the name as it is quoted, with `-> TARGET` behind that of a link.
+    let process = Process::new("stat").args(["-c", "%f %u:%g %N", "--"]).args(paths);
+    let process = Process { keep: MAX_METADATA, ..process.env("PATH", "/usr/bin:/bin") };
+    let done = match sandbox.spawn(&process).await {
+        Ok(done) => done,
+        // As where a solver left no process to start, which later steps will show.
+        Err(SandboxError::Failed { .. } | SandboxError::TooLarge { .. } | SandboxError::Nul { .. }) => {
+            return Ok(None);
+        }
+        Err(error @ (SandboxError::Lost(_) | SandboxError::Engine(_))) => return Err(error),
+    };
+    Ok(match done.outcome {
+        // With a status other than 0 some of them have disappeared meanwhile.
+        ProcessOutcome::Exited(_) => Some(String::from_utf8_lossy(&done.stdout).into_owned()),
+        ProcessOutcome::NotStarted(_) => Some(String::new()),
+        ProcessOutcome::Signaled(_) | ProcessOutcome::TimedOut => None,
+    })
 }
 
 #[cfg(test)]
@@ -219,23 +290,34 @@ mod tests {
     }
 
     #[test]
-    fn states_with_equal_meaning_are_equal() {
-        let outline =
-            |path: &str, text: &str| Outline::from([(path.to_owned(), Trace::of(path, text.as_bytes()))]);
-        let check = |left: &str, right: &str, expect: bool| {
+    fn states_with_equal_meaning_are_told_apart_by_everything_else() {
+        let hashes = |entries: &[(&str, Facts)]| {
+            StateHashes::of(entries.iter().map(|(path, facts)| (path.as_bytes(), facts)))
+        };
+        let file = |path: &'static str, metadata: &str, text: &str| {
+            (path, Facts::of_file(metadata, &Trace::of(path, text.as_bytes())))
+        };
+        let check = |left: &[(&str, Facts)], right: &[(&str, Facts)], exact: bool, meaning: bool| {
+            let (one, other) = (hashes(left), hashes(right));
             assert_eq!(
-                same_meaning(&outline("/a.json", left), &outline("/a.json", right)),
-                expect,
-                "{left} {right}"
+                (one.exact == other.exact, one.meaning == other.meaning),
+                (exact, meaning),
+                "{left:?} {right:?}"
             );
         };
-        check("{\"a\": 1, \"b\": [2]}", "{\"b\":[2],\"a\":1}\n", true);
-        check("{\"a\": 1}", "{\"a\": 2}", false);
-        check("[1, 2]", "[2, 1]", false);
-        check("{\"a\": }", "{\"a\":}", false);
-        assert!(!same_meaning(&Outline::new(), &outline("/a.txt", "x")));
-        assert!(same_meaning(&outline("/a.txt", "x"), &outline("/a.txt", "x")));
-        assert!(!same_meaning(&outline("/a.txt", "x"), &outline("/b.txt", "x")));
+        let json = |metadata: &str, text: &str| [file("/a.json", metadata, text)];
+        check(&json("644", "[1]"), &json("644", "[1]"), true, true);
+        check(&json("644", "{\"a\": 1, \"b\": [2]}"), &json("644", "{\"b\":[2],\"a\":1}\n"), false, true);
+        check(&json("644", "{\"a\":1}"), &json("600", "{\"a\": 1}"), false, false);
+        check(&json("", "{\"a\": 1}"), &json("", "{\"a\": 2}"), false, false);
+        check(&json("", "[1, 2]"), &json("", "[2, 1]"), false, false);
+        check(&json("", "{\"a\": }"), &json("", "{\"a\":}"), false, false);
+        let text = |path: &'static str| [file(path, "", "x")];
+        check(&[], &text("/a.txt"), false, false);
+        check(&text("/b.txt"), &text("/a.txt"), false, false);
+        let [one, other] =
+            ["link 0:0 a", "link 0:0 b"].map(|link| [("/l", Facts::of_other(link.to_owned()))]);
+        check(&one, &other, false, false);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
-use super::contention::Observed;
-use super::no_verdict::{NoVerdict, Phase};
+use super::contention::{Observed, watched};
+use super::no_verdict::{NoVerdict, Phase, despite_load};
 use super::relay::{self, Serving};
 use super::results::{Reported, parse_results};
 use super::subject::Packing;
@@ -29,6 +29,9 @@ const MAX_LOG: usize = 64 << 10;
 const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 /// A fixed order other than the declared one: it shows whether checks depend on each other, and can be repeated.
 const SHUFFLE_SEED: &str = "1";
+
+/// The cause of a verdict on tests that met the limit for all of them.
+pub(super) const OUT_OF_TIME: &str = "verification timed out";
 
 /// Observations of the verification. Written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,20 +85,26 @@ impl Room<'_> {
         let mut log = VerifierLog::default();
         let mut observed = Observed::default();
         let serving = Serving { engine: self.engine, cpus: self.limits.cpus, patience, silent: self.silent };
-        let ran = match &programs {
-            None => self.run_checks(&verifier, patience, &mut log).await,
-            Some(programs) => match verifier.serve_relay(relay::SOCKET).await {
-                Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
-                Ok(calls) => tokio::select! {
-                    ran = self.run_checks(&verifier, patience, &mut log) => ran,
-                    error = relay::serve(calls, programs, serving, &mut observed) => {
-                        Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
-                    }
+        let running = async {
+            match &programs {
+                None => self.run_checks(&verifier, patience, &mut log).await,
+                Some(programs) => match verifier.serve_relay(relay::SOCKET).await {
+                    Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
+                    Ok(calls) => tokio::select! {
+                        ran = self.run_checks(&verifier, patience, &mut log) => ran,
+                        error = relay::serve(calls, programs, serving, &mut observed) => {
+                            Err(NoVerdict::Sandbox { phase: Phase::Programs, error })
+                        }
+                    },
                 },
-            },
+            }
         };
+        let own: Vec<_> = [Some(&verifier), programs.as_ref()].into_iter().flatten().collect();
+        let (ran, looks) = watched(self.engine, &own, Box::pin(running)).await;
         let ran = match ran {
-            Ok(verdict) if verdict.checks.is_empty() && observed.contended() => self.out_of_time(verdict),
+            Ok(verdict) if verdict.checks.is_empty() && looks.contended() => {
+                despite_load(verdict, self.silent, OUT_OF_TIME)
+            }
             ran => ran,
         };
         let starved = observed.starved && matches!(&ran, Ok(verdict) if !verdict.passed());
@@ -118,14 +127,6 @@ impl Room<'_> {
             (ran, _) => ran,
         };
         Verified { ran, log, starved }
-    }
-
-    /// Tests that ran out of all their time say nothing about the subject on a busy host, unless others did not at the same time.
-    fn out_of_time(&self, verdict: Verdict) -> Result<Verdict, NoVerdict> {
-        match self.silent {
-            Some(_) => Ok(verdict),
-            None => Err(NoVerdict::NoResults { cause: format!("{} on a busy host", verdict.cause) }),
-        }
     }
 
     /// The verifier's container, with the subject and the tests in it.
@@ -199,7 +200,7 @@ impl Room<'_> {
             format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         if done.outcome == ProcessOutcome::TimedOut {
             // The tests wait only for the subject's files and programs, so the subject caused the timeout.
-            return Ok(Verdict::without_checks(Outcome::Fail, "verification timed out"));
+            return Ok(Verdict::without_checks(Outcome::Fail, OUT_OF_TIME));
         }
         match verifier.get(RESULTS, MAX_RESULTS).await {
             Ok(text) => {

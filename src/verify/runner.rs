@@ -17,7 +17,7 @@ use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
 /// Bump when a trial of the same task and action could have another result.
-const TRIAL: Stage = Stage { name: "trial", version: 2 };
+const TRIAL: Stage = Stage { name: "trial", version: 3 };
 const BUILD: Stage = Stage { name: "build", version: 1 };
 /// Bytes of a build log that are kept: its end names the fault, its beginning names packages.
 const LOG_TAIL: usize = 2_000;
@@ -89,7 +89,9 @@ impl From<NoVerdict> for TrialError {
         match error {
             NoVerdict::Engine(error) => Self::Engine(error),
             NoVerdict::Unmet { condition, why } => Self::Unmet { condition, why },
-            error @ (NoVerdict::Sandbox { .. } | NoVerdict::NoResults { .. }) => Self::NoVerdict(error),
+            error @ (NoVerdict::Sandbox { .. }
+            | NoVerdict::NoResults { .. }
+            | NoVerdict::OutOfTime { .. }) => Self::NoVerdict(error),
         }
     }
 }
@@ -308,7 +310,8 @@ impl TrialRunner<'_> {
     }
 }
 
-fn build_failure(message: String) -> EngineError {
+/// A failed build that says nothing about the files that it is of.
+pub(super) fn build_failure(message: String) -> EngineError {
     EngineError::Transport { action: "build the image", message }
 }
 

@@ -8,9 +8,9 @@ use super::act::Act;
 use super::condition::Condition;
 use super::foreign::{Foreign, ImageSource, Mode};
 use super::in_place::{ForeignImages, run_in_place};
-use super::runner::{TrialError, TrialRecord, TrialRunner, trial_span};
+use super::runner::{TrialError, TrialRecord, TrialRunner, build_failure, trial_span};
 use super::trial::TrialLog;
-use crate::model::{EnvironmentDigest, FileTree, environment_digest};
+use crate::model::{EnvironmentDigest, FileTree, environment_digest, task_digest};
 use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
 
 impl TrialRunner<'_> {
@@ -52,19 +52,7 @@ impl TrialRunner<'_> {
         condition: Condition<'_>,
         repeat: u32,
     ) -> Result<(TrialRecord, TrialLog), TrialError> {
-        let mut input = serde_json::json!({
-            "foreign": task.digest,
-            "name": task.name,
-            "environment": task.environment_digest,
-            "act": act.identity(),
-            "condition": condition,
-            "repeat": repeat,
-        });
-        let users: Vec<_> = task.steps.iter().map(|step| &step.agent_user).collect();
-        if users.iter().any(|user| user.is_some()) {
-            // Records made before `user` was supported ran as root.
-            input["users"] = serde_json::json!(users);
-        }
+        let input = input(task, act, condition, repeat);
         let span = trial_span(&task.name, act, condition, repeat);
         self.committed(&input, || async {
             let engine = self.engine.get().await?;
@@ -104,9 +92,30 @@ impl TrialRunner<'_> {
             Ok(image) => Ok(Ok(image)),
             Err(ImageError::Build { log }) => Ok(Err(log)),
             Err(ImageError::Engine(error)) => Err(error),
-            Err(slow @ ImageError::TimedOut { .. }) => Ok(Err(slow.to_string())),
+            // As for our own tasks: the duration of a build depends on this machine.
+            Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
         }
     }
+}
+
+/// What a trial is keyed by. Harbor's digest lacks the mode where a task of ours is judged as another harness would judge it, and files
+/// that Harbor does not package.
+fn input(task: &Foreign, act: Act<'_>, condition: Condition<'_>, repeat: u32) -> serde_json::Value {
+    let steps: Vec<_> = task
+        .steps
+        .iter()
+        .map(|step| (&step.agent_user, task_digest(&step.tests), task_digest(&step.workdir)))
+        .collect();
+    serde_json::json!({
+        "foreign": task.digest,
+        "name": task.name,
+        "environment": task.environment_digest,
+        "mode": task.mode,
+        "steps": steps,
+        "act": act.identity(),
+        "condition": condition,
+        "repeat": repeat,
+    })
 }
 
 /// It was built before from the same files, so a failure now is due to the mirror or the engine.
@@ -122,4 +131,37 @@ fn again(error: ImageError) -> EngineError {
 fn spec<'a>(digest: &'a EnvironmentDigest, context: &'a FileTree, task: &Foreign) -> ImageSpec<'a> {
     let timeout = Duration::from_secs(task.limits.build_timeout_sec.into());
     ImageSpec { digest: digest.as_str(), context, timeout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harbor::{HarborTask, Manifest, Verifier};
+
+    #[test]
+    fn trials_under_different_modes_have_different_keys() {
+        let key = |mode: Option<&str>, artifacts: &[&str]| {
+            let verifier = Verifier { environment_mode: mode.map(str::to_owned), ..Verifier::default() };
+            let artifacts = artifacts.iter().map(|path| toml::Value::String((*path).to_owned())).collect();
+            let manifest =
+                Manifest { verifier: Some(verifier), artifacts: Some(artifacts), ..Manifest::default() };
+            // The files are the same: only what they are judged by differs.
+            let directory = HarborTask {
+                name: "a".to_owned(),
+                manifest,
+                files: FileTree::default(),
+                findings: Vec::new(),
+            };
+            let task = Foreign::new(&directory).unwrap();
+            input(&task, Act::Nothing, Condition::Ordinary, 0).to_string()
+        };
+        assert_eq!(key(None, &[]), key(Some("shared"), &[]));
+        assert_eq!(key(Some("separate"), &["/app"]), key(Some("separate"), &["/app"]));
+        for (one, other) in [
+            (key(Some("shared"), &["/app"]), key(Some("separate"), &["/app"])),
+            (key(Some("separate"), &["/app"]), key(Some("separate"), &["/srv"])),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::entries::Names;
-use super::outline::{self, Outline, Trace};
+use super::outline::{self, Facts, Outline, StateHashes, Trace};
 use crate::sandbox::{Spool, Spooled};
 use tar::{Archive, Builder, EntryType, Header};
 
@@ -93,9 +93,8 @@ pub struct CheckedSubject {
 /// What is known of a checked subject without its files.
 #[derive(Debug, Default)]
 pub struct SubjectState {
-    /// Hash over paths, types, modes, sizes, contents and link targets; equal for equal final states. Times and interpreter caches are
-    /// excluded.
-    pub hash: String,
+    /// Over paths, types, modes, owners, contents and link targets. Times and interpreter caches are excluded. `None`: it was not read.
+    pub hashes: Option<StateHashes>,
     /// Regular files by their absolute path in the solver's container.
     pub outline: Outline,
     /// Paths that were dropped, with the reason: the first few, and the number of the others.
@@ -198,21 +197,15 @@ pub fn check_archives(
         let base = Path::new(prefix).join(parent);
         add_root(&mut out, &base, root, tar, limits, &mut left)?;
     }
-    let mut hasher = blake3::Hasher::new();
-    for (path, facts) in out.state.iter().filter(|(path, _)| !is_cache(path)) {
-        hasher.update(path.as_os_str().as_bytes());
-        hasher.update(b"\0");
-        hasher.update(facts.as_bytes());
-        hasher.update(b"\n");
-    }
-    let hash = hasher.finalize().to_hex().to_string();
-    let state = SubjectState { hash, outline: out.outline, dropped: out.dropped.told() };
+    let entries = out.state.iter().filter(|(path, _)| !is_cache(path));
+    let hashes = StateHashes::of(entries.map(|(path, facts)| (path.as_os_str().as_bytes(), facts)));
+    let state = SubjectState { hashes: Some(hashes), outline: out.outline, dropped: out.dropped.told() };
     Ok(CheckedSubject { files: out.files, state })
 }
 
 struct Layout {
     files: Packing,
-    state: BTreeMap<PathBuf, String>,
+    state: BTreeMap<PathBuf, Facts>,
     outline: Outline,
     dropped: Dropped,
 }
@@ -270,7 +263,7 @@ fn add_root(
         if place
             .ancestors()
             .skip(1)
-            .any(|above| out.state.get(above).is_some_and(|is| !is.starts_with("folder")))
+            .any(|above| out.state.get(above).is_some_and(|is| !is.exact.starts_with("folder")))
         {
             out.dropped.push(&path, "below something that is no folder");
             continue;
@@ -288,13 +281,17 @@ fn add_root(
             header.set_gid(gid);
         }
         let mode = header.mode().unwrap_or(0);
+        let owner = format!("{}:{}", header.uid().unwrap_or(0), header.gid().unwrap_or(0));
+        let absolute = |path: &Path| {
+            let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
+            parent.join(path).to_string_lossy().into_owned()
+        };
         let kind = entry.header().entry_type();
         let facts = match kind {
             EntryType::Regular | EntryType::Continuous => {
                 header.set_entry_type(EntryType::Regular);
                 header.set_size(size);
-                let parent = Path::new(root).parent().unwrap_or(Path::new("/"));
-                let absolute = parent.join(&path).to_string_lossy().into_owned();
+                let absolute = absolute(&path);
                 let trace = if size <= outline::MAX_PARSED {
                     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
                     entry.read_to_end(&mut content).map_err(damaged)?;
@@ -311,7 +308,7 @@ fn add_root(
                     }
                     Trace::of_large(content.hasher.finalize(), size)
                 };
-                let facts = format!("file {mode:o} {size} {}", trace.hash);
+                let facts = Facts::of_file(&format!("{mode:o} {owner}"), &trace);
                 if !is_cache(&path) {
                     out.outline.insert(absolute, trace);
                 }
@@ -320,30 +317,33 @@ fn add_root(
             EntryType::Directory => {
                 header.set_size(0);
                 out.files.0.append_data(&mut header, &place, std::io::empty()).map_err(damaged)?;
-                format!("folder {mode:o}")
+                Facts::of_other(format!("folder {mode:o} {owner}"))
             }
             EntryType::Symlink => {
                 header.set_size(0);
                 let target = Path::new(OsStr::from_bytes(&link));
                 out.files.0.append_link(&mut header, &place, target).map_err(damaged)?;
-                format!("link {}", String::from_utf8_lossy(&link))
+                Facts::of_other(format!("link {owner} {}", String::from_utf8_lossy(&link)))
             }
             EntryType::Link => {
                 // A hard link to an earlier file of this archive; otherwise it is dropped.
-                let target = plain(Path::new(OsStr::from_bytes(&link))).map(|target| base.join(target));
-                match target
-                    .filter(|target| out.state.get(target).is_some_and(|facts| facts.starts_with("file")))
+                let linked = plain(Path::new(OsStr::from_bytes(&link))).and_then(|target| {
+                    let facts = out.state.get(&base.join(&target))?;
+                    facts.exact.starts_with("file").then(|| (target, facts.clone()))
+                });
+                let Some((target, facts)) = linked else {
+                    out.dropped.push(&path, "hard link to nothing in the archive");
+                    continue;
+                };
+                header.set_size(0);
+                out.files.0.append_link(&mut header, &place, base.join(&target)).map_err(damaged)?;
+                // It is the same file under another name, whichever of the two the archive names first.
+                if !is_cache(&path)
+                    && let Some(trace) = out.outline.get(&absolute(&target)).cloned()
                 {
-                    None => {
-                        out.dropped.push(&path, "hard link to nothing in the archive");
-                        continue;
-                    }
-                    Some(target) => {
-                        header.set_size(0);
-                        out.files.0.append_link(&mut header, &place, &target).map_err(damaged)?;
-                        out.state.get(&target).cloned().unwrap_or_default()
-                    }
+                    out.outline.insert(absolute(&path), trace);
                 }
+                facts
             }
             other => {
                 out.dropped.push(&path, name_of(other));

@@ -10,14 +10,15 @@ struct Entry {
     link: &'static str,
     content: &'static str,
     mode: u32,
+    owner: (u64, u64),
 }
 
 fn file(path: &'static str, content: &'static str) -> Entry {
-    Entry { path, kind: EntryType::Regular, link: "", content, mode: 0o644 }
+    Entry { path, kind: EntryType::Regular, link: "", content, mode: 0o644, owner: (0, 0) }
 }
 
 fn link(path: &'static str, kind: EntryType, link: &'static str) -> Entry {
-    Entry { path, kind, link, content: "", mode: 0o777 }
+    Entry { path, kind, link, content: "", mode: 0o777, owner: (0, 0) }
 }
 
 /// An archive as an engine would send it, with names written raw: `..` and absolute paths included.
@@ -27,6 +28,8 @@ fn archive(entries: &[Entry]) -> Vec<(String, Spooled)> {
         let mut header = Header::new_gnu();
         header.set_entry_type(entry.kind);
         header.set_mode(entry.mode);
+        header.set_uid(entry.owner.0);
+        header.set_gid(entry.owner.1);
         header.set_size(entry.content.len() as u64);
         let name = entry.path.as_bytes();
         header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -130,7 +133,7 @@ fn reading_stops_at_the_bounds() {
 #[test]
 fn equal_states_have_equal_hashes() {
     let state = |entries: &[Entry]| {
-        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.hash
+        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.hashes.unwrap()
     };
     let base = state(&[file("app/a", "x"), file("app/b", "y")]);
     assert_eq!(base, state(&[file("app/b", "y"), file("app/a", "x")]), "order");
@@ -139,12 +142,53 @@ fn equal_states_have_equal_hashes() {
         state(&[file("app/a", "x"), file("app/b", "y"), file("app/__pycache__/m.pyc", "t")]),
         "cache"
     );
+    let owned = |owner| Entry { owner, ..file("app/a", "x") };
+    let to = |target| link("app/b", EntryType::Symlink, target);
+    assert_ne!(state(&[to("a")]).exact, state(&[to("c")]).exact, "link target");
     for (what, other) in [
         ("content", state(&[file("app/a", "x"), file("app/b", "z")])),
         ("missing", state(&[file("app/a", "x")])),
         ("mode", state(&[Entry { mode: 0o600, ..file("app/a", "x") }, file("app/b", "y")])),
-        ("kind", state(&[file("app/a", "x"), link("app/b", EntryType::Symlink, "a")])),
+        ("kind", state(&[file("app/a", "x"), to("a")])),
+        ("user", state(&[owned((1000, 0)), file("app/b", "y")])),
+        ("group", state(&[owned((0, 1000)), file("app/b", "y")])),
     ] {
-        assert_ne!(base, other, "{what}");
+        assert_ne!(base.exact, other.exact, "{what}");
+        assert_ne!(base.meaning, other.meaning, "{what}");
     }
+}
+
+#[test]
+fn states_with_equal_meaning_differ_in_nothing_but_the_form_of_files() {
+    let state = |entries: &[Entry]| {
+        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.hashes.unwrap()
+    };
+    let folder = |path| Entry { kind: EntryType::Directory, ..file(path, "") };
+    let base = [file("app/a.json", "{\"a\": 1, \"b\": 2}"), link("app/l", EntryType::Symlink, "a.json")];
+    let check = |what: &str, other: &[Entry], expect: bool| {
+        let (one, other) = (state(&base), state(other));
+        assert_ne!(one.exact, other.exact, "{what}");
+        assert_eq!(one.meaning == other.meaning, expect, "{what}");
+    };
+    let reordered = || file("app/a.json", "{\"b\":2,\"a\":1}\n");
+    let linked = || link("app/l", EntryType::Symlink, "a.json");
+    check("form", &[reordered(), linked()], true);
+    check("value", &[file("app/a.json", "{\"a\": 1, \"b\": 3}"), linked()], false);
+    check("mode", &[Entry { mode: 0o600, ..reordered() }, linked()], false);
+    check("owner", &[Entry { owner: (5, 5), ..reordered() }, linked()], false);
+    check("target", &[reordered(), link("app/l", EntryType::Symlink, "b.json")], false);
+    check("folder", &[reordered(), linked(), folder("app/d")], false);
+    check("deleted", &[reordered()], false);
+}
+
+#[test]
+fn a_second_name_of_a_file_is_outlined_as_the_first() {
+    let outline = |entries: &[Entry]| {
+        check_archives("subject", &archive(entries), &SubjectLimits::default()).unwrap().state.outline
+    };
+    let two = outline(&[file("app/a", "x"), file("app/b", "x")]);
+    assert_eq!(outline(&[file("app/a", "x"), link("app/b", EntryType::Link, "app/a")]), two);
+    assert_eq!(outline(&[file("app/b", "x"), link("app/a", EntryType::Link, "app/b")]), two);
+    let cache = outline(&[file("app/a", "x"), link("app/__pycache__/b", EntryType::Link, "app/a")]);
+    assert_eq!(cache.into_keys().collect::<Vec<_>>(), ["/app/a"]);
 }

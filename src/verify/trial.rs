@@ -9,7 +9,7 @@ use super::act::{Act, ActContext, Used, perform};
 use super::clean_room::judge_under;
 use super::condition::Condition;
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
-use super::outline::Outline;
+use super::outline::{Outline, StateHashes};
 use super::room::VerifierLog;
 use crate::model::{Blame, Outcome, ShellOutcome, Task, Verdict};
 use crate::sandbox::{Engine, Image, LaunchSpec, Network};
@@ -32,6 +32,9 @@ pub struct TrialLog {
     pub output: String,
     /// Hash of the final state; equal states have equal hashes.
     pub state: Option<String>,
+    /// Hash of the final state but for the form of its files ([`StateHashes::meaning`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<String>,
     /// Its files.
     #[serde(default, skip_serializing_if = "Outline::is_empty")]
     pub outline: Outline,
@@ -41,6 +44,13 @@ pub struct TrialLog {
     pub used: Used,
     pub seconds: f64,
     pub engine: String,
+}
+
+impl TrialLog {
+    /// Notes the hashes of the final state, if they are known.
+    pub(super) fn hashes(&mut self, hashes: Option<StateHashes>) {
+        (self.state, self.meaning) = hashes.map(|hashes| (hashes.exact, hashes.meaning)).unzip();
+    }
 }
 
 /// The launch specification of a solver's container.
@@ -120,7 +130,7 @@ pub(super) async fn try_trial(
         verdict.outcome = Outcome::Timeout;
         verdict.cause = format!("the solver ran longer than {} s", task.limits.agent_timeout_sec);
     }
-    log.state = judged.state;
+    log.hashes(judged.hashes);
     log.outline = judged.outline;
     log.verifier = judged.log;
     log.seconds = started.elapsed().as_secs_f64();

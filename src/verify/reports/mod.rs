@@ -4,6 +4,9 @@
 mod lines;
 mod structured;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use crate::model::{CheckId, CheckResult};
 
 /// A supported report format.
@@ -50,7 +53,12 @@ pub enum ReportError {
     Nameless,
     #[error("it names no check")]
     Empty,
+    #[error("it names more than {MAX_CHECKS} checks")]
+    TooMany,
 }
+
+/// Checks of one report. The largest suites of tasks have some hundred; a report with many more would fill every table that they appear in.
+pub(super) const MAX_CHECKS: usize = 5_000;
 
 /// The checks of a report, in its order; a check that is named twice passed only if it passed every time. Skipped ones have not
 /// passed.
@@ -66,12 +74,18 @@ pub fn parse_report(kind: ReportKind, text: &str) -> Result<Vec<CheckResult>, Re
         ReportKind::Score => lines::score(text),
     };
     let mut checks: Vec<CheckResult> = Vec::new();
+    // A hostile report can have a million names.
+    let mut places: HashMap<String, usize> = HashMap::new();
     for (name, passed) in found {
-        match checks.iter_mut().find(|check| check.id.as_str() == name) {
-            Some(check) => check.passed &= passed,
-            None => {
-                let id = CheckId::parse(name).map_err(|_| ReportError::Nameless)?;
+        match places.entry(name) {
+            Entry::Occupied(place) => checks[*place.get()].passed &= passed,
+            Entry::Vacant(place) => {
+                if checks.len() == MAX_CHECKS {
+                    return Err(ReportError::TooMany);
+                }
+                let id = CheckId::parse(place.key().clone()).map_err(|_| ReportError::Nameless)?;
                 checks.push(CheckResult { id, passed });
+                place.insert(checks.len() - 1);
             }
         }
     }

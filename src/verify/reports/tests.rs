@@ -91,6 +91,20 @@ fn lines_are_read_as_runners_print_them() {
 }
 
 #[test]
+fn reports_of_any_size_are_read_in_time_and_within_a_bound() {
+    let check = |text: &str, expect: Result<usize, ReportError>| {
+        assert_eq!(parse_report(ReportKind::Tap, text).map(|checks| checks.len()), expect);
+    };
+    let lines = |names: usize, each: usize| -> String {
+        (0..each).flat_map(|_| 0..names).map(|name| format!("ok - {name}\n")).collect()
+    };
+    check(&lines(MAX_CHECKS, 1), Ok(MAX_CHECKS));
+    // As many results as fit into a report, of few checks and of too many.
+    check(&lines(MAX_CHECKS, 60), Ok(MAX_CHECKS));
+    check(&lines(MAX_CHECKS + 1, 60), Err(ReportError::TooMany));
+}
+
+#[test]
 fn the_report_format_is_detected() {
     let check = |text: &str, expect: Option<ReportKind>| {
         assert_eq!(find_report(text).map(|(kind, _)| kind), expect, "{text}");
