@@ -11,14 +11,23 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-pub use walk::{Bounds, Fault, WalkError, is_clutter, walk};
+pub use walk::{Bounds, Clutter, Fault, WalkError, is_clutter, walk};
 
 use crate::model::{File, FileTree, RelPath};
 
 /// Every file below `root`.
 pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
+    read_listed(root, bounds, Clutter::Kept)
+}
+
+/// Every file below `root`, a folder that people edit, except what editors and programs left in it.
+pub fn read_sources(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
+    read_listed(root, bounds, Clutter::LeftOut)
+}
+
+fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<FileTree, WalkError> {
     let mut tree = FileTree::default();
-    for found in walk(root, bounds)? {
+    for found in walk(root, bounds, clutter)? {
         let place = root.join(&found.path);
         let bytes = read_exactly(&place, found.len)?;
         let path = RelPath::new(found.path).map_err(|_| WalkError { path: place, fault: Fault::NotUtf8 })?;
@@ -73,7 +82,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { files: 3, depth: 2, bytes: 100 };
 
     #[test]
-    fn reads_files_with_their_bits_and_leaves_clutter_out() {
+    fn reads_files_with_their_bits_and_clutter_on_request() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/__pycache__")).unwrap();
         fs::write(dir.path().join("a/run"), "1").unwrap();
@@ -81,9 +90,17 @@ mod tests {
         fs::write(dir.path().join("b.txt"), "2").unwrap();
         fs::write(dir.path().join("b.txt~"), "old").unwrap();
         fs::write(dir.path().join("a/__pycache__/x.pyc"), "old").unwrap();
-        let tree = read_tree(dir.path(), &BOUNDS).unwrap();
-        let listed: Vec<_> = tree.iter().map(|(path, file)| (path.as_str(), file.mode())).collect();
-        assert_eq!(listed, [("a/run", 0o755), ("b.txt", 0o644)]);
+        let listed = |tree: FileTree| -> Vec<_> {
+            tree.iter().map(|(path, file)| (path.to_string(), file.mode())).collect()
+        };
+        let expect = |paths: &[(&str, u32)]| -> Vec<_> {
+            paths.iter().map(|(path, mode)| ((*path).to_owned(), *mode)).collect()
+        };
+        let own = [("a/run", 0o755), ("b.txt", 0o644)];
+        assert_eq!(listed(read_sources(dir.path(), &BOUNDS).unwrap()), expect(&own));
+        let all = [("a/__pycache__/x.pyc", 0o644), ("a/run", 0o755), ("b.txt", 0o644), ("b.txt~", 0o644)];
+        let bounds = Bounds { files: 4, ..BOUNDS };
+        assert_eq!(listed(read_tree(dir.path(), &bounds).unwrap()), expect(&all));
     }
 
     #[test]

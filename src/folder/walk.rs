@@ -100,17 +100,26 @@ impl WalkError {
     }
 }
 
-/// Files that editors, Python and file managers leave behind. Harbor's packager ignores the same
-/// (`DEFAULT_IGNORES` of its `publisher/packager.py`), so a digest over what is listed equals its own.
+/// What is done with files that [`is_clutter`] knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clutter {
+    /// In a task it may be what the task is about, such as a compiled module to take apart.
+    Kept,
+    /// In a folder of ours it is only left behind.
+    LeftOut,
+}
+
+/// Whether a file or folder of this name is one that editors, Python and file managers leave behind. Harbor's packager ignores the same
+/// (`DEFAULT_IGNORES` of its `publisher/packager.py`), but a build and the tests get it.
 pub fn is_clutter(name: &str) -> bool {
     const NAMES: [&str; 2] = ["__pycache__", ".DS_Store"];
     const ENDINGS: [&str; 4] = [".pyc", ".swp", ".swo", "~"];
     NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Every regular file below `root`, in path order. Links and special files are errors, clutter is left out.
-pub fn walk(root: &Path, bounds: &Bounds) -> Result<Vec<Found>, WalkError> {
-    let mut listing = Listing { found: Vec::new(), bytes: 0, bounds };
+/// Every regular file below `root`, in path order. Links and special files are errors.
+pub fn walk(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<Vec<Found>, WalkError> {
+    let mut listing = Listing { found: Vec::new(), bytes: 0, bounds, clutter };
     listing.folder(root, "", 0)?;
     listing.found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing.found)
@@ -120,6 +129,7 @@ struct Listing<'a> {
     found: Vec<Found>,
     bytes: u64,
     bounds: &'a Bounds,
+    clutter: Clutter,
 }
 
 impl Listing<'_> {
@@ -132,7 +142,7 @@ impl Listing<'_> {
             let place = entry.path();
             let name = entry.file_name();
             let Some(name) = name.to_str() else { return Err(WalkError::new(&place, Fault::NotUtf8)) };
-            if is_clutter(name) {
+            if self.clutter == Clutter::LeftOut && is_clutter(name) {
                 continue;
             }
             let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };

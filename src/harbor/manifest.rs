@@ -1,11 +1,13 @@
 //! `task.toml`, as `models/task/config.py` of harbor 0.25 declares it.
 //!
 //! Every key is optional here: a reader must distinguish the keys of a file from Harbor's defaults. Parts that termsmith
-//! only passes on are kept as plain TOML.
+//! only passes on are kept as plain TOML. Numbers may be texts, as for Harbor's parser (pydantic).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A whole `task.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,6 +52,7 @@ pub struct Author {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     /// Seconds; without it there is no limit.
+    #[serde(default, deserialize_with = "number")]
     pub timeout_sec: Option<f64>,
     /// Name or number.
     pub user: Option<toml::Value>,
@@ -61,6 +64,7 @@ pub struct Agent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verifier {
     /// Seconds.
+    #[serde(default, deserialize_with = "number")]
     pub timeout_sec: Option<f64>,
     /// Name or number.
     pub user: Option<toml::Value>,
@@ -78,15 +82,19 @@ pub struct Verifier {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Seconds, for build and start together.
+    #[serde(default, deserialize_with = "number")]
     pub build_timeout_sec: Option<f64>,
     /// With it, the Dockerfile is not built.
     pub docker_image: Option<String>,
-    /// `linux` or `windows`.
+    /// `linux` or `windows`. In lower case after parsing.
     pub os: Option<String>,
-    #[serde(serialize_with = "whole_where_whole")]
+    #[serde(default, deserialize_with = "number", serialize_with = "whole_where_whole")]
     pub cpus: Option<f64>,
+    #[serde(default, deserialize_with = "whole")]
     pub memory_mb: Option<i64>,
+    #[serde(default, deserialize_with = "whole")]
     pub storage_mb: Option<i64>,
+    #[serde(default, deserialize_with = "whole")]
     pub gpus: Option<i64>,
     pub gpu_types: Option<Vec<String>>,
     pub skills_dir: Option<String>,
@@ -115,6 +123,69 @@ fn whole_where_whole<S: Serializer>(cpus: &Option<f64>, serializer: S) -> Result
     }
 }
 
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    struct Number;
+
+    impl Visitor<'_> for Number {
+        type Value = f64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number")
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<f64, E> {
+            Ok(number as f64)
+        }
+
+        fn visit_f64<E: Error>(self, number: f64) -> Result<f64, E> {
+            Ok(number)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
+            text.trim().parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+        }
+    }
+
+    deserializer.deserialize_any(Number).map(Some)
+}
+
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    struct Whole;
+
+    impl Visitor<'_> for Whole {
+        type Value = i64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number")
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<i64, E> {
+            Ok(number)
+        }
+
+        fn visit_f64<E: Error>(self, number: f64) -> Result<i64, E> {
+            /// Up to here every whole number has a form of its own.
+            const EXACT: f64 = (1_u64 << 53) as f64;
+            let is_whole = number.fract() == 0.0 && number.abs() <= EXACT;
+            is_whole
+                .then_some(number as i64)
+                .ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
+            // `600.0` is whole.
+            let digits = text
+                .trim()
+                .split_once('.')
+                .filter(|(_, rest)| !rest.is_empty() && rest.chars().all(|digit| digit == '0'));
+            let digits = digits.map_or(text.trim(), |(digits, _)| digits);
+            digits.parse().map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+        }
+    }
+
+    deserializer.deserialize_any(Whole).map(Some)
+}
+
 /// `[environment.tpu]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tpu {
@@ -127,10 +198,15 @@ pub struct Tpu {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Healthcheck {
     pub command: String,
+    #[serde(default, deserialize_with = "number")]
     pub interval_sec: Option<f64>,
+    #[serde(default, deserialize_with = "number")]
     pub timeout_sec: Option<f64>,
+    #[serde(default, deserialize_with = "number")]
     pub start_period_sec: Option<f64>,
+    #[serde(default, deserialize_with = "number")]
     pub start_interval_sec: Option<f64>,
+    #[serde(default, deserialize_with = "whole")]
     pub retries: Option<i64>,
 }
 

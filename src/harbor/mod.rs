@@ -4,8 +4,8 @@
 //! dropped. The writer creates directories that Harbor 0.24 and 0.25 run unchanged, and that [`HarborTask::into_task`] reads
 //! back without loss. Nothing here runs anything.
 
+mod certificate;
 mod classes;
-mod dataset;
 mod find;
 mod manifest;
 mod name;
@@ -16,8 +16,8 @@ mod read;
 mod tests;
 mod write;
 
+pub use certificate::{CertificateError, read_certificate};
 pub use classes::{CLASSES, add_classes};
-pub use dataset::{DatasetEntry, dataset_toml, registry_json};
 pub use find::find_tasks;
 pub use manifest::{
     Agent, Author, Environment, Healthcheck, Manifest, McpServer, Package, Solution, StepEntry, Tpu, Verifier,

@@ -111,6 +111,8 @@ fn modernise_version(manifest: &mut Manifest, messages: &mut Vec<(FindingKind, S
 }
 
 fn modernise_environment(environment: &mut Environment, messages: &mut Vec<(FindingKind, String)>) {
+    // Harbor accepts `Linux`.
+    environment.os = environment.os.take().map(|os| os.to_lowercase());
     size("memory", environment.memory.take(), &mut environment.memory_mb, messages);
     size("storage", environment.storage.take(), &mut environment.storage_mb, messages);
     if let Some(allowed) = environment.allow_internet.take() {
@@ -126,7 +128,12 @@ fn modernise_environment(environment: &mut Environment, messages: &mut Vec<(Find
 fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec<(FindingKind, String)>) {
     let Some(old) = old else { return };
     messages.push((FindingKind::Deprecated, format!("`{key}` is deprecated; it is called `{key}_mb`")));
-    let Some(mib) = old.as_str().and_then(mebibytes) else {
+    let Some(text) = old.as_str() else {
+        let message = format!("`{key}` = {old} is no text, so Harbor ignores it");
+        messages.push((FindingKind::Deprecated, message));
+        return;
+    };
+    let Some(mib) = mebibytes(text) else {
         let message = format!("`{key}` = {old} is no size such as \"512M\" or \"2G\"");
         messages.push((FindingKind::Conflict, message));
         return;
@@ -146,7 +153,8 @@ fn size(key: &str, old: Option<Value>, new: &mut Option<i64>, messages: &mut Vec
 fn mebibytes(text: &str) -> Option<i64> {
     let text = text.trim();
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)?;
+    let number: f64 =
+        number.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)?;
     match unit {
         "G" | "g" => Some((number * 1024.0) as i64),
         "M" | "m" => Some(number as i64),

@@ -7,7 +7,7 @@ use super::ours::TermsmithTable;
 use super::parse::{Finding, FindingKind, ManifestError, parse_manifest};
 use super::write::canary_line;
 use super::{NO_NETWORK, ORGANISATION};
-use crate::folder::{Bounds, WalkError, read_file, read_tree};
+use crate::folder::{Bounds, WalkError, is_clutter, read_file, read_tree};
 use crate::model::{
     Clauses, File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
 };
@@ -66,7 +66,7 @@ pub struct HarborTask {
     /// The folder's name.
     pub name: String,
     pub manifest: Manifest,
-    /// Everything that Harbor packages, by path below the directory.
+    /// Everything that Harbor packages, or hands to a build and to the tests, by path below the directory.
     pub files: FileTree,
     /// Problems for its author.
     pub findings: Vec<Finding>,
@@ -98,9 +98,30 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
             _ => files.graft(&RelPath::new(folder)?, &read_tree(&place, &BOUNDS)?),
         }
     }
+    if written_here(&manifest) {
+        // Termsmith writes no such files: programs that ran in the directory left them.
+        files.0.retain(|path, _| is_packaged(path));
+    }
     findings.extend(shape(dir, &files, &manifest));
-    let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
-    Ok(HarborTask { name, manifest, files, findings })
+    Ok(HarborTask { name: name_of(dir), manifest, files, findings })
+}
+
+/// The name of the folder `dir`, also where it is written as `.` or `..`.
+fn name_of(dir: &Path) -> String {
+    let name = |dir: &Path| Some(dir.file_name()?.to_string_lossy().into_owned());
+    // A folder that cannot be resolved cannot be read either.
+    name(dir).or_else(|| name(&dir.canonicalize().ok()?)).unwrap_or_else(|| dir.display().to_string())
+}
+
+/// Whether some version of termsmith wrote the directory.
+fn written_here(manifest: &Manifest) -> bool {
+    let table = manifest.metadata.as_ref().and_then(|metadata| metadata.get("termsmith"));
+    table.is_some_and(|table| table.get("format").is_some())
+}
+
+/// Whether Harbor packages a file, and counts it in the digest. Its builds and tests get the others too.
+fn is_packaged(path: &RelPath) -> bool {
+    !path.as_str().split('/').any(is_clutter)
 }
 
 /// The `clauses.toml` of the task directory `dir`; no clauses if there is none.
@@ -141,6 +162,15 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
             "Harbor loads it as earlier context, at which most agents fail",
         ));
     }
+    let mut unpackaged = files.iter().map(|(path, _)| path).filter(|path| !is_packaged(path));
+    if let Some(path) = unpackaged.next() {
+        let others = match unpackaged.count() {
+            0 => String::new(),
+            others => format!(" (and {others} more such files)"),
+        };
+        let message = format!("named like a left-over, so Harbor's packages and digest lack it{others}");
+        findings.push(finding(path.as_str(), &message));
+    }
     for ignore in [".gitignore", "tests/.harborignore", "solution/.harborignore"] {
         if dir.join(ignore).symlink_metadata().is_ok() {
             findings.push(finding(
@@ -155,7 +185,11 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
 impl HarborTask {
     /// Harbor's content digest (`sha256:…`).
     pub fn digest(&self) -> TaskDigest {
-        task_digest(&self.files)
+        if self.files.iter().all(|(path, _)| is_packaged(path)) {
+            return task_digest(&self.files);
+        }
+        let packaged = self.files.iter().filter(|(path, _)| is_packaged(path));
+        task_digest(&packaged.map(|(path, file)| (path.clone(), file.clone())).collect())
     }
 
     /// The text that a solver reads: `instruction.md` without leading canary lines and the blank lines after them, as in Harbor.

@@ -26,35 +26,22 @@ pub(super) struct Attempt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Status(ShellOutcome),
-    /// Typed into a terminal: there is no exit status, only the screen.
+    /// Typed into a terminal, or called by an imported agent: there is no exit status, only the screen or the result, if any.
     Unseen,
 }
 
-/// All attempts in order. Commands without an observation are left out.
+/// All attempts in order. A turn without an observation has none.
 pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<Attempt<'a>> {
     let mut attempts: Vec<Attempt<'_>> = Vec::new();
     for (index, (turn, shown)) in turns.iter().zip(shown).enumerate() {
-        let keys: String = turn.acts.iter().filter_map(keys_of).collect();
-        let (Some(first), true) = (shown.first(), turn.acts.iter().any(|act| keys_of(act).is_some())) else {
-            commands(index, turn, shown, &mut attempts);
-            continue;
-        };
-        let typed = screen::last_line(&keys);
-        match attempts.last_mut() {
-            // A turn without keys only waits: its screen continues the attempt before it.
-            Some(last) if typed.is_empty() && last.ended == Ended::Unseen => {
-                last.output =
-                    screen::continued(&last.output, &first.content, screen::last_line(&last.command));
-                last.shown = &first.content;
-            }
-            _ if typed.is_empty() => {}
-            _ => attempts.push(Attempt {
-                turn: index,
-                output: screen::output(&first.content, typed),
-                command: keys.trim().to_owned(),
-                ended: Ended::Unseen,
-                shown: &first.content,
-            }),
+        let Some(first) = shown.first() else { continue };
+        let types = turn.acts.iter().any(|act| matches!(act, Act::Keys { .. }));
+        // Several calls may share one result, as the keys of one turn share a screen.
+        let answered_apart = shown.iter().any(|shown| shown.tool_call.is_some());
+        if types && !answered_apart {
+            add_typed(index, &keys_of(turn), Some(&first.content), &mut attempts);
+        } else {
+            add_acts(index, turn, shown, &mut attempts);
         }
     }
     attempts
@@ -76,36 +63,79 @@ pub(super) fn submissions<'r, 'a>(
         .collect()
 }
 
-fn keys_of(act: &Act) -> Option<&str> {
-    match act {
-        Act::Keys { keys } => Some(keys),
-        Act::Command { .. } => None,
+/// The keys of a turn. Imported calls are commands without a line end; each is a line of its own.
+fn keys_of(turn: &Turn) -> String {
+    let mut keys = String::new();
+    for act in &turn.acts {
+        if let Act::Keys { keys: more } = act {
+            if !keys.is_empty() && !keys.ends_with('\n') {
+                keys.push('\n');
+            }
+            keys.push_str(more);
+        }
+    }
+    keys
+}
+
+/// Adds keys typed in turn `index`. `shown` is the screen or the result, `None` for a call without one.
+fn add_typed<'a>(index: usize, keys: &str, shown: Option<&'a str>, attempts: &mut Vec<Attempt<'a>>) {
+    let typed = screen::last_line(keys);
+    match attempts.last_mut() {
+        // Without keys an agent only waits: the screen continues the attempt before it.
+        Some(last) if typed.is_empty() && last.ended == Ended::Unseen => {
+            if let Some(shown) = shown {
+                last.output = screen::continued(&last.output, shown, screen::last_line(&last.command));
+                last.shown = shown;
+            }
+        }
+        _ if typed.is_empty() => {}
+        _ => attempts.push(Attempt {
+            turn: index,
+            output: shown.map(|shown| screen::output(shown, typed)).unwrap_or_default(),
+            command: keys.trim().to_owned(),
+            ended: Ended::Unseen,
+            shown: shown.unwrap_or_default(),
+        }),
     }
 }
 
-fn commands<'a>(index: usize, turn: &'a Turn, shown: &'a [Shown], attempts: &mut Vec<Attempt<'a>>) {
+/// Adds every act of turn `index` with its own result.
+fn add_acts<'a>(index: usize, turn: &'a Turn, shown: &'a [Shown], attempts: &mut Vec<Attempt<'a>>) {
     let mut calls = turn.tool_calls.iter();
     for act in &turn.acts {
-        let Act::Command { command, outcome } = act else { continue };
         // Function calls have one result each, including calls that could not be run; otherwise all acts of a turn share one observation.
-        let called = calls.find(|call| runs(&call.arguments, command)).map(|call| call.id.as_str());
+        let mut later = calls.clone();
+        let called = later.find(|call| runs(&call.arguments, act.text())).map(|call| call.id.as_str());
+        if called.is_some() {
+            calls = later;
+        }
         let own = shown.iter().find(|shown| called.is_some() && shown.tool_call.as_deref() == called);
-        if let (Some(outcome), Some(shown)) = (*outcome, own.or_else(|| shown.first())) {
-            attempts.push(Attempt {
-                turn: index,
-                command: command.trim().to_owned(),
-                ended: Ended::Status(outcome),
-                output: without_frame(&shown.content),
-                shown: &shown.content,
-            });
+        match act {
+            Act::Command { command, outcome } => {
+                if let (Some(outcome), Some(shown)) = (*outcome, own.or_else(|| shown.first())) {
+                    attempts.push(Attempt {
+                        turn: index,
+                        command: command.trim().to_owned(),
+                        ended: Ended::Status(outcome),
+                        output: without_frame(&shown.content),
+                        shown: &shown.content,
+                    });
+                }
+            }
+            Act::Keys { keys } => {
+                add_typed(index, keys, own.map(|shown| shown.content.as_str()), attempts);
+            }
         }
     }
 }
 
-fn runs(arguments: &str, command: &str) -> bool {
+/// Whether a call with these arguments runs `text`. Agents have different names for the argument (see `rollout::import`).
+fn runs(arguments: &str, text: &str) -> bool {
+    const NAMES: [&str; 4] = ["command", "cmd", "script", "keystrokes"];
     let arguments: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
-    arguments
-        .is_some_and(|arguments| arguments.get("command").and_then(|found| found.as_str()) == Some(command))
+    arguments.is_some_and(|arguments| {
+        NAMES.iter().any(|name| arguments.get(name).and_then(|found| found.as_str()) == Some(text))
+    })
 }
 
 /// An observation without the lines that the text scaffolds add around a command's output.
@@ -194,6 +224,85 @@ mod tests {
         let seen: Vec<_> =
             attempts(&turns, &shown).into_iter().map(|attempt| (attempt.command, attempt.output)).collect();
         assert_eq!(seen, [("a".to_owned(), "A".to_owned()), ("b".to_owned(), "B".to_owned())]);
+    }
+
+    #[test]
+    fn imported_calls_are_attempts_of_their_own() {
+        let call = |id: &str, arguments: &str| ToolCall {
+            id: id.to_owned(),
+            name: "shell".to_owned(),
+            arguments: arguments.to_owned(),
+        };
+        let keys = |keys: &str| Act::Keys { keys: keys.to_owned() };
+        let result =
+            |id: &str, content: &str| Shown { tool_call: Some(id.to_owned()), ..Shown::text(content) };
+        let failure = "bash: frobnicate: command not found";
+        type Row<'a> = (&'a str, Vec<ToolCall>, Vec<Act>, Vec<Shown>, &'a [(&'a str, &'a str, bool)]);
+        let rows: [Row<'_>; 6] = [
+            (
+                "one result each, in another order",
+                vec![call("1", r#"{"command":"ls"}"#), call("2", r#"{"cmd":"frobnicate"}"#)],
+                vec![keys("ls"), keys("frobnicate")],
+                vec![result("2", failure), result("1", "a.txt")],
+                &[("ls", "a.txt", false), ("frobnicate", failure, true)],
+            ),
+            (
+                "calls of other tools between them",
+                vec![
+                    call("1", r#"{"thought":"hm"}"#),
+                    call("2", r#"{"script":"ls"}"#),
+                    call("3", r#"{"keystrokes":"ls"}"#),
+                ],
+                vec![keys("ls"), keys("ls")],
+                vec![result("1", "noted"), result("2", "a.txt"), result("3", "b.txt")],
+                &[("ls", "a.txt", false), ("ls", "b.txt", false)],
+            ),
+            (
+                "a call without a result",
+                vec![call("1", r#"{"cmd":"touch x"}"#), call("2", r#"{"cmd":"frobnicate"}"#)],
+                vec![keys("touch x"), keys("frobnicate")],
+                vec![result("2", failure)],
+                &[("touch x", "", false), ("frobnicate", failure, true)],
+            ),
+            (
+                "one result without an id for both",
+                vec![call("1", r#"{"cmd":"cd /app"}"#), call("2", r#"{"cmd":"ls"}"#)],
+                vec![keys("cd /app"), keys("ls")],
+                vec![Shown::text("a.txt")],
+                &[("cd /app\nls", "a.txt", false)],
+            ),
+            (
+                "an act that no call has",
+                vec![call("1", r#"{"cmd":"ls"}"#)],
+                vec![keys("pwd"), keys("ls")],
+                vec![result("1", "a.txt")],
+                &[("pwd", "", false), ("ls", "a.txt", false)],
+            ),
+            ("no result", vec![call("1", r#"{"cmd":"ls"}"#)], vec![keys("ls")], vec![], &[]),
+        ];
+        for (what, tool_calls, acts, shown, expect) in rows {
+            let turns = [Turn { tool_calls, acts, ..Turn::default() }];
+            let shown = [shown];
+            let found = attempts(&turns, &shown);
+            let found: Vec<_> = found
+                .iter()
+                .map(|attempt| (attempt.command.as_str(), attempt.output.as_str(), attempt.failed()))
+                .collect();
+            assert_eq!(found, expect, "{what}");
+        }
+    }
+
+    #[test]
+    fn keys_of_one_turn_are_one_attempt() {
+        let check = |typed: &[&str], expect: &str| {
+            let acts = typed.iter().map(|keys| Act::Keys { keys: (*keys).to_owned() }).collect();
+            let (turns, shown) = ([Turn { acts, ..Turn::default() }], [vec![Shown::text("$ ")]]);
+            let found: Vec<_> = attempts(&turns, &shown).into_iter().map(|attempt| attempt.command).collect();
+            assert_eq!(found, [expect], "{typed:?}");
+        };
+        check(&["cd /app\n", "ls\n"], "cd /app\nls");
+        check(&["cd /app", "ls"], "cd /app\nls");
+        check(&["", "ls\n"], "ls");
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use rigid::{NEW_WORDS, RIGID_COMMANDS, RIGID_LENGTH, SMALL_EDIT};
 pub use surrender::{ALTERNATIVES, RECENT};
 
 /// Version of the rules, as rows carry it. Must be raised whenever the same trajectory would get other labels.
-pub const RULES: &str = "rules-5";
+pub const RULES: &str = "rules-6";
 
 /// A property of a trajectory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

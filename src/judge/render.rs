@@ -72,21 +72,20 @@ fn fitting(steps: &[String]) -> (usize, usize) {
     if steps.iter().map(String::len).sum::<usize>() <= WHOLE_BYTES {
         return (steps.len(), steps.len());
     }
-    let mut left = BEGINNING_BYTES;
-    let mut take = |step: &&String| {
-        let fits = step.len() <= left;
-        left = left.saturating_sub(step.len());
-        fits
-    };
-    let beginning = steps.iter().take_while(&mut take).count();
-    left += WHOLE_BYTES - BEGINNING_BYTES;
-    let mut take = |step: &&String| {
-        let fits = step.len() <= left;
-        left = left.saturating_sub(step.len());
-        fits
-    };
-    let end = steps.iter().skip(beginning).rev().take_while(&mut take).count();
+    let (beginning, left) = taken(steps.iter(), BEGINNING_BYTES);
+    // What the first steps leave is for the last ones.
+    let (end, _) = taken(steps.iter().skip(beginning).rev(), WHOLE_BYTES - BEGINNING_BYTES + left);
     (beginning, steps.len() - end)
+}
+
+/// Number of steps that fit into `most` bytes, and the bytes that they leave.
+fn taken<'a>(steps: impl Iterator<Item = &'a String>, most: usize) -> (usize, usize) {
+    let (mut count, mut left) = (0, most);
+    for step in steps {
+        let Some(rest) = left.checked_sub(step.len()) else { break };
+        (count, left) = (count + 1, rest);
+    }
+    (count, left)
 }
 
 /// The messages that replaced the earlier conversation.
@@ -215,6 +214,9 @@ mod tests {
         check(&[10_000; 9], (2, 3));
         check(&[10_000; 20], (2, 14));
         // Space that a long first step does not fit into is used for the last steps.
-        check(&[30_000, 30_000, 10_000, 10_000, 10_000, 10_000], (0, 2));
+        check(&[30_000, 30_000, 10_000, 10_000, 10_000, 10_000], (0, 1));
+        check(&[15_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000], (1, 2));
+        check(&[15_000, 15_000, 15_000, 15_000, 15_000, 15_000], (1, 2));
+        check(&[90_000], (0, 1));
     }
 }

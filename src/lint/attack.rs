@@ -32,13 +32,24 @@ pub enum Kind {
     Execute {
         /// Bash.
         script: String,
-        /// Interferes with other attacks in the same trial.
-        alone: bool,
+        alone: Alone,
     },
     /// Patterns over the task's files.
     Scan(Vec<Scan>),
     /// Patterns over the commands of a trajectory.
     Trace(Vec<Trace>),
+}
+
+/// Where an executed attack has a trial without the others, since it keeps them from taking effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Alone {
+    #[default]
+    Nowhere,
+    /// Where the tests run in the solver's container; there it shares a trial with the others of this kind. Elsewhere nothing that it plants
+    /// reaches the tests.
+    Shared,
+    /// Everywhere.
+    Always,
 }
 
 /// One pattern over files.
@@ -86,12 +97,35 @@ struct Declared {
     title: String,
     kind: DeclaredKind,
     script: Option<String>,
-    alone: Option<bool>,
+    alone: Option<DeclaredAlone>,
     plants: Option<String>,
     stopped_by: Option<String>,
     source: String,
     scan: Option<Vec<DeclaredScan>>,
     trace: Option<Vec<DeclaredTrace>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged, expecting = "`alone` is true, false or \"shared\"")]
+enum DeclaredAlone {
+    Flag(bool),
+    Where(DeclaredWhere),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DeclaredWhere {
+    Shared,
+}
+
+impl DeclaredAlone {
+    fn place(self) -> Alone {
+        match self {
+            Self::Flag(true) => Alone::Always,
+            Self::Flag(false) => Alone::Nowhere,
+            Self::Where(DeclaredWhere::Shared) => Alone::Shared,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -149,7 +183,7 @@ fn parse(name: &str, text: &str) -> Result<Attack, String> {
             if plants.is_none() || stopped_by.is_none() {
                 return Err("an executed attack says what it `plants` and what it is `stopped_by`".to_owned());
             }
-            Kind::Execute { script, alone: alone.unwrap_or(false) }
+            Kind::Execute { script, alone: alone.map(DeclaredAlone::place).unwrap_or_default() }
         }
         (DeclaredKind::Execute, ..) => return Err("`execute` goes with `script` alone".to_owned()),
         _ if alone.is_some() => return Err("`alone` goes with `execute`".to_owned()),

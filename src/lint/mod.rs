@@ -32,8 +32,8 @@ pub use rule::{LintError, Own, Rule, Rules};
 pub use sarif::sarif;
 pub use subject::{SpecialFile, SpecialFileKind};
 
-use crate::harbor::{self, HarborTask, Manifest, parse_manifest};
-use crate::model::{Draft, FileTree};
+use crate::harbor::{self, HarborTask, IntoTaskError, Manifest, parse_manifest};
+use crate::model::{Draft, FileTree, Task};
 use choice::Choice;
 use subject::Subject;
 
@@ -99,8 +99,8 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
         draft: parts.draft,
         known: &known,
     };
-    let ours = |manifest: &Manifest| manifest.metadata.as_ref()?.get("termsmith")?.get("format").cloned();
-    let made_by_us = parts.draft.is_some() || ours(manifest).is_some();
+    let as_ours = parts.read_as_ours(manifest);
+    let made_by_us = parts.draft.is_some() || matches!(as_ours, Some(Ok(_)));
     let choice = Choice::of(manifest);
     let mut findings = Vec::new();
     for rule in rules.iter() {
@@ -120,15 +120,18 @@ fn lint(rules: &Rules, parts: &Parts<'_>, manifest: &Manifest, read: &[harbor::F
             suppressed: suppressed.clone(),
         }));
     }
-    findings.extend(parts.misread_as_ours(rules, manifest));
+    if let Some(Err(error)) = as_ours {
+        findings.push(Finding { severity: Severity::Warning, ..malformed(rules, &error.to_string()) });
+    }
     findings.sort();
     findings.dedup();
     findings
 }
 
 impl Parts<'_> {
-    /// A task that declares termsmith as its author but cannot be read as such is linted as a foreign one; a finding reports that.
-    fn misread_as_ours(&self, rules: &Rules, manifest: &Manifest) -> Option<Finding> {
+    /// A directory that declares termsmith as its author, read as a task of termsmith's. One that cannot be read so is linted as a foreign
+    /// one; a finding reports why.
+    fn read_as_ours(&self, manifest: &Manifest) -> Option<Result<Task, IntoTaskError>> {
         let table =
             manifest.metadata.as_ref()?.get("termsmith")?.as_table().filter(|_| self.draft.is_none())?;
         // Any task may have lint settings.
@@ -139,7 +142,6 @@ impl Parts<'_> {
             files: self.files.clone(),
             findings: Vec::new(),
         };
-        let error = task.into_task().err()?;
-        Some(Finding { severity: Severity::Warning, ..malformed(rules, &error.to_string()) })
+        Some(task.into_task())
     }
 }

@@ -50,20 +50,35 @@ impl Pattern {
                 Compiled::Require(require) if !require.is_match(text) => locations.push((file, None)),
                 Compiled::Require(_) => {}
                 Compiled::Forbid(forbid) => {
-                    let commented = !path.as_str().ends_with(".md");
-                    let mut lines: Vec<u32> = forbid
-                        .find_iter(text)
-                        .filter(|found| !self.excused(line_around(text, found.start()), commented))
-                        .map(|found| line_of(text, found.start()))
-                        .collect();
-                    lines.dedup();
-                    locations.extend(
-                        lines.into_iter().take(MOST_IN_ONE_FILE).map(|line| (file.clone(), Some(line))),
-                    );
+                    let lines = self.forbidden_lines(forbid, text, !path.as_str().ends_with(".md"));
+                    locations.extend(lines.into_iter().map(|line| (file.clone(), Some(line))));
                 }
             }
         }
         locations
+    }
+
+    /// The first lines with a match that is not excused. Each line is looked at once, and none after the last that is reported.
+    fn forbidden_lines(&self, forbid: &Regex, text: &str, commented: bool) -> Vec<u32> {
+        let mut lines = Vec::new();
+        let (mut number, mut counted, mut decided) = (1, 0, 0);
+        for found in forbid.find_iter(text) {
+            if found.start() < decided {
+                continue;
+            }
+            number += newlines(&text[counted..found.start()]);
+            counted = found.start();
+            let line = line_around(text, found.start());
+            decided = text[counted..].find('\n').map_or(usize::MAX, |length| counted + length + 1);
+            if self.excused(line, commented) {
+                continue;
+            }
+            lines.push(number);
+            if lines.len() == MOST_IN_ONE_FILE {
+                break;
+            }
+        }
+        lines
     }
 
     fn excused(&self, line: &str, commented: bool) -> bool {
@@ -73,8 +88,11 @@ impl Pattern {
 
 /// The number of the line at byte `offset`, from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> u32 {
-    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
-    u32::try_from(before.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX - 1) + 1
+    newlines(text.get(..offset).unwrap_or(text)).saturating_add(1)
+}
+
+fn newlines(text: &str) -> u32 {
+    u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
 fn is_comment(line: &str) -> bool {
@@ -86,4 +104,36 @@ fn line_around(text: &str, offset: usize) -> &str {
     let start = text[..offset].rfind('\n').map_or(0, |end| end + 1);
     let end = text[offset..].find('\n').map_or(text.len(), |length| offset + length);
     &text[start..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{File, RelPath};
+
+    /// The lines in which `a` is found, except those with `ok`.
+    fn lines(path: &str, text: &str) -> Vec<u32> {
+        let pattern = Pattern::new("", &Wanted::Forbid("a|$"), Some("ok")).unwrap();
+        let mut files = FileTree::default();
+        files.insert(RelPath::new(path).unwrap(), File::text(text));
+        pattern.locations(&files).into_iter().filter_map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn lines_are_found_once_and_in_order() {
+        let check =
+            |path: &str, text: &str, expect: &[u32]| assert_eq!(lines(path, text), expect, "{text:?}");
+        check("x.sh", "", &[1]);
+        check("x.sh", "a a\nb ok\n  # a\na\na ok\nend", &[1, 4, 6]);
+        check("x.md", "# a\nb ok\n\n", &[1, 4]);
+        check("x.sh", &"a\n".repeat(30), &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    }
+
+    #[test]
+    fn many_matches_are_found_soon() {
+        assert_eq!(lines("x.sh", &"aaaa\n".repeat(100_000)).len(), MOST_IN_ONE_FILE);
+        assert_eq!(lines("x.sh", &format!("# {}\n", "a".repeat(200_000))), [2]);
+        // Excused in every line: all of them are looked at.
+        assert_eq!(lines("x.sh", &"a ok\n".repeat(20_000)), [20_001]);
+    }
 }

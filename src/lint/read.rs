@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::subject::{SpecialFile, SpecialFileKind};
 use super::{Finding, Parts, Rules, lint_files};
-use crate::folder::{WalkError, is_clutter, read_file};
+use crate::folder::{WalkError, read_file};
 use crate::model::{File, FileTree, RelPath};
 
 /// Limits of linted directories. Beyond them a finding reports that the rest was left out.
@@ -13,7 +13,7 @@ const MOST_FILES: usize = 10_000;
 const MOST_BYTES: u64 = 256 << 20;
 const DEPTH: usize = 32;
 
-/// Everything that Harbor packages.
+/// Everything that Harbor packages, or hands to a build and to the tests.
 const ROOTS: [&str; 8] = [
     "task.toml",
     "instruction.md",
@@ -70,7 +70,6 @@ impl DirReader {
             for entry in fs::read_dir(place).map_err(|error| WalkError::io(place, error))? {
                 let entry = entry.map_err(|error| WalkError::io(place, error))?;
                 match entry.file_name().to_str() {
-                    Some(name) if is_clutter(name) => {}
                     Some(name) => {
                         self.entry(root, &entry.path(), &format!("{path}/{name}"), depth + 1)?;
                     }

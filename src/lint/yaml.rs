@@ -7,6 +7,8 @@ use saphyr_parser::{Event, Parser};
 
 /// Nesting of any compose file stays far below.
 const DEPTH: usize = 64;
+/// Levels of a value together with those behind its aliases. Values are dropped by recursion, and so many levels fit any stack.
+const LEVELS: usize = 512;
 /// `<<` of a `<<`, each of so many.
 const MERGES: usize = 3;
 
@@ -15,6 +17,8 @@ const MERGES: usize = 3;
 pub(super) struct Node {
     /// From 1.
     pub(super) line: u32,
+    /// Lists and maps in each other, those behind aliases included.
+    levels: usize,
     value: Rc<Value>,
 }
 
@@ -59,15 +63,13 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 return Err(YamlError { line: here, message: format!("nested more than {DEPTH} deep") });
             }
-            Event::Scalar(text, _, anchor, _) => {
-                (Node { line: here, value: Rc::new(Value::Scalar(text.into_owned())) }, anchor)
-            }
+            Event::Scalar(text, _, anchor, _) => (scalar(here, text.into_owned()), anchor),
             // An alias to an anchor that is still open would be a cycle; it counts as null.
             Event::Alias(anchor) => (anchors.get(&anchor).cloned().unwrap_or_else(|| null(here)), 0),
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 Some(done) => {
                     let anchor = done.anchor;
-                    (close(done), anchor)
+                    (close(done)?, anchor)
                 }
                 None => continue,
             },
@@ -85,7 +87,12 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
     Ok(null(1))
 }
 
-fn close(done: Open) -> Node {
+fn close(done: Open) -> Result<Node, YamlError> {
+    let levels = 1 + done.items.iter().map(|item| item.levels).max().unwrap_or_default();
+    if levels > LEVELS {
+        let message = format!("aliases of aliases, more than {LEVELS} deep");
+        return Err(YamlError { line: done.line, message });
+    }
     let value = if done.map {
         let mut items = done.items.into_iter();
         let mut entries = Vec::new();
@@ -96,11 +103,15 @@ fn close(done: Open) -> Node {
     } else {
         Value::List(done.items)
     };
-    Node { line: done.line, value: Rc::new(value) }
+    Ok(Node { line: done.line, levels, value: Rc::new(value) })
+}
+
+fn scalar(line: u32, text: String) -> Node {
+    Node { line, levels: 0, value: Rc::new(Value::Scalar(text)) }
 }
 
 fn null(line: u32) -> Node {
-    Node { line, value: Rc::new(Value::Scalar(String::new())) }
+    scalar(line, String::new())
 }
 
 /// Lines count from 1 in markers too.
@@ -189,6 +200,17 @@ mod tests {
         let deep = |depth| parse(&"[".repeat(depth)).unwrap_err();
         assert_eq!(deep(100).message, "nested more than 64 deep");
         assert!(!deep(100_000).message.is_empty());
+        // Each anchor holds the one before.
+        let chain = |length: usize, open: &str, close: &str| {
+            let links = (1..=length).map(|n| format!("a{n}: &a{n} {open}*a{} {close}\n", n - 1));
+            parse(&format!("a0: &a0 x\n{}", links.collect::<String>()))
+        };
+        for (open, close) in [("[", "]"), ("{k: ", "}")] {
+            // The map around the chain is a level too.
+            assert!(chain(LEVELS - 1, open, close).is_ok());
+            let error = chain(60_000, open, close).unwrap_err();
+            assert_eq!((error.line, &*error.message), (514, "aliases of aliases, more than 512 deep"));
+        }
         assert_eq!(parse("a: [1\nb: 2").unwrap_err().line, 2);
     }
 

@@ -54,6 +54,13 @@ fn manifests_of_all_ages() {
                 "`allow_internet` is deprecated; it is called `network_mode`",
             ],
         ),
+        (
+            "schema_version = \"1.4\"\n[environment]\nmemory = 2048\nos = \"Linux\"",
+            &[
+                "`memory` is deprecated; it is called `memory_mb`",
+                "`memory` = 2048 is no text, so Harbor ignores it",
+            ],
+        ),
     ] {
         let mut found = findings(text);
         found.sort_by_key(|message| expected.iter().position(|want| want == message));
@@ -77,12 +84,48 @@ fn deprecated_keys_mean_what_they_meant() {
         ("memory = 2", (None, None, None)),
         ("memory = \"G\"\nstorage = \"\"", (None, None, None)),
         ("memory = \"é\"", (None, None, None)),
+        ("memory = \" 2 G\"", (Some(2048), None, None)),
         ("allow_internet = true", (None, None, mode("public"))),
         ("allow_internet = false", (None, None, mode("no-network"))),
         ("allow_internet = false\nnetwork_mode = \"allowlist\"", (None, None, mode("allowlist"))),
     ] {
         assert_eq!(environment(text), expected, "{text}");
     }
+}
+
+/// Results of `TaskConfig.model_validate_toml` of harbor 0.24.0 for these values.
+#[test]
+fn numbers_may_be_texts() {
+    let check = |value: &str, number: Option<f64>, whole: Option<i64>| {
+        let limit = parse_manifest(&format!("agent.timeout_sec = {value}"))
+            .map(|(manifest, _)| manifest.agent.unwrap().timeout_sec.unwrap());
+        assert_eq!(limit.ok(), number, "{value}");
+        let memory = parse_manifest(&format!("environment.memory_mb = {value}"))
+            .map(|(manifest, _)| manifest.environment.unwrap().memory_mb.unwrap());
+        assert_eq!(memory.ok(), whole, "{value}");
+    };
+    check("600", Some(600.0), Some(600));
+    check("600.0", Some(600.0), Some(600));
+    check("600.5", Some(600.5), None);
+    check("1e3", Some(1000.0), Some(1000));
+    check("\"600\"", Some(600.0), Some(600));
+    check("\" 600 \"", Some(600.0), Some(600));
+    check("\"600.0\"", Some(600.0), Some(600));
+    check("\"600.5\"", Some(600.5), None);
+    check("\"6e2\"", Some(600.0), None);
+    check("\"5.\"", Some(5.0), None);
+    check("\"-5\"", Some(-5.0), Some(-5));
+    check("\"+5\"", Some(5.0), Some(5));
+    check("\"007\"", Some(7.0), Some(7));
+    check("\"\"", None, None);
+    check("\"soon\"", None, None);
+    check("[1]", None, None);
+    check("inf", Some(f64::INFINITY), None);
+    let os = |os: &str| {
+        let (manifest, _) = parse_manifest(&format!("environment.os = \"{os}\"")).unwrap();
+        manifest.environment.unwrap().os.unwrap()
+    };
+    assert_eq!((os("Linux"), os("WINDOWS"), os("beos")), ("linux".into(), "windows".into(), "beos".into()));
 }
 
 #[test]
@@ -188,6 +231,16 @@ fn solvers_do_not_read_canaries() {
 }
 
 #[test]
+fn a_task_has_the_name_of_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(&dir.path().join("one/tests"), &tree(&[("test.sh", File::text(""))]));
+    lay_out(&dir.path().join("one"), &tree(&[("task.toml", File::text(""))]));
+    for path in ["one", "one/", "one/.", "one/tests/..", "one/tests/../../one"] {
+        assert_eq!(read_task(&dir.path().join(path)).unwrap().name, "one", "{path}");
+    }
+}
+
+#[test]
 fn problems_of_a_directory_are_reported() {
     let check = |files: &[(&str, &str)], expected: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
@@ -222,6 +275,14 @@ fn problems_of_a_directory_are_reported() {
             "`trajectory.json`: Harbor loads it as earlier context, at which most agents fail",
             "`.gitignore`: its patterns are not applied here, so the digest can differ from Harbor's",
         ],
+    );
+    let crackme =
+        [image, ("instruction.md", "x"), ("tests/test.sh", "x"), ("environment/app/crackme.pyc", "x")];
+    let left_over = "named like a left-over, so Harbor's packages and digest lack it";
+    check(&crackme, &[&format!("`environment/app/crackme.pyc`: {left_over}")]);
+    check(
+        &[crackme.as_slice(), &[("tests/__pycache__/a", "x"), ("tests/test.sh~", "x")]].concat(),
+        &[&format!("`environment/app/crackme.pyc`: {left_over} (and 2 more such files)")],
     );
 }
 

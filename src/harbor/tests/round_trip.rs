@@ -43,6 +43,23 @@ fn a_task_toml_is_golden() {
 }
 
 #[test]
+fn programs_that_ran_in_a_directory_change_no_task() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = write_task(&task(), &Publication::default()).unwrap();
+    lay_out(dir.path(), &files);
+    let left = [
+        ("environment/app/__pycache__/settle.cpython-311.pyc", File::text("x")),
+        ("tests/__pycache__/test_outputs.cpython-311.pyc", File::text("x")),
+        ("solution/solve.sh~", File::text("x")),
+    ];
+    lay_out(dir.path(), &tree(&left));
+    let read = read_task(dir.path()).unwrap();
+    assert_eq!(read.findings, []);
+    assert_eq!(read.digest(), crate::model::task_digest(&files));
+    assert_eq!(read.into_task().unwrap(), task());
+}
+
+#[test]
 fn tasks_come_back_whole() {
     let limits = Limits { cpus: 0.5, memory_mb: 1, storage_mb: u32::MAX, pids: 9, ..Limits::default() };
     let subject = SubjectSpec {

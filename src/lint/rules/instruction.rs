@@ -28,8 +28,9 @@ pub(in crate::lint) fn file_references(subject: &Subject<'_>) -> Vec<RuleMatch> 
             let known = instructions.contains(name) || context.contains(&name);
             if solution.contains(path) && !known {
                 let message = format!("`{path}` is written and judged, but the instruction does not name it");
-                let line = line_of(text, found.start());
-                matches.entry(path).or_insert_with(|| RuleMatch::at(file, line, message));
+                matches
+                    .entry(path)
+                    .or_insert_with(|| RuleMatch::at(file, line_of(text, found.start()), message));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Attack files, good and bad, and the commands they know.
 
 use crate::assets::Assets;
-use crate::lint::attack::{Kind, attacks, trace_findings};
+use crate::lint::attack::{Alone, Kind, attacks, trace_findings};
 use crate::model::{File, FileTree, RelPath};
 
 fn assets(name: &str, text: &str) -> Assets {
@@ -33,6 +33,11 @@ fn invalid_attack_files_are_refused() {
     check("D-02-x.toml", &head("kind = 'scan'\nalone = true"), "`alone` goes with `execute`");
     check(
         "D-02-x.toml",
+        &head(&format!("{EXECUTE}alone = 'elsewhere'")),
+        "`alone` is true, false or \"shared\"",
+    );
+    check(
+        "D-02-x.toml",
         &head("kind = 'scan'\n[[trace]]\npattern = 'x'\nmessage = ''"),
         "`scan` goes with `[[scan]]`",
     );
@@ -45,11 +50,18 @@ fn invalid_attack_files_are_refused() {
 
 #[test]
 fn executed_attacks_bring_a_script() {
-    let found = attacks(&assets("D-02-x.toml", &format!("{HEAD}{EXECUTE}alone = true\n"))).unwrap();
-    let [attack] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((attack.id.as_str(), attack.name.as_str()), ("D-02", "D-02-x"));
-    assert!(matches!(&attack.kind, Kind::Execute { script, alone: true } if script == "true"));
-    assert_eq!(attack.explain(), "Attack D-02: t.\nIt plants p.\nStopped by b.");
+    let check = |declared: &str, expect: Alone| {
+        let found = attacks(&assets("D-02-x.toml", &format!("{HEAD}{EXECUTE}{declared}\n"))).unwrap();
+        let [attack] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((attack.id.as_str(), attack.name.as_str()), ("D-02", "D-02-x"));
+        let Kind::Execute { script, alone } = &attack.kind else { panic!("{attack:?}") };
+        assert_eq!((script.as_str(), *alone), ("true", expect), "{declared}");
+        assert_eq!(attack.explain(), "Attack D-02: t.\nIt plants p.\nStopped by b.");
+    };
+    check("", Alone::Nowhere);
+    check("alone = false", Alone::Nowhere);
+    check("alone = 'shared'", Alone::Shared);
+    check("alone = true", Alone::Always);
 }
 
 #[test]

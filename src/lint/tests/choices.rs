@@ -1,6 +1,7 @@
 //! Lint settings of tasks, and rules for our own drafts.
 
 use super::*;
+use crate::harbor::DeclaredVerifier;
 
 /// Rules with unsuppressed findings, and rules with suppressed ones and why.
 fn ended(toml: &str, also: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
@@ -45,7 +46,7 @@ fn suppressed_and_selected_rules() {
         &[],
     );
     // A task that declares termsmith as its author but cannot be read as such is reported.
-    check("[metadata.termsmith]\nformat = 7\n", &["nproc", "invalid-task-config"], &[]);
+    check("[metadata.termsmith]\nformat = 7\n", &["nproc", "invalid-task-config", "task-fields"], &[]);
     check("[metadata.termsmith]\nprogrammes = true\n", &["nproc", "invalid-task-config", "task-fields"], &[]);
     // Harbor's `select` applies to Harbor's rules only.
     check(
@@ -61,21 +62,31 @@ fn owned(texts: &[&str]) -> Vec<String> {
 
 #[test]
 fn tasks_that_termsmith_made_are_held_to_more() {
-    let severities = |toml: &str| -> Vec<String> {
-        let files = task(&[("task.toml", toml), ("instruction.md", "Sort.\n")]);
-        let parts = Parts { name: "a-task", files: &files, special_files: &[], draft: None };
+    let severities = |files: &FileTree| -> Vec<String> {
+        let parts = Parts { name: "a-task", files, special_files: &[], draft: None };
         let found = lint_files(&rules(), &parts).into_iter();
         found
-            .filter(|found| found.file == "instruction.md" || found.rule == "shared-verifier")
+            .filter(|found| ["no-absolute-path", "shared-verifier", INVALID_CONFIG].contains(&&*found.rule))
             .map(|found| format!("{} {}", found.severity.as_str(), found.rule))
             .collect()
     };
+    let foreign = ["note no-absolute-path", "warning shared-verifier"];
     let shared = "schema_version = \"1.4\"\ntask.name = \"org/a-task\"\nagent.timeout_sec = 1\n";
-    assert_eq!(severities(shared), ["note no-absolute-path", "note no-canary", "warning shared-verifier"]);
-    assert_eq!(
-        severities(&format!("{shared}metadata.termsmith.format = 2\n")),
-        ["error no-absolute-path", "error no-canary"]
-    );
+    assert_eq!(severities(&task(&[("task.toml", shared), ("instruction.md", "Sort.\n")])), foreign);
+
+    let ours = drafts::directory("Sort.\n", DeclaredVerifier::Shared);
+    assert_eq!(severities(&ours), ["error no-absolute-path"]);
+    // Of another format, or no longer as it was written: as a foreign one, and the reason is reported.
+    for (from, to) in [("format = 3", "format = 2"), ("format = 3\n", ""), ("\"no-network\"", "\"public\"")] {
+        let text = ours.text("task.toml").unwrap();
+        assert!(text.contains(from), "{from}");
+        let mut changed = ours.clone();
+        changed.insert(RelPath::new("task.toml").unwrap(), File::text(text.replace(from, to)));
+        let mut found = severities(&changed);
+        found.sort();
+        let [first, last] = foreign;
+        assert_eq!(found, [first, "warning invalid-task-config", last], "{to}");
+    }
 }
 
 #[test]
@@ -95,7 +106,7 @@ fn a_malformed_manifest_is_the_only_finding() {
     );
     check(
         "[agent]\ntimeout_sec = \"x\"\n",
-        "task.toml:2 invalid-task-config malformed: invalid type: string \"x\", expected f64",
+        "task.toml:2 invalid-task-config malformed: invalid value: string \"x\", expected a number",
     );
 }
 
@@ -110,6 +121,8 @@ fn odd_directories_never_panic() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &file.bytes).unwrap();
     }
+    // Named like a left-over, and looked at all the same.
+    fs::write(task_dir.join("environment/old~"), "sudo\r\n").unwrap();
     symlink("../solution/solve.sh", task_dir.join("tests/within")).unwrap();
     symlink("/etc/hostname", task_dir.join("tests/out")).unwrap();
     symlink("nowhere", task_dir.join("solution/gone")).unwrap();

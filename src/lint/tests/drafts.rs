@@ -1,6 +1,7 @@
 //! Drafts of ours, which bring more than a directory.
 
 use super::*;
+use crate::harbor::{DeclaredVerifier, Publication, write_task};
 use crate::model::{
     Blueprint, CheckId, Difficulty, DomainId, Draft, EngineeringKind, ExpertScript, Limits, Profile,
     RecipeId, Seed, SubjectSpec, Task, TaskAuthor, TaskName, WrongSolution,
@@ -53,6 +54,13 @@ fn draft(checks: &[&str], wrong: usize) -> Draft {
         variants_excluded: std::collections::BTreeMap::new(),
         expert: ExpertScript::default(),
     }
+}
+
+/// A task directory as termsmith writes it.
+pub(super) fn directory(instruction: &str, verifier: DeclaredVerifier) -> FileTree {
+    let canary = "canary 1".to_owned();
+    let task = Task { instruction: instruction.to_owned(), canary, ..draft(&[], 0).task };
+    write_task(&task, &Publication { verifier, ..Publication::default() }).unwrap()
 }
 
 #[test]
