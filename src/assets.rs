@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::folder::{Bounds, WalkError, read_tree};
+use crate::folder::{Bounds, WalkError, read_sources};
 use crate::model::{FileTree, RelPath};
 
 /// Path, bytes and execute bit of every embedded file.
@@ -64,7 +64,8 @@ impl Assets {
         let mut assets = Self::embedded();
         for (folder, replacement) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {
             if let Some(replacement) = replacement {
-                let tree = read_tree(replacement, &BOUNDS).map_err(|source| AssetError { folder, source })?;
+                let tree =
+                    read_sources(replacement, &BOUNDS).map_err(|source| AssetError { folder, source })?;
                 assets.files.retain(|path, _| below(path, folder).is_none());
                 assets.add(folder, tree);
             }

@@ -309,7 +309,7 @@ fn a_wrong_path_is_named_with_what_was_expected_there() {
     let model = |more: &[&'static str]| [&["rollout", "tasks"][..], &ENDPOINT, more].concat();
     check(&["rollout"], USAGE, &["`out/rollouts` has none", "name task directories"]);
     check(&rollout(&["--scaffold", "nop", "--harbor-jobs", "file"]), IO, &["`file` cannot be written"]);
-    check(&rollout(&["--settings", "none.toml"]), USAGE, &["no `none.toml`", "schema settings"]);
+    check(&rollout(&["--settings", "none.toml"]), BAD_INPUT, &["`none.toml`", missing, "schema settings"]);
     check(
         &rollout(&["--settings", "folder"]),
         BAD_INPUT,

@@ -91,6 +91,7 @@ impl AuthorAssets {
         }
         for (path, file) in self.verifier.iter() {
             part(path.as_str().as_bytes());
+            part(&[u8::from(file.executable)]);
             part(&file.bytes);
         }
         for variant in &self.variants {

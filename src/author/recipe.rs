@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::render::is_executable;
 use crate::assets::Assets;
 use crate::domain::{DomainError, RecipeDecl, Specs, load_recipes};
-use crate::model::{File, FileTree, RecipeId, RelPath, TaskDigest, task_digest};
+use crate::model::{File, FileTree, RecipeId, RelPath};
 
 /// One recipe: its declaration and all its files, by path below its folder.
 #[derive(Clone, Debug)]
@@ -15,9 +16,19 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// Hash over every file, for the address of a draft.
-    pub fn digest(&self) -> TaskDigest {
-        task_digest(&self.files)
+    /// Hash over every file, and whether a task has it as an executable one, for the address of a draft.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        for (path, file) in self.files.iter() {
+            part(path.as_str().as_bytes());
+            part(&[u8::from(is_executable(path.as_str(), file))]);
+            part(&file.bytes);
+        }
+        hasher.finalize().to_hex().to_string()
     }
 }
 
@@ -41,4 +52,33 @@ pub fn recipes(assets: &Assets, specs: &Specs) -> Result<BTreeMap<RecipeId, Reci
         .into_iter()
         .map(|(id, decl)| (id.clone(), Recipe { files: folders.remove(&id).unwrap_or_default(), id, decl }))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_draft_is_rendered_from_changes_the_digest() {
+        let assets = Assets::embedded();
+        let specs = crate::domain::load_domains(&assets).unwrap();
+        let recipe = recipes(&assets, &specs).unwrap().into_values().next().unwrap();
+        let with = |path: &str, text: &str, executable: bool| {
+            let mut recipe = recipe.clone();
+            recipe.files.insert(RelPath::new(path).unwrap(), File { bytes: text.into(), executable });
+            recipe.digest()
+        };
+        let check = |one: (&str, &str, bool), other: (&str, &str, bool), same: bool| {
+            let (first, second) = (with(one.0, one.1, one.2), with(other.0, other.1, other.2));
+            assert_eq!(first == second, same, "{one:?} {other:?}");
+        };
+        let plain = ("environment/app/hook", "x", false);
+        check(plain, plain, true);
+        check(plain, ("environment/app/hook", "y", false), false);
+        check(plain, ("environment/app/hooks", "x", false), false);
+        check(plain, ("environment/app/hook", "x", true), false);
+        // Scripts are executable whatever their mode.
+        check(("solution/a.sh", "x", false), ("solution/a.sh", "x", true), true);
+        check(("solution/a.py.j2", "x", false), ("solution/a.py.j2", "x", true), true);
+    }
 }

@@ -85,10 +85,15 @@ impl Renderer<'_> {
             }
         };
         let bad = |source| AuthorError::Path { recipe: self.recipe.to_owned(), source };
-        // Scripts are executable by their name: a folder unpacked without modes must give the same task.
-        let executable = file.executable || name.ends_with(".sh") || name.ends_with(".py");
-        Ok((RelPath::new(name).map_err(bad)?, File { bytes, executable }))
+        Ok((RelPath::new(name).map_err(bad)?, File { bytes, executable: is_executable(name, file) }))
     }
+}
+
+/// Whether a recipe's file is executable in a task, where it is called `name`. Scripts are so by their name: a folder unpacked without
+/// modes must give the same task.
+pub(super) fn is_executable(name: &str, file: &File) -> bool {
+    let name = name.strip_suffix(TEMPLATE_SUFFIX).unwrap_or(name);
+    file.executable || name.ends_with(".sh") || name.ends_with(".py")
 }
 
 /// Renders texts of one file.

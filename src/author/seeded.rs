@@ -10,6 +10,9 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::model::Seed;
 
+/// Decimal digits that every number of 64 bits holds.
+const MOST_DIGITS: u32 = 15;
+
 /// Words for `word()` and names for `person()`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Vocabulary {
@@ -40,9 +43,23 @@ pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocab
     });
     let from = source.clone();
     env.add_function("rand_float", move |low: f64, high: f64, digits: u32| {
+        if digits > MOST_DIGITS {
+            return Err(bad(format!("rand_float(…, {digits}): {MOST_DIGITS} digits are the most")));
+        }
+        let scale = 10f64.powi(digits.cast_signed());
+        // Rounding multiplies, and the generator needs the distance.
+        if ![low * scale, high * scale, high - low].iter().all(|number| number.is_finite()) {
+            return Err(bad(format!(
+                "rand_float({low}, {high}, {digits}): these bounds are too large, or no numbers"
+            )));
+        }
+        if low > high {
+            return Err(bad(format!(
+                "rand_float({low}, {high}, {digits}): the first number must not be larger"
+            )));
+        }
         let drawn: f64 = from.rng().random_range(low..=high);
-        let scale = 10f64.powi(i32::try_from(digits).unwrap_or(i32::MAX));
-        (drawn * scale).round() / scale
+        Ok((drawn * scale).round() / scale)
     });
     let from = source.clone();
     env.add_function("choice", move |list: Vec<Value>| {
@@ -94,4 +111,35 @@ pub(super) fn add_functions(env: &mut Environment<'_>, seed: Seed, words: &Vocab
 
 fn bad(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a template asks for, it is drawn or an error.
+    #[test]
+    fn bounds_of_numbers_are_checked() {
+        let check = |call: &str, expect: Result<&str, &str>| {
+            let mut env = Environment::new();
+            add_functions(&mut env, Seed(1), &Vocabulary::default());
+            match (env.render_str(&format!("{{{{ {call} }}}}"), ()), expect) {
+                (Ok(text), Ok(wanted)) => assert_eq!(text, wanted, "{call}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{call}: {error}"),
+                (found, _) => panic!("{call}: {found:?}"),
+            }
+        };
+        check("rand_int(5, 5)", Ok("5"));
+        check("rand_int(5, 1)", Err("must not be larger"));
+        check("rand_float(2, 2, 1)", Ok("2.0"));
+        check("rand_float(0.25, 0.25, 15)", Ok("0.25"));
+        check("rand_float(5, 1, 2)", Err("must not be larger"));
+        check("rand_float(0, 1, 16)", Err("15 digits are the most"));
+        check("rand_float(0, 1, 4000000000)", Err("15 digits are the most"));
+        check("rand_float(0, 1e999, 2)", Err("too large, or no numbers"));
+        check("rand_float(1e999 - 1e999, 1, 2)", Err("too large, or no numbers"));
+        check("rand_float(0, 1e300, 15)", Err("too large, or no numbers"));
+        check("rand_float(-1e308, 1e308, 0)", Err("too large, or no numbers"));
+        check("chance(2)", Err("between 0 and 1"));
+    }
 }

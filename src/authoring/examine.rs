@@ -320,7 +320,7 @@ impl Examined<'_> {
 
     /// The attacks that pass every check.
     async fn attacks(&self) -> Result<Vec<WrongSolution>, StageError> {
-        // The screening makes the same trials.
+        // The screening makes the same trials, except where a clause names one of these as a wrong solution.
         let attempt = |files| self.trial(Act::Solve(files), Condition::FirstFailure { likely: &[] });
         // All are awaited, so that an interrupted run commits the trials in progress.
         let ended = join_all(self.working.attacks.iter().map(|attack| attempt(&attack.files))).await;

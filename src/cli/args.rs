@@ -1,6 +1,7 @@
 //! The command line as typed. [`super::config`] resolves it once.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -9,7 +10,7 @@ use super::args_import::ImportArgs;
 use super::args_rollout::{JudgeArgs, ModelArgs, RolloutArgs};
 use super::args_tasks::{LintArgs, ScreenArgs, TryArgs, VerifyArgs, VerifyCertificateArgs};
 use super::exit::Status;
-use crate::agent::ScaffoldMix;
+use crate::agent::{ScaffoldMix, ScaffoldMixError};
 use crate::domain::Authors;
 use crate::harbor::DeclaredVerifier;
 
@@ -188,7 +189,7 @@ pub(super) struct RunArgs {
     pub(super) attempts: u32,
     /// Scaffolds of these rollouts and how often each, as NAME=WEIGHT,…
     #[arg(long, value_name = "WEIGHTS", default_value = "terminus=3,bash=1,bash-block=1")]
-    pub(super) scaffolds: ScaffoldMix,
+    pub(super) scaffolds: Weights,
     /// Trials at once [default: 2 per core]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) jobs: Option<u32>,
@@ -208,6 +209,21 @@ pub(super) struct RunArgs {
     pub(super) data: DataArgs,
     #[command(flatten)]
     pub(super) model: ModelArgs,
+}
+
+/// Weights of scaffolds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Weights {
+    pub(super) typed: String,
+    pub(super) mix: ScaffoldMix,
+}
+
+impl FromStr for Weights {
+    type Err = ScaffoldMixError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self { typed: text.to_owned(), mix: text.parse()? })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

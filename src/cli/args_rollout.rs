@@ -65,6 +65,9 @@ pub(super) struct RolloutArgs {
     pub(super) limits: TrialArgs,
     #[command(flatten)]
     pub(super) model: ModelArgs,
+    /// Ask for the log-probabilities of tokens
+    #[arg(long, help_heading = "Models")]
+    pub(super) logprobs: bool,
 }
 
 #[derive(Debug, Args)]
@@ -112,13 +115,14 @@ pub(super) struct TrialArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Models")]
 pub(super) struct ModelArgs {
-    /// Endpoints and roles
-    #[arg(long, value_name = "FILE", env = "TERMSMITH_SETTINGS", default_value = "termsmith.toml")]
-    pub(super) settings: PathBuf,
+    /// Endpoints and roles [default: termsmith.toml, if there is one]
+    #[arg(long, value_name = "FILE", env = "TERMSMITH_SETTINGS")]
+    pub(super) settings: Option<PathBuf>,
     /// An OpenAI-compatible server for every role but `weak`, instead of a settings file
     #[arg(long, value_name = "URL", requires = "model")]
     pub(super) base_url: Option<String>,
-    /// With --base-url: the model of every role but `weak`; otherwise a model for the role `expert` in place of the settings'
+    /// With --base-url: the model of every role but `weak`; otherwise, in a command that calls one role, its model in place of the
+    /// settings' (in `rollout` the one that acts)
     #[arg(long, value_name = "NAME")]
     pub(super) model: Option<String>,
     /// With --base-url: environment variable that holds the API key
@@ -136,9 +140,6 @@ pub(super) struct ModelArgs {
     /// Seconds after which this command sends no further request
     #[arg(long, value_name = "SECONDS")]
     pub(super) max_wall: Option<u64>,
-    /// Ask for the log-probabilities of tokens
-    #[arg(long)]
-    pub(super) logprobs: bool,
     /// Answer calls from a recording instead of the endpoints; it may be compressed (`.zst`)
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     pub(super) cassette: Option<PathBuf>,

@@ -62,7 +62,7 @@ pub(super) fn model_author(
         return Ok(None);
     }
     let assets = config.assets()?;
-    let models = models::models(args, store, drain)?;
+    let models = models::models(args, (!writes).then_some(ModelRole::Solver), store, drain)?;
     let roles = [ModelRole::Sampler, ModelRole::Judge, ModelRole::Author, ModelRole::Adversary];
     let roles = if writes { &roles[..] } else { &[] };
     let solver = (attempts > 0 || bands > 0).then_some(ModelRole::Solver);
@@ -71,7 +71,7 @@ pub(super) fn model_author(
     for role in roles.iter().copied().chain(solver).chain(weak) {
         models.ready(role)?;
     }
-    let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
+    let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
     let bands = band_solvers(&models, &assets, bands)?;
     Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind, bands }))
@@ -84,17 +84,20 @@ pub(super) fn screening_models(
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    if !args.clauses && args.blind == 0 {
-        return Ok(None);
-    }
+    let role = match (args.clauses, args.blind) {
+        (false, 0) => return Ok(None),
+        (true, 0) => Some(ModelRole::Adversary),
+        (false, _) => Some(ModelRole::Solver),
+        (true, _) => None,
+    };
     let assets = config.assets()?;
-    let models = models::models(&args.model, store, drain)?;
+    let models = models::models(&args.model, role, store, drain)?;
     let writer = args.clauses.then_some(ModelRole::Adversary);
     let solver = (args.blind > 0).then_some(ModelRole::Solver);
     for role in writer.into_iter().chain(solver) {
         models.ready(role)?;
     }
-    let texts = StageTexts::load(&assets).map_err(Failure::usage)?;
+    let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, args.blind)?;
     let (recordings, mode) = (BTreeMap::new(), AuthoringMode::OneShot);
     Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind, bands: None }))
@@ -124,7 +127,7 @@ fn band_solvers(models: &Models, assets: &Assets, attempts: u32) -> Result<Optio
 fn solver_config(models: &Models, assets: &Assets, role: ModelRole) -> Result<AgentConfig, Failure> {
     let entry = SCAFFOLDS.iter().find(|entry| entry.option == SCAFFOLD);
     let entry = entry.ok_or_else(|| Failure::usage(format!("no scaffold `{SCAFFOLD}`")))?;
-    let scaffold = (entry.load)(assets, &ScaffoldOptions::default()).map_err(Failure::usage)?;
+    let scaffold = (entry.load)(assets, &ScaffoldOptions::default())?;
     let (settings, endpoint) = models.settings(role)?;
     let actor = ModelActor {
         model: settings.model.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::args::{AuthorArg, HarborMode, RunArgs, Selection};
+use super::args::{AuthorArg, HarborMode, RunArgs, Selection, Weights};
 use super::args_data::{DataArgs, FailedTurnsArg, PairRewardArg, SftArg};
 use super::args_import::CastArgs;
 use super::authors::{self, AuthorOptions};
@@ -10,23 +10,22 @@ use super::config::Config;
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::{paths, run, say};
-use crate::agent::ScaffoldMix;
 use crate::domain::{Authors, Plan};
 use crate::model::{Blueprint, Seed};
 use crate::pipeline::PipelineAssets;
 use crate::recording::{Filters, Recording};
 
 /// The number of a recording's task follows from the recording, so that it is the same whatever else is imported: a number of seven digits,
-/// above those of sampled tasks.
+/// above those of sampled tasks. Where two recordings have the same, one of them takes the next.
 const FIRST: u32 = 1_000_000;
 const NUMBERS: u32 = 9_000_000;
 
 pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
     paths::check_output_folder(&args.out, "--out")?;
     let assets = config.pipeline_assets()?;
-    let filters = Filters::load(&config.assets()?).map_err(Failure::usage)?;
-    let mut recordings = BTreeMap::new();
-    let mut plan = Plan { blueprints: Vec::new(), impossible: Vec::new() };
+    let filters = Filters::load(&config.assets()?)?;
+    // By digest: the numbers must not depend on the order of the files, and the same recording twice is one.
+    let mut accepted = BTreeMap::new();
     let mut refused = 0;
     for path in &args.files {
         let recording = match Recording::read(path) {
@@ -43,10 +42,16 @@ pub(super) fn import(config: &Config, args: &CastArgs) -> Outcome {
             refused += 1;
             continue;
         }
+        accepted.entry(recording.digest.clone()).or_insert(recording);
+    }
+    let mut recordings = BTreeMap::new();
+    let mut plan = Plan { blueprints: Vec::new(), impossible: Vec::new() };
+    for recording in accepted.into_values() {
         let blueprint = blueprint(&assets, args, &recording)?;
-        if recordings.insert(blueprint.index, recording).is_none() {
-            plan.blueprints.push(blueprint);
-        }
+        let index = free_number(&recordings, blueprint.index)
+            .ok_or_else(|| Failure::usage(format!("{NUMBERS} recordings are the most")))?;
+        plan.blueprints.push(Blueprint { index, ..blueprint });
+        recordings.insert(index, recording);
     }
     if plan.blueprints.is_empty() {
         return Err(Failure::new(Status::BadInput, anyhow::anyhow!("no recording can become a task")));
@@ -74,6 +79,13 @@ fn blueprint(assets: &PipelineAssets, args: &CastArgs, recording: &Recording) ->
     Ok(Blueprint { index, seed, ..blueprint })
 }
 
+/// The first number from `wanted` on that is not taken; after the last number comes the first.
+fn free_number<T>(taken: &BTreeMap<u32, T>, wanted: u32) -> Option<u32> {
+    (0..NUMBERS)
+        .map(|step| FIRST + (wanted - FIRST + step) % NUMBERS)
+        .find(|number| !taken.contains_key(number))
+}
+
 /// The options of a run that these are.
 fn as_run(args: &CastArgs) -> RunArgs {
     RunArgs {
@@ -86,7 +98,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
         estimate: false,
         model: args.model.clone(),
         attempts: 0,
-        scaffolds: ScaffoldMix::default(),
+        scaffolds: Weights::default(),
         jobs: args.jobs,
         shard: None,
         image_prefix: None,
@@ -98,5 +110,26 @@ fn as_run(args: &CastArgs) -> RunArgs {
             failed_turns: FailedTurnsArg::Mask,
             pair_reward: PairRewardArg::F2p,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_recordings_have_one_number() {
+        const LAST: u32 = FIRST + NUMBERS - 1;
+        let check = |wanted: &[u32], expect: &[u32]| {
+            let mut taken = BTreeMap::new();
+            for wanted in wanted {
+                taken.insert(free_number(&taken, *wanted).unwrap(), ());
+            }
+            assert_eq!(taken.into_keys().collect::<Vec<_>>(), expect, "{wanted:?}");
+        };
+        check(&[FIRST, FIRST + 5], &[FIRST, FIRST + 5]);
+        check(&[FIRST + 5, FIRST + 5, FIRST + 5], &[FIRST + 5, FIRST + 6, FIRST + 7]);
+        check(&[FIRST + 6, FIRST + 5, FIRST + 5], &[FIRST + 5, FIRST + 6, FIRST + 7]);
+        check(&[LAST, LAST], &[FIRST, LAST]);
     }
 }

@@ -5,65 +5,56 @@ use std::path::Path;
 use super::args_tasks::VerifyCertificateArgs;
 use super::config::{Config, Format};
 use super::exit::Status;
-use super::failure::{Failure, Outcome};
-use super::{paths, say};
-use crate::harbor::read_task;
+use super::failure::Outcome;
+use super::{open, paths, rollout, say};
+use crate::folder::{Fault, WalkError};
+use crate::harbor::{CertificateError, read_certificate, read_task};
 use crate::model::Certificate;
 
 pub(super) fn verify_certificate(config: &Config, args: &VerifyCertificateArgs) -> Outcome {
-    let mut good = 0;
-    let dirs = paths::tasks(&args.tasks)?;
-    for dir in &dirs {
-        let verdict = certificate_of(dir)?;
-        good += usize::from(verdict.is_ok());
-        let text = match &verdict {
+    let mut statuses = Vec::new();
+    for dir in paths::tasks(&args.tasks)? {
+        // A directory that cannot be read does not keep the others from their lines.
+        let checked = certificate_of(&dir);
+        let text = match &checked {
             Ok(certificate) => {
                 format!("certified by termsmith {} ({:?})", certificate.tool, certificate.rigor)
             }
-            Err(why) => why.clone(),
+            Err((_, why)) => why.clone(),
         };
         match config.format {
             Format::Json => say::json(&serde_json::json!({
-                "task": dir, "certified": verdict.is_ok(), "says": text,
+                "task": dir, "certified": checked.is_ok(), "says": text,
             }))?,
             Format::Text => say::line(format!("{}: {text}", dir.display()))?,
         }
+        statuses.push(checked.err().map_or(Status::Ok, |(status, _)| status));
     }
-    Ok(if good == dirs.len() { Status::Ok } else { Status::Failed })
+    Ok(open::combined(statuses.into_iter()))
 }
 
-/// The certificate in a task directory, if it matches the files of the directory.
-fn certificate_of(dir: &Path) -> Result<Result<Certificate, String>, Failure> {
-    let task = read_task(dir)?;
-    let path = dir.join("certificate.json");
-    let text = match std::fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Err("no certificate.json".to_owned()));
-        }
-        Err(error) => {
-            let message = format!("failed to read `{}`: {error}", path.display());
-            return Err(Failure::message(Status::Io, message));
-        }
-    };
-    let certificate: Certificate = serde_json::from_slice(&text).map_err(|error| {
-        Failure::message(
-            Status::BadInput,
-            format!(
-                "`{}` is not a certificate of termsmith: {error}\nhint: `termsmith screen` makes a new one",
-                path.display()
-            ),
-        )
-    })?;
-    Ok(if certificate.version > Certificate::VERSION {
-        Err(format!("certificate of version {}, newer than this termsmith reads", certificate.version))
-    } else if certificate.task_digest != task.digest() {
-        Err("edited since it was certified: the files differ from those of the certificate".to_owned())
+/// The certificate in a task directory, if it matches the files of the directory. Otherwise why not, and the status of that.
+fn certificate_of(dir: &Path) -> Result<Certificate, (Status, String)> {
+    let not = |why: &str| (Status::Failed, why.to_owned());
+    let task = read_task(dir).map_err(|error| (Status::BadInput, error.to_string()))?;
+    let certificate = read_certificate(dir).map_err(|error| (status(&error), error.to_string()))?;
+    let certificate = certificate.ok_or_else(|| not("no certificate.json"))?;
+    if certificate.task_digest != task.digest() {
+        Err(not("edited since it was certified: the files differ from those of the certificate"))
     } else if !certificate.certified {
-        Err("screened and rejected".to_owned())
-    } else if let Some(why) = super::rollout::revocation(dir) {
-        Err(why)
+        Err(not("screened and rejected"))
+    } else if let Some(why) = rollout::revocation(dir) {
+        Err(not(&why))
     } else {
         Ok(certificate)
-    })
+    }
+}
+
+fn status(error: &CertificateError) -> Status {
+    match error {
+        CertificateError::Walk(WalkError { fault: Fault::Io(_), .. }) => Status::Io,
+        CertificateError::Walk(_) | CertificateError::Malformed { .. } => Status::BadInput,
+        // Nothing is wrong with it.
+        CertificateError::Version { .. } => Status::Failed,
+    }
 }

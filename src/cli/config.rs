@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use clap::ValueEnum;
-
 use super::args::Cli;
 use super::args_data::{DataArgs, SftArg};
+use super::card_command;
 use super::failure::Failure;
 use super::paths::{self, Expected};
 use crate::assets::{Assets, Overrides};
@@ -90,25 +89,15 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
         pairs: PairPolicy { reward: args.pair_reward.into(), ..PairPolicy::default() },
         ..ExportOptions::default()
     };
-    options.command = Some(format!(
-        "termsmith export --sft {} --failed-turns {} --pair-reward {}",
-        name(&args.sft),
-        name(&args.failed_turns),
-        name(&args.pair_reward)
-    ));
+    options.command = Some(card_command::of_export(args));
     if let Some(gamma) = args.gamma {
         options.gamma = phi::Gamma::new(gamma)
             .map_err(|error| Failure::usage(format!("--gamma: {error}\nhint: 0.99 is a usual value")))?;
     }
-    if let Some(name) = title.file_name() {
+    if let Some(name) = paths::named(title).file_name() {
         options.title = format!("{}: verified terminal trajectories", name.to_string_lossy());
     }
     Ok(options)
-}
-
-/// A value as it is typed.
-fn name(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// The records of a run folder that must exist, for reading.

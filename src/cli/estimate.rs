@@ -8,16 +8,16 @@ use super::args::RunArgs;
 use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::{models, say};
+use super::{models, run, say};
 use crate::authoring::{
     Estimate, PromptContext, StageEstimate, StageTexts, Usual, estimate, prompt_examples,
 };
 use crate::domain::Plan;
 use crate::llm::ModelRole;
 use crate::model::TaskAuthor;
-use crate::pipeline::PipelineAssets;
+use crate::pipeline::{Fault, PipelineAssets};
 
-/// Prints the estimate of `plan` with `blind` solvers a task.
+/// Prints the estimate of the part of `plan` that is to be made, with `blind` solvers a task.
 pub(super) fn print(
     config: &Config,
     assets: &PipelineAssets,
@@ -26,27 +26,29 @@ pub(super) fn print(
     blind: u32,
 ) -> Outcome {
     let own = config.assets()?;
-    let usual = Usual::load(&own).map_err(Failure::usage)?;
-    let texts = StageTexts::load(&own).map_err(Failure::usage)?;
-    let drafts: Vec<_> = plan.blueprints.iter().filter(|one| one.author == TaskAuthor::Model).collect();
+    let usual = Usual::load(&own)?;
+    let texts = StageTexts::load(&own)?;
+    let shard = run::shard(args)?;
+    let drafts: Vec<_> = plan.shard(shard).filter(|one| one.author == TaskAuthor::Model).collect();
     let Some(blueprint) = drafts.first() else {
         return Err(Failure::usage(
-            "no task of this plan is written by a model\nhint: --author model, mixed or fill",
+            "none of these tasks is written by a model\nhint: --author model, mixed or fill; and a --shard that has tasks",
         ));
     };
     // Without settings there are no prices.
-    let settings = models::settings(&args.model).ok();
+    let settings = models::settings(&args.model, None)?;
     let price = |role: ModelRole| {
         let settings = settings.as_ref()?;
         let model = settings.roles.get(&role)?;
         let endpoint = settings.endpoints.get(&model.endpoint)?;
         model.usd_per_1m_tokens(endpoint)
     };
-    let expected = estimate(&usual, drafts.len(), blind, price);
+    let solvers = [(ModelRole::Solver, blind + args.bands), (ModelRole::Weak, args.bands)];
+    let expected = estimate(&usual, drafts.len(), &solvers, price);
     let spec = assets.domains.get(&blueprint.domain);
     let spec = spec.ok_or_else(|| Failure::usage(format!("no domain `{}`", blueprint.domain)))?;
     let context = PromptContext { texts: &texts, kit: &assets.kit, spec, blueprint, recording: None };
-    let prompts = prompt_examples(&context).map_err(Failure::usage)?;
+    let prompts = prompt_examples(&context).map_err(Fault::from)?;
     if config.format == Format::Json {
         let stages = expected.stages.iter().map(stage_json).collect::<Vec<_>>();
         let prompts = prompts.iter().map(|one| json!({ "stage": one.stage, "prompt": one.text }));
@@ -57,6 +59,9 @@ pub(super) fn print(
         return Ok(Status::Ok);
     }
     let mut text = table(&expected, drafts.len());
+    if args.bands > 0 {
+        text.push_str("\nA draft that is rewritten to be harder or easier (--bands) costs as much again, twice at most.\n");
+    }
     for one in &prompts {
         // Writing to a String cannot fail.
         let _ = write!(text, "\n===== {} =====\n\n{}", one.stage.as_str(), one.text);

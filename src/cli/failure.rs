@@ -1,10 +1,10 @@
 //! Maps every typed error to an exit status.
 
 use super::exit::Status;
-use crate::agent::{AgentError, PromptsError};
+use crate::agent::{AgentError, PromptsError, ScaffoldLoadError};
 use crate::assets::AssetError;
 use crate::author::AuthorError;
-use crate::authoring::StageError;
+use crate::authoring::{StageError, UsualError};
 use crate::domain::DomainError;
 use crate::export::ExportError;
 use crate::folder::WalkError;
@@ -13,6 +13,7 @@ use crate::lint::LintError;
 use crate::llm::{AskError, CallError};
 use crate::model::Blame;
 use crate::pipeline::{AssetsError, Fault, ImportTaskError, PipelineError, PublishError};
+use crate::recording::FilterError;
 use crate::rollout::RolloutError;
 use crate::sandbox::{EngineError, SandboxError};
 use crate::store::StoreError;
@@ -66,6 +67,8 @@ ends_with! {
     AuthorError => BadInput,
     AssetsError => BadInput,
     PromptsError => BadInput,
+    UsualError => BadInput,
+    FilterError => BadInput,
     LintError => BadInput,
     WalkError => Io,
     ReadError => BadInput,
@@ -80,6 +83,16 @@ impl From<ExportError<StoreError>> for Failure {
         let status = match &error {
             ExportError::Source(_) | ExportError::Rows(_) | ExportError::Card(_) => Status::Io,
             ExportError::Separable(_) => Status::Failed,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<ScaffoldLoadError> for Failure {
+    fn from(error: ScaffoldLoadError) -> Self {
+        let status = match &error {
+            ScaffoldLoadError::Prompts(_) => Status::BadInput,
+            ScaffoldLoadError::NoCommand { .. } => Status::Usage,
         };
         Self::new(status, error)
     }

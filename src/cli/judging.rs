@@ -67,7 +67,7 @@ async fn drive(
     args: &JudgeArgs,
 ) -> Result<JudgingReport, Failure> {
     let interrupts = Interrupts::listen()?;
-    let models = models::models(&args.model, store, &interrupts.drain)?;
+    let models = models::models(&args.model, Some(ModelRole::Judge), store, &interrupts.drain)?;
     models.ready(ModelRole::Judge)?;
     let report = tokio::select! {
         report = judge_store(store, &models, texts, &interrupts.drain) => Some(report),

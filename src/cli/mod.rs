@@ -6,6 +6,8 @@ mod args_import;
 mod args_rollout;
 mod args_tasks;
 mod authors;
+mod beside;
+mod card_command;
 mod cast;
 mod certificate;
 mod config;

@@ -1,6 +1,7 @@
 //! Model endpoints from the command line: settings, caps, recordings, and the summary of calls.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,16 @@ const REPLY_TOKENS: u32 = 4_096;
 const AUTHOR_REPLY_TOKENS: u32 = 16_384;
 /// Name of the endpoint of `--base-url`.
 const ENDPOINT: &str = "base-url";
+/// The settings file that is read if it exists and none is named.
+const SETTINGS: &str = "termsmith.toml";
 
-/// The models that a command may call. Calls are committed in `store`.
-pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken) -> Result<Models, Failure> {
+/// The models that a command may call. Calls are committed in `store`. `role` is as for [`settings`].
+pub(super) fn models(
+    args: &ModelArgs,
+    role: Option<ModelRole>,
+    store: &Store,
+    drain: &CancellationToken,
+) -> Result<Models, Failure> {
     if let Some(recording) = &args.cassette {
         paths::check(recording, Expected::Recording)?;
     }
@@ -50,27 +58,49 @@ pub(super) fn models(args: &ModelArgs, store: &Store, drain: &CancellationToken)
     };
     // Settings name the variables that hold keys, so they are read here by name.
     let env = |name: &str| std::env::var(name).ok().inspect(|key| logging::hide(key));
-    Ok(Models::new(settings(args)?, env, store, options)?)
+    let settings = settings(args, role)?.ok_or_else(|| {
+        Failure::usage(format!(
+            "no model is given: there is no `{SETTINGS}`\nhint: name a server with --base-url and --model, or write a settings file \
+             (`termsmith schema settings` describes it):\n\n{EXAMPLE}"
+        ))
+    })?;
+    Ok(Models::new(settings, env, store, options)?)
 }
 
-pub(super) fn settings(args: &ModelArgs) -> Result<Settings, Failure> {
+/// Endpoints and roles, or `None` if neither the command line nor a file names any. `role` is the one that `--model` without --base-url
+/// gives another model; `None` where a command calls several roles.
+pub(super) fn settings(args: &ModelArgs, role: Option<ModelRole>) -> Result<Option<Settings>, Failure> {
     if let (Some(base_url), Some(model)) = (&args.base_url, &args.model) {
-        return from_flags(base_url, model, args);
+        return from_flags(base_url, model, args).map(Some);
     }
-    if !args.settings.exists() {
-        return Err(Failure::usage(format!(
-            "no model is given: there is no `{}`\nhint: name a server with --base-url and --model, or write a settings file \
-             (`termsmith schema settings` describes it):\n\n{EXAMPLE}",
-            args.settings.display()
-        )));
+    let path = args.settings.as_deref().unwrap_or(Path::new(SETTINGS));
+    if args.settings.is_none() && !path.exists() {
+        return Ok(None);
     }
-    paths::check(&args.settings, Expected::Settings)?;
-    let mut settings =
-        Settings::load(&args.settings).map_err(|error| Failure::new(Status::BadInput, error))?;
-    if let (Some(model), Some(expert)) = (&args.model, settings.roles.get_mut(&ModelRole::Expert)) {
-        expert.model.clone_from(model);
+    paths::check(path, Expected::Settings)?;
+    let mut settings = Settings::load(path).map_err(|error| Failure::new(Status::BadInput, error))?;
+    if let Some(model) = &args.model {
+        let role = role.ok_or_else(|| {
+            Failure::usage(format!(
+                "--model names the model of one role, and this command calls several\nhint: name their models in `{}`, or a server for \
+                 all of them with --base-url",
+                path.display()
+            ))
+        })?;
+        // A role that is missing is reported when it is needed.
+        if let Some(settings) = settings.roles.get_mut(&role) {
+            settings.model.clone_from(model);
+        }
     }
-    Ok(settings)
+    Ok(Some(settings))
+}
+
+/// Refuses a model where none is called. `option` is what would have one called.
+pub(super) fn check_called(args: &ModelArgs, is_called: bool, option: &str) -> Result<(), Failure> {
+    if is_called || args.model.is_none() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("--model is given, and no model is called\nhint: {option} has one called")))
 }
 
 const EXAMPLE: &str = "\
@@ -158,5 +188,65 @@ pub(super) fn report(models: &Models) {
         if let Some((site, drift)) = tally.drifts.first() {
             say::note(format!("{site}\n{drift}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::{Cli, Command};
+
+    const FILE: &str = "\
+version = 1
+[endpoints.e]
+base_url = \"http://127.0.0.1:9/v1\"
+[roles.expert]
+endpoint = \"e\"
+model = \"acts\"
+max_tokens = 64
+[roles.judge]
+endpoint = \"e\"
+model = \"judges\"
+max_tokens = 64
+";
+
+    /// The models of the roles `expert` and `judge`.
+    type Found = Option<(&'static str, &'static str)>;
+
+    #[test]
+    fn a_named_model_is_that_of_the_role_that_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.toml");
+        std::fs::write(&file, FILE).unwrap();
+        let check = |typed: &[&str], role: Option<ModelRole>, expect: Result<Found, &str>| {
+            let file = file.to_str().unwrap();
+            let typed = typed.iter().map(|word| if *word == "FILE" { file } else { word });
+            let cli = Cli::try_parse_from(["termsmith", "judge"].into_iter().chain(typed)).unwrap();
+            let Command::Judge(args) = cli.command else { panic!("another command") };
+            match (settings(&args.model, role), expect) {
+                (Ok(settings), Ok(expect)) => {
+                    let model = |role| settings.as_ref()?.roles.get(&role).map(|role| role.model.as_str());
+                    let found = model(ModelRole::Expert).zip(model(ModelRole::Judge));
+                    assert_eq!(found, expect, "{args:?}");
+                }
+                (Err(failure), Err(part)) => {
+                    assert!(failure.error.to_string().contains(part), "{}", failure.error);
+                }
+                (found, _) => panic!("{args:?}: {}", found.is_ok()),
+            }
+        };
+        let judge = Some(ModelRole::Judge);
+        check(&[], judge, Ok(None));
+        check(&["--settings", "FILE"], judge, Ok(Some(("acts", "judges"))));
+        check(&["--settings", "FILE"], None, Ok(Some(("acts", "judges"))));
+        check(&["--settings", "FILE", "--model", "m"], judge, Ok(Some(("acts", "m"))));
+        check(&["--settings", "FILE", "--model", "m"], Some(ModelRole::Expert), Ok(Some(("m", "judges"))));
+        // It has none of its own.
+        check(&["--settings", "FILE", "--model", "m"], Some(ModelRole::Solver), Ok(Some(("acts", "judges"))));
+        check(&["--settings", "FILE", "--model", "m"], None, Err("this command calls several"));
+        check(&["--base-url", "http://h/v1", "--model", "m"], None, Ok(Some(("m", "m"))));
+        check(&["--settings", "none.toml"], judge, Err("`none.toml` does not exist"));
     }
 }

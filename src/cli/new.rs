@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::args::NewWhat;
+use super::beside::write_beside;
 use super::config::Config;
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::say;
 use crate::domain::{load_domains, new_domain, new_recipe};
 use crate::model::FileTree;
-use crate::store::publish_file;
 
 pub(super) fn new(config: &Config, what: &NewWhat) -> Outcome {
     let assets = config.assets()?;
@@ -49,11 +49,7 @@ fn write(config: &Config, files: &FileTree) -> Result<Vec<PathBuf>, Failure> {
                 target.display()
             )));
         }
-        let scratch = target.parent().unwrap_or(Path::new(".")).join(".new");
-        publish_file(&scratch, &target, file)?;
-        if let Err(error) = std::fs::remove_dir(&scratch) {
-            tracing::debug!(path = %scratch.display(), %error, "failed to remove a scratch folder");
-        }
+        write_beside(&target, file)?;
         written.push(target);
     }
     Ok(written)

@@ -1,5 +1,6 @@
 //! Paths that the user names: checked before any work begins, with what was expected there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,9 +123,9 @@ fn problem(error: &io::Error) -> String {
     }
 }
 
-/// The task directories at or below `paths`. Each path must have at least one.
+/// The task directories at or below `paths`, each once. Each path must have at least one.
 pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut found = Vec::new();
+    let (mut found, mut places) = (Vec::new(), BTreeSet::new());
     for path in paths {
         check(path, Expected::TaskDirectories)?;
         let below = task_directories(std::slice::from_ref(path))
@@ -132,9 +133,26 @@ pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         if below.is_empty() {
             return Err(Expected::TaskDirectories.failure(path, "has no task directory"));
         }
-        found.extend(below);
+        for dir in below {
+            let place = fs::canonicalize(&dir)
+                .map_err(|error| Expected::TaskDirectories.failure(&dir, &problem(&error)))?;
+            // Tasks are named by their folders.
+            let dir = named(&dir);
+            if dir.file_name().is_none() {
+                return Err(Expected::TaskDirectories.failure(path, "has no name"));
+            }
+            if places.insert(place) {
+                found.push(dir);
+            }
+        }
     }
     Ok(found)
+}
+
+/// `path`, or the folder that it leads to where its last part is no name (`.`, `..`).
+pub(super) fn named(path: &Path) -> PathBuf {
+    let leads_to = || fs::canonicalize(path).ok();
+    path.file_name().is_none().then(leads_to).flatten().unwrap_or_else(|| path.to_owned())
 }
 
 /// Refuses to write a folder over a file. `flag` is the option that named it.
@@ -173,4 +191,35 @@ pub(super) fn check_output_file(path: &Path, flag: &str) -> Result<(), Failure> 
         Status::Io,
         format!("`{}` cannot be written: {problem}\nhint: {hint}", path.display()),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_directories_are_found_once_and_have_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["all/a/task.toml", "all/b/task.toml", "all/a/tests/test.sh", "one/task.toml"] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink(dir.path().join("one"), dir.path().join("linked")).unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        let check = |paths: &[&str], expect: &[&str]| {
+            let paths: Vec<_> = paths.iter().map(|path| root.join(path)).collect();
+            let found = tasks(&paths).map_err(|failure| failure.error).unwrap();
+            let expect: Vec<_> = expect.iter().map(|path| root.join(path)).collect();
+            assert_eq!(found, expect, "{paths:?}");
+        };
+        check(&["all", "one"], &["all/a", "all/b", "one"]);
+        check(&["all", "all/b"], &["all/a", "all/b"]);
+        check(&["all/b", "all"], &["all/b", "all/a"]);
+        check(&["one", "linked", "one/", "all/../one"], &["one"]);
+        // Known by its own name.
+        check(&["linked"], &["linked"]);
+        check(&["all/a/tests/.."], &["all/a"]);
+        check(&["all/a/tests/..", "all"], &["all/a", "all/b"]);
+    }
 }

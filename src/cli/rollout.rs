@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::args_rollout::{AdversaryArg, ArmArg, JudgeArg, RolloutArgs, ScaffoldArg};
+use super::beside::write_beside;
 use super::config::{Config, Format, cores, export_options, jobs, run_to_write, runtime, sweep};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
@@ -15,21 +16,26 @@ use super::interrupt::Interrupts;
 use super::progress::Progress;
 use super::{models, open, paths, say};
 use crate::agent::terminal::Wake;
-use crate::agent::{Dollars, Logprobs, ScaffoldOptions, StepLimits};
+use crate::agent::{Dollars, Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
+use crate::folder::read_file;
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
-use crate::model::{Actor, AdversaryView, Arm, File, ModelActor};
+use crate::model::{Actor, AdversaryView, Arm, File, Key, ModelActor};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
     REVOKED, Solver, Stop, campaign, export_harbor_job, export_store, gather_groups, publish_report,
     publish_rollouts, report_store,
 };
 use crate::rollout::{AgentConfig, Overflow, rollout_id};
-use crate::store::{Store, publish_file};
+use crate::store::{Store, StoreError};
 use crate::verify::{EngineOnDemand, TrialRunner};
+
+/// Bytes of a revocation, which names one rollout.
+const LARGEST_REVOCATION: u64 = 64 << 10;
 
 pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     let started = Instant::now();
+    check_options(args)?;
     let dirs = if args.tasks.is_empty() { own_tasks(&args.out)? } else { paths::tasks(&args.tasks)? };
     if let Some(jobs) = &args.harbor_jobs {
         paths::check_output_folder(jobs, "--harbor-jobs")?;
@@ -41,11 +47,12 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
     for group in gather_groups(&store)? {
         publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
     }
-    revoke(&store, &report)?;
+    let unmarked = revoke(&report.revoked);
     let results = report_store(&store)?;
     publish_report(&store, &results)?;
     if let Some(jobs) = &args.harbor_jobs {
-        let name = args.out.file_name().unwrap_or(args.out.as_os_str()).to_string_lossy();
+        let out = paths::named(&args.out);
+        let name = out.file_name().unwrap_or(out.as_os_str()).to_string_lossy();
         let job = export_harbor_job(&store, jobs, &name).map_err(|error| Failure::new(Status::Io, error))?;
         say::note(format!("{} trials written to `{}`", job.trials, job.path.display()));
     }
@@ -98,23 +105,26 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
         let what = if open::is_rollout_left_open(fault) { "left open" } else { "no result" };
         say::note(format!("{what}: {place}: {fault}"));
     }
-    Ok(status(&report))
+    for why in &unmarked {
+        say::note(format!(
+            "not marked as revoked: {why}\nhint: the same command tries it again, without a request"
+        ));
+    }
+    Ok(status(&report, !unmarked.is_empty()))
 }
 
 fn outcome(outcome: crate::model::Outcome) -> String {
     serde_json::to_value(outcome).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn status(report: &CampaignReport) -> Status {
+/// `unmarked`: whether a revocation could not be written.
+fn status(report: &CampaignReport, unmarked: bool) -> Status {
     if let Some(stop) = report.stop {
-        open::stop_status(stop)
-    } else if !report.faults.is_empty() {
-        open::combined(report.faults.iter().map(|(_, error)| open::rollout_status(error)))
-    } else if report.revoked.is_empty() {
-        Status::Ok
-    } else {
-        Status::Failed
+        return open::stop_status(stop);
     }
+    let faults = report.faults.iter().map(|(_, error)| open::rollout_status(error));
+    let revoked = (!report.revoked.is_empty()).then_some(Status::Failed);
+    open::combined(faults.chain(revoked).chain(unmarked.then_some(Status::Io)))
 }
 
 async fn drive(
@@ -165,6 +175,30 @@ async fn drive(
     report.ok_or_else(|| Failure::new(Status::Interrupted, Fault::Drained))
 }
 
+/// Refuses options of models where none acts: they would change nothing.
+fn check_options(args: &RolloutArgs) -> Result<(), Failure> {
+    let solver = match args.scaffold {
+        ScaffoldArg::Model(_) => return Ok(()),
+        ScaffoldArg::Scripted => "scripted",
+        ScaffoldArg::Oracle => "oracle",
+        ScaffoldArg::Nop => "nop",
+    };
+    let options = [
+        ("--adversary", args.adversary.is_some()),
+        ("--arm", args.arm != ArmArg::Base),
+        ("--summarise", args.summarise),
+        ("--logprobs", args.logprobs),
+    ];
+    match options.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::usage(format!(
+            "{option} is for a model, and with --scaffold {solver} none acts\nhint: leave it out, or name a scaffold in which a model \
+             acts, as in --scaffold {}",
+            SCAFFOLDS[0].option
+        ))),
+    }
+}
+
 /// The tasks of a run folder, for a command line that names none.
 fn own_tasks(out: &Path) -> Result<Vec<PathBuf>, Failure> {
     let tasks = out.join("tasks");
@@ -193,9 +227,9 @@ fn solver(
     };
     let wake = if args.early_wake { Wake::WhenDone } else { Wake::Never };
     let options = ScaffoldOptions { wake, command: args.agent_command.clone() };
-    let scaffold = (entry.load)(assets, &options).map_err(Failure::usage)?;
-    let models = models::models(&args.model, store, runner.drain)?;
+    let scaffold = (entry.load)(assets, &options)?;
     let role = if args.adversary.is_some() { ModelRole::Adversary } else { ModelRole::Expert };
+    let models = models::models(&args.model, Some(role), store, runner.drain)?;
     let arm = arm(args.arm);
     let mut roles = vec![role];
     if matches!(arm, Arm::Plan | Arm::PlanInteractive) {
@@ -238,7 +272,7 @@ fn solver(
         actor,
         limits,
         rounds: args.rounds,
-        logprobs: if args.model.logprobs { Logprobs::Ask } else { Logprobs::No },
+        logprobs: if args.logprobs { Logprobs::Ask } else { Logprobs::No },
         overflow: if args.summarise { Overflow::Summarised } else { Overflow::Ends },
         fork: None,
     };
@@ -278,23 +312,70 @@ fn arm(arm: ArmArg) -> Arm {
     }
 }
 
-/// Marks the certificate of each task whose verifier was deceived as revoked.
-fn revoke(store: &Store, report: &CampaignReport) -> Result<(), Failure> {
-    for (dir, key) in &report.revoked {
-        if !dir.join("certificate.json").exists() {
-            continue;
-        }
+/// Marks the certificate of each task whose verifier was deceived as revoked. What could not be written is returned: a task may lie in a
+/// folder that nothing is written to, and the rollouts are paid for.
+fn revoke(revoked: &[(PathBuf, Key)]) -> Vec<StoreError> {
+    let certified = revoked.iter().filter(|(dir, _)| dir.join("certificate.json").exists());
+    let written = certified.map(|(dir, key)| {
         let text = json!({ "version": 1, "rollout": rollout_id(key), "why": "an adversary passed" });
-        let file = File::text(format!("{text:#}\n"));
-        publish_file(&store.dir().scratch(), &dir.join(REVOKED), &file)?;
-    }
-    Ok(())
+        write_beside(&dir.join(REVOKED), &File::text(format!("{text:#}\n")))
+    });
+    written.filter_map(Result::err).collect()
 }
 
 /// Why the certificate in `dir` is revoked, if it is.
 pub(super) fn revocation(dir: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(dir.join(REVOKED)).ok()?;
-    let rollout = serde_json::from_str::<serde_json::Value>(&text).ok();
+    let text = match read_file(&dir.join(REVOKED), LARGEST_REVOCATION) {
+        Ok(text) => text?,
+        // Whatever is there was meant to revoke.
+        Err(error) => return Some(format!("revoked: {error}")),
+    };
+    let rollout = serde_json::from_slice::<serde_json::Value>(&text).ok();
     let id = rollout.as_ref().and_then(|text| text.get("rollout")?.as_str()).unwrap_or("unknown");
     Some(format!("revoked: rollout {id} passes without doing the work"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_revoked_where_they_can_be_written() {
+        let key = Key::parse("ab".repeat(32)).unwrap();
+        // Files and folders of a task. A name that ends with `/` is a folder.
+        let check = |entries: &[&str], unmarked: usize, revoked: Option<&str>| {
+            let dir = tempfile::tempdir().unwrap();
+            for entry in entries {
+                let path = dir.path().join(entry);
+                match entry.strip_suffix('/') {
+                    Some(_) => std::fs::create_dir(path).unwrap(),
+                    None => std::fs::write(path, "{}").unwrap(),
+                }
+            }
+            let failed = revoke(&[(dir.path().to_owned(), key.clone())]);
+            assert_eq!(failed.len(), unmarked, "{entries:?}: {failed:?}");
+            let found = revocation(dir.path());
+            match revoked {
+                None => assert_eq!(found, None, "{entries:?}"),
+                Some(part) => assert!(found.is_some_and(|why| why.contains(part)), "{entries:?}"),
+            }
+        };
+        check(&["certificate.json"], 0, Some("revoked: rollout abababab"));
+        check(&["certificate.json", REVOKED], 0, Some("revoked: rollout abababab"));
+        check(&[], 0, None);
+        check(&["certificate.json", "revoked.json/"], 1, Some("neither a regular file nor a folder"));
+    }
+
+    #[test]
+    fn an_unwritten_revocation_is_a_status_of_its_own() {
+        let check = |stop: Option<Stop>, revoked: usize, unmarked: bool, expect: Status| {
+            let revoked = vec![(PathBuf::new(), Key::parse("ab".repeat(32)).unwrap()); revoked];
+            let report = CampaignReport { stop, revoked, ..CampaignReport::default() };
+            assert_eq!(status(&report, unmarked), expect, "{report:?}");
+        };
+        check(None, 0, false, Status::Ok);
+        check(None, 1, false, Status::Failed);
+        check(None, 1, true, Status::Io);
+        check(Some(Stop::Interrupted), 1, true, Status::Interrupted);
+    }
 }

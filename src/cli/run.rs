@@ -11,7 +11,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{estimate, models, open, paths, say, summary};
+use super::{card_command, estimate, models, open, paths, say, summary};
 use crate::domain::{Authors, Domains, Plan, Shard, plan_by};
 use crate::harbor::Publication;
 use crate::model::Seed;
@@ -23,16 +23,18 @@ use crate::store::Store;
 use crate::verify::EngineOnDemand;
 
 pub(super) fn run(config: &Config, args: &RunArgs) -> Outcome {
+    let writes = args.author != AuthorArg::Recipe;
+    let blind = args.blind.unwrap_or(u32::from(writes));
+    models::check_called(&args.model, writes || blind > 0, "--author model or --blind K")?;
     let assets = config.pipeline_assets()?;
     let plan = planned(&assets, &args.selection, args.author.into())?;
     if args.estimate {
-        return estimate::print(config, &assets, args, &plan, args.blind.unwrap_or(1));
+        return estimate::print(config, &assets, args, &plan, blind);
     }
     paths::check_output_folder(&args.out, "--out")?;
-    let writes = args.author != AuthorArg::Recipe;
     let author = AuthorOptions {
         writes,
-        blind: args.blind.unwrap_or(u32::from(writes)),
+        blind,
         bands: if writes { args.bands } else { 0 },
         mode: mode(args.oneshot),
         recordings: BTreeMap::new(),
@@ -49,16 +51,13 @@ pub(super) fn run_plan(
     author: AuthorOptions,
 ) -> Outcome {
     let started = Instant::now();
-    let shard: Shard = match &args.shard {
-        Some(text) => text.parse().map_err(Failure::usage)?,
-        None => Shard::WHOLE,
-    };
+    let shard = shard(args)?;
     let store = run_to_write(&args.out)?;
     let mut options = RunOptions {
         shard,
         unit: UnitOptions {
             attempts: args.attempts,
-            scaffolds: args.scaffolds.clone(),
+            scaffolds: args.scaffolds.mix.clone(),
             model: None,
             rigor: args.rigor.into(),
             publication: Publication {
@@ -71,8 +70,7 @@ pub(super) fn run_plan(
     };
     // `import cast` has a plan of its own.
     if args.selection.count > 0 {
-        let Selection { seed, count, .. } = args.selection;
-        options.export.command = Some(format!("termsmith run --seed {seed} --count {count}"));
+        options.export.command = Some(card_command::of_run(args, &config.overrides));
     }
     let report = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
@@ -90,6 +88,11 @@ pub(super) fn run_plan(
         }
     }
     Ok(status)
+}
+
+/// The part of the plan that is to be made.
+pub(super) fn shard(args: &RunArgs) -> Result<Shard, Failure> {
+    args.shard.as_deref().map_or(Ok(Shard::WHOLE), |text| text.parse().map_err(Failure::usage))
 }
 
 /// The plan of a selection.

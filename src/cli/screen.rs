@@ -18,7 +18,7 @@ use super::failure::{Failure, Outcome, fault_status};
 use super::inspect::{clauses, rows};
 use super::interrupt::Interrupts;
 use super::rows::{only, row};
-use super::{open, paths, say};
+use super::{models, open, paths, say};
 use crate::model::{Certificate, Clauses, File, RowKind, Timings};
 use crate::pipeline::{
     ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, Stop, VerifierMode,
@@ -104,6 +104,7 @@ struct Collected {
 }
 
 pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
+    models::check_called(&args.model, args.clauses || args.blind > 0, "--clauses or --blind K")?;
     let dirs = distinct(paths::tasks(&args.tasks)?)?;
     paths::check_output_folder(&args.out, "--out")?;
     let only = only(&args.only)?;
@@ -182,25 +183,20 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     collected.failed.map_or(Ok(status), Err)
 }
 
-/// `dirs` without repetitions. Certificates are kept by the names of tasks, so no two of them may have the same.
+/// Certificates are kept by the names of tasks, so no two of `dirs` may have the same.
 fn distinct(dirs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
-    let place = |dir: &Path| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
-    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let mut found = Vec::with_capacity(dirs.len());
-    for dir in dirs {
-        match names.insert(name_of(&dir), dir.clone()) {
-            None => found.push(dir),
-            Some(other) if place(&other) == place(&dir) => {}
-            Some(other) => {
-                return Err(Failure::usage(format!(
-                    "`{}` and `{}` have the same name, by which their certificates are kept\nhint: screen them one after the other, each with an --out folder of its own",
-                    other.display(),
-                    dir.display()
-                )));
-            }
+    let mut names: BTreeMap<String, &Path> = BTreeMap::new();
+    for dir in &dirs {
+        if let Some(other) = names.insert(name_of(dir), dir) {
+            return Err(Failure::usage(format!(
+                "`{}` and `{}` have the same name, by which their certificates are kept\nhint: screen them one after the other, each \
+                 with an --out folder of its own",
+                other.display(),
+                dir.display()
+            )));
         }
     }
-    Ok(found)
+    Ok(dirs)
 }
 
 /// The name of a task directory.

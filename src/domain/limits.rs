@@ -11,7 +11,7 @@ use crate::model::Limits;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitOverrides {
-    /// CPU cores.
+    /// CPU cores, a whole number: Harbor 0.24 reads no fraction.
     pub cpus: Option<f64>,
     /// Memory in MiB.
     pub memory_mb: Option<u32>,
@@ -41,7 +41,7 @@ impl LimitOverrides {
         }
     }
 
-    /// Checks for limits under which nothing can run.
+    /// Checks for limits under which nothing can run, or that Harbor cannot read.
     pub(super) fn check(&self, source: &Source<'_>) -> Vec<Problem> {
         let whole = [
             ("memory_mb", self.memory_mb),
@@ -52,13 +52,21 @@ impl LimitOverrides {
             ("verifier_timeout_sec", self.verifier_timeout_sec),
         ];
         let zero = whole.into_iter().filter(|(_, limit)| *limit == Some(0)).map(|(key, _)| key);
-        let cpus = self.cpus.filter(|cpus| !(cpus.is_finite() && *cpus > 0.0)).map(|_| "cpus");
-        zero.chain(cpus)
+        let is_positive = |cpus: &f64| cpus.is_finite() && *cpus > 0.0;
+        let cpus = self.cpus.filter(|cpus| !is_positive(cpus)).map(|_| "cpus");
+        let mut problems: Vec<_> = zero
+            .chain(cpus)
             .map(|key| {
                 source
                     .problem(at!["limits", key], format!("limit `{key}` is not a positive number"))
                     .hint("leave the key out to take the default")
             })
-            .collect()
+            .collect();
+        if self.cpus.is_some_and(|cpus| is_positive(&cpus) && cpus.fract() != 0.0) {
+            let problem =
+                source.problem(at!["limits", "cpus"], "limit `cpus` is not a whole number".to_owned());
+            problems.push(problem.hint("Harbor 0.24 reads whole cores only"));
+        }
+        problems
     }
 }

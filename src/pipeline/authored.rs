@@ -28,8 +28,8 @@ use crate::verify::TrialRunner;
 pub const AUTHORING: Stage = Stage { name: "authoring", version: 3 };
 
 /// Folders of a run folder for drafts that are no tasks.
-const REJECTED: &str = "rejected";
-const UNCONFIRMED: &str = "unconfirmed";
+pub(super) const REJECTED: &str = "rejected";
+pub(super) const UNCONFIRMED: &str = "unconfirmed";
 /// What happened to such a draft.
 const HISTORY: &str = "history.json";
 

@@ -1,13 +1,13 @@
 //! Rollouts over task directories of any maker: which solver, how many attempts, how many at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard};
 use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
@@ -111,8 +111,8 @@ pub async fn campaign(
     events: EventSink<'_>,
 ) -> CampaignReport {
     let ready: Vec<OnceCell<Ready>> = dirs.iter().map(|_| OnceCell::new()).collect();
-    let scripts = OnceCell::new();
-    let scripts = &scripts;
+    let shared = Shared::default();
+    let shared = &shared;
     let first = match &options.solver {
         // The rollout that the others fork from comes first, in addition to them, and they follow in the same future.
         Solver::Model { agent, .. } if agent.actor.arm == Arm::Fork => 1,
@@ -123,13 +123,15 @@ pub async fn campaign(
     let work = stream::iter(order).map(|(task, number)| {
         let cell = &ready[task];
         async move {
-            let done = one(context, (cell, scripts), &dirs[task], options, number, events).await;
+            let done = one(context, (cell, shared), &dirs[task], options, number, events).await;
             (task, number, done)
         }
     });
     // More futures than slots: a future that waits for capacity costs nothing, and a large task does not block small ones.
     let mut ended: Vec<_> = work.buffer_unordered(MOST_WAITING).collect().await;
     ended.sort_by_key(|(task, number, _)| (*task, *number));
+    // Copies of one task have the same rollouts.
+    let mut listed = BTreeSet::new();
     for (task, number, done) in ended {
         let name = dirs[task].file_name().unwrap_or(dirs[task].as_os_str()).to_string_lossy().into_owned();
         let Done { members, failed } = done;
@@ -139,7 +141,9 @@ pub async fn campaign(
             if revokes && member.outcome == Outcome::Pass {
                 report.revoked.push((dirs[task].clone(), member.key.clone()));
             }
-            report.members.push(member);
+            if listed.insert(member.key.clone()) {
+                report.members.push(member);
+            }
         }
         let Some(error) = failed else { continue };
         match stop_of(&error) {
@@ -177,6 +181,32 @@ fn fair(dirs: &[PathBuf], attempts: u32) -> Vec<(usize, u32)> {
     turns.flat_map(|task| (0..attempts).map(move |attempt| (task, attempt))).collect()
 }
 
+/// What the attempts of a campaign share.
+#[derive(Default)]
+struct Shared {
+    scripts: OnceCell<ScriptIndex>,
+    turns: Turns,
+}
+
+/// Attempts with the same record take turns: two directories with one task have the same rollouts, and whichever comes second finds
+/// those of the first.
+#[derive(Default)]
+struct Turns(std::sync::Mutex<BTreeMap<(String, u32), Turn>>);
+
+type Turn = Arc<Mutex<()>>;
+
+impl Turns {
+    /// Waits until no other attempt of this number at this task is in progress.
+    async fn take(&self, identity: &str, attempt: u32) -> OwnedMutexGuard<()> {
+        let turn = {
+            // An entry is complete when it is added, so a panic in another thread leaves nothing half-made.
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.entry((identity.to_owned(), attempt)).or_default().clone()
+        };
+        turn.lock_owned().await
+    }
+}
+
 /// What came of one attempt, or of a rollout and those that fork from it.
 struct Done {
     /// Committed, whatever failed after it.
@@ -186,7 +216,7 @@ struct Done {
 
 async fn one(
     context: CampaignContext<'_>,
-    cells: (&OnceCell<Ready>, &OnceCell<ScriptIndex>),
+    places: (&OnceCell<Ready>, &Shared),
     dir: &std::path::Path,
     options: &CampaignOptions,
     number: u32,
@@ -194,7 +224,7 @@ async fn one(
 ) -> Done {
     let mut members = Vec::new();
     // Boxed, because thousands of these futures wait at once.
-    let ended = Box::pin(attempted(context, cells, dir, options, number, events, &mut members)).await;
+    let ended = Box::pin(attempted(context, places, dir, options, number, events, &mut members)).await;
     Done { members, failed: ended.err() }
 }
 
@@ -202,7 +232,7 @@ async fn one(
 /// paid for.
 async fn attempted(
     context: CampaignContext<'_>,
-    (cell, scripts): (&OnceCell<Ready>, &OnceCell<ScriptIndex>),
+    (cell, shared): (&OnceCell<Ready>, &Shared),
     dir: &std::path::Path,
     options: &CampaignOptions,
     number: u32,
@@ -221,6 +251,11 @@ async fn attempted(
         prepared.further.iter_mut().for_each(|step| step.total = trial);
     }
     let task = ready.record.task.to_string();
+    let _turn = tokio::select! {
+        biased;
+        () = runner.drain.cancelled() => return Err(Fault::Drained.into()),
+        turn = shared.turns.take(&prepared.identity, number) => turn,
+    };
     let began = Instant::now();
     let _place = tokio::select! {
         biased;
@@ -239,7 +274,7 @@ async fn attempted(
             keep(reference(runner, &prepared, actor, number).instrument(span).await.map_err(Fault::from)?)?;
         }
         Solver::Scripted => {
-            keep(Box::pin(scripted(context, scripts, &ready.record, number)).await?)?;
+            keep(Box::pin(scripted(context, &shared.scripts, &ready.record, number)).await?)?;
         }
         Solver::Model { models, agent } => {
             let mut agent_config = agent.clone();
@@ -360,7 +395,25 @@ fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<Outcome, Store
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
+
+    /// An attempt waits exactly for the same attempt at the same task.
+    #[test]
+    fn attempts_with_the_same_record_take_turns() {
+        let check = |held: (&str, u32), wanted: (&str, u32), waits: bool| {
+            let turns = Turns::default();
+            let take = |(identity, attempt)| turns.take(identity, attempt).now_or_never();
+            let first = take(held).unwrap();
+            assert_eq!(take(wanted).is_none(), waits, "{held:?} {wanted:?}");
+            drop(first);
+            assert!(take(wanted).is_some());
+        };
+        check(("a", 0), ("a", 0), true);
+        check(("a", 0), ("a", 1), false);
+        check(("a", 0), ("b", 0), false);
+    }
 
     #[test]
     fn no_domain_waits_for_another() {

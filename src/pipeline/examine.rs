@@ -6,7 +6,7 @@ use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::authored::ModelAuthor;
-use super::blind::add_blind_rows;
+use super::blind::{Blind, add_blind_rows};
 use super::error::Fault;
 use super::prepared::{PrepareError, prepare};
 use crate::authoring::{Asking, Source, declare_clauses};
@@ -133,7 +133,8 @@ impl Examination<'_> {
                 }
             };
             let hashed = ready.hashed().map_err(Fault::from)?;
-            add_blind_rows(runner, assets, model, &hashed.prepared(), &mut screening.certificate).await?;
+            let blind = Blind { model, assets };
+            add_blind_rows(runner, assets, blind, &hashed.prepared(), &mut screening.certificate).await?;
         }
         Ok(Examined::Screened { screening, written })
     }

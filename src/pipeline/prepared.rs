@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assets::PipelineAssets;
 use super::error::Fault;
-use crate::harbor::{HarborTask, ReadError, read_task};
+use crate::harbor::{HarborTask, ReadError, read_certificate, read_task};
 use crate::judge::JudgeError;
 use crate::model::{
     Certificate, Check, CheckClass, Difficulty, EnvironmentDigest, FileTree, Key, Limits, Task, TaskDigest,
@@ -74,7 +74,9 @@ pub async fn prepare(
     let directory = read_task(dir)?;
     let unsupported = |why: String| PrepareError::Unsupported { task: directory.name.clone(), why };
     let task_digest = directory.digest();
-    let certified = certificate(dir).filter(|certificate| certificate.task_digest == task_digest);
+    // One that cannot be read certifies nothing.
+    let certified =
+        read_certificate(dir).ok().flatten().filter(|certificate| certificate.task_digest == task_digest);
     let first = directory.manifest.steps.iter().flatten().next();
     let instruction = match first {
         None => directory.instruction(),
@@ -219,11 +221,6 @@ fn commit(store: &Store, key: &Key, record: &PreparedRecord) -> Result<(), Store
         Some(_) => Ok(()),
         None => store.put(PREPARED, key, record),
     }
-}
-
-/// The certificate beside a task, if it is readable.
-fn certificate(dir: &Path) -> Option<Certificate> {
-    serde_json::from_slice(&std::fs::read(dir.join("certificate.json")).ok()?).ok()
 }
 
 /// Checks that fail on the untouched environment are fail-to-pass; the others are pass-to-pass.

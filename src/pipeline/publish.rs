@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::authored::{Unmade, abandoned};
+use super::authored::{REJECTED, UNCONFIRMED, Unmade, abandoned};
 use super::error::PublishError;
 use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
@@ -17,6 +17,12 @@ use crate::model::{
 };
 use crate::rollout::RolloutLog;
 use crate::store::{ReadStore, Store, StoreError};
+
+/// Folder of a run folder for certified tasks.
+const TASKS: &str = "tasks";
+
+/// The folders of a run folder for directories of tasks. A task is in one of them.
+const FOLDERS: [&str; 3] = [TASKS, REJECTED, UNCONFIRMED];
 
 /// Name of the certificate in a task directory.
 const CERTIFICATE: &str = "certificate.json";
@@ -38,9 +44,11 @@ pub(super) fn publish_former(
     publication: &Publication,
 ) -> Result<(), PublishError> {
     let files = task_files(unit, publication)?;
-    let is_there = store.dir().root().join(folder(unit)).exists();
+    let is_there = store.dir().root().join(directory(unit)).exists();
     if !is_there || task_digest(&files) == unit.certificate.task_digest {
         publish_task(store, unit, files)?;
+    } else {
+        remove_others(store, &unit.draft.task.name, folder(unit))?;
     }
     publish_rollouts(store, &unit.rollouts)
 }
@@ -56,24 +64,32 @@ fn publish_task(store: &Store, unit: &Gathered, files: FileTree) -> Result<(), P
     let name = &unit.draft.task.name;
     let mut tree = with_certificate(files, &unit.certificate)?;
     add_clauses(&mut tree, name, &unit.draft.clauses)?;
-    let there = match unit.certificate.screened() {
-        Screened::Certified => "rejected",
-        Screened::Rejected => "tasks",
-    };
-    let here = folder(unit);
+    let here = directory(unit);
     keep_revocation(&mut tree, &store.dir().root().join(&here), &unit.certificate);
-    store.dir().remove(&format!("{there}/{name}"))?;
+    remove_others(store, name, folder(unit))?;
     store.dir().publish_tree(&here, &tree)?;
     Ok(())
 }
 
-/// Where the directory of a unit's task is, relative to the run folder.
-fn folder(unit: &Gathered) -> String {
-    let name = &unit.draft.task.name;
+/// The folder that a unit's task belongs to.
+fn folder(unit: &Gathered) -> &'static str {
     match unit.certificate.screened() {
-        Screened::Certified => format!("tasks/{name}"),
-        Screened::Rejected => format!("rejected/{name}"),
+        Screened::Certified => TASKS,
+        Screened::Rejected => REJECTED,
     }
+}
+
+/// Where the directory of a unit's task is, relative to the run folder.
+fn directory(unit: &Gathered) -> String {
+    format!("{}/{}", folder(unit), unit.draft.task.name)
+}
+
+/// Removes what former runs left of a task in other folders than `here`.
+fn remove_others(store: &Store, task: &TaskName, here: &str) -> Result<(), StoreError> {
+    for folder in FOLDERS.iter().filter(|folder| **folder != here) {
+        store.dir().remove(&format!("{folder}/{task}"))?;
+    }
+    Ok(())
 }
 
 /// Adds the revocation in the former directory at `dir` to `tree`, if both are the same version of the task: a task whose verifier was
@@ -96,7 +112,11 @@ fn keep_revocation(tree: &mut FileTree, dir: &Path, certificate: &Certificate) {
 
 /// Writes a draft that a model gave up: `rejected/<slug>/` or `unconfirmed/<slug>/`.
 pub(super) fn publish_unmade(store: &Store, name: &TaskName, unmade: &Unmade) -> Result<(), PublishError> {
-    store.dir().remove(&format!("tasks/{name}"))?;
+    let revoked = store.dir().root().join(format!("{TASKS}/{name}/{REVOKED}"));
+    // The store may have a former unit of the task, which is published again at the end of the run. Its revocation is nowhere else.
+    if !revoked.exists() {
+        remove_others(store, name, unmade.folder())?;
+    }
     store.dir().publish_tree(&format!("{}/{name}", unmade.folder()), &unmade.directory)?;
     Ok(())
 }
@@ -155,9 +175,12 @@ pub(super) fn prune(
     tasks: &BTreeSet<String>,
     trajectories: &BTreeSet<String>,
 ) -> Result<(), StoreError> {
-    let drafts: BTreeSet<_> = tasks.iter().cloned().chain(abandoned(store)?).collect();
+    let abandoned = abandoned(store)?;
+    let drafts: BTreeSet<_> = tasks.union(&abandoned).cloned().collect();
+    // A unit, whichever run it is of, is worth more than a draft that was given up.
+    let unconfirmed: BTreeSet<_> = abandoned.difference(tasks).cloned().collect();
     let folders =
-        [("tasks", tasks), ("rejected", &drafts), ("unconfirmed", &drafts), ("trajectories", trajectories)];
+        [(TASKS, tasks), (REJECTED, &drafts), (UNCONFIRMED, &unconfirmed), ("trajectories", trajectories)];
     for (folder, keep) in folders {
         let Ok(entries) = fs::read_dir(store.dir().root().join(folder)) else { continue };
         for entry in entries.flatten() {
@@ -171,4 +194,110 @@ pub(super) fn prune(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::assets::Assets;
+    use crate::domain::{Domains, plan};
+    use crate::harbor::DeclaredVerifier;
+    use crate::model::{AuthorStage, AuthoringMode, AuthoringOutcome, AuthoringRecord, Blueprint, Seed};
+    use crate::pipeline::PipelineAssets;
+    use crate::pipeline::authored::AUTHORING;
+    use crate::pipeline::unit::{UNIT, UnitRecord, hash_draft};
+    use crate::store::{RunDir, key};
+
+    fn blueprint(assets: &PipelineAssets) -> Blueprint {
+        let recipes: BTreeMap<_, _> =
+            assets.recipes.iter().map(|(id, recipe)| (id.clone(), recipe.decl.clone())).collect();
+        plan(&assets.domains, &recipes, Seed(7), 1, &Domains::All).blueprints.remove(0)
+    }
+
+    /// A unit without trials.
+    fn unit(assets: &PipelineAssets, store: &Store, blueprint: &Blueprint, certified: bool) -> Gathered {
+        let hashed = hash_draft(assets, store, blueprint, &Publication::default()).unwrap();
+        let (name, digest) = (hashed.draft.task.name.as_str(), task_digest(&hashed.directory));
+        let certificate =
+            Certificate { certified, ..Certificate::without_rows(name, digest, hashed.environment_digest) };
+        let certificate_key = key(UNIT, &certificate).unwrap();
+        let record = UnitRecord {
+            blueprint: blueprint.clone(),
+            draft: hashed.key,
+            certificate: certificate_key,
+            rollouts: Vec::new(),
+        };
+        Gathered { record, draft: hashed.draft, certificate, rollouts: Vec::new() }
+    }
+
+    /// Whatever became of a task in former runs.
+    #[test]
+    fn a_task_is_in_one_folder() {
+        let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
+        let blueprint = blueprint(&assets);
+        let name = crate::harbor::task_name(&blueprint);
+        let check = |former: &[&str], write: &dyn Fn(&Store), expect: &[&str]| {
+            let out = tempfile::tempdir().unwrap();
+            let store = Store::new(RunDir::open(out.path()).unwrap());
+            for place in former {
+                let file = out.path().join(place.replace('*', name.as_str()));
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, "{}").unwrap();
+            }
+            write(&store);
+            let found = FOLDERS.iter().filter(|folder| out.path().join(folder).join(name.as_str()).exists());
+            assert_eq!(found.copied().collect::<Vec<_>>(), expect, "{former:?}");
+        };
+        let every = ["tasks/*/a", "rejected/*/a", "unconfirmed/*/a"];
+        let made = |certified: bool| {
+            let (assets, blueprint) = (&assets, &blueprint);
+            move |store: &Store| {
+                let unit = unit(assets, store, blueprint, certified);
+                publish(store, &unit, &Publication::default()).unwrap();
+            }
+        };
+        check(&every, &made(true), &["tasks"]);
+        check(&every, &made(false), &["rejected"]);
+        // The directory is of another form than this run would write, and stays.
+        let other_form = |store: &Store| {
+            let unit = unit(&assets, store, &blueprint, true);
+            let shared = Publication { verifier: DeclaredVerifier::Shared, ..Publication::default() };
+            publish_former(store, &unit, &shared).unwrap();
+            assert!(store.dir().root().join(format!("tasks/{name}/a")).exists());
+        };
+        check(&every, &other_form, &["tasks"]);
+        let unmade = |stage: AuthorStage| {
+            let name = &name;
+            move |store: &Store| {
+                let unmade = Unmade { stage, problems: Vec::new(), directory: FileTree::default() };
+                publish_unmade(store, name, &unmade).unwrap();
+            }
+        };
+        check(&every, &unmade(AuthorStage::Blind), &["unconfirmed"]);
+        check(&every, &unmade(AuthorStage::Checks), &["rejected"]);
+        // A revocation is lost with its directory, which the end of a run may write again.
+        check(&["tasks/*/revoked.json"], &unmade(AuthorStage::Checks), &["tasks", "rejected"]);
+        let pruned = |units: &[&TaskName]| {
+            let units: BTreeSet<_> = units.iter().map(ToString::to_string).collect();
+            let blueprint = &blueprint;
+            move |store: &Store| {
+                let record = AuthoringRecord {
+                    blueprint: blueprint.clone(),
+                    sampling: "chat".to_owned(),
+                    recording: None,
+                    mode: AuthoringMode::OneShot,
+                    request: String::new(),
+                    versions: Vec::new(),
+                    bands: Vec::new(),
+                    outcome: AuthoringOutcome::Rejected(AuthorStage::Blind),
+                };
+                store.put(AUTHORING, &key(AUTHORING, &record).unwrap(), &record).unwrap();
+                prune(store, &units, &BTreeSet::new()).unwrap();
+            }
+        };
+        check(&["tasks/*/a", "unconfirmed/*/a"], &pruned(&[&name]), &["tasks"]);
+        check(&["tasks/*/a", "unconfirmed/*/a"], &pruned(&[]), &["unconfirmed"]);
+    }
 }

@@ -11,6 +11,7 @@ use crate::audit::{Audit, AuditEntry, DomainAxes, SkillAxes, audit, table};
 use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
 use crate::export::{Certificates, ExportOptions, ExportSummary, Solutions, TaskRollouts, export};
+use crate::harbor::task_name;
 use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, TaskDigest};
 use crate::store::{ReadStore, Store, StoreError};
 
@@ -47,11 +48,12 @@ fn certificates(store: &ReadStore) -> Result<Certificates, StoreError> {
 /// Coverage of a run, compared with all specs in use.
 pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, StoreError> {
     let mut entries = Vec::new();
+    // By name: a task has one unit, and a seed does not depend on the recipe.
     let mut seen = BTreeSet::new();
     let by_models = solved_by_models(store)?;
     for unit in gather(store)? {
         let unit = unit?;
-        seen.insert(unit.record.blueprint.seed.0);
+        seen.insert(task_name(&unit.record.blueprint));
         let others = by_models.get(&unit.certificate.task_digest).copied().unwrap_or_default();
         entries.push(AuditEntry {
             blueprint: unit.record.blueprint,
@@ -65,7 +67,7 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
     // Planned units that never completed count too.
     for key in store.keys(BLUEPRINT)? {
         if let Some(blueprint) = store.get::<Blueprint>(BLUEPRINT, &key)?
-            && seen.insert(blueprint.seed.0)
+            && seen.insert(task_name(&blueprint))
         {
             entries.push(AuditEntry { blueprint, certified: None, attempts: 0, solved: 0 });
         }
@@ -148,4 +150,39 @@ fn axes(id: &DomainId, spec: &DomainSpec) -> DomainAxes {
 
 fn count<T>(items: impl Iterator<Item = T>) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assets::Assets;
+    use crate::export::fixture::blueprint;
+    use crate::model::{RecipeId, Seed, TaskAuthor};
+    use crate::store::{RunDir, key};
+
+    /// What was planned and never completed is in the audit, each task once.
+    #[test]
+    fn unfinished_blueprints_are_counted_by_task() {
+        let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
+        let by = |recipe: &str, seed: u64| {
+            let recipe = RecipeId::parse(format!("coding/{recipe}")).unwrap();
+            Blueprint { seed: Seed(seed), author: TaskAuthor::Recipe(recipe), ..blueprint("coding", 0) }
+        };
+        let check = |blueprints: &[Blueprint], expect: u32| {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Store::new(RunDir::open(dir.path()).unwrap());
+            for blueprint in blueprints {
+                store.put(BLUEPRINT, &key(BLUEPRINT, blueprint).unwrap(), blueprint).unwrap();
+            }
+            assert_eq!(audit_store(&assets, &store).unwrap().total.planned, expect, "{blueprints:?}");
+        };
+        check(&[], 0);
+        check(&[by("one", 5)], 1);
+        // Another recipe at the same place of the plan has the same seed.
+        check(&[by("one", 5), by("two", 5)], 2);
+        // The same task, planned by another run.
+        check(&[by("one", 5), by("one", 6)], 1);
+        let model = Blueprint { author: TaskAuthor::Model, ..by("one", 5) };
+        check(&[by("one", 5), model], 2);
+    }
 }

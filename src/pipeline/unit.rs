@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 
 use super::assets::PipelineAssets;
 use super::authored::{ModelAuthor, SamplingOrder, Unmade, authored};
-use super::blind::{add_blind_rows, blind_identity};
+use super::blind::{Blind, add_blind_rows, blind_identity};
 use super::error::Fault;
 use super::event::{Event, EventSink};
 use crate::agent::{AgentError, ScaffoldMix, ScriptError};
@@ -22,7 +22,7 @@ use crate::model::{
 use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, ScriptedConfig, rollout};
 use crate::screen::{Extent, SCREEN, Screening, screen};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{HashedTask, TrialRunner};
+use crate::verify::{HashedTask, TrialError, TrialRunner};
 
 /// Bump when the same blueprint and recipe would give another draft.
 pub const DRAFT: Stage = Stage { name: "draft", version: 1 };
@@ -142,7 +142,7 @@ pub async fn unit(
     let task = draft.task.name.to_string();
     let hashed = HashedTask::new(&draft.task, hashed_draft.environment_digest.clone())?;
     let (certificate_key, certificate) =
-        certify(runner, assets, &hashed_draft, &hashed, Thoroughness::of(options), events).await?;
+        certify(runner, assets, &hashed_draft, &hashed, Thoroughness::of(options, assets), events).await?;
     let attempted = match certificate.screened() {
         Screened::Rejected => Vec::new(),
         Screened::Certified => {
@@ -200,13 +200,13 @@ pub async fn unit(
 pub struct Thoroughness<'a> {
     pub rigor: Rigor,
     /// Blind solvers, if there are any.
-    pub blind: Option<&'a ModelAuthor>,
+    pub blind: Option<Blind<'a>>,
 }
 
 impl<'a> Thoroughness<'a> {
-    fn of(options: &'a UnitOptions) -> Self {
-        let blind = options.model.as_ref().filter(|model| model.blind.is_some());
-        Self { rigor: options.rigor, blind }
+    fn of(options: &'a UnitOptions, assets: &'a PipelineAssets) -> Self {
+        let model = options.model.as_ref().filter(|model| model.blind.is_some());
+        Self { rigor: options.rigor, blind: model.map(|model| Blind { model, assets }) }
     }
 }
 
@@ -238,7 +238,7 @@ pub async fn certify(
         Some(certificate) => certificate,
         None => {
             events(Event::Started { task: hashed.task.name.to_string() });
-            let Screening { mut certificate, timings } = screen(
+            let Screening { mut certificate, timings, unmet } = screen(
                 runner,
                 &assets.suite,
                 &hashed_draft.draft,
@@ -248,6 +248,9 @@ pub async fn certify(
                 Extent::of(rigor),
             )
             .await?;
+            if let Some(unmet) = unmet {
+                return Err(TrialError::from(unmet).into());
+            }
             if let Some(model) = blind {
                 add_blind_rows(runner, assets, model, &PreparedTask::ours(hashed), &mut certificate).await?;
             }

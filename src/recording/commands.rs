@@ -8,11 +8,14 @@ use regex::Regex;
 static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:\([\w./-]+\) )?\[?(?:[\w.-]+@[\w.-]+[: ]?[^$#%❯➜»]{0,80}\]?[$#%]|[\w.~/-]{0,60} ?[$❯➜»]|(?:bash|sh|zsh)-[\d.]+[$#]) +(\S.*)$").ok()
 });
-/// Characters that the terminal sends for keys that edit a line.
+/// Characters that the terminal sends for keys whose effect on a line is known.
 const BACKSPACE: [char; 2] = ['\u{7f}', '\u{8}'];
 const ERASE_LINE: char = '\u{15}';
 const INTERRUPT: char = '\u{3}';
-const ESCAPE: char = '\u{1b}';
+/// On an empty line it ends the session, and the line stays empty.
+const END_OF_INPUT: char = '\u{4}';
+/// Leaves the line as it is.
+const CLEAR_SCREEN: char = '\u{c}';
 
 /// The commands behind prompts.
 pub(super) fn prompted(transcript: &str) -> Vec<String> {
@@ -21,19 +24,20 @@ pub(super) fn prompted(transcript: &str) -> Vec<String> {
     lines.map(|found| found[1].trim_end().to_owned()).collect()
 }
 
-/// The lines that were typed, as far as keys alone tell: completions and the shell's history do not appear in the input.
+/// The lines that were typed, as far as keys alone tell: completions, the shell's history and its clipboard do not appear in the input.
 ///
-/// None if such keys were used: the prompts of the output show more.
+/// None if any other control key was used: the prompts of the output show more.
 pub(super) fn typed(input: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for key in input.chars() {
         match key {
             '\r' | '\n' => lines.push(std::mem::take(&mut line)),
-            ESCAPE | '\t' => return Vec::new(),
             ERASE_LINE | INTERRUPT => line.clear(),
+            CLEAR_SCREEN => {}
+            END_OF_INPUT if line.is_empty() => {}
             key if BACKSPACE.contains(&key) => drop(line.pop()),
-            key if key.is_control() => {}
+            key if key.is_control() => return Vec::new(),
             key => line.push(key),
         }
     }
@@ -70,5 +74,14 @@ mod tests {
         check("sleep 9\r\u{3}ls\r", &["sleep 9", "ls"]);
         check("cd da\t\rls\r", &[]);
         check("ls\r\u{1b}[A\r", &[]);
+        // Found in the history, fetched from it, without the last word, with the clipboard.
+        check("ls\r\u{12}mak\r", &[]);
+        check("ls\r\u{10}\r", &[]);
+        check("ls\r\u{e}\r", &[]);
+        check("rm a b\u{17}c\r", &[]);
+        check("rm a\u{15}ls \u{19}\r", &[]);
+        check("ls\r\u{1}#\r", &[]);
+        check("ls\r\u{c}pwd\r\u{4}", &["ls", "pwd"]);
+        check("ls a\u{4}\r", &[]);
     }
 }

@@ -100,26 +100,32 @@ impl Recording {
 }
 
 impl Recording {
-    /// The transcript for a prompt: a long one without its middle.
+    /// The transcript for a prompt: a long one without its middle, and the last lines that fit without their ends.
     pub fn excerpt(&self) -> String {
         let lines: Vec<_> = self.transcript.lines().collect();
         let mut kept = (Vec::new(), Vec::new());
-        let (mut first, mut last, mut bytes) = (0, lines.len(), 0);
+        let (mut first, mut last, mut left) = (0, lines.len(), EXCERPT_BYTES);
         // From both ends, so that the beginning and the end are shown.
-        while first < last && bytes < EXCERPT_BYTES {
-            kept.0.push(lines[first]);
-            bytes += lines[first].len() + 1;
+        while first < last && left > 0 {
+            kept.0.push(take(lines[first], &mut left));
             first += 1;
-            if first < last && bytes < EXCERPT_BYTES {
+            if first < last && left > 0 {
                 last -= 1;
-                kept.1.push(lines[last]);
-                bytes += lines[last].len() + 1;
+                kept.1.push(take(lines[last], &mut left));
             }
         }
         let left_out = (first < last).then(|| format!("[… {} lines …]", last - first));
-        let lines = kept.0.into_iter().map(str::to_owned).chain(left_out);
-        lines.chain(kept.1.into_iter().rev().map(str::to_owned)).collect::<Vec<_>>().join("\n")
+        let lines = kept.0.into_iter().chain(left_out);
+        lines.chain(kept.1.into_iter().rev()).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// `line` and its line feed out of the bytes that are `left`; the beginning of a longer one.
+fn take(line: &str, left: &mut usize) -> String {
+    let end = (0..=line.len().min(*left)).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+    let (shown, rest) = line.split_at(end);
+    *left = left.saturating_sub(line.len() + 1);
+    if rest.is_empty() { shown.to_owned() } else { format!("{shown}[… {} bytes …]", rest.len()) }
 }
 
 /// The output as a terminal shows it, with all that has left the screen, or was cleared.
@@ -144,4 +150,40 @@ fn rendered(session: &Session) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts of a text, each as often as its number says.
+    type Parts<'a> = [(&'a str, usize)];
+
+    #[test]
+    fn an_excerpt_has_a_bound() {
+        let text =
+            |parts: &Parts<'_>| parts.iter().map(|(part, times)| part.repeat(*times)).collect::<String>();
+        let check = |transcript: &Parts<'_>, expect: &Parts<'_>| {
+            let recording = Recording {
+                name: String::new(),
+                digest: String::new(),
+                title: String::new(),
+                transcript: text(transcript),
+                commands: Vec::new(),
+                output: String::new(),
+            };
+            let (found, expect) = (recording.excerpt(), text(expect));
+            assert!(found == expect, "{} bytes, and {} were expected", found.len(), expect.len());
+        };
+        check(&[("$ ls\na\n", 1)], &[("$ ls\na", 1)]);
+        check(&[("x", 300_000)], &[("x", EXCERPT_BYTES), ("[… 276000 bytes …]", 1)]);
+        // Not within a character.
+        check(&[("a", 1), ("é", 20_000)], &[("a", 1), ("é", 11_999), ("[… 16002 bytes …]", 1)]);
+        check(
+            &[("$ cat a\n", 1), ("x", 300_000), ("\n$ end\n", 1)],
+            &[("$ cat a\n", 1), ("x", EXCERPT_BYTES - 14), ("[… 276014 bytes …]", 1), ("\n$ end", 1)],
+        );
+        let line = "0123456789012345678\n";
+        check(&[(line, 2000)], &[(line, 600), ("[… 800 lines …]\n", 1), (line, 599), (line.trim_end(), 1)]);
+    }
 }

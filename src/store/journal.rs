@@ -121,7 +121,8 @@ impl ReadStore {
     pub fn keys(&self, stage: Stage) -> Result<Vec<Key>, StoreError> {
         let top = self.root.join("store").join(stage.name);
         let mut keys = Vec::new();
-        for folder in list(&top)? {
+        // File managers and synchronisers leave files of their own.
+        for folder in list(&top)?.into_iter().filter(|entry| entry.is_dir()) {
             for file in list(&folder)? {
                 keys.extend(key_of(&file));
             }

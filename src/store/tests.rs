@@ -33,6 +33,25 @@ fn records_and_observations_come_back() {
 }
 
 #[test]
+fn what_is_no_record_is_skipped() {
+    let root = tempfile::tempdir().unwrap();
+    let store = open(root.path());
+    let key = key(NUMBERS, &1).unwrap();
+    store.put(NUMBERS, &key, &1).unwrap();
+    let check = |path: &str| {
+        let path = root.path().join("store/numbers").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        assert_eq!(store.keys(NUMBERS).unwrap(), std::slice::from_ref(&key), "{}", path.display());
+    };
+    check(".DS_Store");
+    check(&format!("{key}.json"));
+    check("ab/.DS_Store");
+    check("ab/not-a-key.json");
+    check("other/notes.txt");
+}
+
+#[test]
 fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
     let base = key(NUMBERS, &serde_json::json!({ "a": 1, "b": [true, null] })).unwrap();
     let same =
@@ -174,7 +193,10 @@ fn errors_name_the_position_and_a_hint() {
     let store = open(&broken);
     let key = Key::parse("cd".repeat(32)).unwrap();
     store.put(NUMBERS, &key, &"text").unwrap();
-    check(store.get::<u32>(NUMBERS, &key).unwrap_err(), &["numbers", "cdcd", "hint: delete this one file"]);
+    check(
+        store.get::<u32>(NUMBERS, &key).unwrap_err(),
+        &["numbers", "cdcd", "hint: another build", "or give a new one as --out"],
+    );
 }
 
 #[test]

@@ -101,6 +101,11 @@ fn broken_domains() {
             "domains/garden.toml:18:8: limit `cpus` is not a positive number\nhint: leave the key out to take the default",
         ),
         (
+            "memory_mb = 512",
+            "cpus = 0.5",
+            "domains/garden.toml:18:8: limit `cpus` is not a whole number\nhint: Harbor 0.24 reads whole cores only",
+        ),
+        (
             "\"network\"",
             "\"networks\"",
             "domains/garden.toml:38:15: unknown word `networks`\nhint: did you mean `network`?",

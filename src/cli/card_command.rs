@@ -1,0 +1,142 @@
+//! The command that a dataset card names: the options that its rows follow from, as they were typed.
+
+use std::path::PathBuf;
+
+use clap::{Parser as _, ValueEnum};
+
+use super::args::{Cli, Command, RunArgs, Selection};
+use super::args_data::DataArgs;
+use crate::assets::Overrides;
+
+/// An option, and its value if it has one. Flags have an empty one.
+type Given = (&'static str, Option<String>);
+
+/// The command that writes the rows of `run` again: its seed and count, and every option that is not the default. Left out is what no row
+/// follows from: where files lie, how much is done at once, and which server answers.
+pub(super) fn of_run(args: &RunArgs, overrides: &Overrides) -> String {
+    let Selection { seed, count, .. } = &args.selection;
+    let usual = usual();
+    let given = options(args).into_iter().filter(|option| !usual.contains(option));
+    let place = |place: &Option<PathBuf>| place.as_ref().map(|place| place.display().to_string());
+    let folders = [("--domains", place(&overrides.domains)), ("--templates", place(&overrides.templates))];
+    line(&format!("termsmith run --seed {seed} --count {count}"), given.chain(folders))
+}
+
+/// The command that writes the rows of a run folder with these options.
+pub(super) fn of_export(args: &DataArgs) -> String {
+    line("termsmith export", export_options(args).into_iter())
+}
+
+/// The options of `termsmith run` alone.
+fn usual() -> Vec<Given> {
+    match Cli::try_parse_from(["termsmith", "run"]).map(|cli| cli.command) {
+        Ok(Command::Run(args)) => options(&args),
+        _ => Vec::new(),
+    }
+}
+
+fn options(args: &RunArgs) -> Vec<Given> {
+    let only = &args.selection.only;
+    let mut options = vec![
+        ("--domain", (!only.is_empty()).then(|| only.join(","))),
+        ("--author", name(&args.author)),
+        ("--blind", args.blind.map(|blind| blind.to_string())),
+        ("--bands", Some(args.bands.to_string())),
+        ("--oneshot", args.oneshot.then(String::new)),
+        ("--attempts", Some(args.attempts.to_string())),
+        ("--scaffolds", Some(args.scaffolds.typed.clone())),
+        ("--shard", args.shard.clone()),
+        ("--image-prefix", args.image_prefix.clone()),
+        ("--verifier-mode", name(&args.verifier_mode)),
+        ("--rigor", name(&args.rigor)),
+    ];
+    options.extend(export_options(&args.data));
+    options
+}
+
+fn export_options(args: &DataArgs) -> [Given; 4] {
+    [
+        ("--sft", name(&args.sft)),
+        ("--failed-turns", name(&args.failed_turns)),
+        ("--pair-reward", name(&args.pair_reward)),
+        ("--gamma", args.gamma.map(|gamma| gamma.to_string())),
+    ]
+}
+
+/// A value as it is typed.
+fn name(value: &impl ValueEnum) -> Option<String> {
+    Some(value.to_possible_value()?.get_name().to_owned())
+}
+
+/// `command` with the options that have a value, as a shell reads them.
+fn line(command: &str, options: impl Iterator<Item = Given>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    let mut line = command.to_owned();
+    for (option, value) in options {
+        let Some(value) = value else { continue };
+        line.push(' ');
+        line.push_str(option);
+        if !value.is_empty() {
+            line.push(' ');
+            let is_plain = value.chars().all(is_plain);
+            line.push_str(&if is_plain { value } else { format!("'{}'", value.replace('\'', r"'\''")) });
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_names_what_its_rows_follow_from() {
+        let check = |typed: &[&str], expect: &str| {
+            let words = ["termsmith", "run", "--seed", "5", "--count", "8"].iter().chain(typed);
+            let cli = Cli::try_parse_from(words).unwrap();
+            let overrides = Overrides { domains: cli.domains, templates: cli.templates };
+            let Command::Run(args) = cli.command else { panic!("{typed:?}") };
+            assert_eq!(
+                of_run(&args, &overrides),
+                format!("termsmith run --seed 5 --count 8{expect}"),
+                "{typed:?}"
+            );
+        };
+        let same = |typed: &str| {
+            check(&typed.split(' ').collect::<Vec<_>>(), &format!(" {typed}"));
+        };
+        check(&[], "");
+        // Where, how fast, and whom to ask.
+        check(
+            &["--out", "out/x", "-j", "3", "--base-url", "http://h/v1", "--model", "m", "--max-usd", "2"],
+            "",
+        );
+        check(
+            &["--rigor", "standard", "--attempts", "4", "--scaffolds", "terminus=3,bash=1,bash-block=1"],
+            "",
+        );
+        check(&["--domain", "coding", "--domain", "games"], " --domain coding,games");
+        same("--author mixed --blind 2 --bands 3 --oneshot");
+        same("--attempts 6 --scaffolds bash=1");
+        same("--shard 0/2 --image-prefix registry.example/x --verifier-mode shared --rigor full");
+        same("--sft all --failed-turns drop --pair-reward binary --gamma 0.9");
+        check(
+            &["--templates", "my templates", "--domains", "specs"],
+            " --domains specs --templates 'my templates'",
+        );
+    }
+
+    #[test]
+    fn exports_name_their_options() {
+        let check = |typed: &[&str], expect: &str| {
+            let cli = Cli::try_parse_from(["termsmith", "export"].iter().chain(typed)).unwrap();
+            let Command::Export(args) = cli.command else { panic!("{typed:?}") };
+            assert_eq!(of_export(&args.data), expect, "{typed:?}");
+        };
+        check(&[], "termsmith export --sft passing --failed-turns mask --pair-reward f2p");
+        check(
+            &["--sft", "all", "--gamma", "0.5"],
+            "termsmith export --sft all --failed-turns mask --pair-reward f2p --gamma 0.5",
+        );
+    }
+}
