@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::blind::SharedTexts;
 use crate::agent::{PromptsError, ScriptedScaffolds};
 use crate::assets::Assets;
 use crate::author::{AuthorAssets, AuthorError, Recipe, recipes};
@@ -28,7 +27,6 @@ pub struct PipelineAssets {
     pub scripted: ScriptedScaffolds,
     /// Prompts of models that act, for every scaffold and arm.
     pub texts: Texts,
-    pub(super) shared: SharedTexts,
     /// Prompts of the model that judges.
     pub judge: PromptSet,
 }
@@ -69,7 +67,6 @@ impl PipelineAssets {
             scripted: ScriptedScaffolds::load(assets)?,
             judge: judge_texts(assets)?,
             texts: Texts::load(assets, Forensics::new(&known))?,
-            shared: SharedTexts::load(assets)?,
         })
     }
 }

@@ -18,28 +18,40 @@ pub(super) fn address(
     agent_config: &AgentConfig,
     attempt: u32,
 ) -> Result<Key, RolloutError> {
+    let mut input = influences(models, texts, agent_config)?;
+    input.insert("task".to_owned(), json!(prepared.identity));
+    input.insert("environment".to_owned(), json!(prepared.environment_digest));
+    input.insert("attempt".to_owned(), json!(attempt));
+    Ok(key(ROLLOUT, &Value::from(input))?)
+}
+
+/// What influences the attempts of an agent besides the task, by name.
+///
+/// Fails if no model has the agent's role.
+pub fn influences(
+    models: &Models,
+    texts: &Texts,
+    agent_config: &AgentConfig,
+) -> Result<Map<String, Value>, RolloutError> {
     let (settings, _) = models.settings(agent_config.role).map_err(AgentError::Call)?;
-    let mut input = json!({
-        "task": prepared.identity,
-        "environment": prepared.environment_digest,
-        "scaffold": agent_config.scaffold.name(),
-        "texts": agent_config.scaffold.digest(),
-        "arms": texts.arms.digest(),
-        "actor": agent_config.actor,
-        "settings": settings,
-        "limits": agent_config.limits,
-        "rounds": if agent_config.actor.arm == Arm::SelfCorrection { agent_config.rounds } else { 0 },
-        "fork": agent_config.fork.as_ref().map(|fork| &fork.point),
-        "forensics": texts.forensics().digest(),
-        "attempt": attempt,
-    });
+    let rounds = if agent_config.actor.arm == Arm::SelfCorrection { agent_config.rounds } else { 0 };
+    let mut input = optional(models, agent_config);
+    let always = [
+        ("scaffold", json!(agent_config.scaffold.name())),
+        ("texts", json!(agent_config.scaffold.digest())),
+        ("arms", json!(texts.arms.digest())),
+        ("actor", json!(agent_config.actor)),
+        ("settings", json!(settings)),
+        ("limits", json!(agent_config.limits)),
+        ("rounds", json!(rounds)),
+        ("fork", json!(agent_config.fork.as_ref().map(|fork| &fork.point))),
+        ("forensics", json!(texts.forensics().digest())),
+    ];
+    input.extend(always.map(|(name, value)| (name.to_owned(), value)));
     if agent_config.overflow == Overflow::Summarised {
-        input["summaries"] = json!(texts.summary.digest());
+        input.insert("summaries".to_owned(), json!(texts.summary.digest()));
     }
-    for (name, value) in optional(models, agent_config) {
-        input[name] = value;
-    }
-    Ok(key(ROLLOUT, &input)?)
+    Ok(input)
 }
 
 /// What influences only some attempts. Where it does not, the key is that of earlier versions.
@@ -86,9 +98,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::agent::{BashBlock, StepLimits};
+    use crate::agent::{BashBlock, React, StepLimits};
     use crate::assets::Assets;
+    use crate::lint::attack::attacks;
     use crate::llm::{Options, Settings};
+    use crate::model::{File, FileTree, RelPath};
+    use crate::rollout::Forensics;
     use crate::store::{RunDir, Store};
 
     const SETTINGS: &str = "\
@@ -109,44 +124,96 @@ model = \"answers\"
 max_tokens = 64
 ";
 
-    /// A setting is a part of the key exactly in the arms that use it.
-    #[test]
-    fn keys_hold_what_influences_an_attempt() {
+    fn influences_with(
+        settings: &str,
+        assets: &Assets,
+        forensics: Forensics,
+        bend: &dyn Fn(&mut AgentConfig),
+    ) -> Map<String, Value> {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(RunDir::open(dir.path()).unwrap());
-        let inputs = |settings: &str, arm: Arm, logprobs: Logprobs| {
-            let settings = Settings::parse("termsmith.toml", settings).unwrap();
-            let models = Models::new(settings, |_| None, &store, Options::default()).unwrap();
-            let actor =
-                ModelActor { model: "acts".to_owned(), endpoint: "e".to_owned(), arm, adversary: None };
-            let agent_config = AgentConfig {
-                scaffold: Arc::new(BashBlock::load(&Assets::embedded()).unwrap()),
-                role: ModelRole::Expert,
-                actor,
-                limits: StepLimits::scripted(Duration::from_secs(1)),
-                rounds: 0,
-                logprobs,
-                overflow: Overflow::Ends,
-                fork: None,
-            };
-            optional(&models, &agent_config)
+        let settings = Settings::parse("termsmith.toml", settings).unwrap();
+        let models = Models::new(settings, |_| None, &store, Options::default()).unwrap();
+        let mut agent_config = AgentConfig {
+            scaffold: Arc::new(BashBlock::load(&Assets::embedded()).unwrap()),
+            role: ModelRole::Expert,
+            actor: ModelActor {
+                model: "acts".to_owned(),
+                endpoint: "e".to_owned(),
+                arm: Arm::Base,
+                adversary: None,
+            },
+            limits: StepLimits::scripted(Duration::from_secs(1)),
+            rounds: 0,
+            logprobs: Logprobs::No,
+            overflow: Overflow::Ends,
+            fork: None,
         };
-        let check = |from: &str, to: &str, arms: &[Arm]| {
-            let changed = SETTINGS.replace(from, to);
-            assert_ne!(changed, SETTINGS, "{from}");
-            for arm in
-                [Arm::Base, Arm::SelfCorrection, Arm::Plan, Arm::Interactive, Arm::PlanInteractive, Arm::Fork]
-            {
-                let differs = inputs(SETTINGS, arm, Logprobs::No) != inputs(&changed, arm, Logprobs::No);
-                assert_eq!(differs, arms.contains(&arm), "{to}: {arm:?}");
+        bend(&mut agent_config);
+        influences(&models, &Texts::load(assets, forensics).unwrap(), &agent_config).unwrap()
+    }
+
+    /// An attempt is made again exactly when something that influences it has changed.
+    #[test]
+    fn keys_hold_what_influences_an_attempt() {
+        let plain = Assets::embedded();
+        let of = |settings: &str, bend: &dyn Fn(&mut AgentConfig)| {
+            influences_with(settings, &plain, Forensics::new(&[]), bend)
+        };
+        let none: &dyn Fn(&mut AgentConfig) = &|_| ();
+        let usual = of(SETTINGS, none);
+        let check = |what: &str, settings: &str, bend: &dyn Fn(&mut AgentConfig), same: bool| {
+            assert_eq!(of(settings, bend) == usual, same, "{what}");
+        };
+        check("nothing", SETTINGS, none, true);
+        check("rounds of another arm", SETTINGS, &|agent| agent.rounds = 3, true);
+        check(
+            "the temperature",
+            &SETTINGS.replace("64\n[roles.p", "64\ntemperature = 0.5\n[roles.p"),
+            none,
+            false,
+        );
+        check("the reply's length", &SETTINGS.replacen("64", "65", 1), none, false);
+        check("the model", SETTINGS, &|agent| agent.actor.model.push('x'), false);
+        let react = Arc::new(React::load(&plain).unwrap());
+        check("the scaffold", SETTINGS, &|agent| agent.scaffold = react.clone(), false);
+        check("the number of turns", SETTINGS, &|agent| agent.limits.turns += 1, false);
+        check("the time", SETTINGS, &|agent| agent.limits.total *= 2, false);
+        check("probabilities", SETTINGS, &|agent| agent.logprobs = Logprobs::Ask, false);
+        check("summaries", SETTINGS, &|agent| agent.overflow = Overflow::Summarised, false);
+        let forensics = influences_with(SETTINGS, &plain, Forensics::new(&attacks(&plain).unwrap()), none);
+        assert_ne!(forensics, usual, "forensics");
+        let mut files = FileTree::default();
+        for (path, bytes, executable) in plain.files_under("templates") {
+            let mut bytes = bytes.to_vec();
+            if path.as_str() == "prompts/arms/plan-system.md" {
+                bytes.extend_from_slice(b"x");
             }
+            files.0.insert(RelPath::new(format!("templates/{path}")).unwrap(), File { bytes, executable });
+        }
+        let arms = influences_with(SETTINGS, &Assets::from_tree(files), Forensics::new(&[]), none);
+        assert_ne!(arms, usual, "texts of the arms");
+    }
+
+    #[test]
+    fn settings_are_held_in_the_arms_that_use_them() {
+        let inputs = |settings: &str, arm: Arm| {
+            influences_with(settings, &Assets::embedded(), Forensics::new(&[]), &|agent| {
+                agent.actor.arm = arm;
+            })
         };
         let every =
             [Arm::Base, Arm::SelfCorrection, Arm::Plan, Arm::Interactive, Arm::PlanInteractive, Arm::Fork];
+        let check = |from: &str, to: &str, arms: &[Arm]| {
+            let changed = SETTINGS.replace(from, to);
+            assert_ne!(changed, SETTINGS, "{from}");
+            for arm in every {
+                let differs = inputs(SETTINGS, arm) != inputs(&changed, arm);
+                assert_eq!(differs, arms.contains(&arm), "{to}: {arm:?}");
+            }
+        };
         check("plans", "plans better", &[Arm::Plan, Arm::PlanInteractive]);
         check("answers", "answers better", &[Arm::Interactive, Arm::PlanInteractive]);
         check("9/v1\"\n", "9/v1\"\nreturn_reasoning = true\n", &every);
-        assert_eq!(inputs(SETTINGS, Arm::Base, Logprobs::No), Map::new(), "as in earlier versions");
-        assert_ne!(inputs(SETTINGS, Arm::Base, Logprobs::Ask), Map::new());
     }
 }

@@ -14,6 +14,7 @@ mod scripted_attempt;
 mod texts;
 mod turn_log;
 
+pub use address::influences;
 pub use attempt::{AgentConfig, FurtherStep, Overflow, PreparedTask, attempt};
 pub use evaluation::{Evaluated, Evaluation, Slot};
 pub use forensics::Forensics;

@@ -304,13 +304,18 @@ pub(super) fn combine(
         };
         full &= is_full(rewards);
         let named = |check: &CheckId| check.in_step(&step.name);
-        // A report in which everything passed does not say what the reward is missing. Others than the tests may have written it.
-        let is_contradicted = !is_full(rewards) && reported.checks.iter().all(|check| check.passed);
-        if !is_contradicted {
-            checks.extend(reported.checks.iter().map(|check| CheckResult { id: named(&check.id), ..*check }));
-        }
-        if is_contradicted || reported.checks.is_empty() {
+        // Others than the tests may have written a report, even while these ran. A check of this name is what the reward file says.
+        let (others, own): (Vec<_>, Vec<_>) =
+            reported.checks.iter().partition(|check| check.id != CheckId::reward());
+        // A report in which everything passed does not say what the reward is missing.
+        let is_contradicted = !is_full(rewards) && others.iter().all(|check| check.passed);
+        if is_contradicted || others.is_empty() || !own.is_empty() {
             checks.push(CheckResult { id: named(&CheckId::reward()), passed: is_full(rewards) });
+        }
+        if !is_contradicted {
+            checks.extend(
+                others.iter().map(|check| CheckResult { id: named(&check.id), passed: check.passed }),
+            );
         }
         if !is_full(rewards) {
             let told: Vec<_> = rewards.iter().map(|(name, value)| format!("{name} is {value}")).collect();
@@ -370,6 +375,8 @@ mod tests {
         // As a solver would plant it.
         check(0.0, &[("a", true), ("b", true)], &[("reward", false)]);
         check(0.5, &[("a", true)], &[("reward", false)]);
+        check(0.0, &[("reward", true), ("b", false)], &[("reward", false), ("b", false)]);
+        check(1.0, &[("reward", false), ("b", true)], &[("reward", true), ("b", true)]);
         check(0.0, &[], &[("reward", false)]);
         check(1.0, &[], &[("reward", true)]);
     }

@@ -11,7 +11,6 @@ import base64
 import functools
 import gc
 import json
-import marshal
 import os
 import re
 import select
@@ -144,9 +143,14 @@ def forked(plan, parents, case, timeout):
             dismiss(parents)
         parents[program] = begun(program, parents)
     requests, replies, _ = parents[program]
-    marshal.dump((words, case["cwd"], base64.b64decode(case["stdin"]), timeout), requests)
-    requests.flush()
-    return marshal.load(replies)
+    send(requests, (words, case["cwd"], case["stdin"], timeout))
+    status, *texts = json.loads(replies.readline())
+    return status, *map(base64.b64decode, texts)
+
+
+def send(pipe, message):
+    pipe.write(json.dumps(message).encode() + b"\n")
+    pipe.flush()
 
 
 def planned(argv, cwd):
@@ -315,13 +319,10 @@ def serve(program, requests, replies):
     for module, names in found:
         preload(module, names)
     gc.freeze()
-    while True:
-        try:
-            words, cwd, stdin, timeout = marshal.load(requests)
-        except EOFError:
-            return
-        marshal.dump(run(code, name, [folder, *sys.path], words, cwd, stdin, timeout), replies)
-        replies.flush()
+    for line in requests:
+        words, cwd, stdin, timeout = json.loads(line)
+        status, *texts = run(code, name, [folder, *sys.path], words, cwd, base64.b64decode(stdin), timeout)
+        send(replies, (status, *(base64.b64encode(text).decode() for text in texts)))
 
 
 def preload(module, names):
