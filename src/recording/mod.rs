@@ -135,17 +135,12 @@ fn rendered(session: &Session) -> String {
     for part in session.output.split(CLEAR) {
         let mut screen = Screen::with_whole_history(ROWS, columns);
         screen.feed(part.as_bytes());
-        let shown = screen.full_pane();
+        // Long commands are wrapped.
+        let shown = screen.joined_pane();
         let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
         let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
         for line in &lines[..end] {
             text.push_str(line);
-            // A full line continues on the next one: long commands are wrapped.
-            if line.chars().count() != usize::from(columns) {
-                text.push('\n');
-            }
-        }
-        if !text.ends_with('\n') {
             text.push('\n');
         }
     }
@@ -158,6 +153,24 @@ mod tests {
 
     /// Parts of a text, each as often as its number says.
     type Parts<'a> = [(&'a str, usize)];
+
+    #[test]
+    fn wrapped_lines_are_joined() {
+        let check = |output: &str, expect: &str| {
+            let session = Session { columns: Some(10), output: output.to_owned(), ..Session::default() };
+            assert_eq!(rendered(&session), expect, "{output:?}");
+        };
+        check("$ cat a\r\nb\r\n", "$ cat a\nb\n");
+        check("$ ls | head -1\r\na\r\n", "$ ls | head -1\na\n");
+        // A line editor goes to the next line before it goes on, here behind a blank in the last column.
+        check("$ ls  a |  \rwc -l\r\n3\r\n", "$ ls  a | wc -l\n3\n");
+        check("0123456789\r\nb\r\n", "0123456789\nb\n");
+        check(
+            &format!("$ ls | head -1\r\n{}", "a\r\n".repeat(30)),
+            &format!("$ ls | head -1\n{}", "a\n".repeat(30)),
+        );
+        check("$ a\r\n\u{1b}[2J\u{1b}[H$ b\r\n", "$ a\n$ b\n");
+    }
 
     #[test]
     fn an_excerpt_has_a_bound() {

@@ -50,13 +50,21 @@ struct Line {
     wrapped: bool,
 }
 
+/// A line that has scrolled off the top.
+#[derive(Clone, Debug)]
+struct PastLine {
+    text: String,
+    /// As of [`Line`].
+    wrapped: bool,
+}
+
 /// The visible lines, `0..rows`, and those that have scrolled off the top.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) cols: usize,
     pub(super) rows: usize,
     lines: Vec<Line>,
-    history: VecDeque<String>,
+    history: VecDeque<PastLine>,
     limit: usize,
     /// Off while a program uses the alternate screen.
     keeps_history: bool,
@@ -196,8 +204,7 @@ impl Grid {
     /// Scrolls a region by one line. The line that leaves it goes into the history, even if the region does not begin at the top.
     pub(super) fn scroll_up(&mut self, upper: usize, lower: usize, background: Background) {
         if self.keeps_history {
-            let top = self.text(upper);
-            self.remember(top);
+            self.remember(upper);
             self.lines[upper..=lower].rotate_left(1);
             self.empty(lower, background);
         } else {
@@ -213,8 +220,7 @@ impl Grid {
     pub(super) fn clear_into_history(&mut self, background: Background) {
         let last = self.lines.iter().rposition(|line| line.used != 0).map_or(0, |last| last + 1);
         for y in 0..last {
-            let text = self.text(y);
-            self.remember(text);
+            self.remember(y);
         }
         self.lines.rotate_left(last);
         for y in self.rows - last..self.rows {
@@ -224,12 +230,13 @@ impl Grid {
     }
 
     /// tmux drops a tenth of the history at once when it is full.
-    fn remember(&mut self, text: String) {
+    fn remember(&mut self, y: usize) {
+        let line = PastLine { text: self.whole_text(y), wrapped: self.is_wrapped(y) };
         if !self.history.is_empty() && self.history.len() >= self.limit {
             let dropped = (self.limit / 10).max(1).min(self.history.len());
             self.history.drain(..dropped);
         }
-        self.history.push_back(text);
+        self.history.push_back(line);
     }
 
     /// Shows an empty alternate screen, without history.
@@ -247,17 +254,30 @@ impl Grid {
 
     /// Text of a line without trailing blanks.
     pub(super) fn text(&self, y: usize) -> String {
+        let mut text = self.whole_text(y);
+        text.truncate(text.trim_end_matches(' ').len());
+        text
+    }
+
+    fn whole_text(&self, y: usize) -> String {
         let line = &self.lines[y];
         let mut text = String::new();
         for cell in line.cells.iter().take(line.used).filter(|cell| !cell.is_padding()) {
             text.push(cell.text);
             text.push_str(cell.more.as_deref().unwrap_or_default());
         }
-        text.truncate(text.trim_end_matches(' ').len());
         text
     }
 
+    /// Lines without trailing blanks.
     pub(super) fn history(&self) -> impl Iterator<Item = &str> {
-        self.history.iter().map(String::as_str)
+        self.history.iter().map(|line| line.text.trim_end_matches(' '))
+    }
+
+    /// The history and the lines, with those joined that were wrapped.
+    pub(super) fn joined(&self) -> String {
+        let past = self.history.iter().map(|line| (line.text.clone(), line.wrapped));
+        let lines = past.chain((0..self.rows).map(|y| (self.whole_text(y), self.is_wrapped(y))));
+        lines.flat_map(|(text, wrapped)| [text, if wrapped { "" } else { "\n" }.to_owned()]).collect()
     }
 }

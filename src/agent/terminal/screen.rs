@@ -69,6 +69,11 @@ impl Screen {
         text
     }
 
+    /// `tmux capture-pane -p -J -S -`: the same with trailing blanks, where a text that was wrapped is one line.
+    pub fn joined_pane(&self) -> String {
+        self.state.grid.joined()
+    }
+
     pub fn key_modes(&self) -> KeyModes {
         self.state.keys
     }
