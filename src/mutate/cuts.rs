@@ -70,6 +70,13 @@ mod tests {
         );
         check("echo a > b\ncat b > c\n", &["echo a > b\n"]);
         check("mkdir a && touch a/b\nmv a c\n", &["mkdir a && touch a/b\n"]);
+        // What only checks its own result, or tidies up at its end, is whole without that.
+        check(
+            "die() { echo \"$1\" >&2; exit 1; }\nmkdir a\ntrap 'rm -rf x' EXIT\ntouch b\n[[ -e b ]] || die no\n",
+            &["die() { echo \"$1\" >&2; exit 1; }\nmkdir a\ntrap 'rm -rf x' EXIT\n"],
+        );
+        check("again() { again; }\nmkdir a\nagain\n", &["again() { again; }\nmkdir a\n"]);
+        check("log() { echo \"$1\" >> l; }\nmkdir a\nlog b\n", &["log() { echo \"$1\" >> l; }\nmkdir a\n"]);
     }
 
     #[test]
