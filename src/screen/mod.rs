@@ -16,6 +16,7 @@ mod settle;
 mod soundness;
 mod table;
 mod target;
+mod unsteady;
 
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};

@@ -1,0 +1,108 @@
+//! States of a reference that differ from run to run, as those with times in them do: commits, archives, logs.
+
+use std::collections::BTreeSet;
+
+use crate::verify::Outline;
+
+/// What two runs of one reference leave differently.
+#[derive(Debug, Default)]
+pub(super) struct Unsteady {
+    /// Files with different contents, and those that only one run left.
+    files: BTreeSet<String>,
+    /// Folders in which each run leaves files of other names, such as the objects of a repository.
+    folders: BTreeSet<String>,
+}
+
+impl Unsteady {
+    /// Compares the outlines of two runs.
+    pub(super) fn of(one: &Outline, other: &Outline) -> Self {
+        let lacks = |outline: &Outline, other: &Outline| -> Vec<String> {
+            outline.keys().filter(|path| !other.contains_key(*path)).cloned().collect()
+        };
+        let (of_one, of_other) = (lacks(one, other), lacks(other, one));
+        let nearest = |path: &String, others: &[String]| {
+            let shared = others.iter().map(|other| shared_folder(path, other));
+            shared.max_by_key(|folder| folder.len()).map(str::to_owned)
+        };
+        let folders = of_one.iter().filter_map(|path| nearest(path, &of_other));
+        let folders = folders.chain(of_other.iter().filter_map(|path| nearest(path, &of_one))).collect();
+        let changed =
+            one.iter().filter(|(path, trace)| other.get(*path).is_some_and(|other| other.hash != trace.hash));
+        let changed = changed.map(|(path, _)| path.clone());
+        Self { files: changed.chain(of_one).chain(of_other).collect(), folders }
+    }
+
+    /// Whether `found` may be what the reference leaves: it differs from `reference` in nothing else than two runs of the reference do.
+    ///
+    /// False if these are equal, since states are compared as wholes then, with modes, owners and links.
+    pub(super) fn explains(&self, found: &Outline, reference: &Outline) -> bool {
+        let is_known = |path: &String| self.files.contains(path);
+        let is_new = |path: &String| self.folders.iter().any(|folder| path.starts_with(folder.as_str()));
+        !self.files.is_empty()
+            && found.iter().all(|(path, trace)| match reference.get(path) {
+                Some(expected) => expected.hash == trace.hash || is_known(path),
+                None => is_known(path) || is_new(path),
+            })
+            && reference.keys().all(|path| found.contains_key(path) || is_known(path))
+    }
+}
+
+/// The longest folder, with a slash at its end, that both files lie in.
+fn shared_folder<'a>(one: &'a str, other: &str) -> &'a str {
+    let same = one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
+    let end = one.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    &one[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::Trace;
+
+    #[test]
+    fn what_differs_between_two_runs_explains_a_third() {
+        let outline = |files: &[(&str, &str)]| -> Outline {
+            files.iter().map(|(path, text)| ((*path).to_owned(), Trace::of(path, text.as_bytes()))).collect()
+        };
+        let one = outline(&[
+            ("/app/a.txt", "1"),
+            ("/app/.git/index", "x1"),
+            ("/app/.git/refs/tags/v", "12"),
+            ("/app/.git/objects/12/3", "c"),
+            ("/app/.git/objects/aa/a", "s"),
+        ]);
+        let two = outline(&[
+            ("/app/a.txt", "1"),
+            ("/app/.git/index", "x2"),
+            ("/app/.git/refs/tags/v", "45"),
+            ("/app/.git/objects/45/6", "d"),
+            ("/app/.git/objects/aa/a", "s"),
+        ]);
+        let check = |other: &Outline, change: &[(&str, Option<&str>)], expect: bool| {
+            let mut found = one.clone();
+            for (path, text) in change {
+                match text {
+                    Some(text) => found.insert((*path).to_owned(), Trace::of(path, text.as_bytes())),
+                    None => found.remove(*path),
+                };
+            }
+            assert_eq!(Unsteady::of(&one, other).explains(&found, &one), expect, "{change:?}");
+        };
+        check(&two, &[], true);
+        let third: [(&str, Option<&str>); 4] = [
+            ("/app/.git/index", Some("x3")),
+            ("/app/.git/refs/tags/v", Some("78")),
+            ("/app/.git/objects/12/3", None),
+            ("/app/.git/objects/78/9", Some("e")),
+        ];
+        check(&two, &third, true);
+        check(&two, &[("/app/a.txt", Some("2"))], false);
+        check(&two, &[("/app/b.txt", Some("2"))], false);
+        check(&two, &[("/app/.git/objects/aa/a", None)], false);
+        check(&two, &[("/app/.git/refs/tags/v", None)], true);
+        check(&two, &[("/app/.git/refs/heads/x", Some("12"))], false);
+        // States that are always the same are compared as wholes.
+        check(&one, &[], false);
+        check(&outline(&[]), &[("/app/b.txt", Some("2"))], false);
+    }
+}
