@@ -11,7 +11,15 @@ use termsmith::recording::{Filters, Recording};
 fn recordings_of_three_versions() {
     let filters = Filters::load(&Assets::embedded()).unwrap();
     let mut text = String::new();
-    for name in ["access-log.json", "notes-release.cast", "shop-import.cast"] {
+    let names = [
+        "access-log.json",
+        "archive-logs.cast",
+        "merge-scales.json",
+        "notes-release.cast",
+        "recover-branch.cast",
+        "shop-import.cast",
+    ];
+    for name in names {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(name);
         let recording = Recording::read(&path).unwrap();
         assert_eq!(filters.refusal(&recording), None, "{name}");
