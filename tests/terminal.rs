@@ -133,7 +133,9 @@ fn a_terminal_has_the_environment_of_tmux() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            let mut terminal = Terminal::open(&sandbox, &[], SIZE).await.unwrap();
+            // Without it, the engine of plain processes would read the profile of whoever runs the tests, which can wait for whatever it likes.
+            let home = ("HOME".to_owned(), sandbox.workdir().to_owned());
+            let mut terminal = Terminal::open(&sandbox, &[home], SIZE).await.unwrap();
             press(
                 &mut terminal,
                 "clear; echo $TERM $TERM_PROGRAM $SHELL; stty size; shopt login_shell; pwd\n",
