@@ -10,6 +10,7 @@ use super::frame::{Id, ToGuest, ToHost, VERSION};
 use super::program::Programs;
 use super::relay::Relay;
 use super::shell::{Home, Shell};
+use super::spawning;
 use super::sys::{self, Change};
 use super::table;
 use super::wire::{Interest, Wire, read_ready};
@@ -56,6 +57,7 @@ impl Guest {
     fn start() -> io::Result<Self> {
         sys::become_guest()?;
         filter::apply();
+        spawning::watch()?;
         let child_exits = sys::on_child_exit()?;
         let mut wire = Wire::take()?;
         // The work directory may be moved or unmounted later, so the guest itself stays in `/`.

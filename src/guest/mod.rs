@@ -1,10 +1,10 @@
 //! The guest: process 1 of every sandbox. It executes the host's requests and reports over its standard streams.
 //!
-//! Standard library only, one thread. The modules:
+//! Standard library only. One thread does the work; that of `spawning` only kills children that would block it. The modules:
 //! - [`frame`] (with its `codec`), [`head_tail`] and the exit statuses of [`ending`] are shared with the host; the others are not.
 //! - `wire` reads and writes frames on the standard streams; `sys` contains all foreign calls but those of `filter`, the system-call filter.
 //! - `shell`, `program`, `files`, `relay` are the services; `account` is the user of shells. Each service has a `turn`, which does all work that does not block.
-//! - `table` reads `/proc`.
+//! - `spawning` starts children; `table` reads `/proc`.
 //!
 //! A process in the sandbox must be unable to block or end the guest: all I/O is non-blocking, process 1 of a PID namespace
 //! receives no signal from inside, and a non-dumpable process hides `/proc/1/fd` from a root without `SYS_PTRACE`.
@@ -43,6 +43,8 @@ mod program;
 mod relay;
 #[cfg(any(guest_binary, test))]
 mod shell;
+#[cfg(any(guest_binary, test))]
+mod spawning;
 #[cfg(any(guest_binary, test))]
 mod sys;
 #[cfg(any(guest_binary, test))]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::account::{credentials, variables};
 use super::frame::{Account, CHUNK, Id, MAX_INPUT, Program, Stream, Termination, ToHost};
 use super::head_tail::HeadTail;
+use super::spawning;
 use super::sys::{self, Exit};
 use super::table;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
@@ -89,15 +90,19 @@ impl Programs {
         let (err, to_err) = io::pipe()?;
         command.stdin(stdin).stdout(to_out).stderr(to_err);
         sys::in_new_session(&mut command, Vec::new(), None);
-        let pid = command.spawn()?.id().cast_signed();
+        let child = spawning::spawn(&mut command)?;
         let to_stdin = File::from(OwnedFd::from(to_stdin));
         sys::set_nonblocking(&to_stdin)?;
         sys::set_nonblocking(&out)?;
         sys::set_nonblocking(&err)?;
         let output = |pipe| Output { pipe: Some(pipe), kept: HeadTail::new(keep) };
         let io = Io::Pipes { stdin: Some(to_stdin), out: output(out), err: output(err) };
-        let mut running = Running::new(id, pid, io);
+        let mut running = Running::new(id, child.pid, io);
         running.deadline = Some(running.started + timeout);
+        if child.was_stopped {
+            running.killed = Some(Killed::Stopped);
+            self.stopped_before = true;
+        }
         self.running.push(running);
         Ok(())
     }
@@ -119,8 +124,8 @@ impl Programs {
         sys::give_terminal(&other, credentials.as_ref())?;
         command.stdin(other.try_clone()?).stdout(other.try_clone()?).stderr(other);
         sys::on_terminal(&mut command, credentials);
-        let pid = command.spawn()?.id().cast_signed();
-        self.running.push(Running::new(id, pid, Io::Terminal { main, closed: None }));
+        let child = spawning::spawn(&mut command)?;
+        self.running.push(Running::new(id, child.pid, Io::Terminal { main, closed: None }));
         Ok(())
     }
 

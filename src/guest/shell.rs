@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::account::{credentials, variables};
 use super::frame::{Account, CHUNK, Id, Stream, Termination, ToHost};
 use super::head_tail::HeadTail;
+use super::spawning;
 use super::sys::{self, Exit};
 use super::table::{self, Entry};
 use super::wire::{Interest, Outbound, read_ready, write_ready};
@@ -338,9 +339,8 @@ impl Live {
             command.stdin(null.try_clone()?).stdout(output_in.try_clone()?).stderr(output_in.try_clone()?);
             let fds = vec![(commands_in.as_raw_fd(), COMMAND_FD), (statuses_in.as_raw_fd(), STATUS_FD)];
             sys::in_new_session(&mut command, fds, home.account.as_ref().map(credentials));
-            match command.spawn() {
-                Ok(child) => {
-                    let pid = child.id().cast_signed();
+            match spawning::spawn(&mut command) {
+                Ok(spawning::Child { pid, .. }) => {
                     let mut commands = File::from(OwnedFd::from(commands));
                     // The pipe is empty, so the whole driver fits at once.
                     commands.write_all(&[DRIVER.as_bytes(), b"\0"].concat())?;

@@ -268,7 +268,7 @@ pub(super) fn send(pid: i32, number: i32) {
 
 /// Runs `action` with `mask` as the umask.
 pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
-    // SAFETY: cannot fail; the guest has one thread, so no file is created concurrently.
+    // SAFETY: cannot fail; the thread of `spawning` creates no files, so none is created concurrently.
     let before = unsafe { umask(mask) };
     let result = action();
     // SAFETY: as above.
@@ -321,6 +321,25 @@ pub(super) fn in_new_session(
             become_user(credentials.as_ref())
         });
     }
+}
+
+/// Makes `command` stop before it executes its program.
+#[cfg(test)]
+pub(super) fn stop_before_exec(command: &mut Command) {
+    const SIGSTOP: i32 = 19;
+    // SAFETY: as in `in_new_session`.
+    unsafe {
+        command.pre_exec(|| check(kill(std::process::id().cast_signed(), SIGSTOP)).map(drop));
+    }
+}
+
+/// What becomes of the child `pid`, waiting for it.
+#[cfg(test)]
+pub(super) fn wait_for(pid: i32) -> Change {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call.
+    unsafe { waitpid(pid, &raw mut status, 0) };
+    change(status)
 }
 
 /// Like [`in_new_session`], with standard input as the controlling terminal.

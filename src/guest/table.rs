@@ -50,9 +50,19 @@ pub(super) fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
 
 /// Whether a process sleeps without pending work. (Not a field of [`Entry`]: it changes while the process stays the same.)
 pub(super) fn sleeps(pid: i32) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let behind_name = stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 1..));
-    behind_name.is_some_and(|rest| rest.starts_with(b" S "))
+    state(pid) == Some(b'S')
+}
+
+/// Whether a process is stopped (`SIGSTOP` and the like), and does nothing until it is continued.
+pub(super) fn is_stopped(pid: i32) -> bool {
+    state(pid) == Some(b'T')
+}
+
+/// The letter of a process's state, as in proc(5).
+fn state(pid: i32) -> Option<u8> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).copied()
 }
 
 /// Parses a line of `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name may contain anything, `)` too.
