@@ -20,9 +20,8 @@ use termsmith::pipeline::PipelineAssets;
 use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, attempt};
 use termsmith::sandbox::{Engine, Image, LaunchSpec, Network};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, HashedTask, TrialRunner};
+use termsmith::verify::{EngineOnDemand, HashedTask, Slots, TrialRunner};
 use tokio::process::Command;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::endpoint::{Endpoint, model};
@@ -206,8 +205,8 @@ async fn episode(
 ) -> anyhow::Result<f64> {
     let dir = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(dir.path())?);
-    let (drain, slots) = (CancellationToken::new(), Semaphore::new(1));
-    let runner = TrialRunner { engine, store: &store, slots: &slots, drain: &drain };
+    let (drain, slots) = (CancellationToken::new(), Slots::new(1));
+    let runner = TrialRunner { engine, store: &store, slots: &slots, rank: 0, drain: &drain };
     let models = Models::new(settings(&endpoint.base_url, steps)?, |_| None, &store, Options::default())?;
     let prepared = PreparedTask {
         further: Vec::new(),

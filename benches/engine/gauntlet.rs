@@ -7,8 +7,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use termsmith::model::{Rigor, Verdict};
 use termsmith::screen::{Extent, screen};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, TrialRunner, run_trial};
-use tokio::sync::Semaphore;
+use termsmith::verify::{Act, Condition, EngineOnDemand, HashedTask, Slots, TrialRunner, run_trial};
 use tokio_util::sync::CancellationToken;
 
 use crate::BenchContext;
@@ -124,9 +123,8 @@ async fn trial(context: &BenchContext, agent: Agent) -> anyhow::Result<()> {
 async fn standard(context: &BenchContext) -> anyhow::Result<f64> {
     let scratch = tempfile::tempdir()?;
     let store = Store::new(RunDir::open(scratch.path())?);
-    let (engine, slots, drain) =
-        (EngineOnDemand::default(), Semaphore::new(PLACES), CancellationToken::new());
-    let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &drain };
+    let (engine, slots, drain) = (EngineOnDemand::default(), Slots::new(PLACES), CancellationToken::new());
+    let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
     let fixture = &context.fixture;
     let hashed = HashedTask::new(&fixture.draft.task, fixture.environment_digest.clone())?;
     let started = Instant::now();

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
-use tokio::sync::Semaphore;
 
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
@@ -21,7 +20,7 @@ use crate::model::{Blueprint, Difficulty, FileTree, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, add_clauses, hash_draft, rehearse};
 use crate::screen::Only;
 use crate::store::{parent_of, publish_tree};
-use crate::verify::{EngineOnDemand, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner};
 
 /// Draws of held-out inputs at `--rigor standard`: few, since each costs a trial of two solutions.
 const STANDARD_DRAWS: u32 = 2;
@@ -159,11 +158,12 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
             work.push(blueprint(&assets, recipe, options.from + u64::from(nth), difficulty)?);
         }
     }
-    let slots = Semaphore::new(jobs(options.jobs) as usize);
+    let slots = Slots::new(jobs(options.jobs) as usize);
     let engine = EngineOnDemand::default();
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        let runner =
+            TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &interrupts.drain };
         let mut problems = 0;
         let mut finished = 0;
         let rehearsals = work.iter().map(async |blueprint| {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 use super::args_rollout::{AdversaryArg, ArmArg, JudgeArg, RolloutArgs, ScaffoldArg};
 use super::beside::write_beside;
@@ -28,7 +27,7 @@ use crate::pipeline::{
 };
 use crate::rollout::{AgentConfig, Overflow, rollout_id};
 use crate::store::{Store, StoreError};
-use crate::verify::{EngineOnDemand, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner};
 
 /// Bytes of a revocation, which names one rollout.
 const LARGEST_REVOCATION: u64 = 64 << 10;
@@ -136,8 +135,8 @@ async fn drive(
 ) -> Result<CampaignReport, Failure> {
     let interrupts = Interrupts::listen()?;
     let engine = EngineOnDemand::default();
-    let slots = Semaphore::new(jobs(None) as usize);
-    let runner = TrialRunner { engine: &engine, store, slots: &slots, drain: &interrupts.drain };
+    let slots = Slots::new(jobs(None) as usize);
+    let runner = TrialRunner { engine: &engine, store, slots: &slots, rank: 0, drain: &interrupts.drain };
     let (models, solver) = solver(args, &config.assets()?, store, &runner)?;
     let trial = args.limits.trial_seconds.map(Duration::from_secs);
     let judging = match (args.judge, &models) {

@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::Semaphore;
 
 use super::args_tasks::ScreenArgs;
 use super::authors::screening_models;
@@ -25,7 +24,7 @@ use crate::pipeline::{
 };
 use crate::screen::{Extent, Only, Screening};
 use crate::store::publish_file;
-use crate::verify::{EngineOnDemand, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner};
 
 const MIB: u64 = 1 << 20;
 
@@ -111,7 +110,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let assets = config.pipeline_assets()?;
     let store = run_to_write(&args.out)?;
     let scratch = store.dir().scratch();
-    let slots = Semaphore::new(jobs(args.jobs) as usize);
+    let slots = Slots::new(jobs(args.jobs) as usize);
     let engine = EngineOnDemand::default();
     let budget = args.budget.map(Duration::from_secs);
     let extent = Extent { budget, ..Extent::of(args.rigor.into()) };
@@ -119,7 +118,8 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
         args.as_harbor.map_or(VerifierMode::AsDeclared, |mode| VerifierMode::AsHarbor(mode.into()));
     let collected = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
-        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &interrupts.drain };
+        let runner =
+            TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &interrupts.drain };
         let model = screening_models(config, args, &store, &interrupts.drain)?;
         let clauses = if args.clauses { ClauseAuthor::Model } else { ClauseAuthor::Task };
         let models = model.as_ref().map(|model| ModelRows { model, clauses });

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::StreamExt as _;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -26,7 +25,7 @@ use crate::model::{Blueprint, Key};
 use crate::rollout::rollout_id;
 use crate::sandbox::EngineError;
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{EngineOnDemand, TrialRunner};
+use crate::verify::{EngineOnDemand, Slots, TrialRunner};
 
 /// The points of the plan. They are committed so that an audit knows what was requested.
 pub(super) const BLUEPRINT: Stage = Stage { name: "blueprint", version: 1 };
@@ -81,14 +80,18 @@ pub async fn run(
             store.put(BLUEPRINT, &key, *blueprint)?;
         }
     }
-    let slots = Semaphore::new(options.slots as usize);
-    let runner = TrialRunner { engine, store, slots: &slots, drain };
+    let slots = Slots::new(options.slots as usize);
+    let runner = TrialRunner { engine, store, slots: &slots, rank: 0, drain };
     let watch = Watch::default();
     let sampling = SamplingOrder::of(&blueprints);
     // Units that wait for a model need no slot meanwhile.
     let waiting = sampling.len().min(MODEL_UNITS);
     let mut results: Vec<_> = futures_util::stream::iter(blueprints.iter().copied())
-        .map(|blueprint| one(&runner, assets, blueprint, &sampling, options, &watch, events))
+        .map(|blueprint| {
+            // Tasks are finished in their order. Those behind use what the ones in front leave while they wait for a model.
+            let runner = TrialRunner { rank: blueprint.index, ..runner };
+            one(runner, assets, blueprint, &sampling, options, &watch, events)
+        })
         // As many units as slots: while one unit waits for its last trial, the others use the free slots.
         .buffer_unordered((options.slots as usize).max(waiting))
         .collect()
@@ -121,7 +124,7 @@ pub async fn run(
 }
 
 async fn one<'a>(
-    runner: &TrialRunner<'_>,
+    runner: TrialRunner<'_>,
     assets: &PipelineAssets,
     blueprint: &'a Blueprint,
     sampling: &SamplingOrder,
@@ -130,7 +133,7 @@ async fn one<'a>(
     events: EventSink<'_>,
 ) -> (&'a Blueprint, Result<UnitEnd, Fault>) {
     let span = tracing::info_span!("unit", task = %crate::harbor::task_name(blueprint));
-    let result = unit(runner, assets, blueprint, sampling, &options.unit, events).instrument(span).await;
+    let result = unit(&runner, assets, blueprint, sampling, &options.unit, events).instrument(span).await;
     let result = match result {
         Ok(UnitEnd::Ended(ended)) => publish_unit(runner.store, &ended, &options.unit.publication)
             .map(|()| UnitEnd::Ended(ended))

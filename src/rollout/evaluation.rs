@@ -1,14 +1,12 @@
 //! Runs an episode in a fresh container and judges the resulting state.
 
-use tokio::sync::SemaphorePermit;
-
 use crate::agent::{AgentError, Ended};
 use crate::model::{Blame, End, FileTree, Outcome, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, Mode, NoVerdict, SANDBOX_LOST,
-    TrialError, TrialRunner, VerifierLog, control_in_place, judge, judge_and_keep, ready_in_place, settled,
-    solve_in_place, solver_container,
+    SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, judge, judge_and_keep,
+    ready_in_place, settled, solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
@@ -215,7 +213,7 @@ impl Slot {
         }
     }
 
-    async fn take<'l>(self, runner: &'l TrialRunner<'_>) -> Result<Option<SemaphorePermit<'l>>, TrialError> {
+    async fn take(self, runner: &TrialRunner<'_>) -> Result<Option<SlotPermit>, TrialError> {
         match self {
             Self::Held => Ok(None),
             Self::ForJudging => runner.slot().await.map(Some),

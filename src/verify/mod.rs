@@ -26,6 +26,7 @@ mod reward;
 mod room;
 mod runner;
 mod runner_foreign;
+mod slots;
 mod subject;
 mod trial;
 
@@ -45,5 +46,6 @@ pub use results::{CHECKS_FORMAT, Reported, ResultsError, parse_results};
 pub use reward::{RewardError, is_full, parse_reward};
 pub use room::VerifierLog;
 pub use runner::{BuildRecord, EngineOnDemand, HashedTask, TrialError, TrialRecord, TrialRunner};
+pub use slots::{SlotPermit, Slots};
 pub use subject::{CheckError, CheckedSubject, SubjectError, SubjectLimits, check_archives};
 pub use trial::{Trial, TrialLog, run_trial, solver_container};

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::act::Act;
 use super::condition::Condition;
 use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
+use super::slots::{SlotPermit, Slots};
 use super::trial::{Trial, TrialLog, run_trial, try_trial};
 use crate::model::{Blame, EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
 use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
@@ -33,7 +34,9 @@ pub struct TrialRunner<'a> {
     pub engine: &'a EngineOnDemand,
     pub store: &'a Store,
     /// One permit per trial.
-    pub slots: &'a Semaphore,
+    pub slots: &'a Slots,
+    /// Place among those that wait for a slot; the lowest comes first.
+    pub rank: u32,
     /// After cancellation no new trial begins; running ones are finished and committed.
     pub drain: &'a CancellationToken,
 }
@@ -257,11 +260,11 @@ impl TrialRunner<'_> {
     }
 
     /// Waits for a slot to run a trial in.
-    pub async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, TrialError> {
+    pub async fn slot(&self) -> Result<SlotPermit, TrialError> {
         tokio::select! {
             biased;
             () = self.drain.cancelled() => Err(TrialError::Drained),
-            permit = self.slots.acquire() => permit.map_err(|_| TrialError::Drained),
+            permit = self.slots.acquire(self.rank) => Ok(permit),
         }
     }
 

@@ -10,10 +10,9 @@ use termsmith::model::{EnvironmentDigest, File, FileTree, Outcome, RelPath, Task
 use termsmith::sandbox::{Engine, Image};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{
-    Act, Condition, EngineOnDemand, Foreign, ForeignImages, HashedTask, TrialError, TrialRecord, TrialRunner,
-    tests_of,
+    Act, Condition, EngineOnDemand, Foreign, ForeignImages, HashedTask, Slots, TrialError, TrialRecord,
+    TrialRunner, tests_of,
 };
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::task::{Shape, task, tree};
@@ -153,9 +152,8 @@ fn put_first(tree: &mut FileTree, name: &str, text: &str) {
 }
 
 async fn with_runner<T>(engine: Engine, run: &Run, work: impl AsyncFnOnce(&TrialRunner<'_>) -> T) -> T {
-    let (engine, slots, drain) =
-        (EngineOnDemand::from(engine), Semaphore::new(LANES), CancellationToken::new());
-    let runner = TrialRunner { engine: &engine, store: &run.store, slots: &slots, drain: &drain };
+    let (engine, slots, drain) = (EngineOnDemand::from(engine), Slots::new(LANES), CancellationToken::new());
+    let runner = TrialRunner { engine: &engine, store: &run.store, slots: &slots, rank: 0, drain: &drain };
     work(&runner).await
 }
 

@@ -13,8 +13,8 @@ use termsmith::retry::Backoff;
 use termsmith::rollout::{Evaluation, Slot};
 use termsmith::sandbox::Sandbox;
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, HashedTask, Keep, TrialRunner};
-use tokio::sync::{Notify, Semaphore};
+use termsmith::verify::{EngineOnDemand, HashedTask, Keep, Slots, TrialRunner};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::TestClock;
@@ -248,12 +248,12 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         let Some(engine) = docker().await else { return };
         let (_dir, store) = fresh_store();
         let engine = EngineOnDemand::from(engine);
-        let (slots, drain) = (Semaphore::new(1), CancellationToken::new());
-        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, drain: &drain };
+        let (slots, drain) = (Slots::new(1), CancellationToken::new());
+        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
         let task = task(Shape::Files);
         let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
         let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
-        let (occupied, has_ended) = (slots.acquire().await.unwrap(), Notify::new());
+        let (occupied, has_ended) = (slots.acquire(0).await, Notify::new());
         let evaluation = Evaluation::CleanRoom(&hashed);
         let judged =
             evaluation.run(&runner, Slot::ForJudging, None, Keep::Nothing, async |_, sandbox, _, _| {

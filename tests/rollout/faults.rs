@@ -14,8 +14,7 @@ use termsmith::pipeline::{
 };
 use termsmith::rollout::{AgentConfig, Overflow};
 use termsmith::store::{RunDir, Store};
-use termsmith::verify::{EngineOnDemand, TrialRunner};
-use tokio::sync::Semaphore;
+use termsmith::verify::{EngineOnDemand, Slots, TrialRunner};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::TestClock;
@@ -40,8 +39,8 @@ async fn run_tasks(store: &Store, server: &Server, budget: Budget) -> (CampaignR
     let assets = PipelineAssets::load(&Assets::embedded()).unwrap();
     let drain = CancellationToken::new();
     let engine = EngineOnDemand::default();
-    let slots = Semaphore::new(4);
-    let runner = TrialRunner { engine: &engine, store, slots: &slots, drain: &drain };
+    let slots = Slots::new(4);
+    let runner = TrialRunner { engine: &engine, store, slots: &slots, rank: 0, drain: &drain };
     let options = Options { budget, clock: TestClock::jumping(), drain: drain.clone(), ..Options::default() };
     let models = Arc::new(Models::new(settings(server), |_| None, store, options).unwrap());
     let agent_config = AgentConfig {
