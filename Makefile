@@ -11,6 +11,10 @@ CARGO ?= cargo
 DEMO = out/demo
 SEED = 7
 
+# Tasks of `make demo-model`, in the order of the recorded plan; how many of the twelve are recorded to the end is in
+# tests/authoring/played/README.md.
+MODEL_COUNT ?= 2
+
 # Other tools that `make conformance` runs if they are installed: the `harbor` command, and a Python with
 # tests/readers/requirements.txt.
 HARBOR ?= harbor
@@ -36,10 +40,10 @@ define build
 	beat=$$!; $(1); status=$$?; kill $$beat 2>/dev/null; exit $$status
 endef
 
-.PHONY: help demo test conformance gauntlet bench outsiders lint fmt tools
+.PHONY: help demo demo-model test conformance gauntlet bench outsiders lint fmt tools
 
 help: ## Show this text
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: tools ## Set the machine up, build, and make, solve and export COUNT tasks under out/demo
 	@echo "== Building termsmith (profile demo; the first build takes minutes)"
@@ -48,6 +52,16 @@ demo: tools ## Set the machine up, build, and make, solve and export COUNT tasks
 	$(CARGO) run --profile demo --locked --quiet -- doctor --fix
 	@echo "== Running the pipeline: $(COUNT) tasks, seed $(SEED)"
 	$(CARGO) run --profile demo --locked --quiet -- run --out $(DEMO) --seed $(SEED) --count $(COUNT)
+
+demo-model: tools ## Replay how models wrote MODEL_COUNT tasks, at full rigor; slow, but no key is needed
+	@echo "== Building termsmith (profile demo; the first build takes minutes)"
+	$(call build,$(CARGO) build --profile demo --locked)
+	@echo "== Checking the machine, and providing what it lacks"
+	$(CARGO) run --profile demo --locked --quiet -- doctor --fix
+	@echo "== Replaying the recorded replies for $(MODEL_COUNT) tasks"
+	$(CARGO) run --profile demo --locked --quiet -- run --author model --oneshot --count $(MODEL_COUNT) --seed 2026 \
+	  --rigor full --attempts 0 --settings tests/authoring/played/termsmith.toml \
+	  --cassette tests/authoring/played/cassette.jsonl.zst --out out/demo-model
 
 test: tools ## Set the machine up and run all tests
 	@echo "== Building termsmith (debug)"

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::sys;
 use super::table;
 
-/// Time for which a child may be stopped before it executes its program. Nobody has a reason to stop it there.
+/// Time for which a child may be stopped before it executes its program. There is no reason to stop it there.
 const MAX_STOPPED: Duration = Duration::from_secs(1);
 /// Interval at which a start that lasts is looked at.
 const INTERVAL: Duration = Duration::from_millis(250);

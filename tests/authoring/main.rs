@@ -16,6 +16,7 @@ mod common;
 mod endpoint;
 mod ends;
 mod in_shell;
+mod replayed;
 mod resumed;
 mod sampled;
 mod screened;
