@@ -115,6 +115,8 @@ impl Authoring<'_> {
                 RowKind::Clause if !self.survivors.insert(identity(&self.working.clauses, &reason.name)) => {
                     AuthorStage::Clauses
                 }
+                // No check can notice what no sentence demands; then the reference has no need of it either. Each is asked in turn.
+                RowKind::AblatedSolution if !toggled(&mut self.survivors, &reason.name) => AuthorStage::Solution,
                 RowKind::Clause
                 | RowKind::Untouched
                 | RowKind::Reference
@@ -128,9 +130,15 @@ impl Authoring<'_> {
             };
             let hint = match (reason.kind, stage) {
                 (RowKind::Clause, AuthorStage::Clauses) => {
-                    " (its effect may be none: replace it by a violation that changes a result, or drop it)"
+                    " (its effect may be none: replace it by a violation that changes a result, or drop it)".to_owned()
                 }
-                _ => "",
+                (RowKind::AblatedSolution, AuthorStage::Solution) => {
+                    " again, after these were asked for one that notices it: if no sentence of the instruction demands what these lines do, leave them out; else keep \
+                     them, and let them do plainly what it demands"
+                        .to_owned()
+                }
+                (RowKind::Mutant, _) => surviving_mutants(certificate),
+                _ => String::new(),
             };
             by_stage.push((stage, format!("{}{hint}", reason.message)));
         }
@@ -183,6 +191,26 @@ fn stage_of_file(reason: &RejectReason) -> AuthorStage {
     ];
     let written = places.into_iter().find(|(place, _)| reason.message.contains(place));
     written.map_or(AuthorStage::Checks, |(_, stage)| stage)
+}
+
+/// Adds `name` to `names`, or removes it if they have it. Returns whether it was added.
+fn toggled(names: &mut BTreeSet<String>, name: &str) -> bool {
+    let is_new = names.insert(name.to_owned());
+    if !is_new {
+        names.remove(name);
+    }
+    is_new
+}
+
+/// The mutants that pass, for an author who has to notice them.
+fn surviving_mutants(certificate: &Certificate) -> String {
+    let rows = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant && row.counts);
+    let passed = rows.filter(|row| row.outcome == Some(Outcome::Pass));
+    passed.fold(String::new(), |mut text, row| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n   - {}", row.name);
+        text
+    })
 }
 
 /// The rows of the violations that passed the checks of an earlier version.

@@ -54,7 +54,9 @@ pub(super) fn open(
         AuthorStage::Clauses => {
             (context! {}, context! { instruction, files, solution => working.solution_text() })
         }
-        AuthorStage::Configuration => (context! {}, context! { instruction, difficulty, checks }),
+        AuthorStage::Configuration => {
+            (context! {}, context! { instruction, difficulty, checks, solution => working.solution_text() })
+        }
         AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {
             (context! {}, context! {})
         }

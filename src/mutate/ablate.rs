@@ -7,13 +7,18 @@ use super::check::{Checker, MOST_BYTES, step};
 use super::edit::{line_of, quoted};
 use super::language::Language;
 
+/// Characters of a statement that its author is shown: enough for a command of several lines. Heredocs are longer, and known by their beginning.
+const MOST_SHOWN: usize = 400;
+
 /// A script without one of its statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ablation {
     /// First line of the omitted statement, from 1.
     pub line: usize,
-    /// The beginning of the omitted statement.
+    /// The beginning of the omitted statement, for names.
     pub statement: String,
+    /// The omitted statement in one line, up to [`MOST_SHOWN`] characters of it, for authors.
+    pub whole: String,
     pub script: String,
 }
 
@@ -33,12 +38,26 @@ pub fn ablations(script: &str) -> Vec<Ablation> {
         .step_by(step)
         .filter_map(|edit| Some((edit, checker.applied(edit)?)))
         .filter(|(_, mutated)| seen.insert(mutated.clone()))
-        .map(|(edit, mutated)| Ablation {
-            line: line_of(script, edit.range.start),
-            statement: quoted(script.get(edit.range.clone()).unwrap_or_default()),
-            script: mutated,
+        .map(|(edit, mutated)| {
+            let code = script.get(edit.range.clone()).unwrap_or_default();
+            Ablation {
+                line: line_of(script, edit.range.start),
+                statement: quoted(code),
+                whole: shown(code),
+                script: mutated,
+            }
         })
         .collect()
+}
+
+/// `code` in one line, without its end if it is long.
+fn shown(code: &str) -> String {
+    let whole = code.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text: String = whole.chars().take(MOST_SHOWN).collect();
+    if text.len() < whole.len() {
+        text.push('…');
+    }
+    text
 }
 
 #[cfg(test)]
@@ -63,6 +82,18 @@ mod tests {
             &[(1, ":\nsort a > b\n"), (4, "cat > a <<'E'\nmkdir x\nE\n:\n")],
         );
         check("ls | wc -l\necho a > /dev/null\nmkdir a\n", &[]);
+    }
+
+    #[test]
+    fn authors_are_shown_whole_commands() {
+        let check = |script: &str, expect: &[&str]| {
+            let got: Vec<_> = ablations(script).into_iter().map(|one| one.whole).collect();
+            assert_eq!(got, expect, "{script:?}");
+        };
+        check("sed -i \\\n  's/a/b/' f\ntouch b\n", &["sed -i 's/a/b/' f", "touch b"]);
+        let long = format!("cat > a <<'E'\n{}\nE", "x".repeat(MOST_SHOWN));
+        let shown: String = long.replace('\n', " ").chars().take(MOST_SHOWN).chain(['…']).collect();
+        check(&format!("{long}\ntouch b\n"), &[&shown, "touch b"]);
     }
 
     #[test]

@@ -137,28 +137,17 @@ async fn trials(
         repeat: 0,
         about: about.clone(),
     }));
-    let trials =
-        planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
-    let mut unsteady = Unsteady::default();
-    // All are awaited, so that an interrupted run commits the trials in progress.
-    for (row, ended) in planned.iter().zip(join_all(trials).await) {
-        let (record, log) = match ended {
-            Ok(ended) => ended,
-            Err(TrialError::Unmet { condition, why }) => {
-                table.could_not_run(row, Unmet { condition, why });
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        let equal = log.state.is_some() && log.state == reference.state;
-        if row.kind == RowKind::Reference && row.condition == Condition::Ordinary && !equal {
-            unsteady = Unsteady::of(&reference.outline, &log.outline);
-        }
-        let is_unstopped = row.expect == Expect::FailUnlessEqual && record.verdict.passed();
-        let equal = equal || (is_unstopped && unsteady.explains(&log.outline, &reference.outline));
-        table.trial(row, &record.verdict, &log, equal);
-    }
     let over = |table: &Table| extent.ends == Ends::Rejected && table.rejected();
+    // An author who is sent back for a solution that passes need not wait for images that are built anew and halved processors.
+    let later: Vec<_> = match extent.ends {
+        Ends::Complete => Vec::new(),
+        Ends::Rejected => planned.extract_if(.., |row| is_of_correct_work_under_conditions(row)).collect(),
+    };
+    let unsteady = make(runner, target, &planned, &reference, Unsteady::default(), table).await?;
+    if over(table) {
+        return Ok(());
+    }
+    let unsteady = make(runner, target, &later, &reference, unsteady, table).await?;
     if over(table) {
         return Ok(());
     }
@@ -196,6 +185,43 @@ async fn trials(
     Ok(())
 }
 
+/// Whether `row` shows that correct work passes in circumstances other than the ordinary ones.
+fn is_of_correct_work_under_conditions(row: &Planned<'_>) -> bool {
+    row.expect == Expect::Pass && (row.kind == RowKind::SecondSolution || row.condition != Condition::Ordinary)
+}
+
+/// Makes the trials of `planned`, and their rows. Returns `unsteady`, or what another ordinary run of the reference left differently.
+async fn make(
+    runner: &TrialRunner<'_>,
+    target: &ScreeningTarget<'_>,
+    planned: &[Planned<'_>],
+    reference: &TrialLog,
+    mut unsteady: Unsteady,
+    table: &mut Table,
+) -> Result<Unsteady, TrialError> {
+    let trials =
+        planned.iter().map(|row| target.evaluation.trial(runner, row.act, row.condition, row.repeat));
+    // All are awaited, so that an interrupted run commits the trials in progress.
+    for (row, ended) in planned.iter().zip(join_all(trials).await) {
+        let (record, log) = match ended {
+            Ok(ended) => ended,
+            Err(TrialError::Unmet { condition, why }) => {
+                table.could_not_run(row, Unmet { condition, why });
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let equal = log.state.is_some() && log.state == reference.state;
+        if row.kind == RowKind::Reference && row.condition == Condition::Ordinary && !equal {
+            unsteady = Unsteady::of(&reference.outline, &log.outline);
+        }
+        let is_unstopped = row.expect == Expect::FailUnlessEqual && record.verdict.passed();
+        let equal = equal || (is_unstopped && unsteady.explains(&log.outline, &reference.outline));
+        table.trial(row, &record.verdict, &log, equal);
+    }
+    Ok(unsteady)
+}
+
 /// Cuts and ablations with their files and the message of a rejection.
 fn partial(
     script: &str,
@@ -214,7 +240,7 @@ fn partial(
     if only.wants(RowKind::AblatedSolution) {
         found.extend(ablations(script).into_iter().take(extent.ablations).map(|ablation| {
             let name = format!("solve.sh:{} {}", ablation.line, ablation.statement);
-            let about = format!("the reference without {}", ablation.statement);
+            let about = format!("the reference without `{}`", ablation.whole);
             (RowKind::AblatedSolution, name, with_script(solution, ablation.script), about)
         }));
     }
@@ -263,7 +289,8 @@ async fn mutation(
     let killed = rates(&table.rows).killed;
     if let Some(rate) = too_low(killed, left.is_empty()) {
         let note = format!(
-            "{} of {} well-formed wrong answers pass, a kill rate of {rate:.2}; the rows name the checks that are missing",
+            "{} of {} well-formed wrong answers pass, a kill rate of {rate:.2}, where {MIN_KILL_RATE} is wanted; each surviving mutant of the reference shows a check \
+             that is missing",
             killed.counted - killed.good,
             killed.counted
         );

@@ -139,7 +139,13 @@ async fn answer(request: &[u8], subject: &Sandbox, max_timeout: Duration) -> Res
         timeout: Duration::try_from_secs_f64(request.timeout).unwrap_or(max_timeout).min(max_timeout),
         keep: MAX_OUTPUT,
     };
-    match subject.spawn(&process).await {
+    let ran = subject.spawn(&process).await;
+    // As in Harbor's separate mode, nothing that a program started outlives the call, whatever its session: with each of hundreds of calls, a solver's
+    // program could leave another process that takes the processor from the tests.
+    if let Err(error) = subject.end_processes().await {
+        return refused_or_lost(error);
+    }
+    match ran {
         Ok(done) => {
             // Shell conventions: 124 from timeout(1), 127 for a program that cannot be started, 128 + signal.
             let (code, stderr) = match done.outcome {

@@ -242,6 +242,19 @@ const SURVIVED: Row = (
     Ends::Certified("clauses", 2),
 );
 
+/// One that needs executed ablations, of which there are none at `--rigor quick` either.
+const NOT_DEMANDED: Row = (
+    "a statement of the reference that no sentence demands, and that two versions of the checks miss",
+    |stage, before| match stage {
+        "solution" if before == 0 => {
+            Some(good("solution", 0).replace("LC_ALL=C\n", "LC_ALL=C\ntouch guests-were-sorted\n"))
+        }
+        "checks" => Some(checks(&format!("{}\n# Version {before}.\n", all_checks()))),
+        _ => None,
+    },
+    Ends::Certified("solution", 2),
+);
+
 /// Rows at once.
 const LANES: usize = 3;
 
@@ -260,6 +273,13 @@ async fn mistakes_are_told_to_the_stage_that_made_them() {
 async fn violations_that_two_versions_of_the_checks_miss_are_replaced() {
     if docker().await.is_some() {
         check("standard", SURVIVED).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_that_two_versions_of_the_checks_miss_are_left_out() {
+    if docker().await.is_some() {
+        check("standard", NOT_DEMANDED).await;
     }
 }
 
