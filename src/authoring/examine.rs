@@ -116,7 +116,9 @@ impl Authoring<'_> {
                     AuthorStage::Clauses
                 }
                 // No check can notice what no sentence demands; then the reference has no need of it either. Each is asked in turn.
-                RowKind::AblatedSolution if !toggled(&mut self.survivors, &reason.name) => AuthorStage::Solution,
+                RowKind::AblatedSolution if !toggled(&mut self.survivors, &reason.name) => {
+                    AuthorStage::Solution
+                }
                 RowKind::Clause
                 | RowKind::Untouched
                 | RowKind::Reference

@@ -187,7 +187,8 @@ async fn trials(
 
 /// Whether `row` shows that correct work passes in circumstances other than the ordinary ones.
 fn is_of_correct_work_under_conditions(row: &Planned<'_>) -> bool {
-    row.expect == Expect::Pass && (row.kind == RowKind::SecondSolution || row.condition != Condition::Ordinary)
+    row.expect == Expect::Pass
+        && (row.kind == RowKind::SecondSolution || row.condition != Condition::Ordinary)
 }
 
 /// Makes the trials of `planned`, and their rows. Returns `unsteady`, or what another ordinary run of the reference left differently.
