@@ -411,6 +411,12 @@ fn saboteurs() -> Vec<Saboteur> {
             "printf '#!/bin/sh\nexec python3 /app/starve.py\n' >bin/total; cp /solution/starve.py .",
             Failed,
         ),
+        with_programs(
+            "a program that is right only while a process lives that an earlier call left",
+            "cat >bin/total <<'EOF'\n#!/bin/sh\nif [ -e /tmp/left ]; then kill -0 \"$(cat /tmp/left)\" || exit 1\nelse setsid sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/tmp/left\nfi\n\
+             awk '{ sum += $1 } END { print sum }'\nEOF\n",
+            Judged,
+        ),
         service("a service that ends its container when it is asked", "probed"),
         service("a service that ends its container when it is asked again", "probed-again"),
         service("a service that ends its container as it is brought up", "memory"),

@@ -1,18 +1,15 @@
-//! Examines a draft, cheapest first, and says which stage has to mend what is found.
-
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
+//! Examines a draft, cheapest first.
 
 use futures_util::future::join_all;
 
 use super::arbiter::{self, Fault};
 use super::working::{SETUP, Working};
-use super::{Authoring, StageContext, StageError, blind, gate, made, quotes};
+use super::{Authoring, StageContext, StageError, at_fault, blind, gate, made, quotes};
 use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
-    AuthorStage, Certificate, CheckId, ClauseError, Clauses, Draft, FileTree, Outcome, RejectReason, RowKind,
-    ShellOutcome, Task, WrongSolution, task_digest,
+    AuthorStage, Certificate, CheckId, ClauseError, Draft, FileTree, Outcome, ShellOutcome, Task,
+    WrongSolution, task_digest,
 };
 use crate::screen::{Ends, Extent, Only, Ours, screen_ours};
 use crate::verify::{Act, Condition, HashedTask, Outline, TrialLog, TrialRecord};
@@ -49,7 +46,7 @@ impl Authoring<'_> {
         }
         if found.is_none() && stage >= AuthorStage::Attacks {
             let passing = examined.attacks().await?;
-            found = unstopped(&mut self.survivors, passing);
+            found = at_fault::unstopped(&mut self.survivors, passing);
         }
         if found.is_none() && stage >= AuthorStage::Clauses {
             found = examined.clauses();
@@ -57,7 +54,7 @@ impl Authoring<'_> {
         }
         if found.is_none() && stage >= AuthorStage::Screening {
             let certificate = self.certificate().await?;
-            found = self.refused(&certificate);
+            found = at_fault::refused(&certificate, &self.working.clauses, &mut self.survivors);
             self.working.clauses = quotes::noticed(self.working.clauses.clone(), &certificate.clauses);
         }
         if found.is_none() && stage >= AuthorStage::Blind {
@@ -91,7 +88,7 @@ impl Authoring<'_> {
     /// checks still miss one, the hundred others need not be executed. The pipeline's own screening makes the same trials; at lower rigors it may
     /// draw other violations.
     async fn certificate(&self) -> Result<Certificate, StageError> {
-        let missed = survived(&self.working.clauses, &self.survivors);
+        let missed = at_fault::survived(&self.working.clauses, &self.survivors);
         if !missed.is_empty() {
             let certificate = certificate(self.context, &self.working, &Only::Rows(missed)).await?;
             if !certificate.certified {
@@ -100,150 +97,6 @@ impl Authoring<'_> {
         }
         certificate(self.context, &self.working, &Only::All).await
     }
-
-    /// What a rejected certificate asks for, and of whom.
-    fn refused(&mut self, certificate: &Certificate) -> Found {
-        let mut by_stage: Vec<(AuthorStage, String)> = Vec::new();
-        for reason in &certificate.reasons {
-            let stage = match reason.kind {
-                RowKind::Lint => stage_of_file(reason),
-                RowKind::Build | RowKind::Leak => AuthorStage::Environment,
-                RowKind::Inputs => AuthorStage::Solution,
-                RowKind::Blind => AuthorStage::Blind,
-                // A violation of no effect, or that no check notices twice, may be none.
-                RowKind::Clause if without_effect(certificate, &reason.name) => AuthorStage::Clauses,
-                RowKind::Clause if !self.survivors.insert(identity(&self.working.clauses, &reason.name)) => {
-                    AuthorStage::Clauses
-                }
-                // No check can notice what no sentence demands; then the reference has no need of it either. Each is asked in turn.
-                RowKind::AblatedSolution if !toggled(&mut self.survivors, &reason.name) => {
-                    AuthorStage::Solution
-                }
-                RowKind::Clause
-                | RowKind::Untouched
-                | RowKind::Reference
-                | RowKind::SecondSolution
-                | RowKind::WrongSolution
-                | RowKind::TruncatedSolution
-                | RowKind::AblatedSolution
-                | RowKind::Mutant
-                | RowKind::Variant
-                | RowKind::Attack => AuthorStage::Checks,
-            };
-            let hint = match (reason.kind, stage) {
-                (RowKind::Clause, AuthorStage::Clauses) => {
-                    " (its effect may be none: replace it by a violation that changes a result, or drop it)".to_owned()
-                }
-                (RowKind::AblatedSolution, AuthorStage::Solution) => {
-                    " again, after these were asked for one that notices it: if no sentence of the instruction demands what these lines do, leave them out; else keep \
-                     them, and let them do plainly what it demands"
-                        .to_owned()
-                }
-                (RowKind::Mutant, _) => surviving_mutants(certificate),
-                _ => String::new(),
-            };
-            by_stage.push((stage, format!("{}{hint}", reason.message)));
-        }
-        let first = by_stage.iter().map(|(stage, _)| *stage).min()?;
-        let problems = by_stage.into_iter().filter(|(stage, _)| *stage == first);
-        Some((first, problems.map(|(_, problem)| problem).collect()))
-    }
-}
-
-/// Asks the author of the checks about attacks that pass them for the first time, and then the author of those that pass again.
-fn unstopped(survivors: &mut BTreeSet<String>, passing: Vec<WrongSolution>) -> Found {
-    let script = |attack: &WrongSolution| attack.files.text("solve.sh").unwrap_or_default().to_owned();
-    let (new, again): (Vec<_>, Vec<_>) =
-        passing.into_iter().partition(|attack| !survivors.contains(&script(attack)));
-    if new.is_empty() && again.is_empty() {
-        return None;
-    }
-    if new.is_empty() {
-        let told = again.iter().map(|attack| {
-            format!(
-                "this script, which is to violate “{}”, passes every check again, after these were strengthened because of it. Perhaps its results are right for every \
-                 input that the instruction allows: leave it out, or make what is wrong plain:\n{}",
-                attack.why,
-                script(attack)
-            )
-        });
-        return Some((AuthorStage::Attacks, told.collect()));
-    }
-    let mut shown: BTreeSet<String> = BTreeSet::new();
-    let mut problems = Vec::new();
-    for attack in &new {
-        let script = script(attack);
-        problems.push(format!(
-            "this script passes every check, although it violates “{}”:\n{}",
-            attack.why,
-            without_repeated(&script, &shown)
-        ));
-        shown.extend(script.lines().map(str::to_owned));
-        survivors.insert(script);
-    }
-    Some((AuthorStage::Checks, problems))
-}
-
-/// The stage that wrote the file that a finding is about.
-fn stage_of_file(reason: &RejectReason) -> AuthorStage {
-    let places = [
-        ("environment/", AuthorStage::Environment),
-        ("instruction.md", AuthorStage::Instruction),
-        ("solution/", AuthorStage::Solution),
-    ];
-    let written = places.into_iter().find(|(place, _)| reason.message.contains(place));
-    written.map_or(AuthorStage::Checks, |(_, stage)| stage)
-}
-
-/// Adds `name` to `names`, or removes it if they have it. Returns whether it was added.
-fn toggled(names: &mut BTreeSet<String>, name: &str) -> bool {
-    let is_new = names.insert(name.to_owned());
-    if !is_new {
-        names.remove(name);
-    }
-    is_new
-}
-
-/// The mutants that pass, for an author who has to notice them.
-fn surviving_mutants(certificate: &Certificate) -> String {
-    let rows = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant && row.counts);
-    let passed = rows.filter(|row| row.outcome == Some(Outcome::Pass));
-    passed.fold(String::new(), |mut text, row| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n   - {}", row.name);
-        text
-    })
-}
-
-/// The rows of the violations that passed the checks of an earlier version.
-fn survived(clauses: &Clauses, survivors: &BTreeSet<String>) -> Vec<(RowKind, Option<String>)> {
-    let all = clauses
-        .clause
-        .iter()
-        .flat_map(|clause| clause.violation.iter().map(move |violation| (clause, violation)));
-    let again = all.map(|(clause, violation)| clause.row_name(violation));
-    again
-        .filter(|name| survivors.contains(&identity(clauses, name)))
-        .map(|name| (RowKind::Clause, Some(name)))
-        .collect()
-}
-
-/// What a violation does, by the name of its row: another one may get the same name.
-fn identity(clauses: &Clauses, row: &str) -> String {
-    let all = clauses
-        .clause
-        .iter()
-        .flat_map(|clause| clause.violation.iter().map(move |violation| (clause, violation)));
-    let found = all.into_iter().find(|(clause, violation)| clause.row_name(violation) == row);
-    found.map_or_else(
-        || row.to_owned(),
-        |(_, violation)| format!("{row} {:?} {:?}", violation.edit, violation.after),
-    )
-}
-
-/// Whether a violation left the reference's own state.
-fn without_effect(certificate: &Certificate, name: &str) -> bool {
-    certificate.rows.iter().any(|row| row.kind == RowKind::Clause && row.name == name && !row.counts)
 }
 
 /// Screens these rows of the draft, up to the first group that rejects it.
@@ -371,25 +224,6 @@ impl Examined<'_> {
     }
 }
 
-/// `script` without long runs of lines that `shown` has: attacks on one task share most of their text.
-fn without_repeated(script: &str, shown: &BTreeSet<String>) -> String {
-    /// A shorter run says where the other lines belong.
-    const LONG: usize = 4;
-    let mut text = String::new();
-    let lines: Vec<_> = script.lines().collect();
-    for run in lines.chunk_by(|one, other| shown.contains(*one) == shown.contains(*other)) {
-        if run.len() >= LONG && shown.contains(run[0]) {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "[{} lines as in a script above]", run.len());
-        } else {
-            run.iter().for_each(|line| {
-                let _ = writeln!(text, "{line}");
-            });
-        }
-    }
-    text
-}
-
 /// How a script ended.
 fn ended(exit: Option<ShellOutcome>) -> String {
     match exit {
@@ -458,65 +292,4 @@ pub(super) fn script(commands: &[String]) -> Result<FileTree, StageError> {
     let text = format!("#!/bin/bash\ncd {}\n{}\n", super::working::WORKDIR, commands.join("\n"));
     let file = crate::model::File { bytes: text.into_bytes(), executable: true };
     Ok(FileTree::from_iter([(super::working::rel("solve.sh")?, file)]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passing_attacks_are_told_to_the_checks_author_and_then_to_their_own() {
-        let mut survivors = BTreeSet::new();
-        let mut check = |scripts: &[&str], expect: Option<(AuthorStage, usize)>| {
-            let attack = |script: &&str| WrongSolution {
-                name: "attack-1".to_owned(),
-                why: "sorted".to_owned(),
-                files: FileTree::from_iter([(
-                    crate::model::RelPath::new("solve.sh").unwrap(),
-                    crate::model::File::script((*script).to_owned()),
-                )]),
-            };
-            let found = unstopped(&mut survivors, scripts.iter().map(attack).collect());
-            assert_eq!(found.map(|(stage, problems)| (stage, problems.len())), expect, "{scripts:?}");
-        };
-        check(&[], None);
-        check(&["one", "two"], Some((AuthorStage::Checks, 2)));
-        check(&["one", "three"], Some((AuthorStage::Checks, 1)));
-        check(&["one", "three"], Some((AuthorStage::Attacks, 2)));
-        check(&[], None);
-    }
-
-    #[test]
-    fn violations_that_passed_before_are_tried_first() {
-        let check = |survivors: &[&str], expect: &[&str]| {
-            let text = "[[clause]]\nid = \"count\"\nsays = [\"Count.\"]\nchecks = []\n\
-                [[clause.violation]]\nname = \"zero\"\nthat = \"counts nothing\"\n\
-                [[clause.violation]]\nname = \"all-lines\"\nthat = \"counts all lines\"\n";
-            let clauses: Clauses = toml::from_str(text).unwrap();
-            let survivors = survivors.iter().map(|name| (*name).to_owned()).collect();
-            let rows = survived(&clauses, &survivors).into_iter();
-            let names: Vec<_> =
-                rows.filter_map(|(kind, name)| name.filter(|_| kind == RowKind::Clause)).collect();
-            assert_eq!(names, expect);
-        };
-        let [zero, all_lines] = ["zero", "all-lines"].map(|name| format!("count/{name} [] None"));
-        check(&[], &[]);
-        // A script of an attack; a violation that is no longer there; another one of the same name.
-        check(
-            &["cp a b", "count/gone [] None", &all_lines, "count/zero [] Some(\"true\")"],
-            &["count/all-lines"],
-        );
-        check(&[&all_lines, &zero], &["count/zero", "count/all-lines"]);
-    }
-
-    #[test]
-    fn scripts_are_shown_without_what_was_shown_before() {
-        let check = |script: &str, shown: &str, expect: &str| {
-            let shown = shown.lines().map(str::to_owned).collect();
-            assert_eq!(without_repeated(script, &shown), expect);
-        };
-        check("a\nb\n", "", "a\nb\n");
-        check("a\nb\nc\nd\nnew\n", "a\nb\nc\nd\ne\n", "[4 lines as in a script above]\nnew\n");
-        check("a\nnew\nb\nc", "a\nb\nc\n", "a\nnew\nb\nc\n");
-    }
 }

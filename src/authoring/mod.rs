@@ -10,6 +10,7 @@
 
 mod anchor;
 mod arbiter;
+mod at_fault;
 mod band;
 mod blind;
 mod configuration;

@@ -57,6 +57,17 @@ pub(super) struct Serving<'a> {
     pub(super) patience: u32,
     /// Who is at fault for a loss without evidence.
     pub(super) silent: Option<Blame>,
+    pub(super) leftovers: Leftovers,
+}
+
+/// What becomes of processes that a program has started and left behind, in sessions of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leftovers {
+    /// They are killed, as in Harbor's separate mode: with each of hundreds of calls, a solver's program could leave another process that takes
+    /// the processor from the tests.
+    Killed,
+    /// They live, since the task's services run in the same container.
+    Kept,
 }
 
 /// Answers calls, observes the host meanwhile, and returns only if the subject is lost and not known to be at fault: no check may fail for that. Once the verifier is
@@ -68,7 +79,7 @@ pub(super) async fn serve(
     observed: &mut Observed,
 ) -> SandboxError {
     while let Some(call) = calls.recv().await {
-        let answering = answer(&call.request, subject, MAX_TIMEOUT * serving.patience);
+        let answering = answer(&call.request, subject, serving);
         let timed_out = |answered: &Result<Reply, Unanswered>| answered.as_ref().is_ok_and(Reply::timed_out);
         let answering = observed.during(serving.engine, subject, serving.cpus, answering, timed_out);
         let answered = tokio::select! {
@@ -122,7 +133,8 @@ enum Unanswered {
     Sandbox(SandboxError),
 }
 
-async fn answer(request: &[u8], subject: &Sandbox, max_timeout: Duration) -> Result<Reply, Unanswered> {
+async fn answer(request: &[u8], subject: &Sandbox, serving: Serving<'_>) -> Result<Reply, Unanswered> {
+    let max_timeout = MAX_TIMEOUT * serving.patience;
     let malformed = |error: &dyn std::fmt::Display| Unanswered::Malformed(error.to_string());
     let request: Request = serde_json::from_slice(request).map_err(|error| malformed(&error))?;
     let decode = |text: &str| BASE64.decode(text).map_err(|error| malformed(&error));
@@ -140,9 +152,9 @@ async fn answer(request: &[u8], subject: &Sandbox, max_timeout: Duration) -> Res
         keep: MAX_OUTPUT,
     };
     let ran = subject.spawn(&process).await;
-    // As in Harbor's separate mode, nothing that a program started outlives the call, whatever its session: with each of hundreds of calls, a solver's
-    // program could leave another process that takes the processor from the tests.
-    if let Err(error) = subject.end_processes().await {
+    if serving.leftovers == Leftovers::Killed
+        && let Err(error) = subject.end_processes().await
+    {
         return refused_or_lost(error);
     }
     match ran {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use super::contention::{Observed, watched};
 use super::no_verdict::{NoVerdict, Phase, despite_load};
-use super::relay::{self, Serving};
+use super::relay::{self, Leftovers, Serving};
 use super::results::{Reported, parse_results};
 use super::subject::Packing;
 use crate::model::{Blame, CheckId, Limits, Outcome, Task, Verdict};
@@ -84,7 +84,12 @@ impl Room<'_> {
         };
         let mut log = VerifierLog::default();
         let mut observed = Observed::default();
-        let serving = Serving { engine: self.engine, cpus: self.limits.cpus, patience, silent: self.silent };
+        let leftovers = match self.task.subject.bring_up {
+            Some(_) => Leftovers::Kept,
+            None => Leftovers::Killed,
+        };
+        let Self { engine, silent, .. } = *self;
+        let serving = Serving { engine, cpus: self.limits.cpus, patience, silent, leftovers };
         let running = async {
             match &programs {
                 None => self.run_checks(&verifier, patience, &mut log).await,
