@@ -1,16 +1,18 @@
 //! Which stage has to mend what an examination found, and what it is told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::examine::Found;
 use crate::model::{AuthorStage, Certificate, Clauses, Outcome, RejectReason, RowKind, WrongSolution};
 
-/// What a rejected certificate asks for, and of whom. `survivors` are the wrong solutions that passed before; those of `certificate` are added.
+/// What a rejected certificate asks for, and of whom. `survivors` are the wrong solutions that passed before; those of `certificate` are added. `violated` has the words
+/// that surviving mutants violate.
 pub(super) fn refused(
     certificate: &Certificate,
     clauses: &Clauses,
     survivors: &mut BTreeSet<String>,
+    violated: &BTreeMap<String, String>,
 ) -> Found {
     let mut by_stage: Vec<(AuthorStage, String)> = Vec::new();
     for reason in &certificate.reasons {
@@ -44,7 +46,7 @@ pub(super) fn refused(
                  them, and let them do plainly what it demands"
                     .to_owned()
             }
-            (RowKind::Mutant, _) => surviving_mutants(certificate),
+            (RowKind::Mutant, _) => surviving_mutants(certificate, violated),
             _ => String::new(),
         };
         by_stage.push((stage, format!("{}{hint}", reason.message)));
@@ -108,13 +110,16 @@ fn toggled(names: &mut BTreeSet<String>, name: &str) -> bool {
     is_new
 }
 
-/// The mutants that pass, for an author who has to notice them.
-fn surviving_mutants(certificate: &Certificate) -> String {
+/// The mutants that pass, with the words that they violate, for an author who has to notice them.
+fn surviving_mutants(certificate: &Certificate, violated: &BTreeMap<String, String>) -> String {
     let rows = certificate.rows.iter().filter(|row| row.kind == RowKind::Mutant && row.counts);
     let passed = rows.filter(|row| row.outcome == Some(Outcome::Pass));
     passed.fold(String::new(), |mut text, row| {
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n   - {}", row.name);
+        let _ = match violated.get(&row.name).filter(|words| !words.is_empty()) {
+            Some(words) => write!(text, "\n   - {} (against “{words}”)", row.name),
+            None => write!(text, "\n   - {}", row.name),
+        };
         text
     })
 }
@@ -177,6 +182,9 @@ mod tests {
     #[test]
     fn a_rejection_goes_to_the_stage_that_can_mend_it() {
         let mut survivors = BTreeSet::new();
+        let violated = ["arithmetic: survives", "flag: killed"]
+            .map(|name| (name.to_owned(), "Count.".to_owned()))
+            .into();
         let mut check = |reasons: &[(RowKind, &str)], expect: (AuthorStage, &str)| {
             let reason = |(kind, name): &(RowKind, &str)| RejectReason {
                 kind: *kind,
@@ -207,7 +215,8 @@ mod tests {
                     EnvironmentDigest::parse("abc").unwrap(),
                 )
             };
-            let (stage, told) = refused(&certificate, &Clauses::default(), &mut survivors).unwrap();
+            let (stage, told) =
+                refused(&certificate, &Clauses::default(), &mut survivors, &violated).unwrap();
             assert_eq!((stage, told.join("; ").as_str()), expect, "{reasons:?}");
         };
         let ablated = (RowKind::AblatedSolution, "chmod");
@@ -229,7 +238,7 @@ mod tests {
         );
         check(
             &[(RowKind::Mutant, "kill rate")],
-            (AuthorStage::Checks, "kill rate passes\n   - arithmetic: survives"),
+            (AuthorStage::Checks, "kill rate passes\n   - arithmetic: survives (against “Count.”)"),
         );
     }
 

@@ -1,10 +1,12 @@
 //! Examines a draft, cheapest first.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::join_all;
 
 use super::arbiter::{self, Fault};
 use super::working::{SETUP, Working};
-use super::{Authoring, StageContext, StageError, at_fault, blind, gate, made, quotes};
+use super::{Authoring, StageContext, StageError, at_fault, blind, equivalence, gate, made, quotes};
 use crate::harbor::{Publication, write_task};
 use crate::lint::lint_draft;
 use crate::model::{
@@ -53,9 +55,7 @@ impl Authoring<'_> {
             self.working.clauses = quotes::assigned(self.working.clauses.clone(), &self.working.checks);
         }
         if found.is_none() && stage >= AuthorStage::Screening {
-            let certificate = self.certificate().await?;
-            found = at_fault::refused(&certificate, &self.working.clauses, &mut self.survivors);
-            self.working.clauses = quotes::noticed(self.working.clauses.clone(), &certificate.clauses);
+            found = self.screened().await?;
         }
         if found.is_none() && stage >= AuthorStage::Blind {
             let solved = blind::solved(context, &self.working, self.history.edition()).await?;
@@ -65,6 +65,24 @@ impl Authoring<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Screens the draft, and has surviving mutants judged where they are too many: those that violate nothing are set aside.
+    async fn screened(&mut self) -> Result<Found, StageError> {
+        let mut violated = BTreeMap::new();
+        loop {
+            let certificate = self.certificate().await?;
+            let open = equivalence::open(&certificate, &self.working.solution, &violated);
+            if open.is_empty() {
+                let found =
+                    at_fault::refused(&certificate, &self.working.clauses, &mut self.survivors, &violated);
+                self.working.clauses = quotes::noticed(self.working.clauses.clone(), &certificate.clauses);
+                return Ok(found);
+            }
+            let judged = equivalence::judged(self.context, &self.working, &open).await?;
+            self.working.clauses.equivalent.extend(judged.equivalent);
+            violated.extend(judged.violated);
+        }
     }
 
     /// Builds the machine, and reads what `setup.sh` made of it. A problem is told to its author.

@@ -15,6 +15,7 @@ mod band;
 mod blind;
 mod configuration;
 mod declare;
+mod equivalence;
 mod estimate;
 mod examine;
 mod gate;

@@ -156,7 +156,7 @@ mod tests {
                 noticed_by: vec![CheckId::parse("test_b").unwrap()],
                 untested: None,
             };
-            let clauses = Clauses { background: Vec::new(), clause: vec![clause] };
+            let clauses = Clauses { clause: vec![clause], ..Clauses::default() };
             let clauses = assigned(clauses, CHECKS);
             assert_eq!(clauses.clause[0].checks.len(), quoting);
             assert_eq!(noticed(clauses.clone(), &[]).clause[0].checks.len(), quoting);

@@ -6,11 +6,13 @@ use crate::assets::Assets;
 use crate::model::AuthorStage;
 use crate::prompts::{PromptSet, PromptsError};
 
-/// Prompts of every stage that asks a model, and of the arbiter.
+/// Prompts of every stage that asks a model, and of the judges.
 #[derive(Clone, Debug)]
 pub struct StageTexts {
     stages: BTreeMap<AuthorStage, PromptSet>,
     pub(super) arbiter: PromptSet,
+    /// Of mutants that pass every check.
+    pub(super) equivalence: PromptSet,
     /// Of a request that a recording shows.
     pub(super) recording: PromptSet,
     /// Of a task that becomes harder or easier.
@@ -47,6 +49,7 @@ impl StageTexts {
         Ok(Self {
             stages,
             arbiter: folder("arbiter")?,
+            equivalence: folder("equivalence")?,
             recording: folder("recording")?,
             evolve: folder("evolve")?,
             shell,

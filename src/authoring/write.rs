@@ -66,6 +66,10 @@ pub(super) fn open(
 
 /// Reads a reply of `stage` into the draft. The error is told to the model.
 pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> Result<(), String> {
+    // They were judged by these.
+    if stage <= AuthorStage::Solution {
+        working.clauses.equivalent.clear();
+    }
     match stage {
         AuthorStage::Environment => {
             let files = corrected(reply, &working.machine)?;
@@ -107,7 +111,11 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
             text.clone_into(&mut working.checks);
         }
         AuthorStage::Attacks => working.attacks = attacks(&files_in(reply)?)?,
-        AuthorStage::Clauses => working.clauses = clauses_in(reply)?,
+        AuthorStage::Clauses => {
+            let equivalent = std::mem::take(&mut working.clauses.equivalent);
+            // Which mutants are equivalent is a judge's to say.
+            working.clauses = Clauses { equivalent, ..clauses_in(reply)? };
+        }
         AuthorStage::Configuration => {
             working.configuration = Configuration::parse(reply, &crate::author::check_ids(&working.checks))?;
         }

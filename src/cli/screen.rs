@@ -373,6 +373,12 @@ fn page(screening: &Screening) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "    violations refused      {}", share(rates.clauses));
     let _ = writeln!(text, "    wrong answers refused   {}", share(rates.killed));
+    if let aside @ 1.. = certificate.set_aside() {
+        let _ = writeln!(
+            text,
+            "    set aside               {aside} mutants that pass, as equivalent to the reference (clauses.toml)"
+        );
+    }
     let _ = writeln!(text, "    right forms accepted    {}", share(rates.accepted));
     let _ = writeln!(text, "    attacks repelled        {}", share(rates.repelled));
     let _ = writeln!(

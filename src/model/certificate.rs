@@ -30,6 +30,9 @@ pub struct Row {
     pub note: String,
 }
 
+/// Beginning of the note of a surviving mutant that `clauses.toml` lists as equivalent; the reason follows.
+pub const SET_ASIDE: &str = "set aside as equivalent";
+
 /// The rows, cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -266,6 +269,12 @@ pub enum Screened {
 }
 
 impl Certificate {
+    /// The number of surviving mutants that are not counted because they are listed as equivalent.
+    pub fn set_aside(&self) -> usize {
+        let rows = self.rows.iter().filter(|row| row.kind == RowKind::Mutant && !row.counts);
+        rows.filter(|row| row.note.starts_with(SET_ASIDE)).count()
+    }
+
     /// The version that this build writes.
     pub const VERSION: u32 = 3;
 

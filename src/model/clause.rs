@@ -23,6 +23,19 @@ pub struct Clauses {
     pub background: Vec<String>,
     #[serde(default)]
     pub clause: Vec<Clause>,
+    /// Mutants of the reference that violate nothing. Those of them that pass the checks are not counted in the kill rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equivalent: Vec<EquivalentMutant>,
+}
+
+/// A mutant of the reference that is a correct solution too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EquivalentMutant {
+    /// Its name in the certificate: operator, place and change.
+    pub mutant: String,
+    /// Why its results are right for every input that the instruction allows.
+    pub why: String,
 }
 
 /// A demand of the instruction that can be tested.
@@ -115,6 +128,11 @@ pub enum ClauseError {
 impl Clauses {
     /// Whether nothing is declared.
     pub fn is_empty(&self) -> bool {
+        self.quotes_nothing() && self.equivalent.is_empty()
+    }
+
+    /// Whether it says nothing of the instruction's sentences.
+    pub fn quotes_nothing(&self) -> bool {
         self.background.is_empty() && self.clause.is_empty()
     }
 

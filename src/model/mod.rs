@@ -30,9 +30,12 @@ pub use blame::Blame;
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};
 pub use call_detail::CallDetail;
 pub use certificate::{
-    Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, Screened, Tally,
+    Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, SET_ASIDE, Screened,
+    Tally,
 };
-pub use clause::{Clause, ClauseError, Clauses, TextEdit, Violation, followed_by, is_kebab_case};
+pub use clause::{
+    Clause, ClauseError, Clauses, EquivalentMutant, TextEdit, Violation, followed_by, is_kebab_case,
+};
 pub use digest::{canonical_json, environment_digest, task_digest};
 pub use expert::{
     CommandEdit, ExpertScript, FailureMode, Fault, MadeMistake, Mistake, MistakeKind, OwnCheck, ScriptStep,

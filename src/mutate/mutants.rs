@@ -30,6 +30,13 @@ pub struct Mutant {
     pub files: FileTree,
 }
 
+impl Mutant {
+    /// Its name in certificates.
+    pub fn name(&self) -> String {
+        format!("{} {}: {}", self.operator.as_str(), self.place, self.what)
+    }
+}
+
 /// The mutants of `solution`, by file and position. No two are equal, and none equals the solution. Each file with a
 /// bundled grammar has no more syntax errors than before. They are all that there are, except for very long solutions.
 pub fn mutants(solution: &FileTree) -> Vec<Mutant> {

@@ -99,7 +99,10 @@ fn sql(text: &str, range: std::ops::Range<usize>) -> Option<Edit> {
         "DESC" => ("ASC", Operator::SortOrder),
         "MIN" => ("MAX", Operator::SortOrder),
         "MAX" => ("MIN", Operator::SortOrder),
-        "UNION ALL" => ("UNION", Operator::Flag),
+        "UNION ALL" => {
+            let edit = Edit::replace(text, range, "UNION", Operator::Flag);
+            return Some(edit.uninformative("a difference only where a row comes twice"));
+        }
         "LEFT JOIN" => ("JOIN", Operator::Flag),
         "DISTINCT" => ("", Operator::Flag),
         "AND" => ("OR", Operator::Logic),

@@ -111,7 +111,7 @@ pub(super) fn records(clauses: &Clauses, table: &Table) -> Vec<ClauseRecord> {
 
 /// Sentences that no clause is about. None if no clauses were declared.
 pub(super) fn uncovered(clauses: &Clauses, instruction: &str) -> Vec<String> {
-    if clauses.is_empty() { Vec::new() } else { clauses.uncovered(instruction) }
+    if clauses.quotes_nothing() { Vec::new() } else { clauses.uncovered(instruction) }
 }
 
 /// `rates` with the known wrong solutions that violate a clause counted among its violations.

@@ -8,11 +8,12 @@ use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
 use super::table::{Expect, Planned, Table, Unmet};
-use super::target::{Ends, Extent, Only, ScreeningTarget, mutant_name};
+use super::target::{Ends, Extent, Only, ScreeningTarget};
 use super::unsteady::Unsteady;
 use super::{battery, clauses, forms};
 use crate::model::{
-    Certificate, File, FileTree, RelPath, Rigor, Row, RowKind, Seed, Tally, Timings, Verdict,
+    Certificate, EquivalentMutant, File, FileTree, RelPath, Rigor, Row, RowKind, SET_ASIDE, Seed, Tally,
+    Timings, Verdict,
 };
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
@@ -178,6 +179,7 @@ async fn trials(
             reference_meaning: reference.meaning.as_deref(),
             untouched: &untouched.outline,
             unsteady: &unsteady,
+            equivalent: &target.clauses.equivalent,
         };
         let deadline = extent.budget.map(|budget| started + budget);
         mutation(runner, target, solution, extent, deadline, &states, table).await?;
@@ -248,12 +250,14 @@ fn partial(
     found
 }
 
-/// The states that mutants are compared with.
+/// What mutants are compared with.
 struct States<'a> {
     reference: &'a Outline,
     reference_meaning: Option<&'a str>,
     untouched: &'a Outline,
     unsteady: &'a Unsteady,
+    /// Those that violate nothing.
+    equivalent: &'a [EquivalentMutant],
 }
 
 /// Mutants of the reference, until enough of them count. Each survivor shows a missing check; only a rate over enough mutants rejects the task.
@@ -319,13 +323,18 @@ fn push_mutant(
     let equal = (log.meaning.is_some() && log.meaning.as_deref() == states.reference_meaning)
         || (verdict.passed() && states.unsteady.explains(&log.outline, states.reference));
     let formed = well_formed(&log.outline, states.reference, states.untouched);
+    let name = mutant.name();
+    let set_aside = || states.equivalent.iter().find(|known| known.mutant == name);
     let (counts, note) = match (equal, formed, verdict.passed()) {
-        (true, _, _) => (false, "leaves the reference's final state"),
-        (_, false, _) => (false, "leaves no complete answer"),
-        (_, _, true) => (true, "survives: a check is missing"),
-        _ => (true, ""),
+        (true, _, _) => (false, "leaves the reference's final state".to_owned()),
+        (_, false, _) => (false, "leaves no complete answer".to_owned()),
+        (_, _, true) => match set_aside() {
+            Some(known) => (false, format!("{SET_ASIDE}: {}", known.why)),
+            None => (true, "survives: a check is missing".to_owned()),
+        },
+        _ => (true, String::new()),
     };
-    let row = table.trial_row(RowKind::Mutant, &mutant_name(mutant), verdict, true, note);
+    let row = table.trial_row(RowKind::Mutant, &name, verdict, true, &note);
     table.push_timed(Row { counts, ..row }, log);
     counts
 }
@@ -367,34 +376,52 @@ mod tests {
         let outline =
             |text: &str| Outline::from([("/app/a.json".to_owned(), Trace::of("/a.json", text.as_bytes()))]);
         let reference = outline("{\"a\": 1}");
-        let check = |meaning: Option<&str>, of_reference: Option<&str>, counts: bool| {
-            let states = States {
-                reference: &reference,
-                reference_meaning: of_reference,
-                untouched: &Outline::new(),
-                unsteady: &Unsteady::default(),
+        let check_known =
+            |outcome, known: &str, meaning: Option<&str>, of_reference: Option<&str>, counts: bool| {
+                let states = States {
+                    reference: &reference,
+                    reference_meaning: of_reference,
+                    untouched: &Outline::new(),
+                    unsteady: &Unsteady::default(),
+                    equivalent: &[EquivalentMutant {
+                        mutant: known.to_owned(),
+                        why: "no input has it".to_owned(),
+                    }],
+                };
+                let log = TrialLog {
+                    meaning: meaning.map(str::to_owned),
+                    outline: outline("{\"a\":1}"),
+                    ..TrialLog::default()
+                };
+                let mutant = Mutant {
+                    operator: Operator::ALL[0],
+                    place: "solve.sh:1".to_owned(),
+                    region: String::new(),
+                    what: "x".to_owned(),
+                    uninformative: None,
+                    files: FileTree::default(),
+                };
+                let verdict = Verdict::without_checks(outcome, "");
+                let mut table = Table::default();
+                assert_eq!(
+                    push_mutant(&mutant, &verdict, &log, &states, &mut table),
+                    counts,
+                    "{meaning:?} {known}"
+                );
+                table.rows.remove(0).note
             };
-            let log = TrialLog {
-                meaning: meaning.map(str::to_owned),
-                outline: outline("{\"a\":1}"),
-                ..TrialLog::default()
-            };
-            let mutant = Mutant {
-                operator: Operator::ALL[0],
-                place: "solve.sh:1".to_owned(),
-                region: String::new(),
-                what: "x".to_owned(),
-                uninformative: None,
-                files: FileTree::default(),
-            };
-            let verdict = Verdict::without_checks(Outcome::Pass, "");
-            let mut table = Table::default();
-            assert_eq!(push_mutant(&mutant, &verdict, &log, &states, &mut table), counts, "{meaning:?}");
+        let check = |meaning, of_reference, counts| {
+            check_known(Outcome::Pass, "another", meaning, of_reference, counts);
         };
         check(Some("a"), Some("a"), false);
         // The files mean the same, and a mode or a link differs.
         check(Some("b"), Some("a"), true);
         check(None, None, true);
         check(None, Some("a"), true);
+        // Listed as equivalent; one that fails a check is not.
+        let name = format!("{} solve.sh:1: x", Operator::ALL[0].as_str());
+        let note = check_known(Outcome::Pass, &name, None, None, false);
+        assert_eq!(note, "set aside as equivalent: no input has it");
+        check_known(Outcome::Fail, &name, None, None, true);
     }
 }

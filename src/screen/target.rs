@@ -7,7 +7,6 @@ use crate::lint::attack::Alone;
 use crate::model::{
     Clauses, EnvironmentDigest, FileTree, Rigor, RowKind, TaskDigest, Variant, WrongSolution,
 };
-use crate::mutate::Mutant;
 
 use super::evaluation::Evaluation;
 
@@ -162,9 +161,4 @@ impl Only {
             }),
         }
     }
-}
-
-/// A mutant's name in the table.
-pub(super) fn mutant_name(mutant: &Mutant) -> String {
-    format!("{} {}: {}", mutant.operator.as_str(), mutant.place, mutant.what)
 }

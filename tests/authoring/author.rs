@@ -6,7 +6,7 @@ use super::common::Bench;
 use super::endpoint::{Answer, Kind, Server};
 
 /// The stages, each with the beginning of its system prompt.
-const STAGES: [(&str, &str); 14] = [
+const STAGES: [(&str, &str); 15] = [
     ("recording", "You see the recording of a terminal session"),
     ("idea", "You are a person who works with computers"),
     ("feasibility", "You decide whether a request"),
@@ -18,6 +18,7 @@ const STAGES: [(&str, &str); 14] = [
     ("clauses", "You take the instruction"),
     ("configuration", "You set the limits"),
     ("arbiter", "A terminal task has a machine"),
+    ("equivalence", "A program solves a terminal task"),
     ("blind", "You are an expert working in a Linux terminal"),
     ("evolve", "You change how hard"),
     // By its model's name: its prompts are those of the stage `blind`.

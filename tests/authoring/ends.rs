@@ -255,6 +255,23 @@ const NOT_DEMANDED: Row = (
     Ends::Certified("solution", 2),
 );
 
+/// One with mutants, of which there are none at `--rigor quick`: some of them change a file that no sentence mentions.
+const EQUIVALENT: Row = (
+    "mutants that pass and violate nothing",
+    |stage, _| match stage {
+        "solution" => Some(good("solution", 0).replace("wc -l", "seq 1 9 > steps\nwc -l")),
+        // Each of the two numbers, one more and one less.
+        "equivalence" => {
+            let judged = [1, 2, 3, 4].map(|number| {
+                format!(r#"{{"number": {number}, "reason": "No sentence mentions the file."}}"#)
+            });
+            Some(format!(r#"{{"mutants": [{}]}}"#, judged.join(", ")))
+        }
+        _ => None,
+    },
+    Ends::Certified("checks", 1),
+);
+
 /// Rows at once.
 const LANES: usize = 3;
 
@@ -273,6 +290,13 @@ async fn mistakes_are_told_to_the_stage_that_made_them() {
 async fn violations_that_two_versions_of_the_checks_miss_are_replaced() {
     if docker().await.is_some() {
         check("standard", SURVIVED).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mutants_that_violate_nothing_are_set_aside() {
+    if docker().await.is_some() {
+        check("standard", EQUIVALENT).await;
     }
 }
 
