@@ -1,6 +1,7 @@
 //! Clauses: every sentence of the instruction that demands something is violated alone, and a check must notice.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::table::{Expect, Planned, Table};
 use super::target::{Extent, Only, ScreeningTarget};
@@ -19,12 +20,12 @@ pub(super) struct Drawn<'a> {
 
 impl Drawn<'_> {
     /// Its trial, which begins with the checks that are to notice it.
-    pub(super) fn planned(&self) -> Planned<'_> {
+    pub(super) fn planned(&self, within: Duration) -> Planned<'_> {
         let words = self.clause.says.first().map(String::as_str).unwrap_or_default();
         Planned {
             kind: RowKind::Clause,
             name: self.name.clone(),
-            act: Act::Solve(&self.files),
+            act: Act::Edit { solution: &self.files, within },
             condition: Condition::FirstFailure { likely: &self.clause.checks },
             repeat: 0,
             expect: Expect::Fail,

@@ -1,6 +1,6 @@
 //! The complete screening of one task, cheapest rows first.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
@@ -24,6 +24,10 @@ pub const SCREEN: Stage = Stage { name: "certificate", version: 8 };
 
 /// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
 const FAILING: Condition<'static> = Condition::FirstFailure { likely: &[] };
+/// An edit of the reference may take this many times as long as it, since the machine may be busier.
+const EDIT_FACTOR: u32 = 10;
+/// And this long in any case: most references take less than a second, which is no measure.
+const EDIT_AT_LEAST: Duration = Duration::from_secs(60);
 /// Minimum number of counted mutants for a rate that can reject a task, unless there is no mutant left to try.
 const ENOUGH_MUTANTS: u32 = 12;
 /// Mutants that are tried for each that is to count: about every second one leaves no answer, or the correct one.
@@ -128,11 +132,12 @@ async fn trials(
         about: format!("a solution that {}", wrong.why),
     }));
     let violations = clauses::drawn(target, solution, extent, only, table);
-    planned.extend(violations.iter().map(|violation| violation.planned()));
+    let within = within(&reference);
+    planned.extend(violations.iter().map(|violation| violation.planned(within)));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
         name: name.clone(),
-        act: Act::Solve(files),
+        act: Act::Edit { solution: files, within },
         condition: FAILING,
         expect: Expect::FailUnlessEqual,
         repeat: 0,
@@ -180,11 +185,18 @@ async fn trials(
             untouched: &untouched.outline,
             unsteady: &unsteady,
             equivalent: &target.clauses.equivalent,
+            within,
         };
         let deadline = extent.budget.map(|budget| started + budget);
         mutation(runner, target, solution, extent, deadline, &states, table).await?;
     }
     Ok(())
+}
+
+/// The time limit of an edit of the reference. Many loop for ever, and a task may allow an hour.
+fn within(reference: &TrialLog) -> Duration {
+    let taken = Duration::try_from_secs_f64(reference.used.seconds).unwrap_or_default();
+    (taken * EDIT_FACTOR).max(EDIT_AT_LEAST)
 }
 
 /// Whether `row` shows that correct work passes in circumstances other than the ordinary ones.
@@ -258,6 +270,8 @@ struct States<'a> {
     unsteady: &'a Unsteady,
     /// Those that violate nothing.
     equivalent: &'a [EquivalentMutant],
+    /// Time limit of a mutant.
+    within: Duration,
 }
 
 /// Mutants of the reference, until enough of them count. Each survivor shows a missing check; only a rate over enough mutants rejects the task.
@@ -285,7 +299,8 @@ async fn mutation(
         let (batch, rest) = left.split_at(wanted.min(left.len()));
         left = rest;
         let act = |mutant| target.evaluation.trial(runner, mutant, FAILING, 0);
-        let trials = batch.iter().map(|mutant| act(Act::Solve(&mutant.files)));
+        let within = states.within;
+        let trials = batch.iter().map(|mutant| act(Act::Edit { solution: &mutant.files, within }));
         let ended = join_all(trials).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         for (mutant, (record, log)) in batch.iter().zip(ended) {
             counted += usize::from(push_mutant(mutant, &record.verdict, &log, states, table));
@@ -372,6 +387,20 @@ mod tests {
     }
 
     #[test]
+    fn an_edit_may_take_ten_times_as_long_as_the_reference() {
+        let check = |seconds: f64, expect: u64| {
+            let mut reference = TrialLog::default();
+            reference.used.seconds = seconds;
+            assert_eq!(within(&reference), Duration::from_secs(expect), "{seconds}");
+        };
+        check(0.0, 60);
+        check(0.4, 60);
+        check(6.0, 60);
+        check(30.0, 300);
+        check(f64::NAN, 60);
+    }
+
+    #[test]
     fn a_mutant_counts_unless_its_state_is_known_to_mean_the_same() {
         let outline =
             |text: &str| Outline::from([("/app/a.json".to_owned(), Trace::of("/a.json", text.as_bytes()))]);
@@ -387,6 +416,7 @@ mod tests {
                         mutant: known.to_owned(),
                         why: "no input has it".to_owned(),
                     }],
+                    within: EDIT_AT_LEAST,
                 };
                 let log = TrialLog {
                     meaning: meaning.map(str::to_owned),

@@ -32,6 +32,8 @@ pub enum Act<'a> {
     Nothing,
     /// `bash /solution/solve.sh`, with these files uploaded.
     Solve(&'a FileTree),
+    /// An edit of a solution, for at most this long: one that hangs would otherwise use the processor until the task's own limit.
+    Edit { solution: &'a FileTree, within: Duration },
     /// A solution, followed by scripts that make changes a verifier must accept.
     Vary { solution: &'a FileTree, scripts: &'a [NamedScript] },
     /// Scripts that do no work, one after the other.
@@ -51,6 +53,7 @@ impl Act<'_> {
         match self {
             Act::Nothing => "nothing",
             Act::Solve(_) => "solve",
+            Act::Edit { .. } => "edit",
             Act::Vary { .. } => "vary",
             Act::Attack { .. } => "attack",
         }
@@ -60,13 +63,28 @@ impl Act<'_> {
     pub(super) fn identity(&self) -> Value {
         match self {
             Act::Nothing => Value::Null,
-            Act::Solve(files) => json!(task_digest(files)),
+            // Its limit is no part of it, since it depends on a measured time.
+            Act::Solve(files) | Act::Edit { solution: files, .. } => json!(task_digest(files)),
             Act::Vary { solution, scripts } => {
                 json!({ "solve": task_digest(solution), "vary": named(scripts) })
             }
             Act::Attack { scripts, knows } => {
                 json!({ "attack": named(scripts), "knows": task_digest(knows) })
             }
+        }
+    }
+
+    /// What ended a solution at its time limit, where the task allows `limit`; `None` for what is no solution.
+    pub(super) fn out_of_time(&self, limit: Duration) -> Option<String> {
+        match self {
+            // Without the number, which depends on a measured time and would be in the record.
+            Act::Edit { within, .. } if *within < limit => {
+                Some("the solution ran many times as long as the one that it is an edit of".to_owned())
+            }
+            Act::Solve(_) | Act::Edit { .. } => {
+                Some(format!("the solver ran longer than {} s", limit.as_secs()))
+            }
+            Act::Nothing | Act::Vary { .. } | Act::Attack { .. } => None,
         }
     }
 }
@@ -142,6 +160,10 @@ async fn enact(act: Act<'_>, sandbox: &Sandbox, context: &ActContext<'_>) -> Res
     match act {
         Act::Nothing => Ok(Acted::default()),
         Act::Solve(files) => solve(files, sandbox, context).await,
+        Act::Edit { solution, within } => {
+            let context = ActContext { timeout: context.timeout.min(within), ..*context };
+            solve(solution, sandbox, &context).await
+        }
         Act::Vary { solution, scripts } => {
             let solved = solve(solution, sandbox, context).await?;
             let varied = vary(scripts, sandbox, context).await?;

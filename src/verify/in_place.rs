@@ -53,7 +53,9 @@ pub async fn control_in_place(
 ) -> Control {
     let control = match (act, task.solution()) {
         (Act::Nothing, Some(solution)) => Act::Solve(solution),
-        (Act::Nothing | Act::Solve(_) | Act::Vary { .. } | Act::Attack { .. }, _) => Act::Nothing,
+        (Act::Nothing | Act::Solve(_) | Act::Edit { .. } | Act::Vary { .. } | Act::Attack { .. }, _) => {
+            Act::Nothing
+        }
     };
     let trial = try_in_place(engine, images, task, control, Condition::Ordinary, None).await;
     Control::of(&trial.map(|trial| trial.verdict))
@@ -117,7 +119,7 @@ async fn try_in_place(
             return Trial::lost(lost, silent, log, started);
         }
     };
-    let solving = matches!(act, Act::Solve(_));
+    let solving = matches!(act, Act::Solve(_) | Act::Edit { .. });
     if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
         verdict.outcome = Outcome::Timeout;
         "the solver ran longer than it may".clone_into(&mut verdict.cause);
@@ -340,7 +342,7 @@ impl TrialContext<'_> {
         };
         // Each step has its own reference; other actions are performed once.
         let act = match act {
-            Act::Solve(_) if number > 0 => Act::Solve(&step.solution),
+            Act::Solve(_) | Act::Edit { .. } if number > 0 => Act::Solve(&step.solution),
             Act::Attack { .. } | Act::Vary { .. } if number > 0 => Act::Nothing,
             act => act,
         };

@@ -125,10 +125,12 @@ pub(super) async fn try_trial(
     };
     let judged = judge_under(engine, image, task, sandbox, condition, silent).await?;
     let mut verdict = judged.verdict;
-    let solving = matches!(act, Act::Solve(_));
-    if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
+    if let Some(cause) = act.out_of_time(timeout)
+        && exit == Some(ShellOutcome::TimedOut)
+        && verdict.is_judged()
+    {
         verdict.outcome = Outcome::Timeout;
-        verdict.cause = format!("the solver ran longer than {} s", task.limits.agent_timeout_sec);
+        verdict.cause = cause;
     }
     log.hashes(judged.hashes);
     log.outline = judged.outline;
