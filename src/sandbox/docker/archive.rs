@@ -2,6 +2,7 @@
 
 use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, DownloadFromContainerOptionsBuilder};
 use std::io::Write as _;
+use std::ops::ControlFlow;
 
 use futures_util::StreamExt as _;
 
@@ -12,8 +13,8 @@ use super::{DockerEngine, Shared};
 
 /// Maximum attempts of a download. An error that blames the container must occur twice.
 const ATTEMPTS: usize = 3;
-/// Lookups that must all be refused before a path counts as unreadable. The engine answers 500 for a loop of links, always, and for trouble
-/// of its own, at times. Each lookup is repeated by [`asked_again`].
+/// Lookups of a path, and of `/` after each, that must all agree before the path counts as unreadable. The engine answers 500 for a loop of
+/// links, always, and for trouble of its own, at times. Each lookup is repeated by [`asked_again`].
 const REFUSALS: usize = 3;
 /// Tar consists of blocks of this size, and ends with two zero blocks.
 const BLOCK: usize = 512;
@@ -40,9 +41,14 @@ impl DockerEngine {
             let reported = About::of(&error);
             if reported == About::Path
                 && reported_before == Some(reported)
-                && let Some(error) = self.shared.why_unread(id, root).await
+                && let Some(unread) = self.shared.why_unread(id, root).await
             {
-                return Err(error);
+                let root = root.to_owned();
+                return Err(match unread {
+                    Unread::Missing => ArchiveError::Missing { root },
+                    Unread::Path => ArchiveError::Unreadable { root },
+                    Unread::All => ArchiveError::AllUnreadable { root },
+                });
             }
             if attempt == ATTEMPTS {
                 return Err(match error {
@@ -115,23 +121,13 @@ impl Shared {
     }
 
     /// What is wrong with a path of a container that answers for `/`, or refuses every path; `None` if that is not certain.
-    ///
-    /// The download's own status does not decide: a path that is only missing is part of the solver's work, and must not count as
-    /// unreadable because the engine was in trouble at both downloads.
-    async fn why_unread(&self, id: &ContainerId, root: &str) -> Option<ArchiveError> {
-        for _ in 0..REFUSALS {
-            match self.look_up(id, root).await {
-                Found::Refused => {}
-                Found::Missing if self.look_up(id, "/").await == Found::Yes => {
-                    return Some(ArchiveError::Missing { root: root.to_owned() });
-                }
-                Found::Yes | Found::Missing | Found::Unanswered => return None,
+    async fn why_unread(&self, id: &ContainerId, root: &str) -> Option<Unread> {
+        let mut looks = Vec::new();
+        loop {
+            looks.push((self.look_up(id, root).await, self.look_up(id, "/").await));
+            if let ControlFlow::Break(unread) = conclusion(&looks) {
+                return unread;
             }
-        }
-        match self.look_up(id, "/").await {
-            Found::Yes => Some(ArchiveError::Unreadable { root: root.to_owned() }),
-            Found::Refused => Some(ArchiveError::AllUnreadable { root: root.to_owned() }),
-            Found::Missing | Found::Unanswered => None,
         }
     }
 
@@ -147,6 +143,38 @@ impl Shared {
             },
         }
     }
+}
+
+/// What lookups have shown of a path that the engine does not send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unread {
+    Missing,
+    /// The path is refused, and `/` is not.
+    Path,
+    /// Every path is refused.
+    All,
+}
+
+/// What looks at a path, and at `/` after each, show, if no more are needed: `None` if that is not certain.
+///
+/// The download's own status does not decide: a path that is only missing is part of the solver's work, and must not count as unreadable
+/// because the engine was in trouble at both downloads. Nor do refusals that end before `/` is looked up: a disk that was full until then
+/// refuses everything, and once made a failure of the solver's.
+fn conclusion(looks: &[(Found, Found)]) -> ControlFlow<Option<Unread>> {
+    let mut shown = None;
+    for look in looks {
+        let seen = match look {
+            (Found::Missing, Found::Yes) => return ControlFlow::Break(Some(Unread::Missing)),
+            (Found::Refused, Found::Yes) => Unread::Path,
+            (Found::Refused, Found::Refused) => Unread::All,
+            (Found::Yes | Found::Missing | Found::Unanswered, _)
+            | (Found::Refused, Found::Missing | Found::Unanswered) => return ControlFlow::Break(None),
+        };
+        if *shown.get_or_insert(seen) != seen {
+            return ControlFlow::Break(None);
+        }
+    }
+    if looks.len() == REFUSALS { ControlFlow::Break(shown) } else { ControlFlow::Continue(()) }
 }
 
 /// What the engine says when it looks up a path in a container.
@@ -212,6 +240,33 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The path and `/` are `of` this kind, and the engine refuses so many lookups before it says so.
+    #[test]
+    fn only_lasting_refusals_make_a_path_unreadable() {
+        use Found::{Missing, Refused, Unanswered, Yes};
+        let check = |of: (Found, Found), refusals: usize, expect: Option<Unread>| {
+            let found = |lookup: usize, is: Found| if lookup < refusals { Refused } else { is };
+            let mut looks = Vec::new();
+            let concluded = loop {
+                looks.push((found(2 * looks.len(), of.0), found(2 * looks.len() + 1, of.1)));
+                if let ControlFlow::Break(unread) = conclusion(&looks) {
+                    break unread;
+                }
+            };
+            assert_eq!(concluded, expect, "{of:?} after {refusals} refusals");
+        };
+        check((Missing, Yes), 0, Some(Unread::Missing));
+        check((Refused, Yes), 0, Some(Unread::Path));
+        check((Refused, Refused), 0, Some(Unread::All));
+        for of in [(Yes, Yes), (Missing, Missing), (Unanswered, Yes), (Refused, Unanswered)] {
+            check(of, 0, None);
+        }
+        // Wherever the trouble ends, the path is there.
+        for refusals in 1..2 * REFUSALS {
+            check((Yes, Yes), refusals, None);
+        }
+    }
 
     #[test]
     fn truncated_archives_are_detected() {
