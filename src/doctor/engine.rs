@@ -212,6 +212,12 @@ fn judge_limits(info: &SystemInfo, mounts: &str, reads_layers: bool) -> Finding 
         return Finding::warn(format!("the engine cannot limit {}", absent.join(", ")))
             .hint("a task may use up the machine; enable these cgroup controllers in the kernel");
     }
+    if quota::backing(info) == Some("tmpfs") {
+        return Finding::warn(
+            "the engine keeps the files of containers in memory, where they count toward their memory limits",
+        )
+        .hint("a task that writes many files may run out of memory; put the engine's folder on a disk");
+    }
     match disk_limit(info, mounts, reads_layers) {
         Some(disk) => Finding::ok(format!("memory, processes and CPU by the kernel, {disk}")),
         None => Finding::warn("the disk of containers is not limited: only root can read their layers").hint(

@@ -58,6 +58,12 @@ fn absent_limits_are_named() {
             "the engine cannot limit processes",
         ),
         ("{}", true, Status::Warn, "the engine cannot limit memory, processes, CPU"),
+        (
+            r#"{"MemoryLimit":true,"PidsLimit":true,"CpuCfsQuota":true,"Driver":"overlay2","DriverStatus":[["Backing Filesystem","tmpfs"]]}"#,
+            true,
+            Status::Warn,
+            "the engine keeps the files of containers in memory, where they count toward their memory limits",
+        ),
     ] {
         let finding = judge_limits(&serde_json::from_str(info).unwrap(), "", reads_layers);
         assert_eq!((finding.status, finding.detail.as_str()), (status, detail), "{info}");
