@@ -60,7 +60,7 @@ demo-model: tools ## Replay how models wrote MODEL_TASKS, at full rigor; hours, 
 	@echo "== Replaying the recorded replies for the tasks $(MODEL_TASKS) of 12"
 	for task in $(MODEL_TASKS); do \
 	  $(CARGO) run --profile demo --locked --quiet -- run --author model --oneshot --count 12 --seed 2026 --shard $$task/12 \
-	    --rigor full --attempts 0 --settings tests/authoring/played/termsmith.toml \
+	    --rigor full --attempts 0 --mistakes 0 --settings tests/authoring/played/termsmith.toml \
 	    --cassette tests/authoring/played/cassette.jsonl.zst --out out/demo-model || exit; \
 	done
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::examine::Found;
+use super::mistakes::Mistake;
 use crate::model::{AuthorStage, Certificate, Clauses, Outcome, RejectReason, RowKind, WrongSolution};
 
 /// What a rejected certificate asks for, and of whom. `survivors` are the wrong solutions that passed before; those of `certificate` are added. `violated` has the words
@@ -88,6 +89,46 @@ pub(super) fn unstopped(survivors: &mut BTreeSet<String>, passing: Vec<WrongSolu
         survivors.insert(script);
     }
     Some((AuthorStage::Checks, problems))
+}
+
+/// Whether a solution's final state differs from the reference's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Some,
+    None,
+}
+
+/// A mistake that passes every check.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passing<'a> {
+    pub(super) mistake: &'a Mistake,
+    pub(super) effect: Effect,
+}
+
+/// Asks the author of the checks about mistakes that pass them for the first time, and then the author of those that pass again or have no
+/// effect.
+pub(super) fn overlooked(survivors: &mut BTreeSet<String>, passing: &[Passing<'_>]) -> Found {
+    let told = |mistake: &Mistake, what: &str| format!("{}\n   {what}", mistake.told);
+    let is_new = |one: &Passing<'_>| one.effect == Effect::Some && !survivors.contains(&one.mistake.identity);
+    let (new, again): (Vec<&Passing<'_>>, Vec<_>) = passing.iter().partition(|one| is_new(one));
+    if !new.is_empty() {
+        survivors.extend(new.iter().map(|one| one.mistake.identity.clone()));
+        let what = "Yet it passes every check. (If the instruction allows what it does, change nothing for it: then its author is asked to prove it.)";
+        let problems = new.into_iter().map(|one| told(one.mistake, what));
+        return Some((AuthorStage::Checks, problems.collect()));
+    }
+    let problems: Vec<_> = again
+        .into_iter()
+        .map(|one| match one.effect {
+            Effect::None => told(one.mistake, "But it leaves what the reference leaves: replace it, or leave it out."),
+            Effect::Some => told(
+                one.mistake,
+                "It passes every check again, after these were strengthened because of it. Perhaps the instruction allows what it does, or no machine that it allows has \
+                 such an input: leave it out, or replace it by one whose result is plainly wrong.",
+            ),
+        })
+        .collect();
+    (!problems.is_empty()).then_some((AuthorStage::Mistakes, problems))
 }
 
 /// The stage that wrote the file that a finding is about.
@@ -262,6 +303,29 @@ mod tests {
         check(&["one", "three"], Some((AuthorStage::Checks, 1)));
         check(&["one", "three"], Some((AuthorStage::Attacks, 2)));
         check(&[], None);
+    }
+
+    #[test]
+    fn passing_mistakes_are_told_to_the_checks_author_and_then_to_their_own() {
+        let mut survivors = BTreeSet::new();
+        let mut check = |passing: &[(&str, Effect)], expect: Option<(AuthorStage, usize)>| {
+            let mistake = |(identity, effect): &(&str, Effect)| {
+                let wrong =
+                    WrongSolution { name: "m".to_owned(), why: "x".to_owned(), files: FileTree::default() };
+                (Mistake { wrong, identity: (*identity).to_owned(), told: "it".to_owned() }, *effect)
+            };
+            let mistakes: Vec<_> = passing.iter().map(mistake).collect();
+            let passing: Vec<_> =
+                mistakes.iter().map(|(mistake, effect)| Passing { mistake, effect: *effect }).collect();
+            let found = overlooked(&mut survivors, &passing);
+            assert_eq!(found.map(|(stage, problems)| (stage, problems.len())), expect);
+        };
+        let (one, two) = (("one", Effect::Some), ("two", Effect::Some));
+        check(&[], None);
+        check(&[("none", Effect::None)], Some((AuthorStage::Mistakes, 1)));
+        check(&[one, ("none", Effect::None)], Some((AuthorStage::Checks, 1)));
+        check(&[one, two], Some((AuthorStage::Checks, 1)));
+        check(&[one, two], Some((AuthorStage::Mistakes, 2)));
     }
 
     #[test]

@@ -131,12 +131,14 @@ pub fn prompt_examples(context: &PromptContext<'_>) -> Result<Vec<PromptExample>
                 StageConversation::open(context.texts, stage, context! {}, context! { request })?
             }
             AuthorStage::Screening | AuthorStage::Blind => continue,
+            AuthorStage::Mistakes if context.mistakes == 0 => continue,
             AuthorStage::Environment
             | AuthorStage::Instruction
             | AuthorStage::Solution
             | AuthorStage::Checks
             | AuthorStage::Attacks
             | AuthorStage::Clauses
+            | AuthorStage::Mistakes
             | AuthorStage::Configuration => write::open(context, stage, &working)?,
         };
         examples.push(PromptExample { stage, text: conversation.text() });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use super::arbiter::{self, Fault};
+use super::at_fault::{Effect, Passing};
 use super::working::{SETUP, Working};
 use super::{Authoring, StageContext, StageError, at_fault, blind, equivalence, gate, made, quotes};
 use crate::harbor::{Publication, write_task};
@@ -52,6 +53,12 @@ impl Authoring<'_> {
         }
         if found.is_none() && stage >= AuthorStage::Clauses {
             found = examined.clauses();
+        }
+        if found.is_none() && stage >= AuthorStage::Mistakes {
+            let passing = examined.mistakes().await?;
+            found = at_fault::overlooked(&mut self.survivors, &passing);
+        }
+        if stage >= AuthorStage::Clauses {
             self.working.clauses = quotes::assigned(self.working.clauses.clone(), &self.working.checks);
         }
         if found.is_none() && stage >= AuthorStage::Screening {
@@ -221,13 +228,33 @@ impl Examined<'_> {
 
     /// The attacks that pass every check.
     async fn attacks(&self) -> Result<Vec<WrongSolution>, StageError> {
-        // The screening makes the same trials, except where a clause names one of these as a wrong solution.
-        let attempt = |files| self.trial(Act::Solve(files), Condition::FirstFailure { likely: &[] });
-        // All are awaited, so that an interrupted run commits the trials in progress.
-        let ended = join_all(self.working.attacks.iter().map(|attack| attempt(&attack.files))).await;
-        let ended: Vec<_> = ended.into_iter().collect::<Result<_, _>>()?;
+        let ended = self.wrong(self.working.attacks.iter()).await?;
         let all = self.working.attacks.iter().zip(&ended);
         Ok(all.filter(|(_, (record, _))| record.verdict.passed()).map(|(attack, _)| attack.clone()).collect())
+    }
+
+    /// The mistakes that pass every check.
+    async fn mistakes(&self) -> Result<Vec<Passing<'_>>, StageError> {
+        let mistakes = &self.working.mistakes;
+        let ended = self.wrong(mistakes.iter().map(|mistake| &mistake.wrong)).await?;
+        let (_, reference) = self.trial(Act::Solve(&self.task().solution), Condition::Ordinary).await?;
+        let all = mistakes.iter().zip(&ended).filter(|(_, (record, _))| record.verdict.passed());
+        let passing = all.map(|(mistake, (_, log))| {
+            let has_effect = log.state.is_none() || log.state != reference.state;
+            Passing { mistake, effect: if has_effect { Effect::Some } else { Effect::None } }
+        });
+        Ok(passing.collect())
+    }
+
+    /// The trials of wrong solutions. The screening makes the same ones, except where a clause names one of these.
+    async fn wrong(
+        &self,
+        all: impl Iterator<Item = &WrongSolution>,
+    ) -> Result<Vec<(TrialRecord, TrialLog)>, StageError> {
+        let first = Condition::FirstFailure { likely: &[] };
+        let trials = all.map(|wrong| self.trial(Act::Solve(&wrong.files), first));
+        // All are awaited, so that an interrupted run commits the trials in progress.
+        join_all(trials).await.into_iter().collect()
     }
 
     /// Contradictions between the clauses, the instruction and the solution. Checks are not their author's concern.

@@ -1,6 +1,6 @@
 //! The author that is a language model: LiteCoder-Terminal's stages, each corrected by what the execution of its result shows.
 //!
-//! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → configuration → screening → blind solvers. Every stage is a
+//! Request → feasibility → machine → instruction → solution → checks → attacks → clauses → mistakes → configuration → screening → blind solvers. Every stage is a
 //! conversation of its own ([`stage_conversation`]): the model that writes checks never sees a solution, and solvers see neither. After each
 //! version the draft is examined from the start ([`examine`]), cheapest first; trials that were run before are read from the
 //! store. The problems of the first stage that has any are told to that stage, within [`MAX_VERSIONS`].
@@ -21,6 +21,7 @@ mod examine;
 mod gate;
 mod idea;
 mod made;
+mod mistakes;
 mod near_duplicate;
 mod quotes;
 mod reply_files;
@@ -61,9 +62,9 @@ use stage_shell::StageShell;
 pub use texts::StageTexts;
 use working::Working;
 
-/// Versions of one stage, the first included. Checks are sent back by six examinations (form, quotations, reference, attacks, clauses,
-/// screening), each of which may find something once; a draft that needs more is usually beyond repair.
-const MAX_VERSIONS: u32 = 7;
+/// Versions of one stage, the first included. Checks are sent back by seven examinations (form, quotations, reference, attacks, clauses,
+/// mistakes, screening), each of which may find something once; a draft that needs more is usually beyond repair.
+const MAX_VERSIONS: u32 = 8;
 
 /// What an authoring needs.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +81,8 @@ pub struct StageContext<'a> {
     pub unit: &'a str,
     pub rigor: Rigor,
     pub mode: AuthoringMode,
+    /// Whole wrong solutions that an adversary is asked for; without any the stage is left out.
+    pub mistakes: u32,
     /// The session that the task is made from, if it is made from one.
     pub recording: Option<&'a Recording>,
     pub blind: Option<&'a BlindSolvers<'a>>,
@@ -95,13 +98,15 @@ pub struct PromptContext<'a> {
     pub kit: &'a AuthorAssets,
     pub spec: &'a DomainSpec,
     pub blueprint: &'a Blueprint,
+    /// Of [`StageContext::mistakes`].
+    pub mistakes: u32,
     pub recording: Option<&'a Recording>,
 }
 
 impl<'a> StageContext<'a> {
     fn prompts(&self) -> PromptContext<'a> {
-        let Self { texts, kit, spec, blueprint, recording, .. } = *self;
-        PromptContext { texts, kit, spec, blueprint, recording }
+        let Self { texts, kit, spec, blueprint, mistakes, recording, .. } = *self;
+        PromptContext { texts, kit, spec, blueprint, mistakes, recording }
     }
 
     /// `task` with its digests, on the base that it names.
@@ -264,13 +269,14 @@ impl History {
 }
 
 /// The stages that write a part of the draft, in order.
-const WRITING: [AuthorStage; 7] = [
+const WRITING: [AuthorStage; 8] = [
     AuthorStage::Environment,
     AuthorStage::Instruction,
     AuthorStage::Solution,
     AuthorStage::Checks,
     AuthorStage::Attacks,
     AuthorStage::Clauses,
+    AuthorStage::Mistakes,
     AuthorStage::Configuration,
 ];
 
@@ -292,6 +298,9 @@ type Mended = Result<(), AuthorStage>;
 impl Authoring<'_> {
     async fn stages(&mut self) -> Result<Mended, StageError> {
         for stage in WRITING {
+            if stage == AuthorStage::Mistakes && self.context.mistakes == 0 {
+                continue;
+            }
             if let Err(stage) = self.write(stage).await? {
                 return Ok(Err(stage));
             }
@@ -361,7 +370,9 @@ impl Authoring<'_> {
                 continue;
             }
             self.history.begun(stage);
-            let problem = match reply.and_then(|reply| write::accept(stage, &reply, &mut self.working)) {
+            let problem = match reply
+                .and_then(|reply| write::accept(stage, &reply, &mut self.working, self.context.mistakes))
+            {
                 Ok(()) => {
                     conversation.took();
                     return Ok(Ok(()));

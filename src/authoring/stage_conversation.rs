@@ -38,7 +38,7 @@ pub(super) fn role(stage: AuthorStage) -> ModelRole {
     match stage {
         AuthorStage::Idea => ModelRole::Sampler,
         AuthorStage::Feasibility => ModelRole::Judge,
-        AuthorStage::Attacks | AuthorStage::Clauses => ModelRole::Adversary,
+        AuthorStage::Attacks | AuthorStage::Clauses | AuthorStage::Mistakes => ModelRole::Adversary,
         AuthorStage::Blind => ModelRole::Solver,
         AuthorStage::Environment
         | AuthorStage::Instruction

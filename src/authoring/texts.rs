@@ -40,6 +40,7 @@ impl StageTexts {
                 | AuthorStage::Checks
                 | AuthorStage::Attacks
                 | AuthorStage::Clauses
+                | AuthorStage::Mistakes
                 | AuthorStage::Configuration => &["task.md.j2", "feedback.md.j2"],
             };
             stages.insert(stage, load(stage.as_str(), needed)?);

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::configuration::Configuration;
 use super::made::Made;
+use super::mistakes::Mistake;
 use super::{StageContext, StageError};
 use crate::author::canary;
 use crate::author::{check_ids, shipped_tests};
@@ -51,6 +52,7 @@ pub(super) struct Working {
     pub(super) checks: String,
     pub(super) attacks: Vec<WrongSolution>,
     pub(super) clauses: Clauses,
+    pub(super) mistakes: Vec<Mistake>,
     pub(super) configuration: Configuration,
     /// A blind solver's commands as a script.
     pub(super) second: Option<FileTree>,
@@ -70,6 +72,7 @@ impl Working {
             checks: String::new(),
             attacks: Vec::new(),
             clauses: Clauses::default(),
+            mistakes: Vec::new(),
             configuration: Configuration::default(),
             second: None,
         }
@@ -122,10 +125,11 @@ impl Working {
 
     /// The draft so far.
     pub(super) fn draft(&self, context: &StageContext<'_>) -> Result<Draft, StageError> {
+        let mistakes = self.mistakes.iter().map(|mistake| &mistake.wrong);
         Ok(Draft {
             task: self.task(context)?,
             second: self.second.clone(),
-            wrong: self.attacks.clone(),
+            wrong: self.attacks.iter().chain(mistakes).cloned().collect(),
             clauses: self.clauses.clone(),
             variants: context.kit.unconditional_variants(),
             variants_excluded: BTreeMap::new(),

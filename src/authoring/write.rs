@@ -3,6 +3,7 @@
 use minijinja::context;
 
 use super::configuration::Configuration;
+use super::mistakes::mistakes;
 use super::reply_files::{corrected, files_in};
 use super::stage_conversation::StageConversation;
 use super::working::{APP, CHECKS, SETUP, Working};
@@ -54,6 +55,10 @@ pub(super) fn open(
         AuthorStage::Clauses => {
             (context! {}, context! { instruction, files, solution => working.solution_text() })
         }
+        AuthorStage::Mistakes => {
+            let (solution, count) = (working.solution_text(), context.mistakes);
+            (context! {}, context! { instruction, files, solution, count })
+        }
         AuthorStage::Configuration => {
             (context! {}, context! { instruction, difficulty, checks, solution => working.solution_text() })
         }
@@ -64,8 +69,13 @@ pub(super) fn open(
     StageConversation::open(context.texts, stage, system, task)
 }
 
-/// Reads a reply of `stage` into the draft. The error is told to the model.
-pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> Result<(), String> {
+/// Reads a reply of `stage` into the draft, with at most `most_mistakes` mistakes. The error is told to the model.
+pub(super) fn accept(
+    stage: AuthorStage,
+    reply: &str,
+    working: &mut Working,
+    most_mistakes: u32,
+) -> Result<(), String> {
     // They were judged by these.
     if stage <= AuthorStage::Solution {
         working.clauses.equivalent.clear();
@@ -115,6 +125,9 @@ pub(super) fn accept(stage: AuthorStage, reply: &str, working: &mut Working) -> 
             let equivalent = std::mem::take(&mut working.clauses.equivalent);
             // Which mutants are equivalent is a judge's to say.
             working.clauses = Clauses { equivalent, ..clauses_in(reply)? };
+        }
+        AuthorStage::Mistakes => {
+            working.mistakes = mistakes(reply, &working.solution, &working.instruction, most_mistakes)?;
         }
         AuthorStage::Configuration => {
             working.configuration = Configuration::parse(reply, &crate::author::check_ids(&working.checks))?;
@@ -176,7 +189,7 @@ mod tests {
 
     fn check(stage: AuthorStage, reply: &str, expect: Result<(), &str>) {
         let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
-        match (accept(stage, reply, &mut working), expect) {
+        match (accept(stage, reply, &mut working, 6), expect) {
             (Ok(()), Ok(())) => {}
             (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
             (found, expect) => panic!("{found:?} where {expect:?} was expected: {reply}"),

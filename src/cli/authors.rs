@@ -40,6 +40,8 @@ pub(super) struct AuthorOptions {
     /// Attempts of a strong and a weak solver that measure difficulty.
     pub(super) bands: u32,
     pub(super) mode: AuthoringMode,
+    /// Wrong solutions of somebody who sees no tests, of each task.
+    pub(super) mistakes: u32,
     /// Sessions that tasks are made from, by the blueprint's index.
     pub(super) recordings: BTreeMap<u32, Recording>,
 }
@@ -57,7 +59,7 @@ pub(super) fn model_author(
     store: &Store,
     drain: &CancellationToken,
 ) -> Result<Option<ModelAuthor>, Failure> {
-    let AuthorOptions { writes, blind: attempts, bands, mode, recordings } = options;
+    let AuthorOptions { writes, blind: attempts, bands, mode, mistakes, recordings } = options;
     if !writes && attempts == 0 {
         return Ok(None);
     }
@@ -74,7 +76,7 @@ pub(super) fn model_author(
     let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, attempts)?;
     let bands = band_solvers(&models, &assets, bands)?;
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind, bands }))
+    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, mistakes, blind, bands }))
 }
 
 /// The models of `screen`, if it has rows that need any.
@@ -99,8 +101,9 @@ pub(super) fn screening_models(
     }
     let texts = StageTexts::load(&assets)?;
     let blind = blind_solvers(&models, &assets, args.blind)?;
+    let models = Arc::new(models);
     let (recordings, mode) = (BTreeMap::new(), AuthoringMode::OneShot);
-    Ok(Some(ModelAuthor { models: Arc::new(models), texts, recordings, mode, blind, bands: None }))
+    Ok(Some(ModelAuthor { models, texts, recordings, mode, mistakes: 0, blind, bands: None }))
 }
 
 /// The configuration of blind solvers, and how many try.

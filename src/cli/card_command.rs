@@ -42,6 +42,7 @@ fn options(args: &RunArgs) -> Vec<Given> {
         ("--author", name(&args.author)),
         ("--blind", args.blind.map(|blind| blind.to_string())),
         ("--bands", Some(args.bands.to_string())),
+        ("--mistakes", Some(args.mistakes.to_string())),
         ("--oneshot", args.oneshot.then(String::new)),
         ("--attempts", Some(args.attempts.to_string())),
         ("--scaffolds", Some(args.scaffolds.typed.clone())),
@@ -116,7 +117,7 @@ mod tests {
             "",
         );
         check(&["--domain", "coding", "--domain", "games"], " --domain coding,games");
-        same("--author mixed --blind 2 --bands 3 --oneshot");
+        same("--author mixed --blind 2 --bands 3 --mistakes 0 --oneshot");
         same("--attempts 6 --scaffolds bash=1");
         same("--shard 0/2 --image-prefix registry.example/x --verifier-mode shared --rigor full");
         same("--sft all --failed-turns drop --pair-reward binary --gamma 0.9");

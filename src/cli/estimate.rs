@@ -14,7 +14,7 @@ use crate::authoring::{
 };
 use crate::domain::Plan;
 use crate::llm::ModelRole;
-use crate::model::TaskAuthor;
+use crate::model::{AuthorStage, TaskAuthor};
 use crate::pipeline::{Fault, PipelineAssets};
 
 /// Prints the estimate of the part of `plan` that is to be made, with `blind` solvers a task.
@@ -26,7 +26,10 @@ pub(super) fn print(
     blind: u32,
 ) -> Outcome {
     let own = config.assets()?;
-    let usual = Usual::load(&own)?;
+    let mut usual = Usual::load(&own)?;
+    if args.mistakes == 0 {
+        usual.stages.remove(&AuthorStage::Mistakes);
+    }
     let texts = StageTexts::load(&own)?;
     let shard = run::shard(args)?;
     let drafts: Vec<_> = plan.shard(shard).filter(|one| one.author == TaskAuthor::Model).collect();
@@ -47,7 +50,14 @@ pub(super) fn print(
     let expected = estimate(&usual, drafts.len(), &solvers, price);
     let spec = assets.domains.get(&blueprint.domain);
     let spec = spec.ok_or_else(|| Failure::usage(format!("no domain `{}`", blueprint.domain)))?;
-    let context = PromptContext { texts: &texts, kit: &assets.kit, spec, blueprint, recording: None };
+    let context = PromptContext {
+        texts: &texts,
+        kit: &assets.kit,
+        spec,
+        blueprint,
+        mistakes: args.mistakes,
+        recording: None,
+    };
     let prompts = prompt_examples(&context).map_err(Fault::from)?;
     if config.format == Format::Json {
         let stages = expected.stages.iter().map(stage_json).collect::<Vec<_>>();

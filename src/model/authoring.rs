@@ -25,6 +25,8 @@ pub enum AuthorStage {
     Attacks,
     /// What each sentence demands, and solutions that violate it.
     Clauses,
+    /// Whole wrong solutions by somebody who has not seen the tests.
+    Mistakes,
     /// Limits, and weights of the tests.
     Configuration,
     /// The certificate's trials.
@@ -35,7 +37,7 @@ pub enum AuthorStage {
 
 impl AuthorStage {
     /// All of them, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Idea,
         Self::Feasibility,
         Self::Environment,
@@ -44,6 +46,7 @@ impl AuthorStage {
         Self::Checks,
         Self::Attacks,
         Self::Clauses,
+        Self::Mistakes,
         Self::Configuration,
         Self::Screening,
         Self::Blind,
@@ -60,6 +63,7 @@ impl AuthorStage {
             Self::Checks => "checks",
             Self::Attacks => "attacks",
             Self::Clauses => "clauses",
+            Self::Mistakes => "mistakes",
             Self::Configuration => "configuration",
             Self::Screening => "screening",
             Self::Blind => "blind",

@@ -44,6 +44,8 @@ pub struct ModelAuthor {
     /// Sessions that tasks are made from, by the blueprint's index. Other blueprints' requests are sampled.
     pub recordings: BTreeMap<u32, Recording>,
     pub mode: AuthoringMode,
+    /// Whole wrong solutions that an adversary who sees no tests is asked for, of each task.
+    pub mistakes: u32,
     /// Blind solvers, and how many try.
     pub blind: Option<(AgentConfig, u32)>,
     /// Solvers that measure difficulty.
@@ -154,6 +156,7 @@ impl<'a> Writing<'a> {
             unit: &self.unit,
             rigor: self.rigor,
             mode: model.mode,
+            mistakes: model.mistakes,
             recording: model.recordings.get(&blueprint.index),
             blind: self.blind.as_ref(),
             bands: self.bands.as_ref(),

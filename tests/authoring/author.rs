@@ -6,7 +6,7 @@ use super::common::Bench;
 use super::endpoint::{Answer, Kind, Server};
 
 /// The stages, each with the beginning of its system prompt.
-const STAGES: [(&str, &str); 15] = [
+const STAGES: [(&str, &str); 16] = [
     ("recording", "You see the recording of a terminal session"),
     ("idea", "You are a person who works with computers"),
     ("feasibility", "You decide whether a request"),
@@ -16,6 +16,7 @@ const STAGES: [(&str, &str); 15] = [
     ("checks", "You write the checks"),
     ("attacks", "You try to pass the checks"),
     ("clauses", "You take the instruction"),
+    ("mistakes", "You write wrong solutions"),
     ("configuration", "You set the limits"),
     ("arbiter", "A terminal task has a machine"),
     ("equivalence", "A program solves a terminal task"),
@@ -118,6 +119,21 @@ that = \"sorts the given file\"
 after = \"sort -o /app/names.txt /app/names.txt\"
 </file>";
 
+const MISTAKES: &str = "<file path=\"mistakes.toml\">
+[[mistake]]
+name = \"letter-case\"
+that = \"takes names that differ in letter case alone for one\"
+violates = \"The names keep their spelling.\"
+shown = \"Of Bo and bo only one is written; both are names.\"
+edit = [{ file = \"solve.sh\", from = \"sort -u\", to = \"sort -fu\" }]
+[[mistake]]
+name = \"no-line-feed\"
+that = \"writes the number without a line feed\"
+violates = \"on a line of its own\"
+shown = \"`wc -l` counts no line in the file of the number.\"
+after = \"printf %s $(cat count.txt) > x; mv x count.txt\"
+</file>";
+
 const CONFIGURATION: &str = r#"{"minutes": 10, "weights": {"test_sorted": 3, "test_once": 1, "test_spelling": 1, "test_input": 1, "test_count": 2}}"#;
 
 /// A block of checks.
@@ -142,6 +158,7 @@ pub(crate) fn good(stage: &str, before: usize) -> String {
         "checks" => checks(&all_checks()),
         "attacks" => ATTACKS.to_owned(),
         "clauses" => CLAUSES.to_owned(),
+        "mistakes" => MISTAKES.to_owned(),
         "configuration" => CONFIGURATION.to_owned(),
         "arbiter" => r#"{"fault": "checks", "words": "", "reason": "No words demand it."}"#.to_owned(),
         "blind" if before == 0 => {

@@ -9,7 +9,7 @@ use super::support::docker;
 const KILLS: [usize; 3] = [4, 8, 12];
 /// Commands that a stage may run, and versions that it may write, as `src/authoring` bounds them.
 const COMMANDS: usize = 24;
-const VERSIONS: usize = 7;
+const VERSIONS: usize = 8;
 
 fn block(command: &str) -> String {
     format!("I look first.\n\n```bash\n{command}\n```")
