@@ -240,7 +240,7 @@ async fn replay_recorded<'p>(
                 turn.acts,
                 step.acts
             );
-            return Ok(Some(diverged(cause, episode.silent_loss)));
+            return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
         }
         if is_judged_submission(turn, seen) {
             match new_round(protocol, episode).await {
@@ -256,16 +256,6 @@ async fn replay_recorded<'p>(
         }
     }
     Ok(None)
-}
-
-/// The end of an episode whose recorded turns have other effects now. Where they are executed again only because of a loss without
-/// evidence for which the solver is at fault, that loss decides: otherwise a command with another effect each time would hide it.
-fn diverged(cause: String, silent_loss: Option<Blame>) -> Ended {
-    let end = match silent_loss {
-        Some(Blame::Solver) => End::SandboxLost,
-        Some(Blame::Task | Blame::Infra | Blame::Caller) | None => End::ResumeDiverged,
-    };
-    Ended { end, cause }
 }
 
 /// Opens the session of a further round. A round that is not executed again begins in a new container, where no process of the one before it is
@@ -430,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_loss_is_not_hidden_by_turns_that_have_other_effects_each_time() {
+    async fn turns_that_have_other_effects_now_end_an_episode() {
         let engine = Engine::process();
         let (image, limits) = (Image::named("none"), Limits::default());
         let spec = LaunchSpec {
@@ -443,7 +433,7 @@ mod tests {
             preload: Vec::new(),
         };
         let protocol = BashBlock::load(&Assets::embedded()).unwrap();
-        let check = async |recorded: i32, silent_loss: Option<Blame>, expect: End| {
+        let check = async |recorded: i32, expect: End| {
             let sandbox = engine.launch(&spec).await.unwrap();
             let command = "(exit 7)".to_owned();
             let content = format!("```bash\n{command}\n```");
@@ -458,18 +448,15 @@ mod tests {
             let limits = StepLimits::scripted(LONG);
             let deadline = Deadline::after(LONG);
             let episode =
-                EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss };
+                EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
             let mut log = NoTurnLog;
             let hooks = Hooks::none(&mut log);
             let ended =
                 run_episode(&protocol, &mut Submits, &mut conversation, "Do it.", &episode, hooks).await;
-            assert_eq!(ended.unwrap().end, expect, "{recorded} {silent_loss:?}");
+            assert_eq!(ended.unwrap().end, expect, "{recorded}");
         };
-        check(7, None, End::Submitted).await;
-        check(7, Some(Blame::Solver), End::Submitted).await;
-        check(8, None, End::ResumeDiverged).await;
-        check(8, Some(Blame::Task), End::ResumeDiverged).await;
-        check(8, Some(Blame::Solver), End::SandboxLost).await;
+        check(7, End::Submitted).await;
+        check(8, End::ResumeDiverged).await;
         engine.close().await;
     }
 }

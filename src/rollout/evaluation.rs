@@ -5,7 +5,7 @@ use crate::model::{Blame, End, FileTree, Outcome, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, Mode, NoVerdict, SANDBOX_LOST,
-    SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, judge, judge_and_keep,
+    SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, is_contended, judge, judge_and_keep,
     ready_in_place, settled, solve_in_place, solver_container,
 };
 
@@ -112,6 +112,7 @@ impl Evaluation<'_> {
                 };
                 // An error drops the sandbox, which removes it.
                 let ended = solve(0, &sandbox, &config.env).await?;
+                let ended = of_divergence(ended, silent, || is_contended(engine))?;
                 if let Some(verdict) = without_judging(&ended) {
                     sandbox.destroy().await;
                     return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
@@ -137,6 +138,7 @@ impl Evaluation<'_> {
                         // An episode that waits for a model holds no slot.
                         held = None;
                         let ended = solve(step, sandbox, env).await?;
+                        let ended = of_divergence(ended, silent, || is_contended(engine))?;
                         if matches!(task.mode, Mode::Separate { .. }) {
                             slot.end_processes(sandbox).await;
                         }
@@ -268,6 +270,23 @@ fn may_be_of_state(error: &RolloutError) -> bool {
     }
 }
 
+/// The end of an episode, of which recorded turns may have had other effects now. Where they were executed again only because of a loss without
+/// evidence for which the solver is at fault, that loss decides: otherwise a command with another effect each time would hide it. A busy host
+/// gives commands other effects too (time limits are met), and such an end decides nothing.
+fn of_divergence(
+    ended: Ended,
+    silent: Option<Blame>,
+    contended: impl Fn() -> bool,
+) -> Result<Ended, NoVerdict> {
+    match (ended.end, silent) {
+        (End::ResumeDiverged, Some(Blame::Solver)) if contended() => {
+            Err(NoVerdict::OutOfTime { cause: ended.cause })
+        }
+        (End::ResumeDiverged, Some(Blame::Solver)) => Ok(Ended { end: End::SandboxLost, ..ended }),
+        _ => Ok(ended),
+    }
+}
+
 /// The end of a task of several steps: the end of the last step reached, except that a timed-out step decides for the task.
 fn of_all(mut steps: Vec<Ended>) -> Ended {
     let last = steps.len().saturating_sub(1);
@@ -330,5 +349,25 @@ impl Blamed for RolloutError {
             | Self::Prompts(_)
             | Self::UnsupportedConfiguration { .. } => Some(Blame::Caller),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_with_other_effects_are_the_solvers_fault_only_on_a_host_with_time() {
+        let check = |end: End, silent: Option<Blame>, contended: bool, expect: Option<End>| {
+            let found = of_divergence(Ended { end, cause: "turn 2".to_owned() }, silent, || contended);
+            assert_eq!(found.ok().map(|ended| ended.end), expect, "{end:?} {silent:?} {contended}");
+        };
+        let solver = Some(Blame::Solver);
+        check(End::ResumeDiverged, solver, false, Some(End::SandboxLost));
+        check(End::ResumeDiverged, solver, true, None);
+        check(End::ResumeDiverged, None, true, Some(End::ResumeDiverged));
+        check(End::ResumeDiverged, Some(Blame::Task), false, Some(End::ResumeDiverged));
+        check(End::Submitted, solver, true, Some(End::Submitted));
+        check(End::SandboxLost, solver, true, Some(End::SandboxLost));
     }
 }

@@ -149,7 +149,7 @@ impl Call {
 }
 
 /// Whether the host has much other work now.
-pub(super) fn is_contended(engine: &Engine) -> bool {
+pub fn is_contended(engine: &Engine) -> bool {
     engine.host_load().is_some_and(|load| others(load, 0) >= CONTENDED)
 }
 
