@@ -190,6 +190,14 @@ fn actor_name(actor: &Actor) -> String {
 
 /// A certificate's rows as a table.
 pub(super) fn rows(certificate: &crate::model::Certificate) -> String {
+    rows_with(certificate, |_| String::new())
+}
+
+/// A certificate's rows as a table, each followed by the lines that `below` has for it.
+pub(super) fn rows_with(
+    certificate: &crate::model::Certificate,
+    below: impl Fn(&crate::model::Row) -> String,
+) -> String {
     let mut text = String::new();
     for row in &certificate.rows {
         let mark = if row.ok { "ok " } else { "BAD" };
@@ -204,6 +212,7 @@ pub(super) fn rows(certificate: &crate::model::Certificate) -> String {
             row.name,
             row.note.lines().next().unwrap_or_default()
         );
+        text.push_str(&below(row));
     }
     text
 }

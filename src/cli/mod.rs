@@ -35,6 +35,7 @@ mod sandboxes;
 mod say;
 mod schema;
 mod screen;
+mod seen;
 mod summary;
 mod task;
 mod tools;

@@ -14,9 +14,11 @@ use super::authors::screening_models;
 use super::config::{Config, Format, jobs, run_to_write, runtime};
 use super::exit::Status;
 use super::failure::{Failure, Outcome, fault_status};
-use super::inspect::{clauses, rows};
+use super::inspect::{clauses, rows_with};
 use super::interrupt::Interrupts;
+use super::printable::printable;
 use super::rows::{only, row};
+use super::seen::{WithSeen, below};
 use super::{models, open, paths, say};
 use crate::model::{Certificate, Clauses, File, RowKind, Timings};
 use crate::pipeline::{
@@ -237,7 +239,7 @@ fn report(
     if let Ended::Screened(screening, written) = ended {
         let folder = args.out.join("certificates").join(&name);
         publish_file(scratch, &folder.join("timings.json"), &json_file(&screening.timings)?)?;
-        publish_file(scratch, &folder.join("certificate.txt"), &File::text(page(screening)))?;
+        publish_file(scratch, &folder.join("certificate.txt"), &File::text(printable(&page(screening))))?;
         if let Some(clauses) = written {
             let text = toml::to_string_pretty(clauses).map_err(|error| Failure::new(Status::Io, error))?;
             publish_file(scratch, &folder.join("clauses.toml"), &File::text(text))?;
@@ -255,7 +257,9 @@ fn report(
         };
     }
     match (config.format, ended) {
-        (Format::Json, Ended::Screened(screening, _)) => say::json(&screening.certificate),
+        (Format::Json, Ended::Screened(screening, _)) => {
+            say::json(&WithSeen::new(&screening.certificate, &screening.timings))
+        }
         (Format::Json, _) => {
             let (kind, why) = ended.obstacle().unwrap_or_default();
             say::json(&json!({ "task": name, "not_screened": kind, "why": why }))
@@ -364,7 +368,7 @@ fn page(screening: &Screening) -> String {
     let verdict = if certificate.certified { "certified" } else { "rejected" };
     let mut text =
         format!("{}: {verdict} ({:?}, {:?})\n", certificate.task, certificate.rigor, certificate.judging);
-    text.push_str(&rows(certificate));
+    text.push_str(&rows_with(certificate, |row| below(&screening.timings, row)));
     let rates = &certificate.rates;
     let share = |tally: crate::model::Tally| match tally.rate() {
         Some(rate) => format!("{rate:.2} ({} of {})", tally.good, tally.counted),

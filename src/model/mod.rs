@@ -47,7 +47,7 @@ pub use ids::{CheckId, DomainId, EnvironmentDigest, IdError, Key, RecipeId, Seed
 pub use limits::{Limits, Profile};
 pub use sentences::squeeze;
 pub use task::{Draft, SubjectSpec, Task, WrongSolution};
-pub use timings::{RowTiming, Timings};
+pub use timings::{RowTiming, Timings, TrialSeen};
 pub use trajectory::{
     Act, Actor, AdversaryView, Arm, End, Exploit, FailureKind, ForkPoint, Message, ModelActor, Origin, Role,
     Rollout, Round, ScriptedFailure, ShellOutcome, Shown, TaskMetadata, Tokens, ToolCall, ToolDefinition,

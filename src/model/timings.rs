@@ -1,9 +1,9 @@
-//! Durations and memory measured while screening.
+//! What was measured and seen while screening.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RowKind, TaskDigest};
+use super::{RowKind, ShellOutcome, TaskDigest};
 
 /// `timings.json`: time and memory of the trials behind a certificate, so that limits can be set from evidence. It is not part of the
 /// certificate, since times differ between machines that agree on every verdict.
@@ -35,6 +35,27 @@ pub struct RowTiming {
     /// The most memory that the solver's container held at once, in bytes, page cache included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
+    /// For a row that is not ok: what its trial showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<TrialSeen>,
+}
+
+/// What the trial of a row that is not ok showed, for people. The texts come from the task: control characters are not escaped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrialSeen {
+    /// How the solution or the script ended. `None` if nothing was done, or the container was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub act: Option<ShellOutcome>,
+    /// Files that differ from the untouched trial's. `None` in the untouched trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_files: Option<usize>,
+    /// The last lines of the solution's output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub act_output: Vec<String>,
+    /// The last lines of the tests' output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests_output: Vec<String>,
 }
 
 impl Timings {

@@ -1,5 +1,6 @@
 //! Rollouts: agent, conversation, actions and result.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -375,7 +376,7 @@ pub struct Tokens {
 }
 
 /// How one shell command ended. A failing command is data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellOutcome {
     Exited(i32),

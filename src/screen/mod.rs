@@ -12,6 +12,7 @@ mod gauntlet;
 mod leak;
 mod rates;
 mod repair;
+mod seen;
 mod settle;
 mod soundness;
 mod table;

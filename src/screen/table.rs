@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::model::{
     Check, CheckClass, CheckId, Outcome, Part, RejectReason, Row, RowKind, RowTiming, Verdict,
 };
-use crate::verify::{Act, Condition, TrialError, TrialLog};
+use crate::verify::{Act, Condition, Outline, TrialError, TrialLog};
 
 use super::repair::repair;
+use super::seen::seen;
 
 /// The expected result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(super) struct Table {
     pub(super) checks: Vec<Check>,
     pub(super) reasons: Vec<RejectReason>,
     pub(super) timings: Vec<RowTiming>,
+    /// The files of the untouched trial, once it was made.
+    pub(super) untouched: Option<Outline>,
     /// Trials that were not made for lack of time.
     pub(super) left_out: usize,
     /// The checks that failed in a trial that was to fail.
@@ -112,6 +115,7 @@ impl Table {
             seconds: log.seconds,
             act_seconds: log.used.seconds,
             peak_memory: log.used.peak_memory,
+            seen: (!row.ok).then(|| seen(log, self.untouched.as_ref())),
         });
         self.push(row);
     }
@@ -135,6 +139,7 @@ impl Table {
             }
         };
         self.push_timed(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note), log);
+        self.untouched = Some(log.outline.clone());
     }
 
     /// Adds a planned trial that has ended. `equal` means that it left the reference's final state.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::model::{FileTree, ShellOutcome, task_digest};
-use crate::sandbox::{ChangeKind, ExecLimit, Sandbox, SandboxError};
+use crate::sandbox::{ChangeKind, ExecLimit, GetError, Sandbox, SandboxError};
 
 /// Where solutions are uploaded, as Harbor's oracle agent does.
 const SOLUTION_DIR: &str = "/solution";
@@ -15,6 +15,8 @@ const SOLUTION_DIR: &str = "/solution";
 const BRIEF_DIR: &str = "/run/brief";
 /// Bytes of a solution's output that the log keeps.
 const MAX_LOG: usize = 16 << 10;
+/// Maximum size of an output whose end is read: package managers and tracebacks write some megabytes.
+const MAX_OUTPUT: u64 = 16 << 20;
 /// Time limit of an attack or variant. They do no work, so a longer run is a hang.
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(60);
 /// The memory high-water mark in control groups of version 2 and 1 (kernel documentation, `cgroup-v2.rst` and `memory.rst`).
@@ -178,7 +180,26 @@ async fn solve(files: &FileTree, sandbox: &Sandbox, context: &ActContext<'_>) ->
     sandbox.put_tree(SOLUTION_DIR, files).await?;
     let log = context.log.map_or_else(String::new, |log| format!(" >{} 2>&1", quoted(log)));
     let command = format!("{}bash {SOLUTION_DIR}/solve.sh{log}", assignments(context.env));
-    shell(&command, context.timeout, sandbox).await
+    let mut acted = shell(&command, context.timeout, sandbox).await?;
+    if let Some(log) = context.log {
+        acted.output.push_str(&end_of(log, MAX_LOG, sandbox).await?);
+    }
+    Ok(acted)
+}
+
+/// The last `keep` bytes of a file in the container, for people. Empty if it cannot be read.
+pub(super) async fn end_of(path: &str, keep: usize, sandbox: &Sandbox) -> Result<String, SandboxError> {
+    match sandbox.get(path, MAX_OUTPUT).await {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(keep)..]).into_owned()),
+        // Later steps show what is wrong with a container that cannot do this.
+        Err(
+            GetError::Missing { .. }
+            | GetError::NotRegular { .. }
+            | GetError::TooLarge { .. }
+            | GetError::Sandbox(SandboxError::Failed { .. }),
+        ) => Ok(String::new()),
+        Err(GetError::Sandbox(error)) => Err(error),
+    }
 }
 
 /// Runs each script with `$ATTACK_KNOWS`, a folder with the information available to an attacker.

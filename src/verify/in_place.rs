@@ -91,6 +91,7 @@ async fn try_in_place(
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
         exit = acted.exit;
+        log.exit = exit;
         ended.extend(acted.ended);
         log.used = log.used.and(acted.used);
         log.output.push_str(&acted.output);

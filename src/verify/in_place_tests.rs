@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::act::quoted;
+use super::act::{end_of, quoted};
 use super::condition::Condition;
 use super::contention::watched;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
@@ -24,8 +24,6 @@ const MAX_REWARD: u64 = 64 << 10;
 const MAX_REPORT: u64 = 4 << 20;
 /// Bytes of the end of the tests' output that are kept, for people.
 const MAX_LOG: usize = 64 << 10;
-/// Maximum size of an output whose end is read: package managers and tracebacks write some megabytes.
-const MAX_OUTPUT: u64 = 16 << 20;
 /// Time limit of a command of the harness itself.
 const HARNESS_TIMEOUT: Duration = Duration::from_secs(60);
 /// As in the clean room, a verdict must not depend on the load of this machine.
@@ -204,11 +202,10 @@ impl TrialContext<'_> {
         let before: Vec<_> = before.iter().map(|report| report.as_deref().map(blake3::hash)).collect();
         let (done, looks) = watched(self.engine, &[sandbox], sandbox.spawn(&process)).await;
         let done = done?;
-        let output = match sandbox.get("/logs/verifier/test-stdout.txt", MAX_OUTPUT).await {
-            Ok(text) => String::from_utf8_lossy(end(&text)).into_owned(),
-            Err(GetError::Sandbox(error)) => return Err(error),
-            Err(_) => String::new(),
-        };
+        // What bash itself says, e.g. that there is no such user, precedes it.
+        let said = [done.stdout.as_slice(), done.stderr.as_slice()].map(String::from_utf8_lossy).concat();
+        let printed = end_of("/logs/verifier/test-stdout.txt", MAX_LOG, sandbox).await?;
+        let output = format!("{said}{printed}");
         if done.outcome == ProcessOutcome::TimedOut {
             let output = format!("{output}\nthe tests ran out of time\n");
             let (rewards, starved) = (Err(RewardError::Missing), looks.contended());
@@ -219,7 +216,7 @@ impl TrialContext<'_> {
         let rewards = parse_reward(json.as_deref(), text.as_deref());
         let mut checks = written(&before, &reports(sandbox).await?);
         if checks.is_empty() {
-            checks = find_report(&output).map(|(_, found)| found).unwrap_or_default();
+            checks = find_report(&printed).map(|(_, found)| found).unwrap_or_default();
         }
         Ok(Reported { rewards, checks, output, starved: false })
     }
@@ -267,11 +264,6 @@ fn written(before: &[Option<blake3::Hash>], after: &[Option<Vec<u8>>]) -> Vec<Ch
         parse_report(*kind, std::str::from_utf8(after).ok()?).ok()
     });
     found.next().unwrap_or_default()
-}
-
-/// The last [`MAX_LOG`] bytes.
-fn end(output: &[u8]) -> &[u8] {
-    &output[output.len().saturating_sub(MAX_LOG)..]
 }
 
 /// Makes pytest run its tests in another order, by a plugin on its path.

@@ -28,6 +28,9 @@ pub struct Trial {
 /// Observations of a trial. Written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialLog {
+    /// How the script ended; `None` if nothing was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ShellOutcome>,
     /// Output of the script.
     pub output: String,
     /// Hash of the final state; equal states have equal hashes.
@@ -114,6 +117,7 @@ pub(super) async fn try_trial(
     let mut log = TrialLog { engine: engine.name().to_owned(), ..TrialLog::default() };
     let (exit, ended) = match acted {
         Ok(acted) => {
+            log.exit = acted.exit;
             log.output = acted.output;
             log.used = acted.used;
             (acted.exit, acted.ended)
