@@ -82,7 +82,7 @@ impl Assets {
     }
 
     fn add(&mut self, prefix: &str, tree: FileTree) {
-        for (path, file) in tree.0 {
+        for (path, file) in tree.files {
             let full = if prefix.is_empty() { path.to_string() } else { format!("{prefix}/{path}") };
             if let Ok(path) = RelPath::new(full) {
                 self.files.insert(path, Asset { bytes: Cow::Owned(file.bytes), executable: file.executable });

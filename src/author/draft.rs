@@ -331,7 +331,7 @@ pub fn shipped_tests(
     }
     // Pristine copies from which the tests recompute the expected values; a solver never had access to them.
     let mut pristine = environment.clone();
-    pristine.0.remove(&rel("Dockerfile"));
+    pristine.files.remove(&rel("Dockerfile"));
     files.graft(&rel("pristine"), &pristine);
     let of_verifier =
         Renderer { recipe: "(verifier)", files: &shared.verifier, seed: Seed(0), words: &shared.words };

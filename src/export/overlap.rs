@@ -16,7 +16,7 @@ pub struct Solutions(BTreeSet<String>);
 impl Solutions {
     /// The lines of the text files of `trees`.
     pub fn of<'a>(trees: impl IntoIterator<Item = &'a FileTree>) -> Self {
-        let texts = trees.into_iter().flat_map(|tree| tree.0.values()).filter_map(|file| file.as_text());
+        let texts = trees.into_iter().flat_map(|tree| tree.files.values()).filter_map(|file| file.as_text());
         Self(texts.flat_map(lines).map(str::to_owned).collect())
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-pub use walk::{Bounds, Clutter, Fault, WalkError, is_clutter, walk};
+pub use walk::{Bounds, Clutter, Fault, Listed, WalkError, is_clutter, walk};
 
 use crate::model::{File, FileTree, RelPath};
 
@@ -27,11 +27,18 @@ pub fn read_sources(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError>
 
 fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<FileTree, WalkError> {
     let mut tree = FileTree::default();
-    for found in walk(root, bounds, clutter)? {
-        let place = root.join(&found.path);
-        let bytes = read_exactly(&place, found.len)?;
-        let path = RelPath::new(found.path).map_err(|_| WalkError { path: place, fault: Fault::NotUtf8 })?;
-        tree.insert(path, File { bytes, executable: found.executable });
+    let listed = walk(root, bounds, clutter)?;
+    let plain = |path: String| {
+        let place = root.join(&path);
+        RelPath::new(path).map_err(|_| WalkError { path: place, fault: Fault::NotUtf8 })
+    };
+    for found in listed.files {
+        let bytes = read_exactly(&root.join(&found.path), found.len)?;
+        tree.insert(plain(found.path)?, File { bytes, executable: found.executable });
+    }
+    // Editors leave empty folders behind; only in a task do they mean something.
+    if clutter == Clutter::Kept {
+        tree.empty_folders = listed.empty_folders.into_iter().map(plain).collect::<Result<_, _>>()?;
     }
     Ok(tree)
 }
@@ -90,17 +97,21 @@ mod tests {
         fs::write(dir.path().join("b.txt"), "2").unwrap();
         fs::write(dir.path().join("b.txt~"), "old").unwrap();
         fs::write(dir.path().join("a/__pycache__/x.pyc"), "old").unwrap();
+        fs::create_dir_all(dir.path().join("a/in/box")).unwrap();
         let listed = |tree: FileTree| -> Vec<_> {
             tree.iter().map(|(path, file)| (path.to_string(), file.mode())).collect()
         };
         let expect = |paths: &[(&str, u32)]| -> Vec<_> {
             paths.iter().map(|(path, mode)| ((*path).to_owned(), *mode)).collect()
         };
+        let bounds = Bounds { depth: 3, ..BOUNDS };
         let own = [("a/run", 0o755), ("b.txt", 0o644)];
-        assert_eq!(listed(read_sources(dir.path(), &BOUNDS).unwrap()), expect(&own));
+        assert_eq!(listed(read_sources(dir.path(), &bounds).unwrap()), expect(&own));
         let all = [("a/__pycache__/x.pyc", 0o644), ("a/run", 0o755), ("b.txt", 0o644), ("b.txt~", 0o644)];
-        let bounds = Bounds { files: 4, ..BOUNDS };
-        assert_eq!(listed(read_tree(dir.path(), &bounds).unwrap()), expect(&all));
+        let bounds = Bounds { files: 5, depth: 3, ..BOUNDS };
+        let tree = read_tree(dir.path(), &bounds).unwrap();
+        assert_eq!(tree.empty_folders, [RelPath::new("a/in/box").unwrap()].into());
+        assert_eq!(listed(tree), expect(&all));
     }
 
     #[test]

@@ -117,16 +117,25 @@ pub fn is_clutter(name: &str) -> bool {
     NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Every regular file below `root`, in path order. Links and special files are errors.
-pub fn walk(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<Vec<Found>, WalkError> {
-    let mut listing = Listing { found: Vec::new(), bytes: 0, bounds, clutter };
+/// What is below a folder.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Regular files, in path order.
+    pub files: Vec<Found>,
+    /// Paths of the folders in which nothing is.
+    pub empty_folders: Vec<String>,
+}
+
+/// Lists what is below `root`. Links and special files are errors.
+pub fn walk(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<Listed, WalkError> {
+    let mut listing = Listing { found: Listed::default(), bytes: 0, bounds, clutter };
     listing.folder(root, "", 0)?;
-    listing.found.sort_by(|a, b| a.path.cmp(&b.path));
+    listing.found.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing.found)
 }
 
 struct Listing<'a> {
-    found: Vec<Found>,
+    found: Listed,
     bytes: u64,
     bounds: &'a Bounds,
     clutter: Clutter,
@@ -137,8 +146,10 @@ impl Listing<'_> {
         if depth > self.bounds.depth {
             return Err(WalkError::new(folder, Fault::TooDeep(self.bounds.depth)));
         }
+        let mut empty = true;
         for entry in fs::read_dir(folder).map_err(|error| WalkError::io(folder, error))? {
             let entry = entry.map_err(|error| WalkError::io(folder, error))?;
+            empty = false;
             let place = entry.path();
             let name = entry.file_name();
             let Some(name) = name.to_str() else { return Err(WalkError::new(&place, Fault::NotUtf8)) };
@@ -159,6 +170,10 @@ impl Listing<'_> {
                 return Err(WalkError::new(&place, Fault::Special));
             }
         }
+        if empty && !prefix.is_empty() {
+            self.count(folder)?;
+            self.found.empty_folders.push(prefix.to_owned());
+        }
         Ok(())
     }
 
@@ -167,10 +182,16 @@ impl Listing<'_> {
         if self.bytes > self.bounds.bytes {
             return Err(WalkError::new(place, Fault::TooManyBytes(self.bounds.bytes)));
         }
-        if self.found.len() == self.bounds.files {
+        self.count(place)?;
+        self.found.files.push(found);
+        Ok(())
+    }
+
+    /// Refuses one entry more than the bounds allow.
+    fn count(&self, place: &Path) -> Result<(), WalkError> {
+        if self.found.files.len() + self.found.empty_folders.len() == self.bounds.files {
             return Err(WalkError::new(place, Fault::TooManyFiles(self.bounds.files)));
         }
-        self.found.push(found);
         Ok(())
     }
 }

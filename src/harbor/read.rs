@@ -100,7 +100,7 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
     }
     if written_here(&manifest) {
         // Termsmith writes no such files: programs that ran in the directory left them.
-        files.0.retain(|path, _| is_packaged(path));
+        files.files.retain(|path, _| is_packaged(path));
     }
     findings.extend(shape(dir, &files, &manifest));
     Ok(HarborTask { name: name_of(dir), manifest, files, findings })
@@ -214,16 +214,9 @@ impl HarborTask {
         Some(rest)
     }
 
-    /// The files below `folder` (`tests`), by path below it.
+    /// What lies below `folder` (`tests`), by path below it.
     pub fn folder(&self, folder: &str) -> FileTree {
-        let mut inside = FileTree::default();
-        for (path, file) in self.files.iter() {
-            let rest = path.as_str().strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
-            if let Some(rest) = rest.and_then(|rest| RelPath::new(rest).ok()) {
-                inside.insert(rest, file.clone());
-            }
-        }
-        inside
+        self.files.below(folder)
     }
 
     /// The task of a directory that termsmith wrote.

@@ -67,7 +67,9 @@ impl DirReader {
                 self.special_files.push(special(SpecialFileKind::Unreadable(why)));
                 return Ok(());
             }
+            let mut empty = depth > 0;
             for entry in fs::read_dir(place).map_err(|error| WalkError::io(place, error))? {
+                empty = false;
                 let entry = entry.map_err(|error| WalkError::io(place, error))?;
                 match entry.file_name().to_str() {
                     Some(name) => {
@@ -79,10 +81,13 @@ impl DirReader {
                     }
                 }
             }
+            if empty && let Ok(path) = RelPath::new(path) {
+                self.files.empty_folders.insert(path);
+            }
         } else if !metadata.is_file() {
             self.special_files
                 .push(special(SpecialFileKind::Unreadable("neither a file nor a folder".to_owned())));
-        } else if self.files.0.len() == MOST_FILES || metadata.len() > MOST_BYTES - self.bytes {
+        } else if self.files.files.len() == MOST_FILES || metadata.len() > MOST_BYTES - self.bytes {
             let why = format!("past {MOST_FILES} files or {} MiB; not linted", MOST_BYTES >> 20);
             self.special_files.push(special(SpecialFileKind::Unreadable(why)));
         } else if let Some(bytes) = read_file(place, metadata.len())? {

@@ -1,6 +1,6 @@
 //! A small tree of files held in memory: a build context, a solution, a set of tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use base64::Engine as _;
@@ -77,8 +77,8 @@ impl File {
     }
 }
 
-/// How a [`File`] stands in JSON: text where it is UTF-8, else Base64.
-#[derive(Serialize, Deserialize)]
+/// How a [`File`] stands in JSON: text where it is UTF-8, else Base64. An empty folder has only `folder`.
+#[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileRepr {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -87,49 +87,87 @@ struct FileRepr {
     base64: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     executable: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    folder: bool,
+}
+
+impl FileRepr {
+    fn of(file: &File) -> Self {
+        let text = file.as_text().map(str::to_owned);
+        let base64 = text.is_none().then(|| BASE64.encode(&file.bytes));
+        Self { text, base64, executable: file.executable, folder: false }
+    }
+
+    fn into_file<E: de::Error>(self) -> Result<File, E> {
+        let bytes = match (self.text, self.base64, self.folder) {
+            (Some(text), None, false) => text.into_bytes(),
+            (None, Some(coded), false) => BASE64.decode(coded).map_err(E::custom)?,
+            _ => return Err(E::custom("a file has either `text` or `base64`")),
+        };
+        Ok(File { bytes, executable: self.executable })
+    }
 }
 
 impl Serialize for File {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = self.as_text().map(str::to_owned);
-        let base64 = text.is_none().then(|| BASE64.encode(&self.bytes));
-        FileRepr { text, base64, executable: self.executable }.serialize(serializer)
+        FileRepr::of(self).serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for File {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let repr = FileRepr::deserialize(deserializer)?;
-        let bytes = match (repr.text, repr.base64) {
-            (Some(text), None) => text.into_bytes(),
-            (None, Some(coded)) => BASE64.decode(coded).map_err(de::Error::custom)?,
-            _ => return Err(de::Error::custom("a file has either `text` or `base64`")),
-        };
-        Ok(File { bytes, executable: repr.executable })
+        FileRepr::deserialize(deserializer)?.into_file()
     }
 }
 
-/// Files by path, in path order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct FileTree(pub BTreeMap<RelPath, File>);
+/// Files by path, in path order, and the folders in which nothing is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileTree {
+    pub files: BTreeMap<RelPath, File>,
+    /// A folder with files needs no entry; an empty one has nothing else that shows it, e.g. to `COPY inbox/ /app/inbox/`.
+    pub empty_folders: BTreeSet<RelPath>,
+}
+
+impl Serialize for FileTree {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let folders = self.empty_folders.iter().map(|path| (path, FileRepr { folder: true, ..FileRepr::default() }));
+        let files = self.files.iter().map(|(path, file)| (path, FileRepr::of(file)));
+        let entries: BTreeMap<_, _> = folders.chain(files).collect();
+        entries.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FileTree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut tree = Self::default();
+        for (path, entry) in BTreeMap::<RelPath, FileRepr>::deserialize(deserializer)? {
+            match entry {
+                FileRepr { text: None, base64: None, executable: false, folder: true } => {
+                    tree.empty_folders.insert(path);
+                }
+                file => tree.insert(path, file.into_file()?),
+            }
+        }
+        Ok(tree)
+    }
+}
 
 impl FromIterator<(RelPath, File)> for FileTree {
     fn from_iter<I: IntoIterator<Item = (RelPath, File)>>(files: I) -> Self {
-        Self(files.into_iter().collect())
+        Self { files: files.into_iter().collect(), empty_folders: BTreeSet::new() }
     }
 }
 
 impl FileTree {
     /// Adds or replaces one file.
     pub fn insert(&mut self, path: RelPath, file: File) {
-        self.0.insert(path, file);
+        self.files.insert(path, file);
     }
 
     /// The file at `path`.
     pub fn get(&self, path: &str) -> Option<&File> {
         // A look-up by borrowed text would need `Borrow<str>`, which must agree with `Ord`: it does, but trees are tiny.
-        self.0.iter().find(|(have, _)| have.as_str() == path).map(|(_, file)| file)
+        self.files.iter().find(|(have, _)| have.as_str() == path).map(|(_, file)| file)
     }
 
     /// The text of the file at `path`, if it is there and UTF-8.
@@ -139,18 +177,30 @@ impl FileTree {
 
     /// Paths and files in path order.
     pub fn iter(&self) -> impl Iterator<Item = (&RelPath, &File)> {
-        self.0.iter()
+        self.files.iter()
     }
 
-    /// Every file of `other`, below `prefix`.
+    /// Everything of `other`, below `prefix`.
     pub fn graft(&mut self, prefix: &RelPath, other: &FileTree) {
-        for (path, file) in &other.0 {
-            self.0.insert(RelPath(format!("{prefix}/{path}")), file.clone());
+        for (path, file) in &other.files {
+            self.files.insert(RelPath(format!("{prefix}/{path}")), file.clone());
         }
+        self.empty_folders
+            .extend(other.empty_folders.iter().map(|path| RelPath(format!("{prefix}/{path}"))));
+    }
+
+    /// What lies below `folder` (`environment`), by path below it.
+    pub fn below(&self, folder: &str) -> Self {
+        let rest = |path: &RelPath| {
+            let rest = path.as_str().strip_prefix(folder)?.strip_prefix('/')?;
+            Some(RelPath(rest.to_owned()))
+        };
+        let files = self.files.iter().filter_map(|(path, file)| Some((rest(path)?, file.clone())));
+        Self { files: files.collect(), empty_folders: self.empty_folders.iter().filter_map(rest).collect() }
     }
 
     /// Whether it has no files.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.files.is_empty()
     }
 }

@@ -6,6 +6,7 @@
 mod authoring;
 mod blame;
 mod blueprint;
+mod build_context;
 mod call_detail;
 mod certificate;
 mod clause;
@@ -28,6 +29,7 @@ pub use authoring::{
 };
 pub use blame::Blame;
 pub use blueprint::{Blueprint, Difficulty, EngineeringKind, TaskAuthor};
+pub use build_context::{IgnoreError, IgnoreRules, Stars, cleaned, glob};
 pub use call_detail::CallDetail;
 pub use certificate::{
     Certificate, ClauseRecord, Judging, Part, Rates, RejectReason, Rigor, Row, RowKind, SET_ASIDE, Screened,

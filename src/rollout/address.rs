@@ -189,7 +189,7 @@ max_tokens = 64
             if path.as_str() == "prompts/arms/plan-system.md" {
                 bytes.extend_from_slice(b"x");
             }
-            files.0.insert(RelPath::new(format!("templates/{path}")).unwrap(), File { bytes, executable });
+            files.insert(RelPath::new(format!("templates/{path}")).unwrap(), File { bytes, executable });
         }
         let arms = influences_with(SETTINGS, &Assets::from_tree(files), Forensics::new(&[]), none);
         assert_ne!(arms, usual, "texts of the arms");

@@ -71,6 +71,12 @@ pub fn publish_tree(scratch: &Path, dir: &Path, tree: &FileTree) -> Result<FileC
             .extend(parent.ancestors().take_while(|above| above.starts_with(&temporary)).map(Path::to_owned));
         write_synced(&place, file).map_err(StoreError::io("write", &dir.join(path.as_str())))?;
     }
+    for path in &tree.empty_folders {
+        let place = temporary.join(path.as_str());
+        fs::create_dir_all(&place).map_err(StoreError::io("create folder", &place))?;
+        folders
+            .extend(place.ancestors().take_while(|above| above.starts_with(&temporary)).map(Path::to_owned));
+    }
     fs::create_dir_all(&temporary).map_err(StoreError::io("create folder", &temporary))?;
     for folder in &folders {
         sync_folder(folder)?;
@@ -172,7 +178,9 @@ fn holds_tree(dir: &Path, tree: &FileTree) -> bool {
             }
         }
     }
-    count == tree.0.len() && tree.iter().all(|(path, file)| holds(&dir.join(path.as_str()), file))
+    count == tree.files.len()
+        && tree.iter().all(|(path, file)| holds(&dir.join(path.as_str()), file))
+        && tree.empty_folders.iter().all(|path| dir.join(path.as_str()).is_dir())
 }
 
 /// A name that no other thread or process uses.

@@ -114,7 +114,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     for file in ["run_checks.py", "subject.py", "beside.py", "test.sh"] {
         assert!(task.tests.get(file).is_some(), "{file}");
     }
-    task.tests.0.retain(|path, _| !path.as_str().starts_with("pristine/"));
+    task.tests.files.retain(|path, _| !path.as_str().starts_with("pristine/"));
     task.tests.insert(path("pristine/app/numbers.txt"), File::text(numbers));
     let (reference, further, names): (_, _, &[&str]) = match shape {
         Shape::Files | Shape::System => (REFERENCE, "", &[]),

@@ -12,7 +12,7 @@ fn with(more: FileTree) -> Assets {
             );
         }
     }
-    tree.0.extend(more.0);
+    tree.files.extend(more.files);
     Assets::from_tree(tree)
 }
 
@@ -50,7 +50,7 @@ fn a_new_recipe_loads_as_it_is_in_every_domain() {
                 assert!(!text.contains(place), "{path} still has {place}");
             }
         }
-        files.0.extend(own.0.clone());
+        files.files.extend(own.files.clone());
         let loaded = load_recipe(&with(files), &specs, &RecipeId::parse(id).unwrap()).unwrap();
         let decl = loaded.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(decl.title, "A first try");

@@ -56,7 +56,7 @@ pub(super) fn task(changes: &[(&str, &str)]) -> FileTree {
     for (path, text) in SOUND.iter().chain(changes) {
         let path = RelPath::new(*path).unwrap();
         if *text == GONE {
-            files.0.remove(&path);
+            files.files.remove(&path);
         } else {
             let executable = path.as_str().ends_with(".sh") && !path.as_str().starts_with("environment/");
             files.insert(path, File { bytes: text.as_bytes().to_vec(), executable });

@@ -219,7 +219,9 @@ impl Shared {
         spec: &ImageSpec<'_>,
         layers: Layers,
     ) -> Result<(), BuildFailure> {
-        let tar = context_tar(spec.context).map_err(|source| EngineError::Io {
+        let sent = spec.context.sent_to_builder();
+        let sent = sent.map_err(|error| ImageError::Build { log: error.to_string() })?;
+        let tar = context_tar(&sent).map_err(|source| EngineError::Io {
             action: "pack the build context of",
             path: reference.into(),
             source,
@@ -401,6 +403,14 @@ fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
         // The builder's cache compares content, owner and mode, not times; a constant time keeps images of equal contexts equal.
         header.set_mtime(0);
         tar.append_data(&mut header, path.as_str(), file.bytes.as_slice())?;
+    }
+    for path in &context.empty_folders {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_mode(0o755);
+        header.set_size(0);
+        header.set_mtime(0);
+        tar.append_data(&mut header, path.as_str(), std::io::empty())?;
     }
     tar.into_inner()
 }
