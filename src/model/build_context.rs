@@ -87,8 +87,7 @@ impl FileTree {
     pub fn sent_to_builder(&self) -> Result<Self, IgnoreError> {
         let rules = IgnoreRules::of(self)?;
         let mut sent = self.clone();
-        sent.files
-            .retain(|path, _| ALWAYS_SENT.contains(&path.as_str()) || !rules.excludes(path.as_str()));
+        sent.files.retain(|path, _| ALWAYS_SENT.contains(&path.as_str()) || !rules.excludes(path.as_str()));
         sent.empty_folders.retain(|path| !rules.excludes(path.as_str()));
         Ok(sent)
     }

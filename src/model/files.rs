@@ -130,7 +130,8 @@ pub struct FileTree {
 
 impl Serialize for FileTree {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let folders = self.empty_folders.iter().map(|path| (path, FileRepr { folder: true, ..FileRepr::default() }));
+        let folders =
+            self.empty_folders.iter().map(|path| (path, FileRepr { folder: true, ..FileRepr::default() }));
         let files = self.files.iter().map(|(path, file)| (path, FileRepr::of(file)));
         let entries: BTreeMap<_, _> = folders.chain(files).collect();
         entries.serialize(serializer)
@@ -185,8 +186,7 @@ impl FileTree {
         for (path, file) in &other.files {
             self.files.insert(RelPath(format!("{prefix}/{path}")), file.clone());
         }
-        self.empty_folders
-            .extend(other.empty_folders.iter().map(|path| RelPath(format!("{prefix}/{path}"))));
+        self.empty_folders.extend(other.empty_folders.iter().map(|path| RelPath(format!("{prefix}/{path}"))));
     }
 
     /// What lies below `folder` (`environment`), by path below it.
