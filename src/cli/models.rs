@@ -183,6 +183,12 @@ pub(super) fn report(models: &Models) {
         ));
     }
     say::note(text);
+    if tally.keys_replaced > 0 {
+        say::note(format!(
+            "{} responses contained the endpoint's own key; it is stored as `[redacted]`",
+            tally.keys_replaced
+        ));
+    }
     if tally.drifted > 0 {
         say::note(format!("{} requests differ from the recorded ones; the first:", tally.drifted));
         if let Some((site, drift)) = tally.drifts.first() {

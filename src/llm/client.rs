@@ -27,6 +27,9 @@ use crate::store::Store;
 /// Drifts that are kept for the run's summary: one changed prompt makes all requests of a run drift alike.
 const MAX_DRIFTS: usize = 20;
 
+/// The requests of one call may take this many times the endpoint's `timeout_sec`, together.
+const LONG_REQUESTS: u32 = 3;
+
 /// Options of a run's calls.
 #[derive(Debug)]
 pub struct Options {
@@ -69,6 +72,8 @@ pub struct Tally {
     pub drifted: u64,
     /// The first of those differences, with their call sites.
     pub drifts: Vec<(CallSite, Drift)>,
+    /// Responses in which a server repeated its key, which was replaced.
+    pub keys_replaced: u64,
     /// Spent by this process; where tokens or dollars are capped, also by earlier ones in the same run folder.
     pub spent: Cost,
 }
@@ -92,6 +97,7 @@ struct Counts {
     sent: AtomicU64,
     repeated: AtomicU64,
     drifted: AtomicU64,
+    keys_replaced: AtomicU64,
     drifts: Mutex<Vec<(CallSite, Drift)>>,
 }
 
@@ -155,11 +161,13 @@ impl Models {
 
     /// The counts so far.
     pub fn tally(&self) -> Tally {
-        let Counts { replies, committed, sent, repeated, drifted, drifts } = &self.counts;
-        let [replies, committed, sent, repeated, drifted] =
-            [replies, committed, sent, repeated, drifted].map(|count| count.load(Ordering::Relaxed));
+        let Counts { replies, committed, sent, repeated, drifted, keys_replaced, drifts } = &self.counts;
+        let [replies, committed, sent, repeated, drifted, keys_replaced] =
+            [replies, committed, sent, repeated, drifted, keys_replaced]
+                .map(|count| count.load(Ordering::Relaxed));
         let drifts = drifts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Tally { replies, committed, sent, repeated, drifted, drifts, spent: self.ledger.spent() }
+        let spent = self.ledger.spent();
+        Tally { replies, committed, sent, repeated, drifted, drifts, keys_replaced, spent }
     }
 
     async fn reply_to(&self, call: &PreparedCall<'_>) -> Result<Reply, CallError> {
@@ -251,7 +259,7 @@ impl Models {
     async fn send(&self, call: &PreparedCall<'_>) -> Result<Reply, CallError> {
         let transport = call.endpoint.transport(call.endpoint_name)?;
         let seen = self.carried_over(call);
-        let mut progress = Progress { began: self.options.clock.elapsed(), seen };
+        let mut progress = Progress { began: self.options.clock.elapsed(), spent: Duration::ZERO, seen };
         let backoff = &self.options.retry.backoff;
         let mut number = 1;
         // A loop, since the futures of async closures are not provably `Send` here.
@@ -263,7 +271,9 @@ impl Models {
                     (error, retry_after.map_or(Again::Yes, Again::After))
                 }
             };
-            let Some(pause) = backoff.next_pause(call.key.as_str(), number, again) else {
+            let in_time = !progress.left(call.endpoint.time_limit()).is_zero();
+            let pause = backoff.next_pause(call.key.as_str(), number, again).filter(|_| in_time);
+            let Some(pause) = pause else {
                 let endpoint = call.endpoint_name.to_owned();
                 tracing::warn!(endpoint, attempts = number, "no reply after all attempts");
                 return Err(CallError::Exhausted { endpoint, attempts: number, last: error });
@@ -289,7 +299,7 @@ impl Models {
         let reserved = self.until_drain(call, self.ledger.reserve(upper_bound)).await?;
         let mut reservation = reserved.map_err(CallError::Budget)?;
         let mut grant = self.until_drain(call, slot.grant(clock, upper_bound.tokens)).await?;
-        let limit = self.time_left(call)?;
+        let limit = self.time_left(call)?.min(progress.left(call.endpoint.time_limit()));
         let sending = CallSeen {
             in_flight: true,
             charged: progress.seen.charged + upper_bound,
@@ -307,6 +317,7 @@ impl Models {
             Ok(exchange) => (outcome(&exchange, clock.wall()), exchange),
             Err(error) => (no_response(error), Exchange::of_body(String::new())),
         };
+        self.counts.keys_replaced.fetch_add(u64::from(exchange.repeated_key), Ordering::Relaxed);
         let cost = match outcome.charge() {
             UsageCharge::None => reservation.settle(Cost::default()),
             UsageCharge::Reported(usage) => reservation.settle(call.price.of(usage)),
@@ -314,7 +325,8 @@ impl Models {
         };
         grant.settle(cost.tokens);
         drop(slot);
-        let Progress { began, seen } = progress;
+        let Progress { began, spent, seen } = progress;
+        *spent += took;
         seen.charged = seen.charged + cost;
         seen.attempts.push(AttemptSeen { took_ms: millis(took), fault: outcome.failure() });
         match outcome {
@@ -365,7 +377,7 @@ impl Models {
 
     /// Longest time that the next request may take.
     fn time_left(&self, call: &PreparedCall<'_>) -> Result<Duration, CallError> {
-        let limit = Duration::try_from_secs_f64(call.endpoint.settings.timeout_sec).unwrap_or(Duration::MAX);
+        let limit = call.endpoint.time_limit();
         let Some(cap) = self.options.budget.max_wall else { return Ok(limit) };
         let elapsed = self.options.clock.elapsed();
         match cap.checked_sub(elapsed).filter(|left| !left.is_zero()) {
@@ -454,8 +466,18 @@ impl From<CallError> for Failure {
 struct Progress {
     /// When the first attempt began.
     began: Duration,
+    /// Time of all requests so far, without the pauses between them.
+    spent: Duration,
     /// Without the request in flight.
     seen: CallSeen,
+}
+
+impl Progress {
+    /// Time that is left for further requests, where one may take `limit`. A server that sends a byte now and then uses up every
+    /// request's whole time, and the call must come to an end.
+    fn left(&self, limit: Duration) -> Duration {
+        limit.saturating_mul(LONG_REQUESTS).saturating_sub(self.spent)
+    }
 }
 
 pub(super) fn millis(time: Duration) -> u64 {

@@ -1,6 +1,7 @@
 //! One server and the state that all its roles share: key, limits and connections.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use super::limiter::Limiter;
 use super::secret::Secret;
@@ -31,6 +32,11 @@ impl Endpoint {
         let limiter =
             Limiter::new(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute);
         Self { settings, key, limiter, transport: OnceLock::new() }
+    }
+
+    /// Time limit of one request.
+    pub(super) fn time_limit(&self) -> Duration {
+        Duration::try_from_secs_f64(self.settings.timeout_sec).unwrap_or(Duration::MAX)
     }
 
     /// The HTTP transport of the endpoint.

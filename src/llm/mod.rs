@@ -22,6 +22,7 @@ mod request;
 mod response;
 mod retry;
 mod secret;
+mod server_error;
 mod settings;
 mod settings_check;
 mod site;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Usage;
 use super::response::{ParsedReply, Response, usage_of};
 use super::retry::retry_after;
+use super::server_error::ServerError;
 use super::transport::{Exchange, TransportError};
 use crate::model::squeeze;
 
@@ -108,7 +109,7 @@ impl AttemptOutcome {
     }
 }
 
-/// Classifies a response. Texts of errors are redacted; the message of a reply is not touched.
+/// Classifies a response.
 pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
     let Exchange { status, body, .. } = exchange;
     let charge = match usage_of(body) {
@@ -190,74 +191,6 @@ fn is_retryable(status: u16) -> bool {
 /// also send when the model behind them was too slow.
 fn is_never_billed(status: u16) -> bool {
     matches!(status, 300..=499) && !matches!(status, 408 | 409 | 499)
-}
-
-/// The error in a response's body.
-#[derive(Debug)]
-struct ServerError {
-    message: String,
-    /// `code`, `type` and message in one, lower case.
-    words: String,
-}
-
-impl ServerError {
-    /// Reads the shapes in use: `{"error": {"message", "type", "code"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`, or
-    /// anything else as text.
-    fn read(body: &str) -> Self {
-        let json: Value = serde_json::from_str(body).unwrap_or_default();
-        let error = json.get("error").filter(|error| !error.is_null()).unwrap_or(&json);
-        let field = |key: &str| error.get(key).map(plain).unwrap_or_default();
-        let message = [error.as_str().unwrap_or_default().to_owned(), field("message"), field("detail")]
-            .into_iter()
-            .find(|message| !message.is_empty())
-            .unwrap_or_else(|| body.to_owned());
-        let inner = error.pointer("/innererror/code").map(plain).unwrap_or_default();
-        let words =
-            [&field("code"), &field("type"), &inner, &message].map(|word| word.to_lowercase()).join("\n");
-        Self { message, words }
-    }
-
-    fn has(&self, phrases: &[&str]) -> bool {
-        phrases.iter().any(|phrase| self.words.contains(phrase))
-    }
-
-    fn is_context_length(&self) -> bool {
-        self.has(&[
-            "context_length_exceeded",           // OpenAI
-            "maximum context length",            // OpenAI, vLLM
-            "model's context length",            // SGLang
-            "exceed_context_size",               // llama.cpp
-            "exceeds the available context",     // llama.cpp
-            "context window",                    // Anthropic, Ollama, LM Studio
-            "prompt is too long",                // Anthropic
-            "longer than the maximum model len", // vLLM
-            "input is too long",                 // Bedrock
-        ])
-    }
-
-    fn is_content_filter(&self) -> bool {
-        self.has(&[
-            "content_filter",               // Azure
-            "responsibleaipolicyviolation", // Azure
-            "content management policy",    // Azure
-            "content_policy_violation",     // OpenAI
-            "data_inspection_failed",       // Alibaba
-            "invalid_prompt",               // OpenAI's reasoning models
-        ])
-    }
-
-    /// The account has no credit left: a 429 that waiting does not cure.
-    fn is_quota(&self) -> bool {
-        self.has(&["insufficient_quota", "billing_hard_limit", "credit balance is too low"])
-    }
-}
-
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
 }
 
 /// The beginning of a text, on one line.

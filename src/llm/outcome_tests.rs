@@ -38,6 +38,11 @@ fn responses_are_classified() {
         (200, of(choice, r#","usage":null"#), "reply unknown"),
         (200, of(choice, r#","usage":{"prompt_tokens":0,"completion_tokens":0}"#), "reply unknown"),
         (200, of(choice, r#","usage":"many""#), "reply unknown"),
+        (200, of(choice, r#","usage":{"prompt_tokens":18446744073709551615,"completion_tokens":1}"#), "reply unknown"),
+        (200, of(choice, r#","usage":{"prompt_tokens":7,"completion_tokens":4294967296}"#), "reply unknown"),
+        (200, of(choice, r#","usage":{"prompt_tokens":-5,"completion_tokens":1}"#), "reply unknown"),
+        (200, of(choice, r#","usage":{"prompt_tokens":7.5,"completion_tokens":1e300}"#), "reply unknown"),
+        (200, of(choice, r#","usage":{"prompt_tokens":1000000,"completion_tokens":9}"#), "reply charged 1000000+9"),
         (200, of("", &format!(",{usage}")), "NoChoices charged 7+3"),
         (200, of("", ""), "NoChoices unknown"),
         (200, format!(r#"{{"text":"hi",{usage}}}"#), "WrongShape charged 7+3"),
@@ -48,6 +53,7 @@ fn responses_are_classified() {
         (200, of(choice, "")[..30].to_owned(), "NotJson unknown"),
         (200, "<html><body>please log in</body></html>".to_owned(), "NotJson unknown"),
         (200, String::new(), "NotJson unknown"),
+        (200, of(choice, r#","usage":{"prompt_tokens":1e999,"completion_tokens":1}"#), "NotJson unknown"),
         (200, "[".repeat(100_000), "NotJson unknown"),
         (200, r#"{"error":{"code":502,"message":"upstream"}}"#.to_owned(), "Status unknown"),
         (200, r#"{"error":{"code":"rate","message":"slow down"}}"#.to_owned(), "Status unknown"),
@@ -74,7 +80,25 @@ fn responses_are_classified() {
         (400, error("The input (9000 tokens) is longer than the model's context length (8192 tokens)."), "ContextLength free"),
         (400, r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":8192}}"#.to_owned(), "ContextLength free"),
         (400, error("prompt is too long: 210000 tokens > 200000 maximum"), "ContextLength free"),
-        (500, error("maximum context length is 4096 tokens"), "ContextLength unknown"),
+        (500, error("This model's maximum context length is 4096 tokens"), "ContextLength unknown"),
+        (400, error("You passed 31745 input tokens and requested 1024 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 31744 tokens."), "ContextLength free"),
+        (400, error("The decoder prompt (length 163840) is longer than the maximum model length of 131072. Make sure that `max_model_len` is no smaller."), "ContextLength free"),
+        (400, error("'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is 8192 tokens and your request has 5 input tokens."), "ContextLength free"),
+        (400, error("Requested token count exceeds the model's maximum context length of 1000 tokens. You requested a total of 1206 tokens"), "ContextLength free"),
+        (400, error("request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it"), "ContextLength free"),
+        (500, error("Context size has been exceeded."), "ContextLength unknown"),
+        (400, error("This model's maximum prompt length is 131072 but the request contains 537812 tokens"), "ContextLength free"),
+        (400, error("The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)"), "ContextLength free"),
+        (400, error("Input is too long for requested model."), "ContextLength free"),
+        // Servers quote what the solver wrote: none of it decides.
+        (400, error("1 validation error: input_value='content_filter {', input_type=str"), "Other free"),
+        (400, error("invalid tool call `invalid_prompt`: maximum context length is 1 tokens"), "Other free"),
+        (400, error("cannot parse 'the context window': prompt is too long: 2 tokens > 1 maximum"), "Other free"),
+        (500, error("unexpected `data_inspection_failed` in the context window"), "Status unknown"),
+        (429, error("slow down: insufficient_quota, billing_hard_limit, your credit balance is too low"), "Status free"),
+        (400, r#"{"error":{"message":"input_value='x'","code":"content_filter_x","type":"BadRequestError"}}"#.to_owned(), "Other free"),
+        (400, r#"{"error":{"message":"no","code":"invalid_prompt","type":"invalid_request_error"}}"#.to_owned(), "ContentFilter free"),
+        (400, r#"{"error":{"message":"no","code":null,"type":"data_inspection_failed"}}"#.to_owned(), "ContentFilter free"),
         (400, r#"{"error":{"message":"filtered","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#.to_owned(), "ContentFilter free"),
     ] {
         assert_eq!(classified(status, &body), expected, "{status} {}", clip(&body));
@@ -123,11 +147,26 @@ fn extensions_of_servers_are_read() {
         ("logprobs", json!({"tokens": ["a"]})),
         ("token_ids", json!("none")),
         ("prompt_token_ids", json!(-1)),
+        ("prompt_token_ids", json!([4_294_967_296_u64])),
+        ("token_ids", json!([0.5])),
     ] {
         let mut body = body.clone();
         body["choices"][0][key] = value.clone();
         body[key] = value;
         let outcome = outcome(&Exchange::of_body(body.to_string()), SystemTime::UNIX_EPOCH);
         assert!(matches!(outcome, AttemptOutcome::Reply(_)), "{key}");
+    }
+    for (logprob, expect) in [
+        (json!(0), true),
+        (json!(-9999.0), true),
+        (json!(1e-7), true),
+        (json!(0.5), false),
+        (json!(-1e39), false),
+    ] {
+        let mut body = body.clone();
+        body["choices"][0]["logprobs"]["content"][0]["logprob"] = logprob.clone();
+        let outcome = outcome(&Exchange::of_body(body.to_string()), SystemTime::UNIX_EPOCH);
+        let AttemptOutcome::Reply(reply) = outcome else { panic!("no reply: {logprob}") };
+        assert_eq!(reply.logprobs.is_some(), expect, "{logprob}");
     }
 }

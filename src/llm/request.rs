@@ -1,5 +1,7 @@
 //! The body of a request: the caller's request and the role's settings.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::settings::{EndpointSettings, RoleSettings};
@@ -105,7 +107,8 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
     }
     if !tool_calls.is_empty() {
         let calls = tool_calls.iter().map(|call| {
-            let function = json!({ "name": call.name, "arguments": call.arguments });
+            let function =
+                json!({ "name": sent_name(&call.name), "arguments": sent_arguments(&call.arguments) });
             json!({ "id": call.id, "type": "function", "function": function })
         });
         out.insert("tool_calls".to_owned(), calls.collect());
@@ -114,4 +117,24 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
         out.insert("tool_call_id".to_owned(), json!(id));
     }
     Value::Object(out)
+}
+
+/// Longest name of a function that servers take.
+const MAX_NAME: usize = 64;
+
+/// The arguments of an earlier call, as they are sent back. Servers parse them, and refuse the whole history if they are not a
+/// JSON object (vLLM: status 400 or 500), e.g. where `max_tokens` cut them off.
+fn sent_arguments(arguments: &str) -> &str {
+    if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
+}
+
+/// The name of an earlier call, as it is sent back. OpenAI refuses a history with other characters in a name, and a model may
+/// call a function that does not exist.
+fn sent_name(name: &str) -> Cow<'_, str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed) {
+        return Cow::Borrowed(name);
+    }
+    let name: String = name.chars().take(MAX_NAME).map(|c| if is_allowed(c) { c } else { '_' }).collect();
+    Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
 }

@@ -136,7 +136,10 @@ impl Response {
             usage: self.usage.filter(is_counted),
             prompt_token_ids: self.prompt_token_ids.or(message.prompt_token_ids),
             completion_token_ids: choice.token_ids.or(message.generation_token_ids),
-            logprobs: choice.logprobs.map(|logprobs| logprobs.content),
+            logprobs: choice
+                .logprobs
+                .map(|logprobs| logprobs.content)
+                .filter(|tokens| tokens.iter().all(is_possible)),
             model: self.model,
         })
     }
@@ -151,9 +154,24 @@ pub(super) fn usage_of(body: &str) -> Option<Usage> {
     serde_json::from_str(body).ok().map(|body: UsageOnly| body.usage).filter(is_counted)
 }
 
-/// Every prompt has tokens: servers that do not count send zeros.
+/// Most tokens of one call. No model has such a context, and the sum over a conversation still fits a column of 64 bits.
+const MAX_TOKENS: u64 = u32::MAX as u64;
+/// A log-probability is at most 0, and some servers round it upwards.
+const MAX_LOGPROB: f64 = 1e-3;
+
+/// Whether the server counts tokens, and the numbers are possible. Every prompt has tokens: servers that do not count send zeros.
 fn is_counted(usage: &Usage) -> bool {
-    usage.prompt_tokens > 0
+    let Usage { prompt_tokens, completion_tokens } = *usage;
+    let possible = prompt_tokens.max(completion_tokens) <= MAX_TOKENS;
+    if !possible {
+        tracing::warn!(prompt_tokens, completion_tokens, "impossible counts of tokens are left out");
+    }
+    possible && prompt_tokens > 0
+}
+
+/// Whether trainers can read it: they store 32 bits.
+fn is_possible(token: &TokenLogprob) -> bool {
+    (f64::from(f32::MIN)..=MAX_LOGPROB).contains(&token.logprob)
 }
 
 /// `None` for an extension that cannot be read: servers differ, and no extension is worth losing a reply.

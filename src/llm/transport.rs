@@ -3,6 +3,7 @@
 //! `async-openai` knows URL, headers and encoding. Its transport is replaced by one that sends once: its own would retry some
 //! failures without budget and journal knowing, and shows neither headers nor the body of a failure.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,8 +30,10 @@ const REQUEST_ID: &str = "x-request-id";
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     pub(super) status: u16,
-    /// Byte for byte: it may be a model's message. Texts of errors go through [`Exchange::redact`].
+    /// Byte for byte, except that the key is replaced. Texts of errors go through [`Exchange::redact`] too.
     pub(super) body: String,
+    /// The server repeated the key in the body.
+    pub(super) repeated_key: bool,
     pub(super) retry_after: Option<String>,
     pub(super) date: Option<String>,
     pub(super) request_id: Option<String>,
@@ -41,7 +44,8 @@ pub(super) struct Exchange {
 impl Exchange {
     /// A response that was stored.
     pub(super) fn of_body(body: String) -> Self {
-        Self { status: 200, body, retry_after: None, date: None, request_id: None, key: None }
+        let (retry_after, date, request_id, key) = (None, None, None, None);
+        Self { status: 200, body, repeated_key: false, retry_after, date, request_id, key }
     }
 
     /// `text` without the key, for errors and logs.
@@ -152,7 +156,18 @@ fn causes(error: reqwest::Error) -> String {
 }
 
 fn redact(key: Option<&Secret>, text: &str) -> String {
-    key.map_or_else(|| text.to_owned(), |key| key.redact(text))
+    key.map_or_else(|| text.to_owned(), |key| key.redact(text).into_owned())
+}
+
+/// Removes the key from a response's body. Returns whether it was there.
+fn replace_key(body: &mut String, key: Option<&Secret>) -> bool {
+    match key.map(|key| key.redact_body(body)) {
+        Some(Cow::Owned(without)) => {
+            *body = without;
+            true
+        }
+        Some(Cow::Borrowed(_)) | None => false,
+    }
 }
 
 /// Sends a request once, and keeps the response.
@@ -194,8 +209,9 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
                 bytes.extend_from_slice(&chunk);
             }
             let answer = match text(status, bytes) {
-                Ok(body) => Ok(Exchange {
+                Ok(mut body) => Ok(Exchange {
                     status,
+                    repeated_key: replace_key(&mut body, key.as_ref()),
                     body,
                     retry_after: header(&headers, &RETRY_AFTER),
                     date: header(&headers, &DATE),

@@ -41,15 +41,18 @@ prop_compose! {
     fn assistant_message()(
         content in text(),
         reasoning in proptest::option::of(text()),
-        calls in proptest::collection::vec((text(), text(), text()), 0..3),
+        calls in proptest::collection::vec((text(), "[a-zA-Z0-9_.-]{1,20}", text()), 0..3),
     ) -> ChatMessage {
-        let tool_calls = calls.into_iter().map(|(id, name, arguments)| ToolCall { id, name, arguments });
+        let tool_calls = calls.into_iter().map(|(id, name, value)| {
+            let arguments = json!({ "command": value }).to_string();
+            ToolCall { id, name, arguments }
+        });
         ChatMessage { reasoning, tool_calls: tool_calls.collect(), ..ChatMessage::assistant(content) }
     }
 }
 
 proptest! {
-    /// A model's message is sent back byte for byte, and our own form of it survives the store.
+    /// A model's well-formed message is sent back byte for byte, and our own form of it survives the store.
     #[test]
     fn messages_survive_the_wire(message in assistant_message()) {
         let (_, endpoint) = settings();
@@ -85,6 +88,30 @@ proptest! {
     fn any_body_is_read_or_refused(body in ".{0,200}") {
         let _ = serde_json::from_str::<Response>(&body);
     }
+}
+
+/// Servers refuse a history whose calls have other arguments than a JSON object.
+#[test]
+fn malformed_calls_are_sent_back_in_a_form_that_servers_take() {
+    let (_, endpoint) = settings();
+    let check = |name: &str, arguments: &str, expect: (&str, &str)| {
+        let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.into() };
+        let message = ChatMessage { tool_calls: vec![call], ..ChatMessage::assistant("") };
+        let function = &write_message(&message, &endpoint)["tool_calls"][0]["function"];
+        assert_eq!((&function["name"], &function["arguments"]), (&json!(expect.0), &json!(expect.1)));
+    };
+    check("bash", "{\"command\": \"ls\"}", ("bash", "{\"command\": \"ls\"}"));
+    check("bash", " {\"a\":1,\"a\":2} ", ("bash", " {\"a\":1,\"a\":2} "));
+    for malformed in
+        ["{\"command\": \"ls", "\"ls\"", "[]", "null", "1", "", "{} {}", "{\"a\": 1e999}", "content_filter {"]
+    {
+        check("bash", malformed, ("bash", "{}"));
+    }
+    check("bash", &format!("{{\"a\":{}{}}}", "[".repeat(9999), "]".repeat(9999)), ("bash", "{}"));
+    check("", "{}", ("_", "{}"));
+    check("mcp.look-up_2", "{}", ("mcp.look-up_2", "{}"));
+    check("run <it>\n", "{}", ("run__it__", "{}"));
+    check(&"é".repeat(99), "{}", (&"_".repeat(64), "{}"));
 }
 
 #[test]

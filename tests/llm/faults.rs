@@ -101,7 +101,7 @@ async fn retry_after_holds_all_callers_of_the_endpoint() {
 async fn refusals_are_final_and_free() {
     let error = |message: &str| format!("{{\"error\":{{\"message\":\"{message}\"}}}}");
     for (status, body, expected) in [
-        (400, error("maximum context length is 10 tokens"), "longer than the model's context"),
+        (400, error("This model's maximum context length is 10 tokens"), "longer than the model's context"),
         (400, "{\"error\":{\"code\":\"content_filter\",\"message\":\"no\"}}".to_owned(), "content filter"),
         (401, error("who are you"), "check the key in `TEST_KEY`"),
         (403, error("not you"), "answered 403: not you"),
@@ -161,6 +161,22 @@ async fn attempts_are_limited() {
         panic!("{error}");
     };
     assert_eq!((server.requests(), clock.sleeps().len()), (3, 2));
+}
+
+/// Each request of such a server takes the whole time limit. Failures that take no time are retried as often as ever.
+#[tokio::test]
+async fn a_server_that_drips_ends_a_call() {
+    let check = async |kind: Kind, expect: u32| {
+        let server = Server::start(move |_, _| Answer::Do(kind)).await;
+        let (_dir, store) = fresh_store();
+        let clock = TestClock::jumping();
+        let models = Models::new(settings(&server, SHORT, ""), env, &store, options(&clock)).unwrap();
+        let error = models.call(&site(0), &request(0)).await.unwrap_err();
+        let CallError::Exhausted { attempts, .. } = error else { panic!("{error}") };
+        assert_eq!(attempts, expect, "{kind:?}");
+    };
+    check(Kind::Stalled, 3).await;
+    check(Kind::TooMany, 8).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
-//! Errors and logs never contain the key, though the server repeats it; a model's message is never changed.
+//! Errors, logs and stored replies never contain the key, though the server repeats it. Nothing else in a reply is changed.
 
 use std::fs;
 use std::path::Path;
 
-use termsmith::llm::{CALL, CallRecord, Cassette, Models, Options, Recorder};
+use serde_json::json;
+use termsmith::llm::{Cassette, Models, Options, Recorder};
 
 use super::clock::TestClock;
 use super::endpoint::{Answer, Server};
@@ -85,15 +86,25 @@ async fn no_key_is_sent_where_none_is_configured_and_a_missing_one_is_named() {
     }
 }
 
-/// A reply that contains the key's letters is returned, committed, recorded and replayed byte for byte.
+/// A reply is committed, recorded and replayed as it came, without the key. Short keys are words, and words are kept.
 #[tokio::test]
-async fn a_models_message_is_never_redacted() {
-    for (key, text) in [
-        ("test", "echo pytest latest"),
-        (KEY, "export OPENAI_API_KEY=sk-test-4f9a77c1"),
-        ("password", "cat password.txt"),
-    ] {
-        let server = Server::start(move |_, _| Answer::Text(text.to_owned())).await;
+async fn a_stored_reply_does_not_contain_the_key() {
+    let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let arguments = format!(r#"{{"command": "echo {escaped}; echo {KEY}"}}"#);
+    let check = async |key: &'static str, text: &str, expect: &str, replaced: u64| {
+        let arguments = arguments.clone();
+        let message = json!({
+            "role": "assistant", "content": text, "reasoning": text,
+            "tool_calls": [{ "id": text, "function": { "name": "bash", "arguments": arguments } }],
+        });
+        let choice = json!({ "message": message, "finish_reason": text });
+        let body = json!({ "model": format!("m-{text}"), "choices": [choice] }).to_string();
+        let server = Server::start(move |_, _| Answer::Raw {
+            status: 200,
+            headers: vec![("x-request-id", format!("id-{key}"))],
+            body: body.clone(),
+        })
+        .await;
         let (dir, store) = fresh_store();
         let file = dir.path().join("run.jsonl");
         let clock = TestClock::jumping();
@@ -101,16 +112,25 @@ async fn a_models_message_is_never_redacted() {
         let recording = Options { recorder: Some(Recorder::open(&file).unwrap().into()), ..options(&clock) };
         let models = Models::new(settings(&server, "", ""), env, &store, recording).unwrap();
         let reply = models.call(&site(0), &request(0)).await.unwrap();
-        assert_eq!(reply.message.content, text, "{key}");
-        let record: CallRecord = store.get(CALL, &reply.key).unwrap().unwrap();
-        assert!(record.body.contains(text), "{key}: {}", record.body);
+        assert_eq!(reply.message.content, expect, "{key}");
+        assert_eq!(models.tally().keys_replaced, replaced, "{key}");
         let committed = models.call(&site(0), &request(0)).await.unwrap();
-        assert_eq!((committed.committed, committed.message.content.as_str()), (true, text), "{key}");
+        assert_eq!((committed.committed, committed.message.content.as_str()), (true, expect), "{key}");
+        if key == KEY {
+            assert_eq!(holding(dir.path()), Vec::<String>::new());
+            let call = reply.message.tool_calls[0].arguments.as_str();
+            assert_eq!(call, r#"{"command": "echo [redacted]; echo [redacted]"}"#);
+            assert_eq!(reply.model, format!("m-{expect}"));
+        }
 
         let (_dir, store) = fresh_store();
         let replaying = Options { cassette: Some(Cassette::open(&file).unwrap()), ..options(&clock) };
         let models = Models::new(settings(&server, "", ""), env, &store, replaying).unwrap();
         let replayed = models.call(&site(0), &request(0)).await.unwrap();
-        assert_eq!(replayed.message.content, text, "{key}");
-    }
+        assert_eq!(replayed.message.content, expect, "{key}");
+    };
+    check("test", "echo pytest latest", "echo pytest latest", 0).await;
+    check("password", "cat password.txt", "cat password.txt", 0).await;
+    check(KEY, "export KEY=sk-test-4f9a77c1", "export KEY=[redacted]", 1).await;
+    check(KEY, "echo sk-test-%34f9a77c1", "echo [redacted]", 1).await;
 }
