@@ -16,6 +16,7 @@ mod entries;
 mod foreign;
 mod in_place;
 mod in_place_tests;
+mod json_meaning;
 mod no_verdict;
 mod outline;
 mod programs;

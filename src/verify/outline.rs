@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::act::is_below;
+use super::json_meaning;
 use super::no_verdict::{NoVerdict, Phase};
-use crate::model::canonical_json;
 use crate::sandbox::{ChangeKind, GetError, Process, ProcessOutcome, Sandbox, SandboxError};
 
 /// Files by absolute path, each with its hash and its parsed kind.
@@ -16,7 +16,7 @@ pub type Outline = BTreeMap<String, Trace>;
 pub struct Trace {
     /// BLAKE3 of the content.
     pub hash: String,
-    /// BLAKE3 of the normalised content, for formats whose bytes can differ: JSON without blanks, its keys sorted.
+    /// BLAKE3 of the normalised content, for formats whose bytes can differ, e.g. JSON with other blanks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<String>,
     /// The kind that it parses as.
@@ -110,8 +110,7 @@ fn meaning(path: &str, bytes: &[u8]) -> Option<String> {
     if !path.ends_with(".json") || bytes.len() as u64 > MAX_PARSED {
         return None;
     }
-    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    canonical_json(&value).ok()
+    json_meaning::canonical(std::str::from_utf8(bytes).ok()?)
 }
 
 /// The parsed kind of a file and, for tables, the header. A file whose content does not match its name has a kind of its own.
