@@ -142,7 +142,8 @@ async fn certificate(
         digest: task_digest(&directory),
     };
     let screening = screen_ours(context.runner, context.suite, &ours, &findings, extent, only).await?;
-    Ok(screening.certificate)
+    let (certificate, _) = screening.conclusive()?;
+    Ok(certificate)
 }
 
 /// One state of the draft.

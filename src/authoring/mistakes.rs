@@ -68,8 +68,8 @@ pub(super) fn mistakes(
         if words.is_empty() || !instruction.contains(&words) {
             return Err(format!("`{name}` violates “{violates}”, which the instruction does not say"));
         }
-        let identity = format!("{edit:?} {after:?}");
         let violation = Violation { name, that: that.clone(), edit, after };
+        let identity = violation.identity();
         let files = violation.apply(solution).map_err(|error| error.to_string())?;
         found.push(Mistake {
             told: format!("a solution that {that} violates “{violates}”: {shown}"),

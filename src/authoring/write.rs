@@ -76,10 +76,6 @@ pub(super) fn accept(
     working: &mut Working,
     most_mistakes: u32,
 ) -> Result<(), String> {
-    // They were judged by these.
-    if stage <= AuthorStage::Solution {
-        working.clauses.equivalent.clear();
-    }
     match stage {
         AuthorStage::Environment => {
             let files = corrected(reply, &working.machine)?;
@@ -122,9 +118,10 @@ pub(super) fn accept(
         }
         AuthorStage::Attacks => working.attacks = attacks(&files_in(reply)?)?,
         AuthorStage::Clauses => {
+            let written = clauses_in(reply)?;
+            // A judge says which mutants are equivalent, not the author of the clauses.
             let equivalent = std::mem::take(&mut working.clauses.equivalent);
-            // Which mutants are equivalent is a judge's to say.
-            working.clauses = Clauses { equivalent, ..clauses_in(reply)? };
+            working.clauses = Clauses { equivalent, ..written };
         }
         AuthorStage::Mistakes => {
             working.mistakes = mistakes(reply, &working.solution, &working.instruction, most_mistakes)?;
@@ -133,6 +130,11 @@ pub(super) fn accept(
             working.configuration = Configuration::parse(reply, &crate::author::check_ids(&working.checks))?;
         }
         AuthorStage::Idea | AuthorStage::Feasibility | AuthorStage::Screening | AuthorStage::Blind => {}
+    }
+    // Mutants were judged against the machine, the instruction and the solution. A reply that
+    // could not be read has changed none of them.
+    if stage <= AuthorStage::Solution {
+        working.clauses.equivalent.clear();
     }
     Ok(())
 }
@@ -185,15 +187,21 @@ pub(super) fn clauses_in(reply: &str) -> Result<Clauses, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Difficulty;
+    use crate::model::{Difficulty, EquivalentMutant};
 
     fn check(stage: AuthorStage, reply: &str, expect: Result<(), &str>) {
         let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
+        let judged = EquivalentMutant { mutant: "m".to_owned(), why: "b".to_owned() };
+        working.clauses.equivalent.push(judged);
+        // The judge's answers are lost only where a reply changed what was judged.
+        let is_changed = expect.is_ok() && stage <= AuthorStage::Solution;
+        let left = usize::from(!is_changed);
         match (accept(stage, reply, &mut working, 6), expect) {
             (Ok(()), Ok(())) => {}
             (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
             (found, expect) => panic!("{found:?} where {expect:?} was expected: {reply}"),
         }
+        assert_eq!(working.clauses.equivalent.len(), left, "{reply}");
     }
 
     #[test]

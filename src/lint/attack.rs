@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 /// Where an executed attack has a trial without the others, since it keeps them from taking effect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum Alone {
     #[default]
     Nowhere,

@@ -259,6 +259,13 @@ impl Part {
             Self::Instruction => "instruction.md",
         }
     }
+
+    /// The part that `file`, a path below the task directory, belongs to. Files that no part
+    /// holds, e.g. `task.toml`, count as the tests', since their author also writes the metadata.
+    pub fn of_file(file: &str) -> Self {
+        let parts = [Self::Environment, Self::Solution, Self::Instruction];
+        parts.into_iter().find(|part| file.starts_with(part.path())).unwrap_or(Self::Tests)
+    }
 }
 
 /// Certified or rejected.

@@ -246,6 +246,13 @@ impl Clause {
 }
 
 impl Violation {
+    /// What it changes. Two violations with the same name may differ in it.
+    pub fn identity(&self) -> String {
+        let edits = self.edit.iter().flat_map(|TextEdit { file, from, to }| [file, from, to]);
+        let texts: Vec<&str> = edits.chain(&self.after).map(String::as_str).collect();
+        texts.join("\0")
+    }
+
     /// The files of the reference `solution` with this violation.
     pub fn apply(&self, solution: &FileTree) -> Result<FileTree, ClauseError> {
         let violation = || self.name.clone();

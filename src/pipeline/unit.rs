@@ -20,9 +20,9 @@ use crate::model::{
     TaskAuthor, TrajectoryRecord, environment_digest, task_digest,
 };
 use crate::rollout::{PreparedTask, ROLLOUT, RolloutError, ScriptedConfig, rollout};
-use crate::screen::{Extent, SCREEN, Screening, screen};
+use crate::screen::{Extent, SCREEN, screen};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{HashedTask, TrialError, TrialRunner};
+use crate::verify::{HashedTask, TrialRunner};
 
 /// Bump when the same blueprint and recipe would give another draft.
 pub const DRAFT: Stage = Stage { name: "draft", version: 1 };
@@ -228,7 +228,7 @@ pub async fn certify(
         "environment": hashed.environment_digest,
         "directory": task_digest(&hashed_draft.directory),
         "findings": findings,
-        "suite": assets.suite.digest(),
+        "suite": assets.suite,
         "rigor": rigor,
         "blind": blind.map(blind_identity),
         "tool": env!("CARGO_PKG_VERSION"),
@@ -238,7 +238,7 @@ pub async fn certify(
         Some(certificate) => certificate,
         None => {
             events(Event::Started { task: hashed.task.name.to_string() });
-            let Screening { mut certificate, timings, unmet } = screen(
+            let screening = screen(
                 runner,
                 &assets.suite,
                 &hashed_draft.draft,
@@ -248,9 +248,7 @@ pub async fn certify(
                 Extent::of(rigor),
             )
             .await?;
-            if let Some(unmet) = unmet {
-                return Err(TrialError::from(unmet).into());
-            }
+            let (mut certificate, timings) = screening.conclusive()?;
             if let Some(model) = blind {
                 add_blind_rows(runner, assets, model, &PreparedTask::ours(hashed), &mut certificate).await?;
             }

@@ -44,8 +44,19 @@ const MIN_KILL_RATE: f64 = 0.85;
 pub struct Screening {
     pub certificate: Certificate,
     pub timings: Timings,
-    /// A condition that this host could not make. The certificate rejects the task for it, and must not be stored: another host may make it.
+    /// A condition that this host cannot make, e.g. a moved clock. Its row rejects the task.
     pub unmet: Option<Unmet>,
+}
+
+impl Screening {
+    /// The certificate, if every row ran. A row that this host cannot make says nothing about the
+    /// task: such a certificate must not be stored, and no author can mend it.
+    pub fn conclusive(self) -> Result<(Certificate, Timings), TrialError> {
+        match self.unmet {
+            Some(unmet) => Err(unmet.into()),
+            None => Ok((self.certificate, self.timings)),
+        }
+    }
 }
 
 /// Makes the rows after lint and build, which `table` already has, and the certificate.
@@ -194,9 +205,16 @@ async fn trials(
 }
 
 /// The time limit of an edit of the reference. Many loop for ever, and a task may allow an hour.
+///
+/// The limit is in the key of the edit's trial, and hosts measure different times. So it is
+/// [`EDIT_AT_LEAST`] times a power of two, e.g. 60 s for every reference that takes less than 6 s.
 fn within(reference: &TrialLog) -> Duration {
     let taken = Duration::try_from_secs_f64(reference.used.seconds).unwrap_or_default();
-    (taken * EDIT_FACTOR).max(EDIT_AT_LEAST)
+    let mut limit = EDIT_AT_LEAST;
+    while limit < taken.saturating_mul(EDIT_FACTOR) {
+        limit = limit.saturating_mul(2);
+    }
+    limit
 }
 
 /// Whether `row` shows that correct work passes in circumstances other than the ordinary ones.
@@ -387,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_may_take_ten_times_as_long_as_the_reference() {
+    fn an_edit_may_take_at_least_ten_times_as_long_as_the_reference() {
         let check = |seconds: f64, expect: u64| {
             let mut reference = TrialLog::default();
             reference.used.seconds = seconds;
@@ -396,7 +414,9 @@ mod tests {
         check(0.0, 60);
         check(0.4, 60);
         check(6.0, 60);
-        check(30.0, 300);
+        check(6.1, 120);
+        check(30.0, 480);
+        check(31.0, 480);
         check(f64::NAN, 60);
     }
 

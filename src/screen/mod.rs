@@ -19,9 +19,11 @@ mod table;
 mod target;
 mod unsteady;
 
+use serde::Serialize;
+
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
-use crate::model::{Clauses, Draft, FileTree, RowKind, TaskDigest, Variant, WrongSolution};
+use crate::model::{Clauses, Draft, FileTree, Part, RowKind, TaskDigest, Variant, WrongSolution};
 use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
@@ -33,20 +35,12 @@ use evaluation::Evaluation;
 use table::Table;
 use target::ScreeningTarget;
 
-/// The attacks and mutations of the templates, used on every task.
-#[derive(Clone, Debug, Default)]
+/// The attacks and mutations of the templates, used on every task. A screening's key contains it.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct AttackSuite {
     pub attacks: Vec<Exploit>,
     pub watches: Vec<Watch>,
     pub variants: Vec<Variant>,
-}
-
-impl AttackSuite {
-    /// Hash over its contents, for keys.
-    pub fn digest(&self) -> String {
-        let text = format!("{self:?}");
-        blake3::hash(text.as_bytes()).to_hex().to_string()
-    }
 }
 
 /// Screens a draft of ours in the clean room. `findings` are those of its directory.
@@ -195,7 +189,8 @@ fn lint_rows(findings: &[Finding], only: &Only, table: &mut Table) {
         let asked_for = matches!(only, Only::Rows(_))
             && only.wants_row(RowKind::Lint, &finding.rule)
             && only.wants(RowKind::Lint);
-        table.row(RowKind::Lint, &finding.rule, finding.severity != Severity::Error && !asked_for, &note);
+        let ok = finding.severity != Severity::Error && !asked_for;
+        table.lint_row(&finding.rule, ok, &note, Part::of_file(&finding.file));
     }
 }
 

@@ -72,6 +72,21 @@ impl Table {
         self.push(plain(kind, name, ok, note));
     }
 
+    /// Adds the row of a static finding in a file of `part`.
+    pub(super) fn lint_row(&mut self, rule: &str, ok: bool, note: &str, part: Part) {
+        if !ok {
+            let (_, ask) = repair(RowKind::Lint, rule);
+            self.reasons.push(RejectReason {
+                kind: RowKind::Lint,
+                name: rule.to_owned(),
+                message: note.to_owned(),
+                part,
+                ask: ask.to_owned(),
+            });
+        }
+        self.rows.push(plain(RowKind::Lint, rule, ok, note));
+    }
+
     /// Adds a row that rejects for what other rows show together.
     pub(super) fn verdict(&mut self, kind: RowKind, name: &str, note: &str) {
         self.push(Row { counts: false, ..plain(kind, name, false, note) });

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::lint::Finding;
 use crate::lint::attack::Alone;
 use crate::model::{
@@ -34,7 +36,7 @@ pub(super) struct ScreeningTarget<'a> {
 }
 
 /// An attack that is executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exploit {
     /// Row of the attack table (`D-02`).
     pub id: String,
@@ -50,7 +52,7 @@ pub struct Exploit {
 }
 
 /// An attack without a trial: its patterns are searched for instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Watch {
     /// The rule that finds it, if it is visible in a task's files.
     pub name: String,
@@ -58,7 +60,7 @@ pub struct Watch {
 }
 
 /// Where an attack's patterns are searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum WatchPlace {
     /// In the files of a task, which may invite the attack.
     Task,

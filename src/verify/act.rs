@@ -65,8 +65,10 @@ impl Act<'_> {
     pub(super) fn identity(&self) -> Value {
         match self {
             Act::Nothing => Value::Null,
-            // Its limit is no part of it, since it depends on a measured time.
-            Act::Solve(files) | Act::Edit { solution: files, .. } => json!(task_digest(files)),
+            Act::Solve(files) => json!(task_digest(files)),
+            Act::Edit { solution, within } => {
+                json!({ "edit": task_digest(solution), "seconds": within.as_secs() })
+            }
             Act::Vary { solution, scripts } => {
                 json!({ "solve": task_digest(solution), "vary": named(scripts) })
             }
@@ -79,7 +81,6 @@ impl Act<'_> {
     /// What ended a solution at its time limit, where the task allows `limit`; `None` for what is no solution.
     pub(super) fn out_of_time(&self, limit: Duration) -> Option<String> {
         match self {
-            // Without the number, which depends on a measured time and would be in the record.
             Act::Edit { within, .. } if *within < limit => {
                 Some("the solution ran many times as long as the one that it is an edit of".to_owned())
             }
