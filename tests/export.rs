@@ -338,7 +338,7 @@ fn filters_and_counts() {
         let summary = run(dir.path(), &groups, options);
         assert_eq!(config(&summary, "sft").rows, sft);
         assert_eq!(summary.excluded, excluded);
-        let total: u64 = summary.domains.values().map(|counts| counts.rollouts).sum();
+        let total: u64 = summary.domains.values().map(|counts| counts.rollouts.total()).sum();
         assert_eq!((total, summary.domains.len()), (10, 2));
     };
     let excluded = |not_passing, without_turns| Excluded {

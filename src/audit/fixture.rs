@@ -1,7 +1,7 @@
 //! A small run for the tests of this module.
 
 use super::{Audit, AuditEntry, DomainAxes, SkillAxes, audit};
-use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Seed, TaskAuthor};
+use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, RecipeId, Scores, Seed, TaskAuthor};
 
 /// Two domains, one of them without tasks in [`audited`], which has a task of a third, undeclared domain.
 pub(super) fn specs() -> Vec<DomainAxes> {
@@ -52,8 +52,7 @@ pub(super) fn entry(
             verifier: "v".to_owned(),
         },
         certified: None,
-        attempts: 0,
-        solved: 0,
+        rollouts: Scores::default(),
     }
 }
 
@@ -63,14 +62,12 @@ pub(super) fn audited() -> Audit {
     let entries = [
         AuditEntry {
             certified: Some(true),
-            attempts: 3,
-            solved: 2,
+            rollouts: Scores { scored: 3, unscored: 1, passed: 2 },
             ..entry("games", &["maps"], &["text-editing"], FromScratch, Easy)
         },
         AuditEntry {
             certified: Some(true),
-            attempts: 2,
-            solved: 0,
+            rollouts: Scores { scored: 2, unscored: 0, passed: 0 },
             ..entry("games", &["maps", "scores"], &["text-editing", "database"], BugFix, Medium)
         },
         AuditEntry {

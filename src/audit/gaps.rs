@@ -123,6 +123,7 @@ fn gap(state: GapState, domain: &DomainId, axis: Axis, value: &str) -> Gap {
 #[cfg(test)]
 mod tests {
     use crate::audit::{AuditEntry, audit, fixture};
+    use crate::model::Scores;
 
     use super::*;
 
@@ -155,7 +156,11 @@ mod tests {
                 EngineeringKind::BugFix,
                 Difficulty::Easy,
             );
-            AuditEntry { certified: Some(true), attempts: 1, solved: 1, ..entry }
+            AuditEntry {
+                certified: Some(true),
+                rollouts: Scores { scored: 1, unscored: 0, passed: 1 },
+                ..entry
+            }
         };
         let unused = [
             (NeverPlanned, "games", Domain, "games"),
@@ -170,7 +175,7 @@ mod tests {
 
         // Attempted without success; rejected; not screened yet, which is no gap.
         let cell = [(Skill, "keys"), (Operation, "security"), (Kind, "bug-fix"), (Level, "easy")];
-        for (certified, attempts, state) in
+        for (certified, scored, state) in
             [(Some(true), 2, Some(NeverSolved)), (Some(false), 0, Some(NeverCertified)), (None, 0, None)]
         {
             let mut expect = unused.to_vec();
@@ -178,7 +183,10 @@ mod tests {
                 state.iter().flat_map(|&state| cell.map(|(axis, value)| (state, "security", axis, value))),
             );
             expect.sort();
-            check(vec![AuditEntry { certified, attempts, solved: 0, ..keys() }], &expect);
+            check(
+                vec![AuditEntry { certified, rollouts: Scores { scored, unscored: 0, passed: 0 }, ..keys() }],
+                &expect,
+            );
         }
 
         // A domain that no spec declares.

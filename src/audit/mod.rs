@@ -16,7 +16,7 @@ pub use funnel::{AuthoredEntry, CallCount, Funnel, Lost, StageCount, call_row, f
 pub use gaps::{Axis, Gap, GapState};
 pub use render::table;
 
-use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind};
+use crate::model::{Blueprint, Difficulty, DomainId, EngineeringKind, Scores};
 
 /// The values that a domain spec declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +42,7 @@ pub struct AuditEntry {
     pub blueprint: Blueprint,
     /// `None` until screening is complete.
     pub certified: Option<bool>,
-    /// Rollouts with a reward.
-    pub attempts: u32,
-    /// Rollouts that passed.
-    pub solved: u32,
+    pub rollouts: Scores,
 }
 
 /// The coverage of a run.
@@ -91,14 +88,11 @@ pub struct Tally {
     pub certified: u32,
     /// Tasks that screening rejected.
     pub rejected: u32,
-    /// Tasks with at least one rollout that has a reward.
+    /// Tasks with at least one scored rollout.
     pub attempted: u32,
     /// Tasks with at least one passing rollout.
     pub solved: u32,
-    /// Rollouts with a reward.
-    pub rollouts: u32,
-    /// Rollouts that passed.
-    pub passing: u32,
+    pub rollouts: Scores,
 }
 
 impl Tally {
@@ -106,16 +100,15 @@ impl Tally {
         self.planned += 1;
         self.certified += u32::from(entry.certified == Some(true));
         self.rejected += u32::from(entry.certified == Some(false));
-        self.attempted += u32::from(entry.attempts > 0);
-        self.solved += u32::from(entry.solved > 0);
-        self.rollouts += entry.attempts;
-        self.passing += entry.solved;
+        self.attempted += u32::from(entry.rollouts.scored > 0);
+        self.solved += u32::from(entry.rollouts.passed > 0);
+        self.rollouts += entry.rollouts;
     }
 }
 
 impl Audit {
     /// The version that this build writes.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 
     /// Every cell that `specs` declare, empty.
     fn empty(specs: &[DomainAxes]) -> Self {
@@ -211,7 +204,14 @@ mod tests {
         let audit = fixture::audited();
         assert_eq!(
             audit.total,
-            Tally { planned: 4, certified: 2, rejected: 1, attempted: 2, solved: 1, rollouts: 5, passing: 2 }
+            Tally {
+                planned: 4,
+                certified: 2,
+                rejected: 1,
+                attempted: 2,
+                solved: 1,
+                rollouts: Scores { scored: 5, unscored: 1, passed: 2 }
+            }
         );
         let games = &audit.domains["games"];
         assert_eq!((games.total.planned, games.total.solved), (3, 1));

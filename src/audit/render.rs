@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Audit, Axis, Gap, GapState, Tally, funnel};
-use crate::model::{Difficulty, DomainId, EngineeringKind};
+use crate::model::{Difficulty, DomainId, EngineeringKind, Scores, floored_percent};
 
 /// Column headings of the counts of a [`Tally`].
-const COUNTS: [&str; 7] = ["planned", "certified", "rejected", "solved", "rollouts", "passing", "rate"];
+const COUNTS: [&str; 9] =
+    ["planned", "certified", "rejected", "solved", "scored", "unscored", "coverage", "passing", "rate"];
 
 /// The audit as text: a table for each axis, then the gaps by name.
 pub fn table(audit: &Audit) -> String {
@@ -60,15 +61,16 @@ fn heading<const N: usize>(axis: &str, more: [&str; N]) -> Vec<String> {
 }
 
 fn row<const N: usize>(value: &str, tally: &Tally, more: [String; N]) -> Vec<String> {
-    let rate = if tally.rollouts == 0 {
-        String::new()
-    } else {
-        format!("{:.0} %", 100.0 * f64::from(tally.passing) / f64::from(tally.rollouts))
-    };
-    let counts =
-        [tally.planned, tally.certified, tally.rejected, tally.solved, tally.rollouts, tally.passing]
-            .map(|count| count.to_string());
-    [value.to_owned()].into_iter().chain(counts).chain([rate]).chain(more).collect()
+    let Scores { scored, unscored, passed } = tally.rollouts;
+    let tasks = [tally.planned, tally.certified, tally.rejected, tally.solved].map(|count| count.to_string());
+    let rollouts = [
+        scored.to_string(),
+        unscored.to_string(),
+        tally.rollouts.coverage().map_or_else(String::new, floored_percent),
+        passed.to_string(),
+        tally.rollouts.pass_rate().map_or_else(String::new, |rate| rate.to_string()),
+    ];
+    [value.to_owned()].into_iter().chain(tasks).chain(rollouts).chain(more).collect()
 }
 
 /// `3/15`: the number of declared values that have a planned task, and of all declared values. Empty for a domain without spec.

@@ -19,7 +19,7 @@ use crate::agent::{Dollars, Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
 use crate::folder::read_file;
 use crate::llm::{EndpointSettings, ModelRole, Models, RoleSettings};
-use crate::model::{Actor, AdversaryView, Arm, File, Key, ModelActor};
+use crate::model::{Actor, AdversaryView, Arm, File, Key, ModelActor, Scores};
 use crate::pipeline::{
     CampaignContext, CampaignOptions, CampaignReport, Capacity, Event, Fault, Judging, PipelineAssets,
     REVOKED, Solver, Stop, campaign, export_harbor_job, export_store, gather_groups, publish_report,
@@ -56,11 +56,15 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
         say::note(format!("{} trials written to `{}`", job.trials, job.path.display()));
     }
     let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
-    let passed = report.members.iter().filter(|member| member.outcome == crate::model::Outcome::Pass).count();
+    let mut scores: Scores = report.members.iter().map(|member| Scores::of(member.failure)).sum();
+    scores += Scores::unscored(report.faults.len());
     let left_open = report.faults.iter().filter(|(_, fault)| open::is_rollout_left_open(fault)).count();
     match config.format {
         Format::Json => say::json(&json!({
             "left_open": left_open,
+            "scores": scores,
+            "coverage": scores.coverage(),
+            "pass_rate": scores.pass_rate(),
             "rollouts": report.members.iter().map(|member| json!({
                 "task": member.task, "id": rollout_id(&member.key), "outcome": member.outcome,
             })).collect::<Vec<_>>(),
@@ -89,12 +93,13 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
                 ))?;
             }
             say::line(format!(
-                "{} rollouts of {} tasks in {:.1} s: {passed} passed; {} without a result",
+                "{} rollouts of {} tasks in {:.1} s; {} without a result",
                 report.members.len(),
                 dirs.len(),
                 started.elapsed().as_secs_f64(),
                 report.faults.len() - left_open
             ))?;
+            say::line(scores.to_string())?;
             if left_open > 0 {
                 say::line(open::summary(left_open))?;
             }

@@ -170,7 +170,15 @@ pub(super) fn text(
     let total: usize = outcomes.values().sum();
     let shown: Vec<_> =
         outcomes.iter().map(|(outcome, count)| format!("{count} {}", name(*outcome))).collect();
-    line("rollouts", if total == 0 { "none".to_owned() } else { format!("{total}: {}", shown.join(", ")) });
+    let unscored: usize =
+        outcomes.iter().filter(|(outcome, _)| !outcome.is_scored()).map(|(_, count)| count).sum();
+    line(
+        "rollouts",
+        match total {
+            0 => "none".to_owned(),
+            _ => format!("{total}: {}; {} scored, {unscored} unscored", shown.join(", "), total - unscored),
+        },
+    );
     for ended in with_script_faults(report) {
         let recipe = ended.record.blueprint.recipe().map_or("", RecipeId::as_str);
         for (attempt, error) in &ended.script_faults {

@@ -11,7 +11,10 @@ use super::figures::{Content, Figures};
 use super::row::Column;
 use super::separability::{FEWEST_PAIRS, MOST_AUC};
 use super::{ConfigSummary, Excluded, ExportConfig, ExportOptions, split};
-use crate::model::{Actor, Certificate, CheckClass, Outcome, Rollout, Row as CertificateRow, RowKind, Tally};
+use crate::model::{
+    Actor, Certificate, CheckClass, Outcome, Rollout, Row as CertificateRow, RowKind, Scores, Tally,
+    floored_percent,
+};
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
 const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2");
@@ -21,8 +24,7 @@ const TEMPLATE: &str = include_str!("../../templates/report/dataset_card.md.j2")
 pub struct Counts {
     /// Tasks with at least one rollout.
     pub tasks: u64,
-    pub rollouts: u64,
-    pub passing: u64,
+    pub rollouts: Scores,
     /// By config.
     pub rows: BTreeMap<&'static str, u64>,
 }
@@ -51,8 +53,7 @@ enum TeacherKind {
 /// A teacher's rollouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TeacherCounts {
-    rollouts: u64,
-    passing: u64,
+    rollouts: Scores,
     /// Rollouts of tasks that were made elsewhere.
     foreign: u64,
 }
@@ -77,8 +78,7 @@ impl Teacher {
 
 impl TeacherCounts {
     pub(super) fn add(&mut self, rollout: &Rollout) {
-        self.rollouts += 1;
-        self.passing += u64::from(rollout.record.succeeded());
+        self.rollouts += Scores::of(rollout.record.failure_kind());
         self.foreign += u64::from(rollout.metadata.recipe.is_none());
     }
 }
@@ -90,8 +90,17 @@ struct TeacherRow<'a> {
     name: &'a str,
     scaffold: &'a str,
     arm: &'a str,
-    rollouts: u64,
-    passing: u64,
+    rollouts: Scores,
+}
+
+/// The cells of a table for `scores`: scored, unscored, coverage, passing, rate.
+fn score_cells(scores: &Value) -> Result<String, Error> {
+    let count = |name: &str| u64::try_from(scores.get_attr(name)?);
+    let scores = Scores { scored: count("scored")?, unscored: count("unscored")?, passed: count("passed")? };
+    let coverage = scores.coverage().map_or_else(String::new, floored_percent);
+    let rate = scores.pass_rate().map_or_else(String::new, |rate| rate.to_string());
+    let Scores { scored, unscored, passed } = scores;
+    Ok(format!("{scored} | {unscored} | {coverage} | {passed} | {rate}"))
 }
 
 /// What the certificates of the exported tasks say, all together.
@@ -216,7 +225,7 @@ pub(super) fn render(
         scripts: has(TeacherKind::Script),
         models: has(TeacherKind::Model),
         imported: has(TeacherKind::Imported),
-        of_recipes: teachers.values().map(|counts| counts.rollouts).sum::<u64>() - of_others,
+        of_recipes: teachers.values().map(|counts| counts.rollouts.total()).sum::<u64>() - of_others,
         of_others,
         teachers: teachers
             .iter()
@@ -226,7 +235,6 @@ pub(super) fn render(
                 scaffold: &who.scaffold,
                 arm: who.arm,
                 rollouts: counts.rollouts,
-                passing: counts.passing,
             })
             .collect(),
         authoring: options.authoring.as_deref(),
@@ -270,6 +278,7 @@ pub(super) fn render(
 fn environment() -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_filter("score_cells", |scores: Value| score_cells(&scores));
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_syntax(
         SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?,
@@ -284,7 +293,6 @@ fn total(domains: &BTreeMap<String, Counts>, configs: &[(&ExportConfig, ConfigSu
     for counts in domains.values() {
         total.tasks += counts.tasks;
         total.rollouts += counts.rollouts;
-        total.passing += counts.passing;
         for (config, rows) in &counts.rows {
             *total.rows.entry(config).or_default() += rows;
         }

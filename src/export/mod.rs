@@ -53,7 +53,7 @@ use self::phi::Gamma;
 use self::publish::Staging;
 use self::train::FailedTurns;
 use self::version::versions;
-use crate::model::{Actor, Rollout};
+use crate::model::{Actor, Rollout, Scores};
 use crate::store::FileChange;
 
 /// Licence of generated data (SPDX), stated in the card and on every row in which third parties have no rights.
@@ -225,8 +225,7 @@ fn export_configs<E: Error + 'static>(
             counts.tasks += 1;
             for rollout in &rollouts {
                 teachers.entry(Teacher::of(rollout)).or_insert_with(TeacherCounts::default).add(rollout);
-                counts.rollouts += 1;
-                counts.passing += u64::from(rollout.record.succeeded());
+                counts.rollouts += Scores::of(rollout.record.failure_kind());
             }
             let exclusions = sft::exclusions(&rollouts, options);
             exclusions.iter().for_each(|exclusion| excluded.count(*exclusion));

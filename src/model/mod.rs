@@ -11,11 +11,13 @@ mod call_detail;
 mod certificate;
 mod clause;
 mod digest;
+mod estimate;
 mod expert;
 mod files;
 mod handoff;
 mod ids;
 mod limits;
+mod score;
 mod sentences;
 mod task;
 mod timings;
@@ -39,6 +41,7 @@ pub use clause::{
     Clause, ClauseError, Clauses, EquivalentMutant, TextEdit, Violation, followed_by, is_kebab_case,
 };
 pub use digest::{canonical_json, environment_digest, task_digest};
+pub use estimate::{Estimate, pass_all, pass_at, wilson};
 pub use expert::{
     CommandEdit, ExpertScript, FailureMode, Fault, MadeMistake, Mistake, MistakeKind, OwnCheck, ScriptStep,
     ScriptTurn, Slip,
@@ -47,6 +50,7 @@ pub use files::{File, FileTree, PathError, RelPath};
 pub use handoff::{Aside, AsideKind, Handoff, HandoffShown};
 pub use ids::{CheckId, DomainId, EnvironmentDigest, IdError, Key, RecipeId, Seed, TaskDigest, TaskName};
 pub use limits::{Limits, Profile};
+pub use score::{Scores, floored_percent};
 pub use sentences::squeeze;
 pub use task::{Draft, SubjectSpec, Task, WrongSolution};
 pub use timings::{RowTiming, Timings, TrialSeen};

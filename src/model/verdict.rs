@@ -49,6 +49,13 @@ pub enum Outcome {
     VerifierError,
 }
 
+impl Outcome {
+    /// Whether it is evidence about the solver.
+    pub fn is_scored(self) -> bool {
+        matches!(self, Self::Pass | Self::Fail | Self::Timeout)
+    }
+}
+
 /// Per-check results and the outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -20,7 +20,7 @@ use super::stop::Stop;
 use crate::agent::ScaffoldMix;
 use crate::judge::{JudgeError, Subject, judge_once};
 use crate::llm::{AskError, Models};
-use crate::model::{Actor, Arm, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
+use crate::model::{Actor, Arm, FailureKind, Key, ModelActor, Outcome, TaskDigest, TrajectoryRecord};
 use crate::rollout::{
     AgentConfig, PreparedTask, ROLLOUT, ScriptedConfig, attempt, fork, read_record, reference, rollout,
     rollout_id,
@@ -101,6 +101,7 @@ pub struct Member {
     pub task: String,
     pub key: Key,
     pub outcome: Outcome,
+    pub failure: FailureKind,
 }
 
 /// Runs the attempts at every task. Committed rollouts are returned from the store.
@@ -263,9 +264,9 @@ async fn attempted(
         permit = capacity.take(&ready.limits) => permit.ok_or(Fault::Drained)?,
     };
     let mut keep = |key: Key| -> Result<(), PrepareError> {
-        let outcome = member(runner.store, &ready.key, &key).map_err(Fault::from)?;
+        let (outcome, failure) = member(runner.store, &ready.key, &key).map_err(Fault::from)?;
         events(Event::RolledOut { task: task.clone(), attempt: number, outcome });
-        members.push(Member { task: task.clone(), key, outcome });
+        members.push(Member { task: task.clone(), key, outcome, failure });
         Ok(())
     };
     match &options.solver {
@@ -383,14 +384,16 @@ async fn forked(
     Ok(())
 }
 
-fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<Outcome, StoreError> {
+/// Links a rollout to its task. Returns how the rollout ended, and why.
+fn member(store: &Store, prepared: &Key, rollout: &Key) -> Result<(Outcome, FailureKind), StoreError> {
     let record = MemberRecord { prepared: prepared.clone(), rollout: rollout.clone() };
     let key = key(MEMBER, &record)?;
     if store.get::<MemberRecord>(MEMBER, &key)?.is_none() {
         store.put(MEMBER, &key, &record)?;
     }
     let record = store.get::<TrajectoryRecord>(ROLLOUT, rollout)?;
-    Ok(record.map_or(Outcome::Infra, |record| record.verdict.outcome))
+    let ended = record.map(|record| (record.verdict.outcome, record.failure_kind()));
+    Ok(ended.unwrap_or((Outcome::Infra, FailureKind::Sandbox)))
 }
 
 #[cfg(test)]

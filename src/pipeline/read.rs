@@ -12,7 +12,7 @@ use crate::domain::DomainSpec;
 use crate::export::report::{Report, text};
 use crate::export::{Certificates, ExportOptions, ExportSummary, Solutions, TaskRollouts, export};
 use crate::harbor::task_name;
-use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, TaskDigest};
+use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, Scores, TaskDigest};
 use crate::store::{ReadStore, Store, StoreError};
 
 /// Writes `data/` from the store, one task at a time.
@@ -54,14 +54,13 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
     for unit in gather(store)? {
         let unit = unit?;
         seen.insert(task_name(&unit.record.blueprint));
+        let own: Scores =
+            unit.rollouts.iter().map(|(rollout, _)| Scores::of(rollout.record.failure_kind())).sum();
         let others = by_models.get(&unit.certificate.task_digest).copied().unwrap_or_default();
         entries.push(AuditEntry {
             blueprint: unit.record.blueprint,
             certified: Some(unit.certificate.certified),
-            attempts: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.rewards.is_some()))
-                + others.attempts,
-            solved: count(unit.rollouts.iter().filter(|(rollout, _)| rollout.record.verdict.passed()))
-                + others.solved,
+            rollouts: [own, others].into_iter().sum(),
         });
     }
     // Planned units that never completed count too.
@@ -69,7 +68,7 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
         if let Some(blueprint) = store.get::<Blueprint>(BLUEPRINT, &key)?
             && seen.insert(task_name(&blueprint))
         {
-            entries.push(AuditEntry { blueprint, certified: None, attempts: 0, solved: 0 });
+            entries.push(AuditEntry { blueprint, certified: None, rollouts: Scores::default() });
         }
     }
     entries.sort_by_key(|entry| entry.blueprint.index);
@@ -78,23 +77,13 @@ pub fn audit_store(assets: &PipelineAssets, store: &ReadStore) -> Result<Audit, 
     Ok(Audit { authoring, ..audit(entries, &axes) })
 }
 
-/// Rollouts of one task.
-#[derive(Clone, Copy, Default)]
-struct Solved {
-    /// Those with a reward.
-    attempts: u32,
-    /// Those that passed.
-    solved: u32,
-}
-
 /// The rollouts of models, made here or imported, by the version of their task. They belong to no unit.
-fn solved_by_models(store: &ReadStore) -> Result<BTreeMap<TaskDigest, Solved>, StoreError> {
+fn solved_by_models(store: &ReadStore) -> Result<BTreeMap<TaskDigest, Scores>, StoreError> {
     let counts = |rollout: &Rollout| {
         matches!(rollout.record.actor, Actor::Model(_) | Actor::Imported(_))
             && !rollout.record.is_adversarial()
-            && rollout.rewards.is_some()
     };
-    let mut found: BTreeMap<TaskDigest, Solved> = BTreeMap::new();
+    let mut found: BTreeMap<TaskDigest, Scores> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for group in gather_groups(store)? {
         let group = group?;
@@ -102,8 +91,7 @@ fn solved_by_models(store: &ReadStore) -> Result<BTreeMap<TaskDigest, Solved>, S
         let task = found.entry(digest).or_default();
         for (rollout, _) in group.rollouts {
             if counts(&rollout) && seen.insert(rollout.id) {
-                task.attempts += 1;
-                task.solved += u32::from(rollout.record.succeeded());
+                *task += Scores::of(rollout.record.failure_kind());
             }
         }
     }
@@ -146,10 +134,6 @@ fn axes(id: &DomainId, spec: &DomainSpec) -> DomainAxes {
             .map(|(level, _)| *level)
             .collect(),
     }
-}
-
-fn count<T>(items: impl Iterator<Item = T>) -> u32 {
-    u32::try_from(items.count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

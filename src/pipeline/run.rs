@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn audits_count_rollouts_of_models() {
         let (assets, plan) = (PipelineAssets::load(&Assets::embedded()).unwrap(), planned());
-        let check = |actor: Actor, passed: u32, expect: (u32, u32, u32)| {
+        let check = |actor: Actor, passed: u32, expect: (u64, u64, u64)| {
             let out = tempfile::tempdir().unwrap();
             let store = Store::new(RunDir::open(out.path()).unwrap());
             let unit = ended(&store, &assets, &plan.blueprints[0], "a", &Publication::default());
@@ -402,7 +402,7 @@ mod tests {
             let member = MemberRecord { prepared: task, rollout };
             store.put(MEMBER, &key(MEMBER, &member).unwrap(), &member).unwrap();
             let total = audit_store(&assets, &store).unwrap().total;
-            assert_eq!((total.attempted, total.rollouts, total.passing), expect);
+            assert_eq!((u64::from(total.attempted), total.rollouts.scored, total.rollouts.passed), expect);
         };
         let model = |adversary| {
             let (model, endpoint) = ("m".to_owned(), "e".to_owned());

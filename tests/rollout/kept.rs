@@ -33,7 +33,7 @@ fn check(server: &Server, args: &[&str], code: i32, why: &str) {
         assert_eq!(report["export"]["configs"][0]["rows"], 1, "{args:?}: {report:#}");
         let report = bench.run(&["--json", "report", "--out", "out"]).ok().out;
         let report: Value = serde_json::from_str(&report).unwrap();
-        assert_eq!(report["solvers"][0]["counts"]["attempts"], 1, "{args:?}: {report:#}");
+        assert_eq!(report["solvers"][0]["counts"]["scored"], 1, "{args:?}: {report:#}");
     }
 }
 

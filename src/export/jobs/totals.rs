@@ -10,7 +10,7 @@ use super::Trial;
 use super::documents::{Written, agent, job_id, task};
 use crate::clock::iso8601;
 use crate::export::atif::{agent_name, model_name};
-use crate::export::report::pass_at;
+use crate::model::pass_at;
 
 /// Totals over trials.
 #[derive(Default)]

@@ -3,7 +3,6 @@
 //! Attempts that failed by the engine, the endpoint or the verifier are not evidence about a policy: they are `masked` and belong to
 //! no rate. An attempt that tried to pass without doing the work has not passed. A rollout counts once, however often it is given.
 
-mod estimate;
 mod render;
 mod tally;
 
@@ -12,14 +11,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use estimate::{Estimate, pass_all, pass_at, wilson};
 pub use render::text;
 
 use self::tally::Tally;
-use crate::model::{Rollout, TaskDigest, TaskName};
+use crate::model::{Estimate, Rollout, Scores, TaskDigest, TaskName};
 
 /// Bump when a field changes its meaning or goes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A rollout with its observed cost.
 #[derive(Clone, Debug)]
@@ -59,25 +57,14 @@ pub struct Solver {
 #[serde(deny_unknown_fields)]
 pub struct SolverReport {
     pub solver: Solver,
-    pub counts: Counts,
-    /// Share of all counted attempts that passed. Its interval is Wilson's at the attempts: how sure the share is on these very tasks.
+    pub counts: Scores,
+    /// Share of all scored attempts that passed. Its interval is Wilson's at the attempts: how sure the share is on these very tasks.
     pub pass_rate: Option<Estimate>,
     /// For k = 1, 2, 4, … up to the most counted attempts at one task.
     pub at: Vec<At>,
     pub breakdown: Breakdown,
     /// In order of names.
     pub tasks: Vec<TaskReport>,
-}
-
-/// Attempts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Counts {
-    /// Counted attempts: those that are evidence about the solver.
-    pub attempts: u64,
-    /// Attempts without evidence about the solver; they belong to no rate.
-    pub masked: u64,
-    pub passed: u64,
 }
 
 /// Means over tasks, at one number of attempts. The intervals are Wilson's at the number of tasks: how sure the mean is for tasks
@@ -100,7 +87,7 @@ pub struct At {
 pub struct TaskReport {
     pub task: TaskName,
     pub task_digest: Option<TaskDigest>,
-    pub counts: Counts,
+    pub counts: Scores,
     /// As for all tasks, of this one alone.
     pub pass_rate: Option<Estimate>,
     pub at: Vec<TaskAt>,

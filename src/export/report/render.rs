@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{AttemptClass, Estimate, Report, SolverReport, Spread, StepScores, TaskReport};
+use super::{AttemptClass, Report, SolverReport, Spread, StepScores, TaskReport};
+use crate::model::{Estimate, Scores, floored_percent};
 
 /// The report as text. Shares are per cent; brackets hold 95 % intervals.
 pub fn text(report: &Report) -> String {
@@ -67,20 +68,27 @@ impl Table {
 fn passes(report: &Report) -> Table {
     let most = report.solvers.iter().map(|solver| solver.at.len()).max().unwrap_or_default();
     let powers: Vec<u64> = (0..most).map(|power| 1 << power).collect();
-    let fixed = ["tasks", "attempts", "masked", "passed", "rate"].map(str::to_owned);
+    let fixed = ["tasks", "scored", "unscored", "coverage", "passed", "rate"].map(str::to_owned);
     let at = powers.iter().map(|k| format!("pass@{k}"));
     let all = powers.iter().skip(1).map(|k| format!("pass^{k}"));
     let mut table = Table::new(&WHO, fixed.into_iter().chain(at).chain(all));
     for solver in &report.solvers {
         let counts = solver.counts;
-        let numbers = [solver.tasks.len() as u64, counts.attempts, counts.masked, counts.passed];
+        let numbers =
+            [solver.tasks.len() as u64, counts.scored, counts.unscored].map(|number| number.to_string());
+        let passed = [coverage(counts), counts.passed.to_string(), interval(solver.pass_rate)];
         let find = |k: &u64| solver.at.iter().find(|at| at.k == *k);
         let at = powers.iter().map(|k| interval(find(k).map(|at| at.pass_at)));
         let all = powers.iter().skip(1).map(|k| interval(find(k).map(|at| at.pass_all)));
-        let cells = numbers.iter().map(u64::to_string).chain([interval(solver.pass_rate)]);
+        let cells = numbers.into_iter().chain(passed);
         table.rows.push(who(solver).into_iter().chain(cells).chain(at).chain(all).collect());
     }
     table
+}
+
+/// The share of attempts that were scored.
+fn coverage(counts: Scores) -> String {
+    counts.coverage().map_or_else(|| NOTHING.to_owned(), floored_percent)
 }
 
 fn step_scores(report: &Report) -> Table {
@@ -166,8 +174,18 @@ fn causes(report: &Report) -> Table {
 }
 
 fn tasks(report: &Report) -> Table {
-    let numbers =
-        ["attempts", "masked", "passed", "pass@1", "largest k", "pass@k", "pass^k", "F2P", "seconds"];
+    let numbers = [
+        "scored",
+        "unscored",
+        "coverage",
+        "passed",
+        "pass@1",
+        "largest k",
+        "pass@k",
+        "pass^k",
+        "F2P",
+        "seconds",
+    ];
     let mut table = Table::new(&[WHO[0], WHO[1], WHO[2], "task"], numbers.map(str::to_owned));
     for solver in &report.solvers {
         for task in &solver.tasks {
@@ -175,8 +193,9 @@ fn tasks(report: &Report) -> Table {
             let share = |of: Option<f64>| of.map_or_else(|| NOTHING.to_owned(), percent);
             let cells = [
                 task.task.to_string(),
-                counts.attempts.to_string(),
-                counts.masked.to_string(),
+                counts.scored.to_string(),
+                counts.unscored.to_string(),
+                coverage(counts),
                 counts.passed.to_string(),
                 share(task.at.first().map(|at| at.pass_at)),
                 last.map_or_else(|| NOTHING.to_owned(), |at| at.k.to_string()),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::estimate::{pass_all, pass_at, wilson};
 use super::{
-    At, Attempt, AttemptClass, Breakdown, Counts, Effort, Report, Solver, SolverReport, Spread, StepScores,
-    TaskAt, TaskReport, VERSION,
+    At, Attempt, AttemptClass, Breakdown, Effort, Report, Solver, SolverReport, Spread, StepScores, TaskAt,
+    TaskReport, VERSION,
 };
-use crate::model::{Actor, AdversaryView, End, FailureKind, ModelActor, Rollout, TaskDigest, TaskName};
+use crate::model::{
+    Actor, AdversaryView, End, FailureKind, ModelActor, Rollout, Scores, TaskDigest, TaskName, pass_all,
+    pass_at, wilson,
+};
 
 /// Attempts by solver and task. Only what a report needs is kept of each, so that a run of any length fits into memory.
 #[derive(Debug, Default)]
@@ -82,7 +84,7 @@ impl Tally {
             SolverReport {
                 solver: solver.clone(),
                 counts,
-                pass_rate: rate(counts),
+                pass_rate: counts.pass_rate(),
                 at: over_tasks(&tasks),
                 breakdown: breakdown(&all),
                 tasks,
@@ -122,22 +124,22 @@ fn tokens(rollout: &Rollout) -> Option<(u64, u64)> {
 
 fn of_task(task: &TaskName, digest: Option<&TaskDigest>, kept: &[&Kept]) -> TaskReport {
     let counts = counts(kept);
-    let at = powers(counts.attempts).filter_map(|k| {
-        let pass_at = pass_at(counts.attempts, counts.passed, k)?;
-        Some(TaskAt { k, pass_at, pass_all: pass_all(counts.attempts, counts.passed, k)? })
+    let at = powers(counts.scored).filter_map(|k| {
+        let pass_at = pass_at(counts.scored, counts.passed, k)?;
+        Some(TaskAt { k, pass_at, pass_all: pass_all(counts.scored, counts.passed, k)? })
     });
     TaskReport {
         task: task.clone(),
         task_digest: digest.cloned(),
         counts,
-        pass_rate: rate(counts),
+        pass_rate: counts.pass_rate(),
         at: at.collect(),
         breakdown: breakdown(kept),
     }
 }
 
 fn over_tasks(tasks: &[TaskReport]) -> Vec<At> {
-    let most = tasks.iter().map(|task| task.counts.attempts).max().unwrap_or_default();
+    let most = tasks.iter().map(|task| task.counts.scored).max().unwrap_or_default();
     let at = powers(most).filter_map(|k| {
         let here: Vec<&TaskAt> =
             tasks.iter().filter_map(|task| task.at.iter().find(|at| at.k == k)).collect();
@@ -156,14 +158,8 @@ fn powers(most: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(1_u64), |k| k.checked_mul(2)).take_while(move |k| *k <= most)
 }
 
-fn rate(counts: Counts) -> Option<super::Estimate> {
-    wilson(counts.passed as f64 / counts.attempts as f64, counts.attempts)
-}
-
-fn counts(kept: &[&Kept]) -> Counts {
-    let masked = kept.iter().filter(|kept| kept.failure.masks()).count() as u64;
-    let passed = kept.iter().filter(|kept| kept.failure == FailureKind::None).count() as u64;
-    Counts { attempts: kept.len() as u64 - masked, masked, passed }
+fn counts(kept: &[&Kept]) -> Scores {
+    kept.iter().map(|kept| Scores::of(kept.failure)).sum()
 }
 
 fn breakdown(kept: &[&Kept]) -> Breakdown {

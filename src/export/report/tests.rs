@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 
 use crate::export::fixture::{rollout, unmeasured};
-use crate::model::{Actor, AdversaryView, Arm, Exploit, ModelActor, Tokens, TurnKind};
+use crate::model::{Actor, AdversaryView, Arm, Exploit, ModelActor, Tokens, TurnKind, wilson};
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn attempts_are_counted() {
     let check = |attempts: Vec<Attempt>, expect: (u64, u64, u64)| {
         let report = of(attempts);
         let counts = report.solvers[0].counts;
-        assert_eq!((counts.attempts, counts.masked, counts.passed), expect);
+        assert_eq!((counts.scored, counts.unscored, counts.passed), expect);
     };
     check(vec![attempt(0, 0, 8)], (1, 0, 1));
     check(vec![attempt(0, 0, 7)], (1, 0, 0));

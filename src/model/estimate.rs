@@ -15,6 +15,14 @@ pub struct Estimate {
     pub high: f64,
 }
 
+/// E.g. `75 % [30, 95]`.
+impl std::fmt::Display for Estimate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [mean, low, high] = [self.mean, self.low, self.high].map(|share| 100.0 * share);
+        write!(f, "{mean:.0} % [{:.0}, {:.0}]", low.floor(), high.ceil())
+    }
+}
+
 /// Probability that some of `k` attempts passes, from `passed` of `attempts`: 1 − C(n−c, k) / C(n, k), the unbiased estimator of
 /// Chen et al. 2021 (arXiv 2107.03374, §2.1). `None` with fewer than `k` attempts.
 pub fn pass_at(attempts: u64, passed: u64, k: u64) -> Option<f64> {
