@@ -1,4 +1,6 @@
-//! The time of day. Every time stamp of a record is made here; durations are measured with `Instant`.
+//! The time of day. Every time stamp of a record is made here. Durations are measured with `Instant`, and time limits with [`running`].
+
+pub mod running;
 
 use std::time::SystemTime;
 

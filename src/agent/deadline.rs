@@ -2,55 +2,62 @@
 //!
 //! An agent's time is that of its commands and of the model's replies. A reply takes the time of the request that was answered. Queues, rate limits,
 //! pauses between attempts, and attempts that failed are the infrastructure's: however long an endpoint is out of order, no episode ends by its
-//! time limit meanwhile. It waits until the call has a reply or an error, and an error leaves the rollout open.
+//! time limit meanwhile. It waits until the call has a reply or an error, and an error leaves the rollout open. Time in which the agent's
+//! programs could not run does not count either, e.g. a `docker pause` of their container: the clock is the sandbox's.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::sandbox::SandboxTime;
 
 /// Interval at which the end of the time is looked for: it may be moved while it is awaited.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// When an episode's time is up.
 #[derive(Debug)]
-pub struct Deadline(Mutex<State>);
+pub struct Deadline {
+    clock: Arc<dyn SandboxTime>,
+    state: Mutex<State>,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    end: Instant,
+    /// Reading of the clock at which the time is up.
+    end: Duration,
     /// Since when the time does not pass.
-    paused: Option<Instant>,
+    held: Option<Duration>,
 }
 
 impl Deadline {
-    /// After `time` from now.
-    pub fn after(time: Duration) -> Self {
-        Self(Mutex::new(State { end: Instant::now() + time, paused: None }))
+    /// After `time` from now, by `clock`.
+    pub fn after(time: Duration, clock: impl SandboxTime + 'static) -> Self {
+        let state = State { end: clock.elapsed().saturating_add(time), held: None };
+        Self { clock: Arc::new(clock), state: Mutex::new(state) }
     }
 
     /// The time that is left.
     pub fn left(&self) -> Duration {
-        let State { end, paused } = *self.state();
-        end.saturating_duration_since(paused.unwrap_or_else(Instant::now))
+        let State { end, held } = *self.state();
+        end.saturating_sub(held.unwrap_or_else(|| self.clock.elapsed()))
     }
 
     /// Begins again: `time` is left from now on.
     pub(super) fn restart(&self, time: Duration) {
-        *self.state() = State { end: Instant::now() + time, paused: None };
+        *self.state() = State { end: self.clock.elapsed().saturating_add(time), held: None };
     }
 
     /// The time does not pass until [`Self::resume`].
     pub(super) fn pause(&self) {
-        self.state().paused.get_or_insert_with(Instant::now);
+        self.state().held.get_or_insert_with(|| self.clock.elapsed());
     }
 
     /// The time passes again, and `counted` of it has passed meanwhile. That may be more than was waited for: a reply from the journal took
     /// its time in an earlier process.
     pub(super) fn resume(&self, counted: Duration) {
         let mut state = self.state();
-        let Some(since) = state.paused.take() else { return };
-        let end = state.end + since.elapsed();
-        // Before the clock's first instant: the time is up in any case.
-        state.end = end.checked_sub(counted).unwrap_or(since);
+        let Some(since) = state.held.take() else { return };
+        let waited = self.clock.elapsed().saturating_sub(since);
+        state.end = state.end.saturating_add(waited).saturating_sub(counted);
     }
 
     /// Waits until the time is up.
@@ -66,52 +73,75 @@ impl Deadline {
 
     /// A poisoned lock only means that another task panicked between two complete changes.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+
+    /// Seconds of a clock that the test sets.
+    #[derive(Clone, Debug, Default)]
+    struct Seconds(Arc<AtomicU64>);
+
+    impl Seconds {
+        fn pass(&self, seconds: u64) {
+            self.0.fetch_add(seconds, Ordering::Relaxed);
+        }
+    }
+
+    impl SandboxTime for Seconds {
+        fn elapsed(&self) -> Duration {
+            Duration::from_secs(self.0.load(Ordering::Relaxed))
+        }
+    }
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
     }
 
-    /// `expect` is what is left of ten seconds, to the second.
+    /// `expect` is what is left of ten seconds.
     #[test]
     fn only_what_is_counted_passes() {
-        let check = |change: fn(&Deadline), expect: u64| {
-            let deadline = Deadline::after(seconds(10));
-            change(&deadline);
-            let left = deadline.left();
-            assert_eq!(left.as_secs_f64().round() as u64, expect, "{left:?}");
+        let check = |change: fn(&Deadline, &Seconds), expect: u64| {
+            let clock = Seconds::default();
+            clock.pass(100);
+            let deadline = Deadline::after(seconds(10), clock.clone());
+            change(&deadline, &clock);
+            assert_eq!(deadline.left(), seconds(expect));
         };
-        check(|_| {}, 10);
+        check(|_, _| {}, 10);
+        check(|_, clock| clock.pass(4), 6);
+        check(|_, clock| clock.pass(40), 0);
         check(
-            |deadline| {
+            |deadline, clock| {
                 deadline.pause();
-                std::thread::sleep(Duration::from_millis(1100));
+                clock.pass(40);
                 deadline.resume(Duration::ZERO);
+                clock.pass(1);
             },
-            10,
+            9,
         );
         check(
-            |deadline| {
+            |deadline, clock| {
                 deadline.pause();
+                clock.pass(3);
                 deadline.resume(seconds(4));
             },
             6,
         );
         check(
-            |deadline| {
+            |deadline, _| {
                 deadline.pause();
                 deadline.resume(seconds(1 << 40));
             },
             0,
         );
         // It was not paused.
-        check(|deadline| deadline.resume(seconds(4)), 10);
-        check(|deadline| deadline.restart(seconds(3)), 3);
+        check(|deadline, _| deadline.resume(seconds(4)), 10);
+        check(|deadline, _| deadline.restart(seconds(3)), 3);
     }
 }

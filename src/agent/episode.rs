@@ -446,7 +446,7 @@ mod tests {
                 ..Conversation::default()
             };
             let limits = StepLimits::scripted(LONG);
-            let deadline = Deadline::after(LONG);
+            let deadline = Deadline::after(LONG, sandbox.clock().clone());
             let episode =
                 EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
             let mut log = NoTurnLog;

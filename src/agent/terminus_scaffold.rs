@@ -1,7 +1,7 @@
 //! The `terminus` scaffolds: Harbor's terminus-2 on an emulated pane, without tmux in the image.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
@@ -15,6 +15,7 @@ use super::terminus::{Format, Next, Pane, Parsed, Reading, Texts, Turns, to_byte
 use crate::assets::Assets;
 use crate::model::{Act, Shown, TurnKind};
 use crate::prompts::PromptsError;
+use crate::sandbox::SandboxTime as _;
 
 /// The names of the scaffolds in every record and row.
 pub const TERMINUS_JSON: &str = "terminus-json";
@@ -130,13 +131,15 @@ impl TerminusSession<'_> {
             if episode.left().is_zero() {
                 return Ok(Typed::Cut);
             }
-            let started = Instant::now();
+            let started = episode.sandbox.clock().elapsed();
             let keys = to_bytes(&command.keystrokes, self.terminal.key_modes());
             self.terminal.press(&keys).await;
             step.acts.push(Act::Keys { keys: command.keystrokes.clone() });
             let (wait, left) = (command.wait(), episode.left());
             let waited = self.terminal.wait_quiet(wait.min(left), self.scaffold.wake).await;
-            step.seen.push(ActSeen { bytes: 0, milliseconds: started.elapsed().as_secs_f64() * 1e3 });
+            let took = episode.sandbox.clock().elapsed().saturating_sub(started);
+            let milliseconds = took.as_secs_f64() * 1e3;
+            step.seen.push(ActSeen { bytes: 0, milliseconds });
             match waited {
                 WaitOutcome::Elapsed if left < wait => return Ok(Typed::Cut),
                 WaitOutcome::Elapsed | WaitOutcome::Early => {}

@@ -1,8 +1,9 @@
 //! The event loop: poll until a descriptor is ready, then run one turn of every service.
 
 use std::io::{self, PipeReader};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::clock::Clock;
 use super::ending;
 use super::files::Files;
 use super::filter;
@@ -47,6 +48,7 @@ pub(crate) unsafe fn run() -> i32 {
 struct Guest {
     wire: Wire,
     child_exits: PipeReader,
+    clock: Clock,
     shell: Shell,
     programs: Programs,
     files: Files,
@@ -67,6 +69,7 @@ impl Guest {
         Ok(Self {
             wire,
             child_exits,
+            clock: Clock::start(),
             shell: Shell::new()?,
             programs: Programs::default(),
             files: Files::default(),
@@ -87,10 +90,11 @@ impl Guest {
             // Children are reaped first: a zombie counts against the process limit, and the shell may have to be restarted.
             self.reap();
             let out = &mut self.wire.out;
-            self.shell.turn(Instant::now(), out);
-            self.programs.turn(Instant::now(), out);
+            self.shell.turn(self.clock.now(), out);
+            self.programs.turn(self.clock.now(), out);
             self.files.turn(out);
             self.relay.turn(out);
+            self.clock.turned();
         }
     }
 
@@ -103,21 +107,23 @@ impl Guest {
         self.programs.interest(&mut interest, out);
         self.relay.interest(&mut interest, out);
         if self.files.is_busy() && out.has_room() {
-            interest.until(Instant::now());
+            interest.at_once();
         }
-        interest.wait();
+        interest.wait(&self.clock);
     }
 
     fn reap(&mut self) {
         read_ready(&mut self.child_exits, usize::MAX, |_| {});
         let out = &mut self.wire.out;
         while let Some((pid, change)) = sys::reap() {
+            let now = self.clock.now();
             match change {
                 // An exit that neither service owns is an orphan's; reaping it is enough.
                 Change::Ended(exit) => {
-                    let _ = self.shell.exited(pid, exit, out) || self.programs.exited(pid, exit, out);
+                    let _ =
+                        self.shell.exited(pid, exit, now, out) || self.programs.exited(pid, exit, now, out);
                 }
-                Change::Stopped => self.programs.stopped(pid, Some(Instant::now())),
+                Change::Stopped => self.programs.stopped(pid, Some(now)),
                 Change::Continued => self.programs.stopped(pid, None),
             }
         }
@@ -145,13 +151,19 @@ impl Guest {
                 self.shell.order(id, Duration::from_millis(timeout_ms), keep, command);
             }
             ToGuest::Spawn { id, timeout_ms, keep, program } => {
-                if let Err(error) = self.programs.spawn(id, Duration::from_millis(timeout_ms), keep, &program)
-                {
+                let (now, timeout) = (self.clock.now(), Duration::from_millis(timeout_ms));
+                if let Err(error) = self.programs.spawn(id, timeout, keep, &program, now) {
                     answer(id, &format!("cannot start {}", name(&program.argv)), Err(error));
                 }
             }
             ToGuest::Pty { id, rows, cols, program } => {
-                let started = self.programs.open_terminal(id, rows, cols, &program, self.shell.account());
+                let started = self.programs.open_terminal(
+                    id,
+                    (rows, cols),
+                    &program,
+                    self.shell.account(),
+                    self.clock.now(),
+                );
                 answer(id, &format!("cannot start {}", name(&program.argv)), started);
             }
             ToGuest::Account { id, account } => {
@@ -176,9 +188,12 @@ impl Guest {
             ToGuest::End { id } => {
                 let _ = self.programs.end(id) || self.files.end(id, out);
             }
+            ToGuest::Paused => self.clock.hold(),
+            ToGuest::Resumed { micros } => self.clock.release(Duration::from_micros(micros)),
             ToGuest::Cancel { id } => {
-                if !self.shell.cancel(id) {
-                    self.programs.cancel(id);
+                let now = self.clock.now();
+                if !self.shell.cancel(id, now) {
+                    self.programs.cancel(id, now);
                     self.files.cancel(id);
                     self.relay.cancel(id);
                 }

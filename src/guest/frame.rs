@@ -6,7 +6,7 @@
 use super::codec::{Decoder, encode};
 
 /// Raised whenever a frame changes. Host and guest come from one build, so a mismatch means a guest of another build.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Maximum length of a frame after its length field: a [`MAX_COMMAND`] with its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
 /// Maximum length of a shell command, and of argument vector and environment together.
@@ -105,6 +105,12 @@ pub enum ToGuest {
     /// Kills every process but the guest.
     KillAll {
         id: Id,
+    },
+    /// The engine pauses the container. Has no answer.
+    Paused,
+    /// A pause has ended. Has no answer.
+    Resumed {
+        micros: u64,
     },
 }
 
@@ -346,6 +352,12 @@ impl Message for ToGuest {
             Self::KillAll { id } => {
                 encode(out, 15).u32(*id);
             }
+            Self::Paused => {
+                encode(out, 16);
+            }
+            Self::Resumed { micros } => {
+                encode(out, 17).u64(*micros);
+            }
         }
     }
 
@@ -388,6 +400,8 @@ impl Message for ToGuest {
                 Self::Account { id, account: Account { uid, gid, groups, name, home } }
             }
             15 => Self::KillAll { id: decoder.u32()? },
+            16 => Self::Paused,
+            17 => Self::Resumed { micros: decoder.u64()? },
             kind => return Err(FrameError::UnknownKind(kind)),
         };
         decoder.end(message)

@@ -45,6 +45,8 @@ fn to_guest() -> impl Strategy<Value = ToGuest> {
         n().prop_map(|id| ToGuest::Cancel { id }),
         n().prop_map(|id| ToGuest::PtyStateRequest { id }),
         n().prop_map(|id| ToGuest::KillAll { id }),
+        Just(ToGuest::Paused),
+        any::<u64>().prop_map(|micros| ToGuest::Resumed { micros }),
         (n(), n(), n(), prop::collection::vec(n(), 0..4), bytes(), bytes()).prop_map(
             |(id, uid, gid, groups, name, home)| ToGuest::Account {
                 id,

@@ -82,6 +82,7 @@ impl Programs {
         timeout: Duration,
         keep: u64,
         program: &Program,
+        now: Instant,
     ) -> io::Result<()> {
         let keep = usize::try_from(keep).unwrap_or(usize::MAX);
         let mut command = command(program)?;
@@ -97,7 +98,7 @@ impl Programs {
         sys::set_nonblocking(&err)?;
         let output = |pipe| Output { pipe: Some(pipe), kept: HeadTail::new(keep) };
         let io = Io::Pipes { stdin: Some(to_stdin), out: output(out), err: output(err) };
-        let mut running = Running::new(id, child.pid, io);
+        let mut running = Running::new(id, child.pid, now, io);
         running.deadline = Some(running.started + timeout);
         if child.was_stopped {
             running.killed = Some(Killed::Stopped);
@@ -111,10 +112,10 @@ impl Programs {
     pub(super) fn open_terminal(
         &mut self,
         id: Id,
-        rows: u16,
-        cols: u16,
+        (rows, cols): (u16, u16),
         program: &Program,
         account: Option<&Account>,
+        now: Instant,
     ) -> io::Result<()> {
         let mut command = command(program)?;
         let credentials = account.map(credentials);
@@ -125,7 +126,7 @@ impl Programs {
         command.stdin(other.try_clone()?).stdout(other.try_clone()?).stderr(other);
         sys::on_terminal(&mut command, credentials);
         let child = spawning::spawn(&mut command)?;
-        self.running.push(Running::new(id, child.pid, Io::Terminal { main, closed: None }));
+        self.running.push(Running::new(id, child.pid, now, Io::Terminal { main, closed: None }));
         Ok(())
     }
 
@@ -170,9 +171,9 @@ impl Programs {
     }
 
     /// Kills a program.
-    pub(super) fn cancel(&mut self, id: Id) {
+    pub(super) fn cancel(&mut self, id: Id, now: Instant) {
         if let Some(running) = self.find(id) {
-            running.deadline = Some(Instant::now());
+            running.deadline = Some(now);
         }
     }
 
@@ -213,7 +214,7 @@ impl Programs {
     pub(super) fn turn(&mut self, now: Instant, out: &mut Outbound) {
         for running in &mut self.running {
             running.write_input();
-            running.read_output(TURN_BYTES, out);
+            running.read_output(TURN_BYTES, now, out);
             if running.killed.is_none()
                 && let Some((_, why)) = running.ends().find(|(until, _)| now >= *until)
             {
@@ -225,9 +226,9 @@ impl Programs {
     }
 
     /// Handles the exit of a process. `false` if it is not one of these programs.
-    pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+    pub(super) fn exited(&mut self, pid: i32, exit: Exit, now: Instant, out: &mut Outbound) -> bool {
         let Some(place) = self.running.iter().position(|running| running.pid == pid) else { return false };
-        self.running.swap_remove(place).finish(exit, out);
+        self.running.swap_remove(place).finish(exit, now, out);
         true
     }
 
@@ -245,11 +246,11 @@ impl Programs {
 }
 
 impl Running {
-    fn new(id: Id, pid: i32, io: Io) -> Self {
+    fn new(id: Id, pid: i32, now: Instant, io: Io) -> Self {
         Self {
             id,
             pid,
-            started: Instant::now(),
+            started: now,
             deadline: None,
             stopped_until: None,
             killed: None,
@@ -285,7 +286,7 @@ impl Running {
     }
 
     /// Reads at most `limit` bytes of each output that are available now.
-    fn read_output(&mut self, limit: usize, to_host: &mut Outbound) {
+    fn read_output(&mut self, limit: usize, now: Instant, to_host: &mut Outbound) {
         match &mut self.io {
             Io::Pipes { out, err, .. } => {
                 out.read(limit);
@@ -296,7 +297,7 @@ impl Running {
                 if to_host.has_room() {
                     let open =
                         read_ready(main, CHUNK, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
-                    *closed = (!open).then(Instant::now);
+                    *closed = (!open).then_some(now);
                 }
             }
         }
@@ -316,7 +317,7 @@ impl Running {
     }
 
     /// The program has ended: its session is killed, and what remains in the pipes is the last of its output.
-    fn finish(mut self, exit: Exit, to_host: &mut Outbound) {
+    fn finish(mut self, exit: Exit, now: Instant, to_host: &mut Outbound) {
         for _ in 0..KILL_ROUNDS {
             let session = table::session(self.pid);
             if session.is_empty() {
@@ -329,7 +330,8 @@ impl Running {
             (Some(Killed::Stopped) | None, Exit::Status(status)) => Termination::Exited(status),
             (Some(Killed::Stopped) | None, Exit::Signal(signal)) => Termination::Signaled(signal),
         };
-        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let micros =
+            u64::try_from(now.saturating_duration_since(self.started).as_micros()).unwrap_or(u64::MAX);
         let (mut stdout, mut stderr) = (0, 0);
         match &mut self.io {
             Io::Pipes { out, err, .. } => {

@@ -158,14 +158,14 @@ impl Shell {
     }
 
     /// Cancels `id`. `false` if it is not an operation of the shell.
-    pub(super) fn cancel(&mut self, id: Id) -> bool {
+    pub(super) fn cancel(&mut self, id: Id, now: Instant) -> bool {
         if let Some(place) = self.queue.iter().position(|order| order.id == id) {
             self.queue.remove(place);
             return true;
         }
         match &mut self.current {
             Some(current) if current.id == id => {
-                current.deadline = Instant::now();
+                current.deadline = now;
                 true
             }
             _ => false,
@@ -208,7 +208,7 @@ impl Shell {
     }
 
     /// Handles the exit of a process. `false` if it is not the shell.
-    pub(super) fn exited(&mut self, pid: i32, exit: Exit, out: &mut Outbound) -> bool {
+    pub(super) fn exited(&mut self, pid: i32, exit: Exit, now: Instant, out: &mut Outbound) -> bool {
         if self.live.as_ref().is_none_or(|live| live.pid != pid) {
             return false;
         }
@@ -221,7 +221,7 @@ impl Shell {
                     Exit::Status(status) => status,
                     Exit::Signal(signal) => 128 + signal,
                 };
-                self.finish(Termination::ShellDied(status), Instant::now(), out);
+                self.finish(Termination::ShellDied(status), now, out);
             }
             None => self.died_idle = true,
         }
@@ -396,6 +396,7 @@ impl Home {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guest::clock::Clock;
 
     /// Only ends a failing test.
     const LONG: Duration = Duration::from_secs(30);
@@ -421,7 +422,7 @@ mod tests {
             let mut interest = Interest::default();
             shell.interest(&mut interest);
             interest.until(now + NAP);
-            interest.wait();
+            interest.wait(&Clock::start());
             assert!(now.elapsed() >= NAP, "{command}: {:?}", now.elapsed());
             if let Some(live) = &shell.live {
                 sys::send(live.pid, sys::SIGKILL);

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
+use super::clock::Clock;
 use super::frame::{CHUNK, FrameBuffer, Id, Message, Stream, ToGuest, ToHost};
 use super::sys::{self, POLLIN, POLLOUT, PollFd};
 
@@ -16,6 +17,7 @@ const COMFORTABLE: usize = 4 * CHUNK;
 pub(super) struct Interest {
     fds: Vec<PollFd>,
     until: Option<Instant>,
+    at_once: bool,
 }
 
 impl Interest {
@@ -29,14 +31,21 @@ impl Interest {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLOUT, revents: 0 });
     }
 
+    /// Wake up at once: work is left.
+    pub(super) fn at_once(&mut self) {
+        self.at_once = true;
+    }
+
     /// Wake up at `instant` at the latest.
     pub(super) fn until(&mut self, instant: Instant) {
         self.until = Some(self.until.map_or(instant, |until| until.min(instant)));
     }
 
-    /// Sleeps.
-    pub(super) fn wait(mut self) {
-        sys::wait(&mut self.fds, self.until);
+    /// Sleeps. Instants are readings of `clock`.
+    pub(super) fn wait(mut self, clock: &Clock) {
+        let until = if self.at_once { Some(Instant::now()) } else { None };
+        let until = until.or_else(|| self.until.and_then(|until| clock.machine(until)));
+        sys::wait(&mut self.fds, until);
     }
 }
 

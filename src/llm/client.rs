@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -21,6 +21,7 @@ use super::{
     Cassette, ChatRequest, Clock, Cost, Drift, EndpointSettings, ModelRole, Recorder, Reply, RetryPolicy,
     RoleSettings, Settings, SystemClock,
 };
+use crate::clock::running;
 use crate::retry::Again;
 use crate::store::Store;
 
@@ -309,10 +310,10 @@ impl Models {
         self.counts.sent.fetch_add(1, Ordering::Relaxed);
         reservation.sent();
         grant.sent(clock.elapsed());
-        // In real time, as the transport's limit is: it counts towards the time limits of rollouts.
-        let sent = Instant::now();
+        // It counts towards the time limits of rollouts, so time in which termsmith was stopped is left out.
+        let sent = running::elapsed();
         let response = transport.send(&call.body, limit).await;
-        let took = sent.elapsed();
+        let took = running::elapsed().saturating_sub(sent);
         let (outcome, exchange) = match response {
             Ok(exchange) => (outcome(&exchange, clock.wall()), exchange),
             Err(error) => (no_response(error), Exchange::of_body(String::new())),

@@ -267,7 +267,8 @@ impl AttemptContext<'_> {
         };
         // Time used before an interruption counts.
         let left = conversation.left_in_round(limits.total, conversation.done);
-        let episode = EpisodeContext { sandbox, env, limits, deadline: Deadline::after(left), silent_loss };
+        let deadline = Deadline::after(left, sandbox.clock().clone());
+        let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,

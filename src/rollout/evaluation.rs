@@ -118,7 +118,7 @@ impl Evaluation<'_> {
                     return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
                 }
                 slot.end_processes(&sandbox).await;
-                let _slot = slot.take(runner).await?;
+                let _slot = slot.take(runner).await;
                 let (judged, kept) = match keep {
                     Keep::Nothing => (judge(engine, &image, hashed.task, sandbox, silent).await, None),
                     Keep::State => match judge_and_keep(engine, &image, hashed.task, sandbox, silent).await {
@@ -142,8 +142,8 @@ impl Evaluation<'_> {
                         if matches!(task.mode, Mode::Separate { .. }) {
                             slot.end_processes(sandbox).await;
                         }
-                        // Judging begins when the slot is acquired. An interrupted run still judges finished episodes.
-                        held = slot.take(runner).await.ok().flatten();
+                        // Judging begins when the slot is acquired.
+                        held = slot.take(runner).await;
                         let judging =
                             if without_judging(&ended).is_some() { Judging::Skip } else { Judging::Judge };
                         Ok::<_, RolloutError>((ended, judging))
@@ -215,10 +215,11 @@ impl Slot {
         }
     }
 
-    async fn take(self, runner: &TrialRunner<'_>) -> Result<Option<SlotPermit>, TrialError> {
+    /// An interrupted run gives out no more slots, and judges its finished episodes without.
+    async fn take(self, runner: &TrialRunner<'_>) -> Option<SlotPermit> {
         match self {
-            Self::Held => Ok(None),
-            Self::ForJudging => runner.slot().await.map(Some),
+            Self::Held => None,
+            Self::ForJudging => runner.slot().await.ok(),
         }
     }
 }

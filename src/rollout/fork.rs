@@ -58,7 +58,7 @@ pub async fn fork(
             sandbox: &sandbox,
             env: &env,
             limits: &limits,
-            deadline: Deadline::after(limits.total),
+            deadline: Deadline::after(limits.total, sandbox.clock().clone()),
             silent_loss: None,
         };
         let mut turn_log = NoTurnLog;

@@ -132,7 +132,7 @@ async fn episode(
     silent_loss: Option<Blame>,
 ) -> Result<(Conversation, Ended), AgentError> {
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
-    let deadline = Deadline::after(limits.total);
+    let deadline = Deadline::after(limits.total, sandbox.clock().clone());
     let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::clock::Pauses;
 use crate::guest::frame::{FrameBuffer, Id, Message as _, ToGuest, ToHost, VERSION};
 
 /// A guest sends its hello within milliseconds; on a host without free memory or CPU it takes longer.
@@ -130,6 +131,12 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Tells the guest of the container's pauses, as long as this connection lasts: its time limits stand still meanwhile.
+    pub(super) fn tell_pauses(&self, pauses: watch::Receiver<Pauses>) {
+        let stop = self.streams.token().clone();
+        tokio::spawn(stop.run_until_cancelled_owned(tell_pauses(pauses, self.frames.clone())));
+    }
+
     /// Starts a new operation.
     pub(super) fn operation(self: &Arc<Self>) -> Result<Operation, Closed> {
         self.register(self.next_id.fetch_add(1, Ordering::Relaxed))
@@ -236,6 +243,32 @@ async fn write_frames(mut input: Pin<Box<dyn AsyncWrite + Send>>, mut frames: mp
     while let Some(frame) = frames.recv().await {
         // A failed write is not reported here: the reader observes the end of the same stream.
         if input.write_all(&frame).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn tell_pauses(mut pauses: watch::Receiver<Pauses>, frames: mpsc::Sender<Vec<u8>>) {
+    // In the machine's time: the guest's clock runs on while termsmith is stopped.
+    let mut since: Option<Instant> = None;
+    while pauses.changed().await.is_ok() {
+        let is_paused = pauses.borrow_and_update().is_paused();
+        let message = match (is_paused, since) {
+            (true, None) => {
+                since = Some(Instant::now());
+                ToGuest::Paused
+            }
+            (false, Some(began)) => {
+                since = None;
+                let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                ToGuest::Resumed { micros }
+            }
+            // A pause that ended before it was told is too short to matter.
+            (true, Some(_)) | (false, None) => continue,
+        };
+        let mut frame = Vec::new();
+        message.encode(&mut frame);
+        if frames.send(frame).await.is_err() {
             return;
         }
     }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
+use super::clock::Pauses;
 use super::connection::Closed;
 use super::{
     ArchiveError, Change, EngineError, Image, Loss, Preload, Sandbox, SandboxError, Spooled, StoppedState,
@@ -61,6 +63,11 @@ pub trait ContainerApi: fmt::Debug + Send + Sync + 'static {
     /// Threads in it that run or could run now, if that is known.
     fn runnable_threads(&self) -> BoxFuture<'_, Option<u32>> {
         Box::pin(async { None })
+    }
+
+    /// Its pauses by the engine, and those to come; `None` if the engine does not report any.
+    fn pauses(&self) -> Option<watch::Receiver<Pauses>> {
+        None
     }
 
     /// How often the kernel killed a process of it for want of memory, as far as that is known.

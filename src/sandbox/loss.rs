@@ -32,7 +32,7 @@ pub enum Evidence {
     HostDiskFull,
     /// The guest is silent, the host has no processor time left for it, and no other process of the container is runnable.
     HostStarved,
-    /// The container is paused. No process inside can do that.
+    /// The container is or was paused, or termsmith was stopped. No process inside can do that.
     Paused,
     /// The container still runs, but the attached stream ended or failed.
     StreamBroken,
@@ -71,7 +71,7 @@ impl Evidence {
             Self::Removed => "the container was removed from outside",
             Self::HostDiskFull => "the disk of the host is full",
             Self::HostStarved => "the host has no free processor time",
-            Self::Paused => "the container was paused from outside",
+            Self::Paused => "the container was paused from outside, or termsmith was stopped",
             Self::StreamBroken => "the stream to the guest broke while the container runs",
             Self::Protocol => "the guest broke the protocol",
             Self::Silent => "the guest does not answer",

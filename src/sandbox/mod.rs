@@ -10,6 +10,7 @@
 //! that, and `owner` labels let any later process find what a killed one has left.
 
 mod account;
+mod clock;
 mod connection;
 mod container;
 mod control;
@@ -32,6 +33,7 @@ mod spool;
 mod stopped;
 mod unpack;
 
+pub use clock::{Pauses, SandboxClock, SandboxTime};
 pub use connection::{Closed, Piece, Streams, Symptom};
 pub use container::{Container, ContainerApi, ContainerId, Pause};
 pub(crate) use docker::{discovery, quota};

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use crate::guest::frame::{CHUNK, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Stream, Termination, ToGuest, ToHost};
 use crate::model::{Blame, FileTree, ShellOutcome};
 
+use super::clock::SandboxClock;
 use super::connection::{Closed, Connection, Operation, Streams, Symptom};
 use super::container::{Container, Pause};
 use super::pty::{Pty, PtySize};
@@ -36,6 +37,7 @@ const MARKER_SLACK: usize = 64;
 pub struct Sandbox {
     connection: Arc<Connection>,
     pub(super) container: Container,
+    clock: SandboxClock,
     workdir: String,
 }
 
@@ -49,7 +51,14 @@ impl Sandbox {
         home: &str,
     ) -> Result<Self, EngineError> {
         match Connection::open(streams, workdir, home).await {
-            Ok(connection) => Ok(Self { connection, container, workdir: workdir.to_owned() }),
+            Ok(connection) => {
+                let pauses = container.handle.pauses();
+                if let Some(pauses) = pauses.clone() {
+                    connection.tell_pauses(pauses);
+                }
+                let clock = SandboxClock::new(pauses);
+                Ok(Self { connection, container, clock, workdir: workdir.to_owned() })
+            }
             Err(closed) => Err(match container.handle.why_lost(closed).await {
                 SandboxError::Engine(error) => error,
                 SandboxError::Lost(loss) if loss.blame() == Some(Blame::Infra) => {
@@ -209,6 +218,11 @@ impl Sandbox {
         &self.workdir
     }
 
+    /// The clock that counts for its programs.
+    pub fn clock(&self) -> &SandboxClock {
+        &self.clock
+    }
+
     /// Current differences from the image, without the guest's own mount point.
     pub async fn changes(&self) -> Result<Vec<Change>, EngineError> {
         self.container.handle.changes().await
@@ -271,7 +285,6 @@ impl Sandbox {
         timeout: Duration,
         keep: usize,
     ) -> Result<Ended, SandboxError> {
-        let answer_by = tokio::time::Instant::now() + timeout + ANSWER_SLACK;
         let mut operation = self.begin(request).await?;
         let sender = operation.sender();
         let id = operation.id;
@@ -285,7 +298,7 @@ impl Sandbox {
         let receive = async {
             let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
             loop {
-                match self.next_by(&mut operation, answer_by).await? {
+                match self.reply(&mut operation).await? {
                     ToHost::Chunk { stream, bytes, .. } => {
                         let collected = if stream == Stream::Out { &mut stdout } else { &mut stderr };
                         if collected.len() + bytes.len() > keep + MARKER_SLACK {
@@ -302,13 +315,19 @@ impl Sandbox {
         };
         let mut receive = std::pin::pin!(receive);
         let mut send = std::pin::pin!(send);
-        tokio::select! {
-            biased;
-            ended = &mut receive => ended,
-            sent = &mut send => match sent {
-                Ok(()) => receive.await,
-                Err(closed) => Err(self.lost(closed).await),
-            },
+        let ended = self.clock.timeout(timeout.saturating_add(ANSWER_SLACK), async {
+            tokio::select! {
+                biased;
+                ended = &mut receive => ended,
+                sent = &mut send => match sent {
+                    Ok(()) => receive.await,
+                    Err(closed) => Err(self.lost(closed).await),
+                },
+            }
+        });
+        match ended.await {
+            Some(ended) => ended,
+            None => Err(self.silent().await),
         }
     }
 
@@ -355,16 +374,15 @@ impl Sandbox {
         operation: &mut Operation,
         timeout: Duration,
     ) -> Result<ToHost, SandboxError> {
-        self.next_by(operation, tokio::time::Instant::now() + timeout).await
+        match self.clock.timeout(timeout, self.reply(operation)).await {
+            Some(reply) => reply,
+            None => Err(self.silent().await),
+        }
     }
 
-    async fn next_by(
-        &self,
-        operation: &mut Operation,
-        answer_by: tokio::time::Instant,
-    ) -> Result<ToHost, SandboxError> {
-        match tokio::time::timeout_at(answer_by, operation.next()).await {
-            Ok(Ok(reply)) => {
+    async fn reply(&self, operation: &mut Operation) -> Result<ToHost, SandboxError> {
+        match operation.next().await {
+            Ok(reply) => {
                 operation.finished = matches!(
                     reply,
                     ToHost::ShellDone { .. }
@@ -374,11 +392,12 @@ impl Sandbox {
                 );
                 Ok(reply)
             }
-            Ok(Err(closed)) => Err(self.lost(closed).await),
-            Err(_) => Err(self
-                .lost(Closed { symptom: Symptom::Silent, detail: "no answer in time".to_owned() })
-                .await),
+            Err(closed) => Err(self.lost(closed).await),
         }
+    }
+
+    async fn silent(&self) -> SandboxError {
+        self.lost(Closed { symptom: Symptom::Silent, detail: "no answer in time".to_owned() }).await
     }
 
     /// Evidence from the engine, the host and the guest about the end of this sandbox. `detail` is the caller's diagnostic.

@@ -9,6 +9,7 @@ use super::contention::watched;
 use super::foreign::{Foreign, ForeignStep, Mode, Strategy};
 use super::in_place::TrialContext;
 use super::no_verdict::{NoVerdict, Phase};
+use super::pauses::Pauses;
 use super::reports::{ReportKind, find_report, parse_report};
 use super::reward::{REWARD_JSON, REWARD_TEXT, RewardError, is_full, parse_reward};
 use super::room::{OUT_OF_TIME, VerifierLog};
@@ -200,6 +201,7 @@ impl TrialContext<'_> {
         };
         let before = reports(sandbox).await?;
         let before: Vec<_> = before.iter().map(|report| report.as_deref().map(blake3::hash)).collect();
+        let pauses = Pauses::watch(&[sandbox]);
         let (done, looks) = watched(self.engine, &[sandbox], sandbox.spawn(&process)).await;
         let done = done?;
         // What bash itself says, e.g. that there is no such user, precedes it.
@@ -207,6 +209,7 @@ impl TrialContext<'_> {
         let printed = end_of("/logs/verifier/test-stdout.txt", MAX_LOG, sandbox).await?;
         let output = format!("{said}{printed}");
         if done.outcome == ProcessOutcome::TimedOut {
+            pauses.check()?;
             let output = format!("{output}\nthe tests ran out of time\n");
             let (rewards, starved) = (Err(RewardError::Missing), looks.contended());
             return Ok(Reported { rewards, checks: Vec::new(), output, starved });
@@ -214,6 +217,9 @@ impl TrialContext<'_> {
         let json = file(sandbox, REWARD_JSON, MAX_REWARD).await?;
         let text = file(sandbox, REWARD_TEXT, MAX_REWARD).await?;
         let rewards = parse_reward(json.as_deref(), text.as_deref());
+        if !rewards.as_ref().is_ok_and(is_full) {
+            pauses.check()?;
+        }
         let mut checks = written(&before, &reports(sandbox).await?);
         if checks.is_empty() {
             checks = find_report(&printed).map(|(_, found)| found).unwrap_or_default();

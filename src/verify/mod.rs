@@ -19,6 +19,7 @@ mod in_place_tests;
 mod json_meaning;
 mod no_verdict;
 mod outline;
+mod pauses;
 mod programs;
 mod relay;
 mod reports;

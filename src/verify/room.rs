@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use super::contention::{Observed, PATIENCE, watched};
 use super::no_verdict::{NoVerdict, Phase, despite_load};
+use super::pauses::Pauses;
 use super::relay::{self, Leftovers, Serving};
 use super::results::{Reported, parse_results};
 use super::subject::Packing;
@@ -105,7 +106,15 @@ impl Room<'_> {
             }
         };
         let own: Vec<_> = [Some(&verifier), programs.as_ref()].into_iter().flatten().collect();
+        let pauses = Pauses::watch(&own);
         let (ran, looks) = watched(self.engine, &own, Box::pin(running)).await;
+        let ran = match ran {
+            Ok(verdict) if !verdict.passed() => match pauses.check() {
+                Ok(()) => Ok(verdict),
+                Err(error) => Err(NoVerdict::Sandbox { phase: Phase::Verify, error }),
+            },
+            ran => ran,
+        };
         let ran = match ran {
             Ok(verdict) if verdict.checks.is_empty() && looks.contended() => {
                 despite_load(verdict, self.silent, OUT_OF_TIME)

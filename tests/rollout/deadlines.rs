@@ -57,7 +57,7 @@ async fn continued(
     let sandbox = launch(&process()).await;
     let limits = StepLimits { turns: 9, ..StepLimits::scripted(total) };
     let Driver::TurnByTurn(protocol) = scaffold.driver() else { panic!("it has a loop of its own") };
-    let deadline = Deadline::after(total);
+    let deadline = Deadline::after(total, sandbox.clock().clone());
     let episode =
         EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
     let mut log = NoTurnLog;
@@ -211,7 +211,7 @@ async fn installed(sandbox: &Sandbox, then: &str, stalled: u32, total: Duration)
     );
     let installed = Installed { command: &command, models: &models, role: ModelRole::Expert, unit: "u" };
     let limits = StepLimits::scripted(total);
-    let deadline = Deadline::after(total);
+    let deadline = Deadline::after(total, sandbox.clock().clone());
     let episode = EpisodeContext { sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
     let ended = run_installed(&installed, "Do it.", &mut Conversation::default(), &episode).await;
     ended.map(|ended| ended.end)

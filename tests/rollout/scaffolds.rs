@@ -43,7 +43,13 @@ pub(crate) fn scaffold(option: &str) -> Arc<dyn Scaffold> {
 }
 
 fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'a> {
-    EpisodeContext { sandbox, env: &[], limits, deadline: Deadline::after(LONG), silent_loss: None }
+    EpisodeContext {
+        sandbox,
+        env: &[],
+        limits,
+        deadline: Deadline::after(LONG, sandbox.clock().clone()),
+        silent_loss: None,
+    }
 }
 
 /// Runs `messages` in a fresh sandbox, after the recorded turns of `conversation`.

@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::screen::{KeyModes, Screen};
 use crate::sandbox::{
-    Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, PtyStatus, Sandbox, SandboxError,
+    Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, PtyStatus, Sandbox, SandboxClock, SandboxError,
 };
 
 /// Size of Harbor's pane.
@@ -68,6 +68,8 @@ pub struct Terminal {
     answer: Duration,
     /// The guest did not answer in that time: no wait can end in any other way.
     silent: bool,
+    /// Pauses of the container are no part of a wait.
+    clock: SandboxClock,
     _pump: AbortOnDropHandle<()>,
 }
 
@@ -119,7 +121,9 @@ impl Terminal {
         let pump = tokio::spawn(pump(pty, shared.clone(), sender));
         let before = Before::default();
         let pump = AbortOnDropHandle::new(pump);
-        Ok(Self { shared, input, progress, asked: 0, before, answer: ANSWER, silent: false, _pump: pump })
+        let clock = sandbox.clock().clone();
+        let (asked, answer, silent) = (0, ANSWER, false);
+        Ok(Self { shared, input, progress, asked, before, answer, silent, clock, _pump: pump })
     }
 
     /// The visible screen: `tmux capture-pane -p`.
@@ -153,8 +157,8 @@ impl Terminal {
     pub async fn press(&mut self, keys: &[u8]) {
         self.before = Before { status: self.poll().await, typed: !keys.is_empty() };
         if !keys.is_empty() && !self.silent {
-            let taken = tokio::time::timeout(self.answer, self.input.write(keys)).await;
-            self.silent = taken.is_err();
+            let taken = self.clock.timeout(self.answer, self.input.write(keys)).await;
+            self.silent = taken.is_none();
         }
     }
 
@@ -163,15 +167,19 @@ impl Terminal {
         if self.silent {
             return silent();
         }
-        let deadline = Instant::now() + duration;
-        let done = tokio::time::timeout_at(deadline, async {
+        let clock = self.clock.clone();
+        let done = async {
             match wake {
                 Wake::Never => self.end().await,
                 Wake::WhenDone if self.before.status.at_prompt && !self.before.typed => self.end().await,
                 Wake::WhenDone => self.done().await,
             }
-        });
-        done.await.unwrap_or(WaitOutcome::Elapsed)
+        };
+        tokio::select! {
+            biased;
+            done = done => done,
+            () = clock.sleep(duration) => WaitOutcome::Elapsed,
+        }
     }
 
     async fn end(&mut self) -> WaitOutcome {
@@ -205,7 +213,8 @@ impl Terminal {
 
     /// The current state of the shell; the default if it has ended, or if the guest is silent.
     async fn poll(&mut self) -> PtyStatus {
-        let answered = tokio::time::timeout(self.answer, async {
+        let (clock, answer) = (self.clock.clone(), self.answer);
+        let answered = clock.timeout(answer, async {
             self.input.request_status().await;
             self.asked += 1;
             let asked = self.asked;
@@ -214,7 +223,7 @@ impl Terminal {
             seen.map(|progress| progress.last_status).unwrap_or_default()
         });
         let status = answered.await;
-        self.silent = status.is_err();
+        self.silent = status.is_none();
         status.unwrap_or_default()
     }
 }

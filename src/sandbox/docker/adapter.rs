@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 use crate::sandbox::connection::Closed;
 use crate::sandbox::container::{Container, ContainerApi, Pause};
 use crate::sandbox::engine::EngineApi;
 use crate::sandbox::{
     ArchiveError, Change, CleanScope, ContainerId, EngineError, HostLoad, Image, ImageConfig, ImageError,
-    ImageSpec, LaunchSpec, LayerFile, Loss, Preload, Removed, Sandbox, SandboxError, Spooled, StoppedState,
+    ImageSpec, LaunchSpec, LayerFile, Loss, Pauses, Preload, Removed, Sandbox, SandboxError, Spooled,
+    StoppedState,
 };
 
 use super::DockerEngine;
@@ -101,6 +103,10 @@ impl ContainerApi for DockerContainer {
 
     fn out_of_memory_kills(&self) -> usize {
         self.engine.out_of_memory_kills(&self.id)
+    }
+
+    fn pauses(&self) -> Option<watch::Receiver<Pauses>> {
+        self.engine.pauses(&self.id)
     }
 
     fn host_disk_full(&self) -> BoxFuture<'_, Option<Loss>> {

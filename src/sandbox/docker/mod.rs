@@ -5,6 +5,7 @@ mod adapter;
 mod api;
 mod archive;
 pub(crate) mod discovery;
+mod events;
 mod evidence;
 mod host_cpu;
 mod host_disk;
@@ -12,9 +13,9 @@ mod image;
 mod kernel_log;
 mod launch;
 mod layers;
-mod oom;
 mod open_files;
 mod own_guest;
+mod pauses;
 pub(crate) mod quota;
 mod state;
 mod sweep;
@@ -161,7 +162,7 @@ impl DockerEngine {
         sweep::start(&engine.shared, stop.clone());
         watchdog::start(&engine.shared, stop.clone());
         host_disk::start(&engine.shared, stop.clone());
-        oom::start(&engine.shared, stop);
+        events::start(&engine.shared, stop);
         Ok(engine)
     }
 

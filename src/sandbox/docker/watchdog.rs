@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::Limits;
-use crate::sandbox::{ContainerId, Evidence, Loss};
+use crate::sandbox::{ContainerId, Evidence, Loss, Pauses};
 
 use super::image::VOLUME;
 use super::quota::POLLED_EVERY;
@@ -33,6 +34,8 @@ pub(super) struct Watched {
     pub(super) killed: Option<String>,
     /// Times of its out-of-memory events, in seconds since 1970.
     pub(super) oom_times: Vec<i64>,
+    /// Its pauses by the engine. They belong to the container's clock, so a restart does not forget them.
+    pub(super) pauses: watch::Sender<Pauses>,
     /// The disk of the host was full while it ran.
     pub(super) host_disk_full: Option<Loss>,
     /// It held much of that disk itself then, or may have.
@@ -68,6 +71,7 @@ impl Watched {
             upper: None,
             killed: None,
             oom_times: Vec::new(),
+            pauses: watch::Sender::default(),
             host_disk_full: None,
             held_disk: false,
         }

@@ -1,7 +1,7 @@
-//! Times at which the kernel killed processes of a container for its memory.
+//! The engine's events of live containers: out of memory, paused, resumed.
 //!
 //! The engine keeps its last few hundred events, of all containers: on a busy host those of some seconds. So they are noted as they
-//! happen, and the engine's own list is asked only for what was missed while no stream was open.
+//! happen. The engine's own list is asked only for the out-of-memory events that were missed while no stream was open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,35 +22,41 @@ const EVENTS_WAIT: Duration = Duration::from_secs(1);
 /// Pause before a stream of events that has ended is opened again.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
-/// Notes out-of-memory events of live containers until `stop`.
+/// Notes events of live containers until `stop`.
 pub(super) fn start(shared: &Arc<Shared>, stop: CancellationToken) {
     let (weak, docker) = (Arc::downgrade(shared), shared.docker.clone());
     tokio::spawn(stop.run_until_cancelled_owned(async move {
         loop {
-            let mut events = Box::pin(oom_events(&docker, None));
+            let mut events = Box::pin(all_events(&docker));
             while let Some(Ok(event)) = events.next().await {
                 let Some(shared) = weak.upgrade() else { return };
-                shared.note_oom(&event);
+                shared.note(&event);
             }
-            tracing::debug!("the stream of out-of-memory events ended");
+            tracing::debug!("the stream of events ended");
             tokio::time::sleep(REOPEN_AFTER).await;
         }
     }));
 }
 
-/// Out-of-memory events of one container since the engine's start, or of all containers from now on. The stream continues until it is
-/// dropped.
+/// Names of events in the API.
+const OOM: &str = "oom";
+const PAUSE: &str = "pause";
+const UNPAUSE: &str = "unpause";
+
+/// Events of all containers from now on.
+fn all_events(docker: &Docker) -> impl Stream<Item = Result<EventMessage, bollard::errors::Error>> {
+    let filters = HashMap::from([("type", vec!["container"]), ("event", vec![OOM, PAUSE, UNPAUSE])]);
+    docker.events(Some(EventsOptionsBuilder::new().filters(&filters).build()))
+}
+
+/// Out-of-memory events of one container since the engine's start. The stream continues until it is dropped.
 fn oom_events(
     docker: &Docker,
-    id: Option<&ContainerId>,
+    id: &ContainerId,
 ) -> impl Stream<Item = Result<EventMessage, bollard::errors::Error>> {
-    let mut filters = HashMap::from([("type", vec!["container"]), ("event", vec!["oom"])]);
-    let mut options = EventsOptionsBuilder::new();
-    if let Some(id) = id {
-        filters.insert("container", vec![id.as_str()]);
-        options = options.since("1");
-    }
-    docker.events(Some(options.filters(&filters).build()))
+    let filters =
+        HashMap::from([("type", vec!["container"]), ("event", vec![OOM]), ("container", vec![id.as_str()])]);
+    docker.events(Some(EventsOptionsBuilder::new().since("1").filters(&filters).build()))
 }
 
 impl DockerEngine {
@@ -61,19 +67,26 @@ impl DockerEngine {
 }
 
 impl Shared {
-    fn note_oom(&self, event: &EventMessage) {
+    fn note(self: &Arc<Self>, event: &EventMessage) {
         let attributes = event.actor.as_ref().and_then(|actor| actor.attributes.as_ref());
-        let name = attributes.and_then(|attributes| attributes.get("name"));
-        let mut live = self.live();
-        let watched = live.iter_mut().find(|(id, _)| name.is_some_and(|name| name == id.as_str()));
-        if let (Some((_, watched)), Some(time)) = (watched, event.time) {
+        let Some(name) = attributes.and_then(|attributes| attributes.get("name")) else { return };
+        match (event.action.as_deref(), event.time) {
+            (Some(PAUSE), _) => self.note_pause(name),
+            (Some(UNPAUSE), _) => self.note_resume(name),
+            (Some(OOM), Some(time)) => self.note_oom(name, time),
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    fn note_oom(&self, name: &str, time: i64) {
+        if let Some(watched) = self.live().get_mut(&ContainerId::new(name)) {
             watched.oom_times.push(time);
         }
     }
 
     /// Times of the container's out-of-memory events, in seconds since 1970: those that were noted, and those that the engine still has.
     pub(super) async fn oom_times(&self, id: &ContainerId) -> Vec<i64> {
-        let mut events = Box::pin(oom_events(&self.docker, Some(id)));
+        let mut events = Box::pin(oom_events(&self.docker, id));
         let mut times = Vec::new();
         let listen = async {
             while let Some(Ok(event)) = events.next().await {

@@ -1,0 +1,108 @@
+//! Time in which this process could run. A stop of the process (Ctrl-Z, SIGSTOP) is left out.
+//!
+//! The clock is read every [`STEP`] by a thread of its own. A much longer gap between two readings shows that the process was stopped,
+//! e.g. 45 s in which a user looked at something else in the same terminal.
+
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval between two readings.
+const STEP: Duration = Duration::from_millis(100);
+/// Longest gap between two readings that counts in full; of a longer one this much counts. A busy host delays a thread for less.
+const LONGEST_GAP: Duration = Duration::from_secs(2);
+
+/// Time since the first reading, without stops.
+pub fn elapsed() -> Duration {
+    CLOCK.read().0
+}
+
+/// Total length of the stops.
+pub fn stopped() -> Duration {
+    CLOCK.read().1
+}
+
+/// Waits for `time`, without stops.
+pub async fn sleep(time: Duration) {
+    let end = elapsed() + time;
+    loop {
+        let left = end.saturating_sub(elapsed());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left).await;
+    }
+}
+
+static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
+
+#[derive(Debug)]
+struct Clock {
+    started: Instant,
+    /// Whether a thread reads the clock. Without one, gaps say nothing.
+    ticks: bool,
+    gaps: Mutex<Gaps>,
+}
+
+/// The gaps between readings.
+#[derive(Debug, Default)]
+struct Gaps {
+    last: Duration,
+    stopped: Duration,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let ticking = thread::Builder::new().name("clock".to_owned()).spawn(|| {
+            loop {
+                thread::sleep(STEP);
+                CLOCK.read();
+            }
+        });
+        Self { started: Instant::now(), ticks: ticking.is_ok(), gaps: Mutex::default() }
+    }
+
+    fn read(&self) -> (Duration, Duration) {
+        // A poisoned lock only means that another thread panicked between two complete changes.
+        let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.started.elapsed();
+        if self.ticks {
+            gaps.note(now);
+        }
+        (now.saturating_sub(gaps.stopped), gaps.stopped)
+    }
+}
+
+impl Gaps {
+    fn note(&mut self, now: Duration) {
+        self.stopped += now.saturating_sub(self.last).saturating_sub(LONGEST_GAP);
+        self.last = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_gaps_between_readings_are_stops() {
+        let check = |readings: &[u64], stopped: u64| {
+            let mut gaps = Gaps::default();
+            readings.iter().for_each(|&reading| gaps.note(Duration::from_millis(reading)));
+            assert_eq!(gaps.stopped, Duration::from_millis(stopped), "{readings:?}");
+        };
+        check(&[], 0);
+        check(&[100, 200, 300], 0);
+        check(&[100, 2_000, 4_000], 0);
+        check(&[100, 45_100], 43_000);
+        check(&[100, 45_100, 45_100, 45_200, 50_200], 46_000);
+    }
+
+    #[test]
+    fn the_clock_runs_without_being_read() {
+        let begun = (elapsed(), stopped());
+        thread::sleep(LONGEST_GAP + Duration::from_secs(1));
+        assert!(elapsed() - begun.0 >= LONGEST_GAP);
+        assert!(stopped() - begun.1 < Duration::from_secs(1));
+    }
+}
