@@ -161,7 +161,8 @@ impl Protocol for BashTool {
         instruction: &'a str,
     ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
-            let opening = opening(&self.prompts, episode, instruction, vec![self.definition(episode)?])?;
+            let tools = vec![self.definition(episode)?];
+            let opening = opening(&self.prompts, episode, instruction, tools).await?;
             Ok((Box::new(self) as Box<dyn Session>, opening))
         }
         .boxed()

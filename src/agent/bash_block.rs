@@ -74,7 +74,7 @@ impl Protocol for BashBlock {
         instruction: &'a str,
     ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
-            let opening = opening(&self.prompts, episode, instruction, Vec::new())?;
+            let opening = opening(&self.prompts, episode, instruction, Vec::new()).await?;
             Ok((Box::new(self) as Box<dyn Session>, opening))
         }
         .boxed()

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::arms::Mentor;
 use super::conversation::{Conversation, HandedOff, TurnSeen, is_judged_submission};
-use super::scaffold::{AssistantMessage, EpisodeContext, Opening, Protocol, ScaffoldError, Session, Step};
+use super::installed;
+use super::scaffold::{
+    AssistantMessage, Driver, EpisodeContext, Machine, Opening, Protocol, ScaffoldError, Session, Step,
+};
 use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
 use crate::clock::now_ms;
@@ -78,6 +81,14 @@ pub enum AgentError {
     /// The sandbox was lost, and the solver is not known to be at fault.
     #[error(transparent)]
     Sandbox(SandboxError),
+    /// A fresh sandbox could not be opened, before the agent was asked anything.
+    #[error("the episode could not begin: {0}")]
+    NotBegun(SandboxError),
+    /// An agent with a loop of its own ended before a model answered it: its command line is wrong, or does not fit the task's image.
+    #[error(
+        "the agent ended ({how}) before the model answered it\n{output}\nhint: --agent-command must start a program of the task's image, which sends chat completions to $OPENAI_BASE_URL"
+    )]
+    NeverAsked { how: String, output: String },
     #[error(transparent)]
     Prompts(#[from] PromptsError),
     #[error(transparent)]
@@ -97,7 +108,8 @@ pub enum AgentError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub end: End,
-    /// Why the sandbox was lost, or how a replayed turn differs from its record; otherwise empty.
+    /// Why the sandbox was lost, how a replayed turn differs from its record, or the end of the output of an agent with a loop of its own;
+    /// otherwise empty.
     pub cause: String,
 }
 
@@ -136,7 +148,7 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
 ) -> Result<Ended, AgentError> {
     let (mut session, opening) = match protocol.open(episode, instruction).await {
         Ok(opened) => opened,
-        Err(error) => return lost(error, episode).map(|(ended, _)| ended),
+        Err(error) => return not_begun(error, episode),
     };
     if conversation.turns.is_empty() && conversation.opening == Opening::default() {
         hooks.turn_log.opened(&opening).await?;
@@ -390,6 +402,27 @@ fn lost(
     }
 }
 
+/// The end of an episode whose session could not be opened.
+fn not_begun(error: ScaffoldError, episode: &EpisodeContext<'_>) -> Result<Ended, AgentError> {
+    match (error, episode.machine) {
+        (ScaffoldError::Sandbox { error, .. }, Machine::Fresh) => Err(AgentError::NotBegun(error)),
+        (error, Machine::Fresh | Machine::Used) => lost(error, episode).map(|(ended, _)| ended),
+    }
+}
+
+/// Opens what an episode of `driver` opens first, and closes it again: what a control has to do beside an episode that was lost.
+pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<(), AgentError> {
+    match driver {
+        Driver::TurnByTurn(protocol) => match protocol.open(episode, "").await {
+            Ok(_) => Ok(()),
+            Err(error) => not_begun(error, episode).map(drop),
+        },
+        Driver::InSandbox { .. } => {
+            installed::open(episode, "").await.map(drop).map_err(AgentError::NotBegun)
+        }
+    }
+}
+
 /// The end of an episode whose sandbox was lost, if the solver is at fault. `silent_loss` says who is at fault when the evidence does not.
 pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> Result<Ended, AgentError> {
     match error.blame().or(silent_loss) {
@@ -447,8 +480,14 @@ mod tests {
             };
             let limits = StepLimits::scripted(LONG);
             let deadline = Deadline::after(LONG, sandbox.clock().clone());
-            let episode =
-                EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
+            let episode = EpisodeContext {
+                sandbox: &sandbox,
+                env: &[],
+                limits: &limits,
+                deadline,
+                silent_loss: None,
+                machine: Machine::Fresh,
+            };
             let mut log = NoTurnLog;
             let hooks = Hooks::none(&mut log);
             let ended =

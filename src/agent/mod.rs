@@ -25,15 +25,16 @@ pub use bash::BashTool;
 pub use bash_block::{BashBlock, read_block, write_block};
 pub use conversation::{Conversation, HandedOff, HandoffSeen, TurnSeen};
 pub use deadline::Deadline;
-pub use episode::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, run_episode};
+pub use episode::{AgentError, Ended, Hooks, NoTurnLog, Policy, TurnLog, open, run_episode};
 pub use honesty::{Leak, unseen_literals};
 pub use installed::{Installed, PORT, run_installed};
 pub use policies::{Logprobs, ModelPolicy};
 pub use react::{React, read_action};
 pub use registry::SCAFFOLDS;
 pub use scaffold::{
-    ActSeen, AssistantMessage, Dollars, Driver, EpisodeContext, LoadScaffold, OpenSession, Opening, Protocol,
-    Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step, StepLimits,
+    ActSeen, AssistantMessage, Dollars, Driver, EpisodeContext, LoadScaffold, Machine, OpenSession, Opening,
+    Protocol, Scaffold, ScaffoldEntry, ScaffoldError, ScaffoldLoadError, ScaffoldOptions, Session, Step,
+    StepLimits,
 };
 pub use scripted::{
     Decision, LEAST_NOVELTY, Losing, MessageFormat, Plan, Planned, PlannedRole, ScaffoldMix,

@@ -83,7 +83,7 @@ impl Protocol for React {
         instruction: &'a str,
     ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>> {
         async move {
-            let opening = opening(&self.prompts, episode, instruction, Vec::new())?;
+            let opening = opening(&self.prompts, episode, instruction, Vec::new()).await?;
             Ok((Box::new(self) as Box<dyn Session>, opening))
         }
         .boxed()

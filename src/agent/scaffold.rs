@@ -118,6 +118,16 @@ pub struct EpisodeContext<'a> {
     pub deadline: Deadline,
     /// Who is at fault if the sandbox is lost and the evidence does not say. `None` until an experiment has decided.
     pub silent_loss: Option<Blame>,
+    pub machine: Machine,
+}
+
+/// Whether an agent has acted in a sandbox before the episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// None has. What cannot be opened in it, e.g. a terminal, is no agent's fault.
+    Fresh,
+    /// It holds what an agent left: a further round, step or fork.
+    Used,
 }
 
 impl EpisodeContext<'_> {

@@ -78,13 +78,16 @@ pub(super) fn malformed(
     Ok(Step::malformed(prompts.render("malformed.md.j2", context! { fault, cut_off })?))
 }
 
-/// The first messages, by the scaffold's `system.md.j2` and `task.md.j2`.
-pub(super) fn opening(
+/// Starts the shell, and makes the first messages by the scaffold's `system.md.j2` and `task.md.j2`. A shell that cannot be started is so noticed
+/// before a model is asked anything.
+pub(super) async fn opening(
     prompts: &PromptSet,
     episode: &EpisodeContext<'_>,
     instruction: &str,
     tools: Vec<ToolDefinition>,
-) -> Result<Opening, PromptsError> {
+) -> Result<Opening, ScaffoldError> {
+    let started = episode.sandbox.shell(":", &ExecLimit::default()).await;
+    started.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
     let workdir = episode.sandbox.workdir();
     Ok(Opening {
         system: prompts.render("system.md.j2", limits_context(episode.limits))?,

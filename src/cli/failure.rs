@@ -126,8 +126,10 @@ impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let status = match &error {
             AgentError::Engine(_) => Status::NoEngine,
-            AgentError::Sandbox(_) | AgentError::GaveUp { .. } => Status::TryAgain,
-            AgentError::Prompts(_) | AgentError::Script(_) => Status::BadInput,
+            AgentError::Sandbox(_) | AgentError::GaveUp { .. } | AgentError::NotBegun(_) => Status::TryAgain,
+            AgentError::Prompts(_) | AgentError::Script(_) | AgentError::NeverAsked { .. } => {
+                Status::BadInput
+            }
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),
         };

@@ -1,6 +1,6 @@
 //! Encoding of frame fields: integers are little-endian, byte strings and lists are preceded by their length.
 
-use super::frame::{FrameError, Program, Stream, Termination};
+use super::frame::{FrameError, Limit, Program, Stream, Termination};
 
 /// Starts a message body with its kind.
 pub(super) fn encode(out: &mut Vec<u8>, kind: u8) -> Encoder<'_> {
@@ -50,6 +50,14 @@ impl Encoder<'_> {
 
     pub(super) fn program(self, program: &Program) -> Self {
         self.list(&program.argv).list(&program.env).bytes(&program.cwd)
+    }
+
+    pub(super) fn limit(self, limit: Limit) -> Self {
+        self.u8(match limit {
+            Limit::Unknown => 0,
+            Limit::Own => 1,
+            Limit::Host => 2,
+        })
     }
 
     pub(super) fn how(self, how: Termination) -> Self {
@@ -115,6 +123,15 @@ impl Decoder<'_> {
 
     pub(super) fn stream(&mut self) -> Result<Stream, FrameError> {
         Ok(if self.flag()? { Stream::Err } else { Stream::Out })
+    }
+
+    pub(super) fn limit(&mut self) -> Result<Limit, FrameError> {
+        match self.u8()? {
+            0 => Ok(Limit::Unknown),
+            1 => Ok(Limit::Own),
+            2 => Ok(Limit::Host),
+            kind => Err(FrameError::UnknownKind(kind)),
+        }
     }
 
     pub(super) fn how(&mut self) -> Result<Termination, FrameError> {

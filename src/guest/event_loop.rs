@@ -8,6 +8,7 @@ use super::ending;
 use super::files::Files;
 use super::filter;
 use super::frame::{Id, ToGuest, ToHost, VERSION};
+use super::pools::Start;
 use super::program::Programs;
 use super::relay::Relay;
 use super::shell::{Home, Shell};
@@ -153,18 +154,15 @@ impl Guest {
             ToGuest::Spawn { id, timeout_ms, keep, program } => {
                 let (now, timeout) = (self.clock.now(), Duration::from_millis(timeout_ms));
                 if let Err(error) = self.programs.spawn(id, timeout, keep, &program, now) {
-                    answer(id, &format!("cannot start {}", name(&program.argv)), Err(error));
+                    out.fail_start(id, &name(&program.argv), &error, Start::Process);
                 }
             }
             ToGuest::Pty { id, rows, cols, program } => {
-                let started = self.programs.open_terminal(
-                    id,
-                    (rows, cols),
-                    &program,
-                    self.shell.account(),
-                    self.clock.now(),
-                );
-                answer(id, &format!("cannot start {}", name(&program.argv)), started);
+                let (now, account) = (self.clock.now(), self.shell.account());
+                match self.programs.open_terminal(id, (rows, cols), &program, account, now) {
+                    Ok(()) => out.send(&ToHost::Done { id }),
+                    Err(error) => out.fail_start(id, &name(&program.argv), &error, Start::Terminal),
+                }
             }
             ToGuest::Account { id, account } => {
                 self.shell.set_account(account);

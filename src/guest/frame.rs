@@ -148,6 +148,8 @@ pub enum ToHost {
     Failed {
         id: Id,
         errno: i32,
+        /// Of a start: whose limit it met.
+        limit: Limit,
         message: Vec<u8>,
     },
     /// Output of a program or a terminal, or content of a file.
@@ -212,6 +214,18 @@ impl ToHost {
 pub enum Stream {
     Out,
     Err,
+}
+
+/// Whose limit kept a process or a terminal from being started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// None, or it is not known whose.
+    #[default]
+    Unknown,
+    /// The container's own.
+    Own,
+    /// One that the containers of the host share, and that this container did not use up.
+    Host,
 }
 
 /// How a command or program ended.
@@ -417,8 +431,8 @@ impl Message for ToHost {
             Self::Done { id } => {
                 encode(out, 1).u32(*id);
             }
-            Self::Failed { id, errno, message } => {
-                encode(out, 2).u32(*id).i32(*errno).bytes(message);
+            Self::Failed { id, errno, limit, message } => {
+                encode(out, 2).u32(*id).i32(*errno).limit(*limit).bytes(message);
             }
             Self::Chunk { id, stream, bytes } => {
                 encode(out, 3).u32(*id).u8(u8::from(*stream == Stream::Err)).bytes(bytes);
@@ -446,7 +460,12 @@ impl Message for ToHost {
         let message = match decoder.u8()? {
             0 => Self::Hello { version: decoder.u32()? },
             1 => Self::Done { id: decoder.u32()? },
-            2 => Self::Failed { id: decoder.u32()?, errno: decoder.i32()?, message: decoder.bytes()? },
+            2 => Self::Failed {
+                id: decoder.u32()?,
+                errno: decoder.i32()?,
+                limit: decoder.limit()?,
+                message: decoder.bytes()?,
+            },
             3 => Self::Chunk { id: decoder.u32()?, stream: decoder.stream()?, bytes: decoder.bytes()? },
             4 => Self::ShellDone {
                 id: decoder.u32()?,

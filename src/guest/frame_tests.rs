@@ -20,6 +20,10 @@ fn how() -> impl Strategy<Value = Termination> {
     ]
 }
 
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![Just(Limit::Unknown), Just(Limit::Own), Just(Limit::Host)]
+}
+
 fn to_guest() -> impl Strategy<Value = ToGuest> {
     let n = any::<u32>;
     prop_oneof![
@@ -67,7 +71,12 @@ fn to_host() -> impl Strategy<Value = ToHost> {
             at_prompt,
             youngest
         }),
-        (n(), any::<i32>(), bytes()).prop_map(|(id, errno, message)| ToHost::Failed { id, errno, message }),
+        (n(), any::<i32>(), limit(), bytes()).prop_map(|(id, errno, limit, message)| ToHost::Failed {
+            id,
+            errno,
+            limit,
+            message
+        }),
         (n(), stream, bytes()).prop_map(|(id, stream, bytes)| ToHost::Chunk { id, stream, bytes }),
         (n(), how(), any::<bool>(), any::<u64>(), any::<u64>()).prop_map(
             |(id, how, restarted, bytes, micros)| ToHost::ShellDone { id, how, restarted, bytes, micros }

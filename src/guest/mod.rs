@@ -4,7 +4,8 @@
 //! - [`frame`] (with its `codec`), [`head_tail`] and the exit statuses of [`ending`] are shared with the host; the others are not.
 //! - `wire` reads and writes frames on the standard streams; `sys` contains all foreign calls but those of `filter`, the system-call filter.
 //! - `shell`, `program`, `files`, `relay` are the services; `account` is the user of shells. Each service has a `turn`, which does all work that does not block.
-//! - `spawning` starts children; `table` reads `/proc`; `clock` is the clock of all time limits.
+//! - `spawning` starts children; `table` reads `/proc`; `clock` is the clock of all time limits;
+//!   `pools` finds out whose limit a failed start met.
 //!
 //! A process in the sandbox must be unable to block or end the guest: all I/O is non-blocking, process 1 of a PID namespace
 //! receives no signal from inside, and a non-dumpable process hides `/proc/1/fd` from a root without `SYS_PTRACE`.
@@ -39,6 +40,8 @@ mod filter;
 mod http;
 #[cfg(any(guest_binary, test))]
 mod names;
+#[cfg(any(guest_binary, test))]
+mod pools;
 #[cfg(any(guest_binary, test))]
 mod program;
 #[cfg(any(guest_binary, test))]

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::account::{credentials, variables};
 use super::frame::{Account, CHUNK, Id, Stream, Termination, ToHost};
 use super::head_tail::HeadTail;
+use super::pools::Start;
 use super::spawning;
 use super::sys::{self, Exit};
 use super::table::{self, Entry};
@@ -234,7 +235,7 @@ impl Shell {
             let live = match self.live.take().map_or_else(|| Live::start(&self.home, &self.null), Ok) {
                 Ok(live) => self.live.insert(live),
                 Err(error) => {
-                    out.fail(order.id, "cannot start `bash`", &error);
+                    out.fail_start(order.id, "`bash`", &error, Start::Process);
                     continue;
                 }
             };

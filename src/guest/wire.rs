@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
 use super::clock::Clock;
-use super::frame::{CHUNK, FrameBuffer, Id, Message, Stream, ToGuest, ToHost};
+use super::frame::{CHUNK, FrameBuffer, Id, Limit, Message, Stream, ToGuest, ToHost};
+use super::pools::{Start, limit_of};
 use super::sys::{self, POLLIN, POLLOUT, PollFd};
 
 /// Maximum number of queued bytes before output is no longer read. Answers are always queued; only output is held back.
@@ -72,8 +73,17 @@ impl Outbound {
 
     /// Queues a failure.
     pub(super) fn fail(&mut self, id: Id, doing: &str, error: &io::Error) {
+        self.failed(id, doing, error, Limit::Unknown);
+    }
+
+    /// Queues the failure of a start, with what is known about the reason.
+    pub(super) fn fail_start(&mut self, id: Id, what: &str, error: &io::Error, start: Start) {
+        self.failed(id, &format!("cannot start {what}"), error, limit_of(error, start));
+    }
+
+    fn failed(&mut self, id: Id, doing: &str, error: &io::Error, limit: Limit) {
         let message = format!("{doing}: {error}").into_bytes();
-        self.send(&ToHost::Failed { id, errno: error.raw_os_error().unwrap_or(0), message });
+        self.send(&ToHost::Failed { id, errno: error.raw_os_error().unwrap_or(0), limit, message });
     }
 
     /// Whether more output may be queued.

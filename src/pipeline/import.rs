@@ -93,6 +93,7 @@ fn store_rollout(store: &Store, imported: Imported, copies: &mut Copies) -> Resu
                 .into_iter()
                 .map(|shown| HandoffSeen { shown, ..HandoffSeen::default() })
                 .collect(),
+            cause: String::new(),
             verifier: VerifierLog::default(),
             engine: "imported".to_owned(),
             seconds: 0.0,

@@ -391,6 +391,7 @@ mod tests {
                 started_ms: 0,
                 turns: shown.into_iter().map(|shown| TurnSeen { shown, ..TurnSeen::default() }).collect(),
                 handoffs: Vec::new(),
+                cause: String::new(),
                 verifier: VerifierLog::default(),
                 engine: String::new(),
                 seconds: 0.0,

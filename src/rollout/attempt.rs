@@ -13,8 +13,8 @@ use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record};
 use super::texts::Texts;
 use super::turn_log::RoundSeen;
 use crate::agent::{
-    AgentError, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Mentor, ModelPolicy,
-    PromptsError, Scaffold, StepLimits, Summariser, run_episode, run_installed,
+    AgentError, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed, Logprobs, Machine, Mentor,
+    ModelPolicy, PromptsError, Scaffold, StepLimits, Summariser, open, run_episode, run_installed,
 };
 use crate::clock::now_ms;
 use crate::llm::{ModelRole, Models};
@@ -186,6 +186,7 @@ async fn run_attempt(
         started_ms,
         turns: conversation.seen,
         handoffs: handoffs_seen,
+        cause: evaluated.ended.cause,
         verifier: evaluated.log,
         engine: evaluated.engine.to_owned(),
         seconds: clock.elapsed().as_secs_f64(),
@@ -242,7 +243,13 @@ impl AttemptContext<'_> {
                 None => Ok(Ended { end: End::Submitted, cause: String::new() }),
             }
         };
-        self.prepared.evaluation.run(self.runner, Slot::ForJudging, state, keep, solve).await
+        let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {
+            let (limits, machine) = (&self.agent_config.limits, Machine::Fresh);
+            let deadline = Deadline::after(limits.total, sandbox.clock().clone());
+            let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss: None, machine };
+            open(self.agent_config.scaffold.driver(), &episode).await
+        };
+        self.prepared.evaluation.run(self.runner, Slot::ForJudging, state, keep, solve, opens).await
     }
 
     async fn episode(
@@ -268,7 +275,9 @@ impl AttemptContext<'_> {
         // Time used before an interruption counts.
         let left = conversation.left_in_round(limits.total, conversation.done);
         let deadline = Deadline::after(left, sandbox.clock().clone());
-        let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss };
+        let is_fresh = step == 0 && round == 0 && agent_config.fork.is_none();
+        let machine = if is_fresh { Machine::Fresh } else { Machine::Used };
+        let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss, machine };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,

@@ -45,7 +45,8 @@ impl Evaluation<'_> {
     /// for a task of one step), the sandbox and the image's environment.
     ///
     /// If the infrastructure fails during an episode or its verification, both run again in fresh containers ([`settled`]). `solve` is then
-    /// called again; its argument says who is at fault for a loss without evidence.
+    /// called again; its argument says who is at fault for a loss without evidence. `opens` opens in a fresh container what an episode opens
+    /// first, e.g. a terminal: a control has to do the same.
     pub async fn run(
         &self,
         runner: &TrialRunner<'_>,
@@ -58,6 +59,7 @@ impl Evaluation<'_> {
             &[(String, String)],
             Option<Blame>,
         ) -> Result<Ended, AgentError>,
+        opens: impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<Evaluated, RolloutError> {
         settled(
             runner.retries(),
@@ -67,13 +69,27 @@ impl Evaluation<'_> {
                 };
                 self.try_once(runner, slot, state, keep, silent, solve).await
             },
-            async || self.control(runner).await,
+            async || self.control(runner, &opens).await,
         )
         .await
     }
 
-    /// A control trial of the untouched task.
-    async fn control(&self, runner: &TrialRunner<'_>) -> Control {
+    /// A control trial of the untouched task, beside a container in which an episode could begin.
+    async fn control(
+        &self,
+        runner: &TrialRunner<'_>,
+        opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
+    ) -> Control {
+        let opened = async {
+            let (sandbox, env) = self.ready(runner).await?;
+            opens(&sandbox, &env).await?;
+            sandbox.destroy().await;
+            Ok::<_, RolloutError>(())
+        };
+        if let Err(error) = opened.await {
+            tracing::debug!(%error, "no episode could begin in the control's container");
+            return Control::Lost;
+        }
         match self {
             Self::CleanRoom(hashed) => runner.control(hashed).await,
             Self::InPlace { task, images } => match runner.engine.get().await {
@@ -343,9 +359,13 @@ impl Blamed for RolloutError {
             Self::Trial(error) => error.blame(),
             Self::Agent(AgentError::Engine(error)) => Some(error.blame()),
             Self::Agent(AgentError::Sandbox(error)) => error.blame(),
-            Self::Agent(AgentError::GaveUp { .. }) => Some(Blame::Infra),
+            Self::Agent(AgentError::GaveUp { .. } | AgentError::NotBegun(_)) => Some(Blame::Infra),
             Self::Agent(
-                AgentError::Call(_) | AgentError::Prompts(_) | AgentError::Script(_) | AgentError::Store(_),
+                AgentError::Call(_)
+                | AgentError::NeverAsked { .. }
+                | AgentError::Prompts(_)
+                | AgentError::Script(_)
+                | AgentError::Store(_),
             )
             | Self::Prompts(_)
             | Self::UnsupportedConfiguration { .. } => Some(Blame::Caller),

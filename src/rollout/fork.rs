@@ -3,7 +3,7 @@
 use super::attempt::{AgentConfig, PreparedTask};
 use super::record::{RolloutError, read_record, rollout_id};
 use crate::agent::{
-    AgentError, AssistantMessage, Conversation, Deadline, Driver, EpisodeContext, HandedOff, Hooks,
+    AgentError, AssistantMessage, Conversation, Deadline, Driver, EpisodeContext, HandedOff, Hooks, Machine,
     NoTurnLog, Opening, Policy, StepLimits, run_episode,
 };
 use crate::model::{End, ForkPoint, Key};
@@ -60,6 +60,7 @@ pub async fn fork(
             limits: &limits,
             deadline: Deadline::after(limits.total, sandbox.clock().clone()),
             silent_loss: None,
+            machine: Machine::Fresh,
         };
         let mut turn_log = NoTurnLog;
         let hooks = Hooks::none(&mut turn_log);

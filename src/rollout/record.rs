@@ -21,6 +21,9 @@ pub struct RolloutLog {
     /// One for each handoff.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handoffs: Vec<HandoffSeen>,
+    /// Why the sandbox was lost, or the end of the output of an agent with a loop of its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
     pub verifier: VerifierLog,
     pub engine: String,
     pub seconds: f64,

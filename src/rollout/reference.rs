@@ -62,6 +62,7 @@ pub async fn reference(
         started_ms,
         turns: Vec::new(),
         handoffs: Vec::new(),
+        cause: String::new(),
         verifier: seen.verifier,
         engine: seen.engine,
         seconds: seen.seconds,

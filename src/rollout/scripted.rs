@@ -6,8 +6,8 @@ use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record, rollout_id};
 use super::scripted_attempt::scripted_attempt;
 use crate::agent::{
-    AgentError, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, NoTurnLog, Protocol, Scaffold,
-    ScaffoldMix, ScriptedAgent, ScriptedScaffolds, StepLimits, run_episode,
+    AgentError, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, Machine, NoTurnLog, Protocol,
+    Scaffold, ScaffoldMix, ScriptedAgent, ScriptedScaffolds, StepLimits, open, run_episode,
 };
 use crate::clock::now_ms;
 use crate::model::{Blame, Certificate, Draft, ForkPoint, Key, Task, TrajectoryRecord};
@@ -133,7 +133,8 @@ async fn episode(
 ) -> Result<(Conversation, Ended), AgentError> {
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let deadline = Deadline::after(limits.total, sandbox.clock().clone());
-    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss };
+    let machine = Machine::Fresh;
+    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss, machine };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);
     let ended =
@@ -152,17 +153,24 @@ pub async fn run_scripted_episode(
     let started_ms = now_ms();
     let protocol = protocol(scaffold, hashed)?;
     let mut conversation = Conversation::default();
-    let evaluated = Evaluation::CleanRoom(hashed)
-        .run(runner, Slot::Held, None, Keep::Nothing, async |_, sandbox, env, silent_loss| {
-            let ended;
-            (conversation, ended) = episode(protocol, hashed.task, &agent, sandbox, env, silent_loss).await?;
-            Ok(ended)
-        })
-        .await?;
+    let solve = async |_: usize, sandbox: &Sandbox, env: &[(String, String)], silent_loss| {
+        let ended;
+        (conversation, ended) = episode(protocol, hashed.task, &agent, sandbox, env, silent_loss).await?;
+        Ok(ended)
+    };
+    let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {
+        let limits = StepLimits::scripted(Duration::from_secs(hashed.task.limits.agent_timeout_sec.into()));
+        let (deadline, machine) = (Deadline::after(limits.total, sandbox.clock().clone()), Machine::Fresh);
+        let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss: None, machine };
+        open(scaffold.driver(), &context).await
+    };
+    let evaluated =
+        Evaluation::CleanRoom(hashed).run(runner, Slot::Held, None, Keep::Nothing, solve, opens).await?;
     let log = RolloutLog {
         started_ms,
         turns: conversation.seen.clone(),
         handoffs: Vec::new(),
+        cause: evaluated.ended.cause.clone(),
         verifier: evaluated.log.clone(),
         engine: evaluated.engine.to_owned(),
         seconds: clock.elapsed().as_secs_f64(),

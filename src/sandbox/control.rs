@@ -46,7 +46,7 @@ impl Sandbox {
         let mut operation = self.begin(request).await?;
         match self.next(&mut operation, timeout).await? {
             ToHost::Done { .. } => Ok(()),
-            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
+            ToHost::Failed { errno, limit, message, .. } => Err(self.failed(errno, limit, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }

@@ -22,8 +22,10 @@ pub enum Evidence {
     OutOfMemory,
     /// The watchdog killed it for exceeding its own limits: bytes, files or nested folders.
     DiskLimit,
-    /// The guest ended itself and named a limit of the container that it met: processes, descriptors, memory.
+    /// The guest met a limit of the container: processes, descriptors, terminals, memory. It ended, or could not start a program.
     GuestLimit,
+    /// The guest could not start a program for a limit that all containers of the host share, e.g. the number of terminals.
+    HostLimit,
     /// The container ended by SIGKILL, with neither an out-of-memory event nor a kill of ours.
     KilledFromOutside,
     /// The engine has no container of this name any more. No process inside can remove it.
@@ -53,6 +55,7 @@ impl Evidence {
             Self::KilledFromOutside
             | Self::Removed
             | Self::HostDiskFull
+            | Self::HostLimit
             | Self::HostStarved
             | Self::Paused
             | Self::StreamBroken
@@ -67,6 +70,7 @@ impl Evidence {
             Self::OutOfMemory => "out of memory",
             Self::DiskLimit => "disk limit exceeded",
             Self::GuestLimit => "the guest met a limit of the container",
+            Self::HostLimit => "the host has none left for any container",
             Self::KilledFromOutside => "killed from outside the container",
             Self::Removed => "the container was removed from outside",
             Self::HostDiskFull => "the disk of the host is full",

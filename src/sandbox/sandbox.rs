@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::guest::frame::{CHUNK, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Stream, Termination, ToGuest, ToHost};
+use crate::guest::frame::{
+    CHUNK, Limit, MAX_COMMAND, MAX_INPUT, PORT_PREFIX, Stream, Termination, ToGuest, ToHost,
+};
 use crate::model::{Blame, FileTree, ShellOutcome};
 
 use super::clock::SandboxClock;
@@ -16,8 +18,8 @@ use super::relay::{self, RelayCall};
 use super::request::{fits, no_nul, path_fits, program};
 use super::stopped::{Change, Stopped};
 use super::{
-    ContainerId, EngineError, ExecLimit, GetError, Image, Process, ProcessOutcome, ProcessResult,
-    SandboxError, ShellResult,
+    ContainerId, EngineError, Evidence, ExecLimit, GetError, Image, Loss, Process, ProcessOutcome,
+    ProcessResult, SandboxError, ShellResult,
 };
 
 /// Additional time that an answer may take beyond the command's own time-out: the guest's two kill stages, and a loaded host.
@@ -161,10 +163,10 @@ impl Sandbox {
                 // The file has grown since the guest read its size.
                 ToHost::Chunk { .. } => return Err(GetError::TooLarge { path: path.to_owned(), max }),
                 ToHost::Done { .. } => return Ok(content),
-                ToHost::Failed { errno: code, message, .. } => {
+                ToHost::Failed { errno: code, limit, message, .. } => {
                     return Err(match errno(code) {
                         Some(error) => error,
-                        None => self.failed(code, &message).await.into(),
+                        None => self.failed(code, limit, &message).await.into(),
                     });
                 }
                 other => return Err(self.nonsense(&other).await.into()),
@@ -180,7 +182,7 @@ impl Sandbox {
         let mut operation = self.begin(request).await?;
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(Pty::new(operation)),
-            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
+            ToHost::Failed { errno, limit, message, .. } => Err(self.failed(errno, limit, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -203,7 +205,7 @@ impl Sandbox {
         let mut operation = self.begin(|id| ToGuest::Listen { id, path }).await?;
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(relay::serve(operation)),
-            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
+            ToHost::Failed { errno, limit, message, .. } => Err(self.failed(errno, limit, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -308,7 +310,9 @@ impl Sandbox {
                         }
                         collected.extend_from_slice(&bytes);
                     }
-                    ToHost::Failed { errno, message, .. } => return Err(self.failed(errno, &message).await),
+                    ToHost::Failed { errno, limit, message, .. } => {
+                        return Err(self.failed(errno, limit, &message).await);
+                    }
                     last => return Ok(Ended { stdout, stderr, last }),
                 }
             }
@@ -345,7 +349,7 @@ impl Sandbox {
     async fn end_put(&self, mut operation: Operation) -> Result<(), SandboxError> {
         match self.next(&mut operation, FILE_TIMEOUT).await? {
             ToHost::Done { .. } => Ok(()),
-            ToHost::Failed { errno, message, .. } => Err(self.failed(errno, &message).await),
+            ToHost::Failed { errno, limit, message, .. } => Err(self.failed(errno, limit, &message).await),
             other => Err(self.nonsense(&other).await),
         }
     }
@@ -421,8 +425,16 @@ impl Sandbox {
         self.lost(Closed { symptom: Symptom::Protocol, detail }).await
     }
 
-    /// The guest could not do it. If the disk is full, the evidence must say which one.
-    pub(super) async fn failed(&self, errno: i32, message: &[u8]) -> SandboxError {
+    /// The guest could not do it. The evidence must say whose limit was met, and which disk is full.
+    pub(super) async fn failed(&self, errno: i32, limit: Limit, message: &[u8]) -> SandboxError {
+        let met = |evidence| {
+            SandboxError::Lost(Loss { evidence, detail: String::from_utf8_lossy(message).into_owned() })
+        };
+        match limit {
+            Limit::Own => return met(Evidence::GuestLimit),
+            Limit::Host => return met(Evidence::HostLimit),
+            Limit::Unknown => {}
+        }
         if matches!(errno, ENOSPC | EDQUOT)
             && let Some(loss) = self.container.handle.why_full().await
         {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use termsmith::agent::{
     AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, Hooks, Installed,
-    Logprobs, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
+    Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
 };
 use termsmith::llm::{CallError, ModelRole, Models, Options, RetryPolicy, Settings};
 use termsmith::model::{End, Outcome, Shown, TurnKind, environment_digest};
@@ -58,8 +58,14 @@ async fn continued(
     let limits = StepLimits { turns: 9, ..StepLimits::scripted(total) };
     let Driver::TurnByTurn(protocol) = scaffold.driver() else { panic!("it has a loop of its own") };
     let deadline = Deadline::after(total, sandbox.clock().clone());
-    let episode =
-        EpisodeContext { sandbox: &sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
+    let episode = EpisodeContext {
+        sandbox: &sandbox,
+        env: &[],
+        limits: &limits,
+        deadline,
+        silent_loss: None,
+        machine: Machine::Fresh,
+    };
     let mut log = NoTurnLog;
     run_episode(protocol, policy, conversation, "Do it.", &episode, Hooks::none(&mut log)).await
 }
@@ -212,7 +218,14 @@ async fn installed(sandbox: &Sandbox, then: &str, stalled: u32, total: Duration)
     let installed = Installed { command: &command, models: &models, role: ModelRole::Expert, unit: "u" };
     let limits = StepLimits::scripted(total);
     let deadline = Deadline::after(total, sandbox.clock().clone());
-    let episode = EpisodeContext { sandbox, env: &[], limits: &limits, deadline, silent_loss: None };
+    let episode = EpisodeContext {
+        sandbox,
+        env: &[],
+        limits: &limits,
+        deadline,
+        silent_loss: None,
+        machine: Machine::Fresh,
+    };
     let ended = run_installed(&installed, "Do it.", &mut Conversation::default(), &episode).await;
     ended.map(|ended| ended.end)
 }
@@ -256,11 +269,18 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         let (occupied, has_ended) = (slots.acquire(0).await, Notify::new());
         let evaluation = Evaluation::CleanRoom(&hashed);
         let judged =
-            evaluation.run(&runner, Slot::ForJudging, None, Keep::Nothing, async |_, sandbox, _, _| {
-                shell(sandbox, &late).await;
-                has_ended.notify_one();
-                Ok(Ended { end: End::Submitted, cause: String::new() })
-            });
+            evaluation.run(
+                &runner,
+                Slot::ForJudging,
+                None,
+                Keep::Nothing,
+                async |_, sandbox, _, _| {
+                    shell(sandbox, &late).await;
+                    has_ended.notify_one();
+                    Ok(Ended { end: End::Submitted, cause: String::new() })
+                },
+                async |_, _| Ok(()),
+            );
         let others = async {
             has_ended.notified().await;
             tokio::time::sleep(WAIT).await;

@@ -493,3 +493,45 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
         assert_eq!(agent.count(), replies, "{document}");
     }
 }
+
+/// An agent that ends before a model answered it says nothing about the model: the command line is at fault.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_never_starts_is_no_rollout() {
+    let server = Server::start(|_, _| whole("Hello.")).await;
+    let base_url = server.base_url();
+    let task = task_dir("sound-modes").display().to_string();
+    let ask = |path: &str| {
+        let body = r#"{"model":"m","messages":[{"role":"user","content":"Hello?"}]}"#;
+        format!(
+            "exec 3<>/dev/tcp/127.0.0.1/8421; printf 'POST {path} HTTP/1.1\\r\\nhost: x\\r\\n\
+             content-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{body}' >&3; cat <&3 >&2",
+            body.len()
+        )
+    };
+    // Status, and words of the message or, for a rollout, of what is observed of it.
+    let check = |command: &str, status: i32, says: &str| {
+        let bench = Bench::new();
+        let args = ["rollout", &task, "--scaffold", "command", "--agent-command", command, "--out", "out"];
+        let args = [&args[..], &["--base-url", &base_url, "--model", "m", "--trial-seconds", "5"]].concat();
+        let ran = tokio::task::block_in_place(|| bench.run(&args)).ends(status);
+        let (rollouts, observed) = (bench.path("out/store/rollout"), bench.path("out/observed"));
+        let stored = if rollouts.exists() { super::common::files(&rollouts).len() } else { 0 };
+        assert_eq!(stored, usize::from(status == 0), "{command}: {}", ran.err);
+        if status == 0 {
+            let seen = super::common::files(&observed);
+            let says = says.as_bytes();
+            let is_kept = seen.values().any(|text| text.windows(says.len()).any(|part| part == says));
+            assert!(is_kept, "{command}: `{}` is kept", String::from_utf8_lossy(says));
+        } else {
+            assert!(ran.err.contains(says), "{command}: {}", ran.err);
+        }
+    };
+    const BAD_INPUT: i32 = 65;
+    check("/opt/agent/bin/none --go", BAD_INPUT, "/opt/agent/bin/none: No such file or directory");
+    check("echo no key is set; exit 3", BAD_INPUT, "no key is set");
+    check("true", BAD_INPUT, "(it printed nothing)");
+    check("exec sleep 100", BAD_INPUT, "time limit");
+    // Another dialect.
+    check(&ask("/v1/messages"), BAD_INPUT, "POST /v1/messages is not supported");
+    check(&format!("{}; echo lost my way; exit 127", ask("/v1/chat/completions")), 0, "lost my way");
+}

@@ -20,6 +20,7 @@ mod faults;
 mod kept;
 mod kills;
 mod lost_states;
+mod pauses;
 mod recorded;
 #[path = "../sabotage/task.rs"]
 mod sabotage_task;

@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use termsmith::agent::terminal::Wake;
 use termsmith::agent::{
     ActSeen, AgentError, AssistantMessage, Conversation, Deadline, Driver, Ended, EpisodeContext, HandedOff,
-    Hooks, NoTurnLog, Opening, Policy, Protocol, SCAFFOLDS, Scaffold, ScaffoldEntry, ScaffoldError,
+    Hooks, Machine, NoTurnLog, Opening, Policy, Protocol, SCAFFOLDS, Scaffold, ScaffoldEntry, ScaffoldError,
     ScaffoldOptions, Session, Step, StepLimits, TurnLog, TurnSeen, run_episode,
 };
 use termsmith::assets::Assets;
@@ -49,6 +49,7 @@ fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'
         limits,
         deadline: Deadline::after(LONG, sandbox.clock().clone()),
         silent_loss: None,
+        machine: Machine::Fresh,
     }
 }
 

@@ -9,14 +9,15 @@ mod wire;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::Conversation;
 use super::episode::{AgentError, Ended, ended_by_loss};
-use super::scaffold::{Driver, EpisodeContext, Scaffold, ScaffoldEntry, ScaffoldLoadError};
+use super::scaffold::{Driver, EpisodeContext, Machine, Scaffold, ScaffoldEntry, ScaffoldLoadError};
 use crate::llm::{ModelRole, Models};
 use crate::model::{End, ShellOutcome};
-use crate::sandbox::{ExecLimit, SandboxError};
+use crate::sandbox::{ExecLimit, RelayCall, SandboxError};
 
 use proxy::Proxy;
 
@@ -84,14 +85,17 @@ pub async fn run_installed(
     let sandbox = episode.sandbox;
     let lost = |error: SandboxError| match error {
         SandboxError::Engine(error) => Err(AgentError::Engine(error)),
+        // The guest lives and could not start the shell.
+        error @ SandboxError::Failed { .. } if episode.machine == Machine::Fresh => {
+            Err(AgentError::NotBegun(error))
+        }
         error => ended_by_loss(error, episode.silent_loss),
     };
     let (settings, _) = installed.models.settings(installed.role)?;
-    if let Err(error) = sandbox.put(INSTRUCTION, instruction.as_bytes(), 0o644).await {
-        return lost(error);
-    }
-    let calls = match sandbox.serve_port(PORT).await {
+    let calls = match open(episode, instruction).await {
         Ok(calls) => calls,
+        Err(SandboxError::Engine(error)) => return Err(error.into()),
+        Err(error) if episode.machine == Machine::Fresh => return Err(AgentError::NotBegun(error)),
         Err(error) => return lost(error),
     };
     let model = settings.model.replace('\'', "");
@@ -121,35 +125,58 @@ pub async fn run_installed(
         ran
     };
     proxy.finish();
-    let (refused, held_up) = (proxy.refused(), proxy.held_up());
-    let ran = match ran {
-        Some(Ok(ran)) => ran,
+    let (refused, held_up, answered) = (proxy.refused(), proxy.held_up(), proxy.is_answered());
+    let (outcome, output) = match ran {
+        Some(Ok(ran)) => (ran.outcome, String::from_utf8_lossy(&ran.output).into_owned()),
         Some(Err(error)) => return lost(error),
         None => {
             // The dropped command is being ended, and the next one begins after its end.
-            return match sandbox.shell("exit 0", &ExecLimit::default()).await {
-                Ok(_) => Ok(Ended { end: End::TimedOut, cause: String::new() }),
-                Err(error) => lost(error),
-            };
+            if let Err(error) = sandbox.shell("exit 0", &ExecLimit::default()).await {
+                return lost(error);
+            }
+            (ShellOutcome::TimedOut, String::new())
         }
     };
-    let output = String::from_utf8_lossy(&ran.output).into_owned();
-    if let (Some(end), ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_)) = (refused, ran.outcome) {
-        return Ok(Ended { end, cause: output });
+    let seconds = started.elapsed().as_secs_f64();
+    let how = match outcome {
+        ShellOutcome::Exited(status) => format!("exit status {status} after {seconds:.0} s"),
+        ShellOutcome::ShellDied(status) => format!("its shell ended with {status} after {seconds:.0} s"),
+        ShellOutcome::TimedOut => format!("time limit after {seconds:.0} s"),
+    };
+    let has_ended = matches!(outcome, ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_));
+    if has_ended && outcome != ShellOutcome::Exited(0) && refused.is_none() && held_up > HELD_UP {
+        return Err(AgentError::GaveUp { waited: held_up });
     }
-    Ok(match ran.outcome {
-        ShellOutcome::TimedOut => Ended { end: End::TimedOut, cause: output },
-        ShellOutcome::Exited(0) => Ended { end: End::Submitted, cause: String::new() },
-        ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_) if held_up > HELD_UP => {
-            return Err(AgentError::GaveUp { waited: held_up });
-        }
-        // An agent that exits with an error is judged too, and its output is kept.
-        ShellOutcome::Exited(status) | ShellOutcome::ShellDied(status) => Ended {
-            end: End::Submitted,
-            cause: format!(
-                "the agent ended with {status} after {:.0} s: {output}",
-                started.elapsed().as_secs_f64()
-            ),
-        },
-    })
+    if !answered && refused.is_none() {
+        return Err(AgentError::NeverAsked { how, output: end_of(&output) });
+    }
+    // An agent that exits with an error is judged too, and its output is kept.
+    let end = match (outcome, refused) {
+        (ShellOutcome::TimedOut, _) => End::TimedOut,
+        (ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_), Some(limit)) => limit,
+        (ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_), None) => End::Submitted,
+    };
+    Ok(Ended { end, cause: format!("{how}\n{output}") })
+}
+
+/// Prepares a sandbox for an agent: the instruction, the port of the model's endpoint, and a shell.
+pub(super) async fn open(
+    episode: &EpisodeContext<'_>,
+    instruction: &str,
+) -> Result<mpsc::Receiver<RelayCall>, SandboxError> {
+    let sandbox = episode.sandbox;
+    sandbox.put(INSTRUCTION, instruction.as_bytes(), 0o644).await?;
+    let calls = sandbox.serve_port(PORT).await?;
+    sandbox.shell(":", &ExecLimit::default()).await?;
+    Ok(calls)
+}
+
+/// The last lines of an output, for a message.
+fn end_of(output: &str) -> String {
+    const LINES: usize = 20;
+    let lines: Vec<&str> = output.lines().collect();
+    match lines.get(lines.len().saturating_sub(LINES)..) {
+        Some(last) if !last.is_empty() => last.join("\n"),
+        Some(_) | None => "(it printed nothing)".to_owned(),
+    }
 }

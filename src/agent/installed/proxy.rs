@@ -31,6 +31,8 @@ pub(super) struct Proxy<'a, 't> {
     waited: Duration,
     /// The same of the call during which the agent ended.
     held_up: Duration,
+    /// The model has answered a call of the agent, or has refused what it was asked.
+    answered: bool,
 }
 
 /// Consumption by all calls of the agent, those of earlier conversations included.
@@ -79,6 +81,7 @@ impl<'a, 't> Proxy<'a, 't> {
             refused: None,
             waited: Duration::ZERO,
             held_up: Duration::ZERO,
+            answered: false,
         }
     }
 
@@ -118,6 +121,11 @@ impl<'a, 't> Proxy<'a, 't> {
     /// The limit for which a call of the agent was refused, if one was.
     pub(super) fn refused(&self) -> Option<End> {
         self.refused
+    }
+
+    /// Whether the model has answered the agent at all, if only by the refusal of what it was asked.
+    pub(super) fn is_answered(&self) -> bool {
+        self.answered
     }
 
     /// How long the call during which the agent ended was held up, and not by the model. Zero if there was no such call.
@@ -182,9 +190,15 @@ impl<'a, 't> Proxy<'a, 't> {
         self.waited = took.saturating_sub(served);
         let reply = match called {
             Ok(reply) => reply,
-            Err(error) if is_agents_fault(&error) => return Ok(wire::error(400, &error.to_string())),
+            Err(error) if is_agents_fault(&error) => {
+                // Any other refusal is of a form of request that the endpoint does not know.
+                self.answered |=
+                    matches!(error, CallError::ContextLength { .. } | CallError::ContentFilter { .. });
+                return Ok(wire::error(400, &error.to_string()));
+            }
             Err(error) => return Err(error.into()),
         };
+        self.answered = true;
         self.consumed.add(&reply, limits.dollars.as_ref());
         self.record(request, &reply, took);
         Ok(wire::completion(&reply, form))

@@ -1,0 +1,104 @@
+//! Whose limit kept a process or a terminal from being started: the container's own, or one that all containers of the host share.
+
+use std::fs;
+use std::io;
+
+use super::frame::Limit;
+
+/// Terminals that a container may hold without being the reason why the host has none left. Programs such as `tmux` and `script` hold one
+/// for each window.
+const MOST_TERMINALS: usize = 64;
+/// Where the kernel lists the terminals of a container. Nothing in it can remove an entry whose terminal is open.
+const TERMINALS: &str = "/dev/pts";
+/// How often the container met its limit of processes, in control groups of version 2 and 1.
+const PROCESSES: [&str; 2] = ["/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"];
+
+const EAGAIN: i32 = 11;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
+
+/// What was to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    Process,
+    /// A process on a new terminal.
+    Terminal,
+}
+
+/// Whose limit a failed start met.
+pub(super) fn limit_of(error: &io::Error, start: Start) -> Limit {
+    let terminals =
+        || fs::read_dir(TERMINALS).ok().map(|entries| entries.flatten().filter(is_terminal).count());
+    let processes = || PROCESSES.iter().find_map(|path| times_met(&fs::read_to_string(path).ok()?));
+    judge(error.raw_os_error().unwrap_or_default(), start, terminals, processes)
+}
+
+/// `terminals` counts those that the container holds, and `processes` how often it met its limit of processes.
+fn judge(
+    errno: i32,
+    start: Start,
+    terminals: impl FnOnce() -> Option<usize>,
+    processes: impl FnOnce() -> Option<u64>,
+) -> Limit {
+    let own = |is_own: Option<bool>| match is_own {
+        Some(true) => Limit::Own,
+        Some(false) => Limit::Host,
+        None => Limit::Unknown,
+    };
+    match (errno, start) {
+        (ENOSPC, Start::Terminal) => own(terminals().map(|held| held > MOST_TERMINALS)),
+        (EAGAIN, Start::Process | Start::Terminal) => own(processes().map(|met| met > 0)),
+        // The limit of one process: the guest itself.
+        (EMFILE, _) => Limit::Own,
+        // The table of the whole host.
+        (ENFILE, _) => Limit::Host,
+        _ => Limit::Unknown,
+    }
+}
+
+/// The names of terminals are numbers; `ptmx` is beside them.
+fn is_terminal(entry: &fs::DirEntry) -> bool {
+    entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)
+}
+
+/// Reads `max N`.
+fn times_met(events: &str) -> Option<u64> {
+    events.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_the_containers_own_or_the_hosts() {
+        use Start::{Process, Terminal};
+        let check =
+            |errno: i32, start: Start, terminals: Option<usize>, processes: Option<u64>, expect: Limit| {
+                let found = judge(errno, start, || terminals, || processes);
+                assert_eq!(found, expect, "{errno} {start:?} {terminals:?} {processes:?}");
+            };
+        // A sibling took all terminals of the host; this container holds two.
+        check(ENOSPC, Terminal, Some(2), Some(0), Limit::Host);
+        check(ENOSPC, Terminal, Some(3000), Some(0), Limit::Own);
+        check(ENOSPC, Terminal, None, Some(0), Limit::Unknown);
+        // A full disk.
+        check(ENOSPC, Process, Some(2), Some(0), Limit::Unknown);
+        check(EAGAIN, Process, Some(2), Some(7), Limit::Own);
+        check(EAGAIN, Terminal, Some(2), Some(0), Limit::Host);
+        check(EAGAIN, Process, Some(2), None, Limit::Unknown);
+        check(EMFILE, Terminal, None, None, Limit::Own);
+        check(ENFILE, Process, None, None, Limit::Host);
+        // No such program.
+        check(2, Process, Some(0), Some(9), Limit::Unknown);
+    }
+
+    #[test]
+    fn met_limits_are_read() {
+        for (events, expect) in [("max 0\n", Some(0)), ("max 12\n", Some(12)), ("", None), ("maxi 3\n", None)]
+        {
+            assert_eq!(times_met(events), expect, "{events:?}");
+        }
+    }
+}
