@@ -268,19 +268,18 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         let late = format!("(sleep 2\n{REFERENCE}) >/dev/null 2>&1 &");
         let (occupied, has_ended) = (slots.acquire(0).await, Notify::new());
         let evaluation = Evaluation::CleanRoom(&hashed);
-        let judged =
-            evaluation.run(
-                &runner,
-                Slot::ForJudging,
-                None,
-                Keep::Nothing,
-                async |_, sandbox, _, _| {
-                    shell(sandbox, &late).await;
-                    has_ended.notify_one();
-                    Ok(Ended { end: End::Submitted, cause: String::new() })
-                },
-                async |_, _| Ok(()),
-            );
+        let judged = evaluation.run(
+            &runner,
+            Slot::ForJudging,
+            None,
+            Keep::Nothing,
+            async |_, sandbox, _, _| {
+                shell(sandbox, &late).await;
+                has_ended.notify_one();
+                Ok(Ended { end: End::Submitted, cause: String::new() })
+            },
+            async |_, _| Ok(()),
+        );
         let others = async {
             has_ended.notified().await;
             tokio::time::sleep(WAIT).await;
