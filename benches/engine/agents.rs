@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use termsmith::agent::terminal::Wake;
 use termsmith::agent::terminus::Format;
 use termsmith::agent::{
-    BashBlock, BashTool, Conversation, Deadline, Driver, EpisodeContext, Hooks, Logprobs, ModelPolicy,
-    NoTurnLog, PromptsError, React, Scaffold, StepLimits, Terminus, run_episode,
+    BashBlock, BashTool, Conversation, Deadline, Driver, EpisodeContext, Hooks, Logprobs, Machine,
+    ModelPolicy, NoTurnLog, PromptsError, React, Scaffold, StepLimits, Terminus, run_episode,
 };
 use termsmith::assets::Assets;
 use termsmith::llm::{ModelRole, Models, Options, Settings};
@@ -102,8 +102,9 @@ async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<
             sandbox: &sandbox,
             env: &[],
             limits: &limits,
-            deadline: Deadline::after(limits.total),
+            deadline: Deadline::after(limits.total, sandbox.clock().clone()),
             silent_loss: None,
+            machine: Machine::Fresh,
         };
         let unit = format!("actions-{number}");
         let conversation = one(&*load(&assets)?, &models, &unit, &episode).await?;
@@ -323,8 +324,9 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
                 sandbox: &sandbox,
                 env: &[],
                 limits: &limits,
-                deadline: Deadline::after(limits.total),
+                deadline: Deadline::after(limits.total, sandbox.clock().clone()),
                 silent_loss: None,
+                machine: Machine::Fresh,
             };
             let unit = format!("fleet-{number}");
             let conversation = one(scaffold, models, &unit, &episode).await?;
