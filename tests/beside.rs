@@ -61,3 +61,60 @@ fn processes_of_any_name_are_found() {
     check(b"a\nUid: 0");
     check(b"State:\tZ");
 }
+
+/// Runs the Python text of its argument.
+const TEXT: &str = r"
+import os, sys
+os.environ['SUBJECT_AS_ROOT'] = '1'
+sys.path.insert(0, sys.argv[1])
+import beside, patience
+request = {'env': {}, 'stdin': b'', 'cwd': '/', 'files': {}}
+def run(script, timeout):
+    return beside.run({'argv': ['/bin/sh', '-c', script], 'timeout': timeout, **request})[0]
+def slow(factor):
+    patience._slowness = lambda: factor
+exec(sys.argv[2])
+";
+
+#[test]
+fn a_busy_machine_shortens_no_limit() {
+    let check = |text: &str, expect: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier");
+        let ended = Command::new("python3").args(["-I", "-B", "-c", TEXT, folder, text]).output().unwrap();
+        let error = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(String::from_utf8_lossy(&ended.stdout).trim(), expect, "{text}: {error}");
+    };
+    check("slow(1); print(run('sleep 1; exit 3', 0.4))", "124");
+    check("slow(5); print(run('sleep 1; exit 3', 0.4))", "3");
+    check("slow(5); print(run('exec >&- 2>&-; sleep 1; exit 3', 0.4))", "3");
+    check("slow(1); print(run('exec >&- 2>&-; sleep 9; exit 3', 0.4))", "124");
+    // Programs that hang have lost what there is for them.
+    check(
+        "slow(1); beside.MAX_LOST = 1; print([run('sleep 3', 2) for _ in range(2)], beside._lost() < 3.5)",
+        "[124, 124] True",
+    );
+    check("slow(1); print(run('sleep 9', 0.2), beside.took_the_time(99))", "124 True");
+    check(
+        "slow(1); print(run('sleep 1', 9), beside.took_the_time(99), beside.took_the_time(1))",
+        "0 False True",
+    );
+    check("slow(5); print(run('sleep 1', 9), beside.took_the_time(1))", "0 False");
+    // A pause of the container is nobody's time.
+    check(
+        "import time; slow(1); limit = patience.Limit(1.2); time.sleep(1.5); print(limit.met(), round(limit.had, 1))",
+        "False 1.0",
+    );
+    check(
+        "slow(1); whole = patience.Limit(0.5); print([patience.run_within(patience.Limit(9, whole), ['sleep', n]).returncode for n in ('0.2', '9', '9')])",
+        "[0, 124, 124]",
+    );
+    check("print(patience.run_within(patience.Limit(9), ['cat'], b'in').stdout)", "b'in'");
+    check(
+        "slow(1)\npid = os.fork()\nif pid: print(patience.wait_within(patience.Limit(0.2), pid))\nelse: import time; time.sleep(9)",
+        "124",
+    );
+    check(
+        "pid = os.fork()\nif pid: print(patience.wait_within(patience.Limit(9), pid))\nelse: os._exit(7)",
+        "7",
+    );
+}

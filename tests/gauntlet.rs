@@ -120,6 +120,9 @@ fn a_termsmith_task_repels_attacks_in_harbors_separate_mode() {
     assert!(outcomes.iter().all(|(_, outcome)| *outcome == Some(Outcome::Fail)), "{outcomes:?}");
 }
 
+/// The files of `templates/verifier` that are the same in every task.
+const SHIPPED: [&str; 5] = ["subject.py", "run_checks.py", "beside.py", "many_runs.py", "patience.py"];
+
 #[test]
 fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
     let root = env!("CARGO_MANIFEST_DIR");
@@ -128,10 +131,7 @@ fn clean_room_tasks_of_the_corpus_carry_the_shipped_verifier() {
     let dirs: Vec<_> =
         dirs.filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with("room-")).collect();
     assert!(!dirs.is_empty());
-    for (dir, file) in dirs
-        .iter()
-        .flat_map(|dir| ["subject.py", "run_checks.py", "beside.py", "many_runs.py"].map(|file| (dir, file)))
-    {
+    for (dir, file) in dirs.iter().flat_map(|dir| SHIPPED.map(|file| (dir, file))) {
         let copy = std::fs::read(dir.join("tests").join(file)).unwrap();
         let shipped = std::fs::read(format!("{root}/templates/verifier/{file}")).unwrap();
         assert!(copy == shipped, "`{}/tests/{file}` is not `templates/verifier/{file}`", dir.display());

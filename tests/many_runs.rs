@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -153,9 +154,14 @@ fn run_together(folder: &Path, cases: &[Value]) -> Vec<Value> {
 
 /// All cases together have `seconds`.
 fn run_within(seconds: u32, folder: &Path, cases: &[Value]) -> Vec<Value> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier/many_runs.py");
+    // As `subject.probe` does.
+    let texts = ["patience.py", "many_runs.py"]
+        .map(|name| fs::read(format!("{}/templates/verifier/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap());
+    let script = tempfile::NamedTempFile::new().unwrap();
+    fs::write(script.path(), texts.concat()).unwrap();
     let mut child = command(folder, "python3")
-        .args(["-I", "-S", "-B", script])
+        .args(["-I", "-S", "-B"])
+        .arg(script.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -386,7 +392,7 @@ fn a_case_has_variables_and_links_of_its_own() {
 fn folders_of_cases_are_repeatable_and_of_no_use_to_programs() {
     let names = |tests: &str| {
         let folder = tempfile::tempdir().unwrap();
-        for file in ["subject.py", "beside.py"] {
+        for file in ["subject.py", "beside.py", "patience.py"] {
             let shipped = format!("{}/templates/verifier/{file}", env!("CARGO_MANIFEST_DIR"));
             std::fs::copy(shipped, folder.path().join(file)).unwrap();
         }

@@ -143,7 +143,10 @@ pub fn draft(
         bring_up: decl.subject.bring_up.clone(),
         shared_because: decl.subject.shared_because.clone(),
     };
-    let tests = tests(shared, &renderer, &environment, &contexts.full, &canary, &subject)?;
+    let limits = decl.limits.over(limits);
+    let shipping =
+        Shipping { environment: &environment, canary: &canary, subject: &subject, limits: &limits };
+    let tests = tests(shared, &renderer, &contexts.full, shipping)?;
     let checks = check_ids(tests.text("test_outputs.py").unwrap_or_default());
     let weights = weights(recipe, &checks)?;
     let mut wrong = Vec::new();
@@ -173,7 +176,7 @@ pub fn draft(
         tests,
         checks,
         weights,
-        limits: decl.limits.over(limits),
+        limits,
         profile: decl.profile,
         subject,
     };
@@ -196,7 +199,7 @@ pub fn redrawn_tests(
     draft: &Draft,
     draw: u32,
 ) -> Result<Option<FileTree>, AuthorError> {
-    let Task { blueprint, name, environment, canary, subject, .. } = &draft.task;
+    let Task { blueprint, name, environment, canary, subject, limits, .. } = &draft.task;
     let renderer = Renderer {
         recipe: recipe.id.as_str(),
         files: &recipe.files,
@@ -205,7 +208,8 @@ pub fn redrawn_tests(
     };
     let contexts = contexts(&renderer, recipe, blueprint, name.as_str())?;
     let redrawing = Renderer { seed: blueprint.seed.derive(&["redraw", &draw.to_string()]), ..renderer };
-    let tests = tests(shared, &redrawing, environment, &contexts.full, canary, subject)?;
+    let shipping = Shipping { environment, canary, subject, limits };
+    let tests = tests(shared, &redrawing, &contexts.full, shipping)?;
     Ok((tests != draft.task.tests).then_some(tests))
 }
 
@@ -307,22 +311,29 @@ fn environment(
 fn tests(
     shared: &AuthorAssets,
     renderer: &Renderer<'_>,
-    environment: &FileTree,
     context: &Value,
-    canary: &str,
-    subject: &SubjectSpec,
+    shipping: Shipping<'_>,
 ) -> Result<FileTree, AuthorError> {
-    let files = renderer.folder("tests", context)?;
-    shipped_tests(shared, files, environment, canary, subject)
+    shipped_tests(shared, renderer.folder("tests", context)?, shipping)
 }
+
+/// The parts of a task that its verifier's own files depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipping<'a> {
+    pub environment: &'a FileTree,
+    pub canary: &'a str,
+    pub subject: &'a SubjectSpec,
+    pub limits: &'a Limits,
+}
+
+/// Seconds of the declared limit that the checks leave to the start and the end of `test.sh`. A harness kills it at the limit.
+const MARGIN_SEC: u32 = 10;
 
 /// `own` tests with what every task ships beside them: the verifier's files and pristine copies of the environment.
 pub fn shipped_tests(
     shared: &AuthorAssets,
     own: FileTree,
-    environment: &FileTree,
-    canary: &str,
-    subject: &SubjectSpec,
+    Shipping { environment, canary, subject, limits }: Shipping<'_>,
 ) -> Result<FileTree, AuthorError> {
     let mut files = own;
     if let Some(checks) = files.text("test_outputs.py") {
@@ -340,6 +351,7 @@ pub fn shipped_tests(
         "workdir": subject.workdir(),
         "roots": subject.roots,
         "as_root": subject.needs_shared().is_some(),
+        "seconds": limits.verifier_timeout_sec.saturating_sub(MARGIN_SEC).max(1),
     })));
     for (path, _) in shared.verifier.iter() {
         let name = path.as_str().trim_end_matches(".j2");

@@ -15,6 +15,6 @@ mod render;
 mod seeded;
 
 pub use canary::canary;
-pub use draft::{AuthorAssets, check_ids, draft, redrawn_tests, shipped_tests};
+pub use draft::{AuthorAssets, Shipping, check_ids, draft, redrawn_tests, shipped_tests};
 pub use error::AuthorError;
 pub use recipe::{Recipe, recipes};

@@ -11,7 +11,7 @@ use super::made::Made;
 use super::mistakes::Mistake;
 use super::{StageContext, StageError};
 use crate::author::canary;
-use crate::author::{check_ids, shipped_tests};
+use crate::author::{Shipping, check_ids, shipped_tests};
 use crate::harbor::task_name;
 use crate::model::{
     Clauses, Difficulty, Draft, ExpertScript, File, FileTree, RelPath, SubjectSpec, Task, WrongSolution,
@@ -103,7 +103,8 @@ impl Working {
             limits.agent_timeout_sec = minutes * 60;
         }
         let given = self.made.as_ref().map_or(&environment, |made| &made.files);
-        let tests = shipped_tests(context.kit, own, given, &canary, &subject)?;
+        let shipping = Shipping { environment: given, canary: &canary, subject: &subject, limits: &limits };
+        let tests = shipped_tests(context.kit, own, shipping)?;
         Ok(Task {
             name,
             title: self.title.clone(),

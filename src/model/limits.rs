@@ -32,7 +32,7 @@ impl Default for Limits {
             pids: 256,
             build_timeout_sec: 900,
             agent_timeout_sec: 600,
-            verifier_timeout_sec: 60,
+            verifier_timeout_sec: 300,
         }
     }
 }

@@ -3,21 +3,16 @@
 use std::time::Instant;
 
 use super::condition::Condition;
-use super::contention::{PATIENCE, is_contended};
-use super::no_verdict::{NoVerdict, Phase, despite_load};
+use super::no_verdict::{NoVerdict, Phase};
 use super::outline::{Outline, StateHashes};
 use super::programs::{self, Left};
-use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, Verified, VerifierLog, add_files, host_failed};
+use super::room::{MAX_RESULTS, Room, SUBJECT_ROOT, VerifierLog, add_files, host_failed};
 use super::subject::{CheckError, CheckedSubject, SubjectLimits, SubjectState, check_archives};
 use crate::model::{Blame, Limits, Outcome, Task, Verdict};
 use crate::sandbox::{ArchiveError, Engine, GetError, Image, Sandbox, SandboxError, Stopped};
 
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
-/// Says in logs that the host's load cost a run of the tests.
-const AGAIN: &str = "the host had no time for the subject's programs, so the tests ran again with more\n";
-/// Why such tests have no verdict if the subject cannot be started once more.
-const STARVED: &str = "the subject's programs were kept from running";
 /// Disk space of the largest subject in the verifier's container.
 const SUBJECT_MB: u32 = (SubjectLimits::STANDARD.bytes >> 20) as u32;
 
@@ -106,11 +101,6 @@ async fn judge_stopped(
     let limits = condition.limits(&task.limits);
     // A subject can be larger here than on the solver's disk, since sparse files are written in full.
     let limits = Limits { storage_mb: limits.storage_mb + SUBJECT_MB, ..limits };
-    // Roots that cannot be moved are needed twice if the tests have to run again. Beside a control they are kept in any case, since the
-    // verdict then stands.
-    let unmovable = task.subject.programs && !programs::is_movable(&task.subject);
-    let keeps = unmovable && (silent.is_some() || is_contended(engine));
-    let kept = if keeps { stopped.commit().await.ok() } else { None };
     let room = Room { engine, image, task, files: &files, limits: &limits, condition, silent };
     let programs = if task.subject.programs {
         let left = Left { stopped, files: &files, limits: &limits };
@@ -122,26 +112,7 @@ async fn judge_stopped(
         stopped.destroy().await;
         None
     };
-    let mut verified = Box::pin(room.verify(programs, 1)).await;
-    if verified.starved && unmovable && kept.is_none() {
-        // The load began after the subject was started, and its state is gone.
-        verified.ran = verified.ran.and_then(|verdict| despite_load(verdict, silent, STARVED));
-    } else if verified.starved {
-        tracing::debug!(task = %task.name, "{AGAIN}");
-        let started = match &kept {
-            Some(kept) => programs::start_kept(engine, kept, task).await,
-            None => programs::start_from(engine, image, task, &files, &limits, condition).await,
-        };
-        let mut again = match started {
-            Ok(programs) => Box::pin(room.verify(Some(programs), PATIENCE)).await,
-            Err(lost) => Verified::lost(lost),
-        };
-        again.log.output.insert_str(0, AGAIN);
-        // Tests that ran out of all their time say less than the first run.
-        if !matches!(&again.ran, Ok(verdict) if verdict.checks.is_empty()) {
-            verified = again;
-        }
-    }
+    let verified = Box::pin(room.verify(programs)).await;
     match verified.ran {
         Ok(verdict) => {
             let log = VerifierLog { dropped: subject.dropped, ..verified.log };

@@ -1,15 +1,14 @@
 //! Whether other work of the host kept a subject's programs from running, so that their time limits say nothing about them.
 //!
-//! Tests give programs seconds of wall-clock time. On a machine with many more runnable processes than processors, a program that
-//! needs a tenth of its limit can meet it, which would turn the load of the host into a failure of the solver. If a program met its limit
-//! in that way, the tests run once more on the same state, with more time.
+//! Tests give programs seconds. On a machine with many more runnable processes than processors, a program that needs a tenth of its
+//! limit can meet it, which would turn the load of the host into a failure of the solver. Such a program goes on for a while.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{Engine, HostLoad, Sandbox};
 
-/// Factor for the time limits of programs when the tests run again.
+/// Factor for the time limit of a program that is kept from running, and for all limits where the tests run again beside a control.
 pub(super) const PATIENCE: u32 = 5;
 
 /// Time before the first look at a program that runs, and between two looks: most have ended by then.
@@ -17,6 +16,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Mean number of other runnable threads per processor from which on a time limit means nothing. Four trials at once on two
 /// processors stay below it.
 const CONTENDED: f64 = 4.0;
+/// Mean number of runnable threads below which a container sleeps, and other work keeps nothing from running.
+const RUNNABLE: f64 = 0.5;
+/// Time that programs may lose to their limits, and the limit of each later one.
+const MAX_LOST: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_secs(1);
 /// Share of one processor. A container that had more while a program ran was not kept from running.
 const SERVED: f64 = 0.5;
 /// Used processor time in control groups of version 2 and 1 (kernel documentation, `cgroup-v2.rst` and `cpuacct.rst`).
@@ -29,6 +33,17 @@ const MAX_STAT: u64 = 4 << 10;
 pub(super) struct Observed {
     /// A program met its time limit while it was kept from running.
     pub(super) starved: bool,
+    /// The time of programs that met their limits.
+    lost: Duration,
+}
+
+/// The container of a subject's programs, and the host that it shares with others.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) programs: &'a Sandbox,
+    /// The container's share of the processors.
+    pub(super) cpus: f64,
 }
 
 /// What was seen of the host: other runnable threads per processor, at each look.
@@ -40,6 +55,8 @@ pub(super) struct Looks(Vec<f64>);
 struct Call {
     /// Mean number of other runnable threads per processor.
     others: f64,
+    /// Mean number of runnable threads of its container.
+    own: f64,
     /// Processor time of its container, and the time in which that was used.
     used: Duration,
     elapsed: Duration,
@@ -101,50 +118,80 @@ async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
 }
 
 impl Observed {
-    /// Runs `call`, a program in `programs`, with looks at the host as long as it lasts. `timed_out` says from the result whether it met
-    /// its time limit. `cpus` is the container's share.
+    /// The time limit of a program for which the tests ask for `asked`. Programs that hang must not take the time of all checks, so
+    /// there is little left for each once they have lost a minute.
+    pub(super) fn limit(&self, asked: Duration) -> Duration {
+        if self.lost >= MAX_LOST { asked.min(SHORT) } else { asked }
+    }
+
+    /// Runs `call`, a program in `place`, until it ends or meets its limit (`None`). A program that is kept from running has
+    /// [`PATIENCE`] times as long. `met_a_limit` says from the result whether a program that it started met its own limit.
     pub(super) async fn during<T>(
         &mut self,
-        engine: &Engine,
-        programs: &Sandbox,
-        cpus: f64,
+        place: Place<'_>,
+        limit: Duration,
         call: impl Future<Output = T>,
-        timed_out: impl FnOnce(&T) -> bool,
-    ) -> T {
-        let mut looks = Vec::new();
-        let mut began = None;
-        let looking = async {
+        met_a_limit: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let started = Instant::now();
+        let mut watch = Watch::default();
+        let watching = async {
             loop {
-                tokio::time::sleep(LOOK_EVERY).await;
-                let Some(load) = engine.host_load() else { continue };
-                if began.is_none() {
-                    began = processor_time(programs).await.map(|used| (Instant::now(), used));
-                }
-                if let Some(own) = programs.runnable_threads().await {
-                    looks.push(others(load, own));
+                let left = limit.saturating_sub(started.elapsed());
+                tokio::time::sleep(if left.is_zero() { LOOK_EVERY } else { left.min(LOOK_EVERY) }).await;
+                watch.look(place).await;
+                let elapsed = started.elapsed();
+                if elapsed >= limit && (elapsed >= limit * PATIENCE || !watch.starved(place).await) {
+                    return;
                 }
             }
         };
-        let result = tokio::select! {
-            result = call => result,
-            never = looking => never,
+        let ended = tokio::select! {
+            ended = call => Some(ended),
+            () = watching => None,
         };
-        if let Some((since, before)) = began
-            && timed_out(&result)
-            && let Some(others) = mean(&looks)
-            && let Some(after) = processor_time(programs).await
-        {
-            let call = Call { others, used: after.saturating_sub(before), elapsed: since.elapsed() };
-            self.starved |= call.starved(cpus);
+        if ended.as_ref().is_none_or(met_a_limit) {
+            self.lost += started.elapsed();
+            self.starved |= watch.starved(place).await;
         }
-        result
+        ended
+    }
+}
+
+/// The looks at one program.
+#[derive(Debug, Default)]
+struct Watch {
+    others: Vec<f64>,
+    own: Vec<f64>,
+    /// The first look, and the processor time that the container had used by then.
+    began: Option<(Instant, Duration)>,
+}
+
+impl Watch {
+    async fn look(&mut self, place: Place<'_>) {
+        let Some(load) = place.engine.host_load() else { return };
+        if self.began.is_none() {
+            self.began = processor_time(place.programs).await.map(|used| (Instant::now(), used));
+        }
+        if let Some(own) = place.programs.runnable_threads().await {
+            self.others.push(others(load, own));
+            self.own.push(own.into());
+        }
+    }
+
+    async fn starved(&self, place: Place<'_>) -> bool {
+        let Some((since, before)) = self.began else { return false };
+        let (Some(others), Some(own)) = (mean(&self.others), mean(&self.own)) else { return false };
+        let Some(after) = processor_time(place.programs).await else { return false };
+        let used = after.saturating_sub(before);
+        Call { others, own, used, elapsed: since.elapsed() }.starved(place.cpus)
     }
 }
 
 impl Call {
     fn starved(self, cpus: f64) -> bool {
         let share = self.used.as_secs_f64() / self.elapsed.as_secs_f64().max(f64::EPSILON);
-        self.others >= CONTENDED && share < SERVED * cpus.min(1.0)
+        self.others >= CONTENDED && self.own >= RUNNABLE && share < SERVED * cpus.min(1.0)
     }
 }
 
@@ -188,25 +235,28 @@ mod tests {
 
     #[test]
     fn only_programs_that_others_kept_from_running_get_more_time() {
-        let check = |others: f64, used: f64, elapsed: f64, cpus: f64, expect: bool| {
+        let check = |others: f64, own: f64, used: f64, elapsed: f64, cpus: f64, expect: bool| {
             let call = Call {
                 others,
+                own,
                 used: Duration::from_secs_f64(used),
                 elapsed: Duration::from_secs_f64(elapsed),
             };
             assert_eq!(call.starved(cpus), expect, "{call:?}, {cpus} cpus");
         };
-        check(12.0, 1.0, 20.0, 1.0, true);
+        check(12.0, 1.0, 1.0, 20.0, 1.0, true);
+        // It slept.
+        check(12.0, 0.1, 0.0, 20.0, 1.0, false);
         // An ordinary load.
-        check(3.0, 1.0, 20.0, 1.0, false);
+        check(3.0, 1.0, 1.0, 20.0, 1.0, false);
         // It had a processor.
-        check(12.0, 19.0, 20.0, 1.0, false);
-        check(50.0, 15.0, 20.0, 4.0, false);
+        check(12.0, 1.0, 19.0, 20.0, 1.0, false);
+        check(50.0, 4.0, 15.0, 20.0, 4.0, false);
         // Half of half a processor.
-        check(12.0, 6.0, 20.0, 0.5, false);
-        check(12.0, 4.0, 20.0, 0.5, true);
+        check(12.0, 1.0, 6.0, 20.0, 0.5, false);
+        check(12.0, 1.0, 4.0, 20.0, 0.5, true);
         // No time at all.
-        check(12.0, 0.0, 0.0, 1.0, true);
+        check(12.0, 1.0, 0.0, 0.0, 1.0, true);
     }
 
     #[test]

@@ -50,19 +50,8 @@ pub(super) async fn start(
     if !is_movable(&task.subject) {
         return bring_up(engine, image, task, left.stopped).await;
     }
-    left.stopped.destroy().await;
-    start_from(engine, image, task, left.files, left.limits, condition).await
-}
-
-/// [`start`] for a task whose roots [are movable](is_movable), from the archive of these roots.
-pub(super) async fn start_from(
-    engine: &Engine,
-    image: &Image,
-    task: &Task,
-    files: &Spooled,
-    limits: &Limits,
-    condition: Condition<'_>,
-) -> Result<Sandbox, NoVerdict> {
+    let Left { stopped, files, limits } = left;
+    stopped.destroy().await;
     let spec = LaunchSpec { limits, purpose: "programs", ..pristine(image, task, Network::None) };
     let sandbox = engine.launch(&spec).await?;
     match place(&sandbox, task, files, condition).await {
@@ -75,7 +64,7 @@ pub(super) async fn start_from(
 }
 
 /// Whether the roots can be moved into another container. Harbor's separate mode moves the same.
-pub(super) fn is_movable(subject: &SubjectSpec) -> bool {
+fn is_movable(subject: &SubjectSpec) -> bool {
     // The engine mounts files of its own there.
     let holds_mounts = |root: &String| matches!(root.as_str(), "/" | "/etc" | "/proc" | "/sys" | "/dev");
     subject.needs_shared().is_none() && !subject.roots.iter().any(holds_mounts)
@@ -124,16 +113,6 @@ async fn bring_up(
         }
         Err(error) => return Err(error.into()),
     };
-    bring_up_services(subject, task).await
-}
-
-/// [`start`] from an image of the solver's stopped container.
-pub(super) async fn start_kept(engine: &Engine, kept: &Image, task: &Task) -> Result<Sandbox, NoVerdict> {
-    let spec = LaunchSpec { purpose: "programs", ..pristine(kept, task, Network::None) };
-    bring_up_services(engine.launch(&spec).await?, task).await
-}
-
-async fn bring_up_services(subject: Sandbox, task: &Task) -> Result<Sandbox, NoVerdict> {
     if let Some(command) = &task.subject.bring_up {
         let limit = ExecLimit { timeout: BRING_UP, keep: MAX_LOG };
         if let Err(error) = subject.shell(command, &limit).await {

@@ -8,15 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use super::contention::Observed;
+use super::contention::{Observed, PATIENCE, Place};
 use crate::model::Blame;
-use crate::sandbox::{Engine, Process, ProcessOutcome, RelayCall, Sandbox, SandboxError};
+use crate::sandbox::{Engine, Process, ProcessOutcome, ProcessResult, RelayCall, Sandbox, SandboxError};
 
 /// Address of the relay in the verifier's container.
 pub(super) const SOCKET: &str = "/run/termsmith-relay.sock";
 /// Maximum output of one program, for each of the two streams.
 const MAX_OUTPUT: usize = 4 << 20;
-/// Maximum time of one program, times the patience of the run. Tests request seconds.
+/// Maximum time limit of one program, times the patience of the run. Tests request seconds.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Kills for want of memory after which nothing of the subject's programs is waited for: many more than programs that need too much have.
@@ -26,8 +26,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Status of a program that met its time limit, as timeout(1) has it.
 const TIMED_OUT: i32 = 124;
-/// Standard error of a probe that started several programs one of which met its time limit (`templates/verifier/many_runs.py`).
-const MET_LIMIT: &str = "a program met its time limit\n";
+/// A line on standard error of a probe that started programs one of which met its time limit (`templates/verifier/patience.py`).
+const MET_LIMIT: &[u8] = b"a program met its time limit";
+/// The guest ends a program this long after the host should have.
+const GUEST_MARGIN: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,11 +81,8 @@ pub(super) async fn serve(
     observed: &mut Observed,
 ) -> SandboxError {
     while let Some(call) = calls.recv().await {
-        let answering = answer(&call.request, subject, serving);
-        let timed_out = |answered: &Result<Reply, Unanswered>| answered.as_ref().is_ok_and(Reply::timed_out);
-        let answering = observed.during(serving.engine, subject, serving.cpus, answering, timed_out);
         let answered = tokio::select! {
-            answered = answering => answered,
+            answered = answer(&call.request, subject, serving, observed) => answered,
             never = ending_storms(subject) => never,
         };
         let reply = match answered {
@@ -113,17 +112,11 @@ async fn ending_storms<T>(subject: &Sandbox) -> T {
     std::future::pending().await
 }
 
-impl Reply {
-    /// Whether the program, or one that it started for the tests, met its time limit.
-    fn timed_out(&self) -> bool {
-        match self {
-            Self::Ran { code, stderr, .. } => {
-                let stderr = BASE64.decode(stderr).unwrap_or_default();
-                *code == TIMED_OUT || stderr.ends_with(MET_LIMIT.as_bytes())
-            }
-            Self::Broken { .. } => false,
-        }
-    }
+/// Whether a program, or one that it started for the tests, met its time limit.
+fn met_a_limit(ran: &Result<ProcessResult, SandboxError>) -> bool {
+    let Ok(done) = ran else { return false };
+    let told = || done.stderr.split(|byte| *byte == b'\n').any(|line| line == MET_LIMIT);
+    matches!(done.outcome, ProcessOutcome::TimedOut | ProcessOutcome::Exited(TIMED_OUT)) || told()
 }
 
 /// Why a call failed.
@@ -133,7 +126,12 @@ enum Unanswered {
     Sandbox(SandboxError),
 }
 
-async fn answer(request: &[u8], subject: &Sandbox, serving: Serving<'_>) -> Result<Reply, Unanswered> {
+async fn answer(
+    request: &[u8],
+    subject: &Sandbox,
+    serving: Serving<'_>,
+    observed: &mut Observed,
+) -> Result<Reply, Unanswered> {
     let max_timeout = MAX_TIMEOUT * serving.patience;
     let malformed = |error: &dyn std::fmt::Display| Unanswered::Malformed(error.to_string());
     let request: Request = serde_json::from_slice(request).map_err(|error| malformed(&error))?;
@@ -143,22 +141,26 @@ async fn answer(request: &[u8], subject: &Sandbox, serving: Serving<'_>) -> Resu
             return refused_or_lost(error);
         }
     }
+    let limit = Duration::try_from_secs_f64(request.timeout).unwrap_or(max_timeout).min(max_timeout);
+    let limit = observed.limit(limit);
     let process = Process {
         argv: request.argv.into_iter().map(Into::into).collect(),
         env: request.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: request.cwd,
         stdin: decode(&request.stdin)?,
-        timeout: Duration::try_from_secs_f64(request.timeout).unwrap_or(max_timeout).min(max_timeout),
+        timeout: limit * PATIENCE + GUEST_MARGIN,
         keep: MAX_OUTPUT,
     };
-    let ran = subject.spawn(&process).await;
+    let place = Place { engine: serving.engine, programs: subject, cpus: serving.cpus };
+    let ran = observed.during(place, limit, subject.spawn(&process), met_a_limit).await;
     if serving.leftovers == Leftovers::Killed
         && let Err(error) = subject.end_processes().await
     {
         return refused_or_lost(error);
     }
     match ran {
-        Ok(done) => {
+        None => Ok(Reply::Ran { code: TIMED_OUT, stdout: String::new(), stderr: String::new() }),
+        Some(Ok(done)) => {
             // Shell conventions: 124 from timeout(1), 127 for a program that cannot be started, 128 + signal.
             let (code, stderr) = match done.outcome {
                 ProcessOutcome::Exited(code) => (code, done.stderr),
@@ -168,7 +170,7 @@ async fn answer(request: &[u8], subject: &Sandbox, serving: Serving<'_>) -> Resu
             };
             Ok(Reply::Ran { code, stdout: BASE64.encode(done.stdout), stderr: BASE64.encode(stderr) })
         }
-        Err(error) => refused_or_lost(error),
+        Some(Err(error)) => refused_or_lost(error),
     }
 }
 

@@ -25,12 +25,11 @@ const RESULTS: &str = "/logs/verifier/checks.json";
 pub(super) const MAX_RESULTS: u64 = 1 << 20;
 /// Bytes of pytest's output that are kept, for people; the verdict does not depend on it.
 const MAX_LOG: usize = 64 << 10;
-/// The declared limit assumes an idle machine. A verdict must not depend on the load of this one, so only a run that takes several times as
-/// long is the subject's fault.
-const VERIFIER_TIMEOUT_FACTOR: u32 = 5;
 /// A fixed order other than the declared one: it shows whether checks depend on each other, and can be repeated.
 const SHUFFLE_SEED: &str = "1";
 
+/// Why tests have no verdict if a program met its limit.
+const STARVED: &str = "the subject's programs were kept from running";
 /// The cause of a verdict on tests that met the limit for all of them.
 pub(super) const OUT_OF_TIME: &str = "verification timed out";
 
@@ -65,23 +64,14 @@ pub(super) struct Room<'a> {
 pub(super) struct Verified {
     pub(super) ran: Result<Verdict, NoVerdict>,
     pub(super) log: VerifierLog,
-    /// Checks failed, and a program of the subject's met its time limit while it was kept from running.
-    pub(super) starved: bool,
-}
-
-impl Verified {
-    pub(super) fn lost(lost: NoVerdict) -> Self {
-        Self { ran: Err(lost), log: VerifierLog::default(), starved: false }
-    }
 }
 
 impl Room<'_> {
-    /// Runs the tests, with `patience` times the time limits of programs. `programs` is the container of the subject's programs, if the tests run
-    /// any; it is destroyed afterwards.
-    pub(super) async fn verify(&self, programs: Option<Sandbox>, patience: u32) -> Verified {
+    /// Runs the tests. `programs` is the container of the subject's programs, if the tests run any; it is destroyed afterwards.
+    pub(super) async fn verify(&self, programs: Option<Sandbox>) -> Verified {
         let verifier = match self.furnish(programs.as_ref()).await {
             Ok(verifier) => verifier,
-            Err(lost) => return Verified::lost(lost),
+            Err(lost) => return Verified { ran: Err(lost), log: VerifierLog::default() },
         };
         let mut log = VerifierLog::default();
         let mut observed = Observed::default();
@@ -90,6 +80,7 @@ impl Room<'_> {
             None => Leftovers::Killed,
         };
         let Self { engine, silent, .. } = *self;
+        let patience = patience(silent);
         let serving = Serving { engine, cpus: self.limits.cpus, patience, silent, leftovers };
         let running = async {
             match &programs {
@@ -121,7 +112,12 @@ impl Room<'_> {
             }
             ran => ran,
         };
-        let starved = observed.starved && matches!(&ran, Ok(verdict) if !verdict.passed());
+        let ran = match ran {
+            Ok(verdict) if observed.starved && !verdict.passed() => {
+                despite_load(verdict, self.silent, STARVED)
+            }
+            ran => ran,
+        };
         let ran = match ran {
             Ok(verdict) if !verdict.passed() => match verifier.check_host_disk().await {
                 Ok(()) => Ok(verdict),
@@ -140,7 +136,7 @@ impl Room<'_> {
             }
             (ran, _) => ran,
         };
-        Verified { ran, log, starved }
+        Verified { ran, log }
     }
 
     /// The verifier's container, with the subject and the tests in it.
@@ -206,7 +202,7 @@ impl Room<'_> {
                 .collect(),
             cwd: "/".to_owned(),
             stdin: Vec::new(),
-            timeout: time_for_all(task.limits.verifier_timeout_sec, self.silent),
+            timeout: Duration::from_secs(task.limits.verifier_timeout_sec.into()) * patience,
             keep: MAX_LOG,
         };
         let done = verifier.spawn(&process).await.map_err(lost)?;
@@ -241,14 +237,13 @@ impl Room<'_> {
     }
 }
 
-/// The time of all tests together, in a task that declares `limit` seconds. Where an earlier run met it on a busy host, and a control did not, the
-/// control may have had less to do: only work that does not end in several times as long is the solver's fault.
-fn time_for_all(limit: u32, silent: Option<Blame>) -> Duration {
-    let patience = match silent {
+/// Factor for all time limits. Where an earlier run met one on a busy host, and a control did not, the control may have had less to do: only
+/// work that does not end in several times as long is the solver's fault.
+fn patience(silent: Option<Blame>) -> u32 {
+    match silent {
         Some(Blame::Solver) => PATIENCE,
         Some(Blame::Task | Blame::Infra | Blame::Caller) | None => 1,
-    };
-    Duration::from_secs(limit.into()) * VERIFIER_TIMEOUT_FACTOR * patience
+    }
 }
 
 /// Whether the subject's programs ran while the disk of the host was full, and held much of it.
@@ -305,12 +300,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_beside_a_control_has_several_times_as_long() {
-        let check = |silent: Option<Blame>, expect: u64| {
-            assert_eq!(time_for_all(60, silent), Duration::from_secs(expect), "{silent:?}");
-        };
-        check(None, 300);
-        check(Some(Blame::Task), 300);
-        check(Some(Blame::Solver), 1500);
+    fn what_is_declared_holds_except_beside_a_control() {
+        let check = |silent: Option<Blame>, expect: u32| assert_eq!(patience(silent), expect, "{silent:?}");
+        check(None, 1);
+        check(Some(Blame::Task), 1);
+        check(Some(Blame::Solver), 5);
     }
 }

@@ -111,7 +111,7 @@ pub(crate) fn task(shape: Shape) -> Task {
     let numbers: String = (1..=100).map(|number| format!("{number}\n")).collect();
     let dockerfile = format!("{}\n\nCOPY app/ /app/\nWORKDIR /app\n", kit.base("core").unwrap().trim_end());
     task.environment = tree(&[("Dockerfile", &dockerfile), ("app/numbers.txt", &numbers)]);
-    for file in ["run_checks.py", "subject.py", "beside.py", "test.sh"] {
+    for file in ["run_checks.py", "subject.py", "beside.py", "patience.py", "test.sh"] {
         assert!(task.tests.get(file).is_some(), "{file}");
     }
     task.tests.files.retain(|path, _| !path.as_str().starts_with("pristine/"));
@@ -131,7 +131,7 @@ pub(crate) fn task(shape: Shape) -> Task {
         storage_mb: 128,
         pids: 200,
         agent_timeout_sec: 40,
-        verifier_timeout_sec: 20,
+        verifier_timeout_sec: 100,
         ..Limits::default()
     };
     let mut roots = ["/app", "/srv/shelf/box"].map(str::to_owned).to_vec();
