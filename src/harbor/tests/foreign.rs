@@ -403,7 +403,7 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
     );
     check(
         "task.toml",
-        "timeout_sec = 60.0",
+        "timeout_sec = 300.0",
         "timeout_sec = 0.5",
         ": `verifier.timeout_sec` is missing or no whole number of seconds",
     );

@@ -1,6 +1,7 @@
 //! Rules that no regular expression can state, one file per theme. Severity, hint and explanation of each are in
 //! `templates/lint/<id>.toml`, as for the patterns.
 
+mod clock;
 mod compose;
 mod config;
 mod draft;
@@ -67,6 +68,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("unpinned-image", image::unpinned),
     ("unpinned-python-dependency", network::unpinned_python),
     ("unreasoned-ignore", config::unreasoned_ignore),
+    ("unscaled-time-limit", clock::unscaled_limit),
     ("verifier-imports-reference", python::imports_reference),
     ("verifier-network-download", network::verifier_download),
     ("verifier-runtime-install", network::verifier_install),

@@ -28,6 +28,53 @@ pub(super) const ROWS: &[Row] = &[
         &[(TEST, "def test_a():\n    '''Doc.'''\n\ndef test_b(tmp):\n    x = 1\n")],
         &["tests/test_outputs.py:4 1 of 2 checks have no docstring"],
     ),
+    row(
+        "unscaled-time-limit",
+        &[(
+            TEST,
+            "PROBE = r'''\n    signal.alarm(5)\nsignal.setitimer(signal.ITIMER_REAL, 2.5)\nsubprocess.run(\n    [a, str(b)],\n    timeout=5,\n)\n'''\np.communicate(timeout=3)\n\
+             start = time.monotonic()\nrun(x)\ntook = time.monotonic() - start\nassert took < 2\nassert (time.time() - start) <= 3\n@pytest.mark.timeout(5)\n",
+        )],
+        &[
+            "tests/test_outputs.py:2 a limit of 5 s is met on a busy machine",
+            "tests/test_outputs.py:3 a limit of 2.5 s is met on a busy machine",
+            "tests/test_outputs.py:6 a limit of 5 s is met on a busy machine",
+            "tests/test_outputs.py:9 a limit of 3 s is met on a busy machine",
+            "tests/test_outputs.py:13 an upper bound of a measured time is met on a busy machine",
+            "tests/test_outputs.py:14 an upper bound of a measured time is met on a busy machine",
+            "tests/test_outputs.py:15 a limit of 5 s is met on a busy machine",
+        ],
+    ),
+    row(
+        "unscaled-time-limit",
+        &[(
+            TEST,
+            "# signal.alarm(5)\nsignal.alarm(0)\nsignal.alarm(600)\nsignal.setitimer(signal.ITIMER_PROF, 5)\nresource.setrlimit(resource.RLIMIT_CPU, (5, 5))\n\
+             subprocess.run(a, timeout=60)\nsubprocess.run(a, timeout=8 * factor)\nsubprocess.run(a)\nrun(b, timeout=5)\nprobe(P, x, timeout=5)\nrun_many(c, timeout=9)\n\
+             took = row['duration']\nassert took < 5\nassert duration < 2\nassert time.monotonic() > start\nrun_within(Limit(5), a)\n",
+        )],
+        &[],
+    ),
+    row(
+        "unscaled-time-limit",
+        &[(
+            SCRIPT,
+            "timeout 5 /app/run\nif ! timeout -k 1 -s KILL 3s ./a; then\n/usr/bin/timeout --signal=TERM 0.5 b\n",
+        )],
+        &[
+            "tests/test.sh:1 a limit of 5 s is met on a busy machine",
+            "tests/test.sh:2 a limit of 3 s is met on a busy machine",
+            "tests/test.sh:3 a limit of 0.5 s is met on a busy machine",
+        ],
+    ),
+    row(
+        "unscaled-time-limit",
+        &[(
+            SCRIPT,
+            "timeout 600 pytest\n# timeout 5 a\ntimeout=5\necho 'timeout 5'\ncurl --timeout 5\n/usr/bin/timeout --preserve-status --kill-after=3 \"$seconds\" a\n",
+        )],
+        &[],
+    ),
     row("wall-clock", &[(TEST, "x = time.monotonic()\ny = datetime(2024, 1, 1)\n")], &[]),
     row(
         "wall-clock",

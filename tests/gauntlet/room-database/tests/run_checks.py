@@ -1,7 +1,7 @@
 """Runs every check of test_outputs.py and writes what came of it.
 
 Writes to /logs/verifier: checks.json (termsmith's structured results), ctrf.json, reward.json and reward.txt. The reward
-is 1 only when every check ran and passed; it is never left unwritten. In reward.json stand beside it, by the classes and
+is 1 only when every check ran and passed. In reward.json stand beside it, by the classes and
 weights of classes.json, the shares of passed checks among those that the untouched machine fails (f2p) and among those that
 it passes already (p2p). Started as `python3 -I -B`, so that neither the
 environment nor the working directory can add code.
@@ -13,12 +13,16 @@ import pathlib
 import random
 import signal
 import sys
+import time
 
 TESTS = pathlib.Path(__file__).resolve().parent
 LOGS = pathlib.Path("/logs/verifier")
 # Enough of a failure to act on; results are read by machines with bounds of their own.
 MAX_MESSAGE = 600
 NOT_RUN = "did not run"
+# Statuses of a run that met the limit for all checks: test.sh turns the first into a reward of 0, and the second into no reward.
+FAILED, OUT_OF_TIME = 1, 124
+STARTED = time.monotonic()
 # Screening asks for the outcome alone where a trial is to fail, and names the checks that are likely to, which run first.
 UNTIL_ONE_FAILS = "TERMSMITH_FIRST_FAILURE" in os.environ
 LIKELY = os.environ.get("TERMSMITH_FIRST_FAILURE", "").splitlines()
@@ -78,21 +82,18 @@ def _write(name, text):
 
 
 def _out_of_time(*_):
-    """Ends the run at the harness's limit, with a reward of 0, and no program of the subject's alive that could replace it."""
+    """Ends the run at the limit for all checks, with no program of the subject's alive."""
     import beside
 
+    status = FAILED if beside.took_the_time(time.monotonic() - STARTED) else OUT_OF_TIME
     try:
         beside.kill_all(None)
-        # It says 0 from the start. A new file could stay empty on a full disk.
-        if (LOGS / "reward.txt").read_bytes() != b"0\n":
-            _write("reward.txt", "0\n")
     finally:
-        os._exit(124)
+        os._exit(status)
 
 
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
-    _write("reward.txt", "0\n")
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(TESTS)
     sys.path.insert(0, str(TESTS))
@@ -108,6 +109,8 @@ def main():
     options = ["--maxfail=1"] if UNTIL_ONE_FAILS else []
     options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
     status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
+    # The results are complete or not there.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     checks = [result for result in collector.results.values() if not (UNTIL_ONE_FAILS and result["message"] == NOT_RUN)]
     # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
     if int(status) not in (0, 1) or not checks:

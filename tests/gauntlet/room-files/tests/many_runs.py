@@ -3,7 +3,8 @@
 A program that python3 interprets runs in forks of an interpreter that has made the program's imports of the standard library and has
 compiled it: without that most of the time of a case is the start of an interpreter. Each program has such a parent of its own, so that it
 has the modules that it would have if it were started, and the parents stay free of the subject's code. Other programs are started as
-they are, and so are those that might find other modules in a fork.
+they are, and so are those that might find other modules in a fork. `Limit`, `run_within` and `tell` come from patience.py, whose text
+`subject.probe` puts in front of this one.
 """
 
 import atexit
@@ -16,7 +17,6 @@ import re
 import select
 import signal
 import sys
-import time
 import types
 import warnings
 import zlib
@@ -29,10 +29,8 @@ KEPT = 8_000_000
 MODULES = 100
 # Programs that have a parent at once. Cases may each bring another program, and a parent takes about ten megabytes.
 PARENTS = 8
-# Told on standard error, so that the harness knows: on a busy machine it runs the tests again, with more time.
-MET_LIMIT = "a program met its time limit"
-# As `timeout` reports it, and as a shell reports a program that cannot be started.
-TIMED_OUT, NOT_STARTED = 124, 127
+# As a shell reports a program that cannot be started.
+NOT_STARTED = 127
 # As the interpreter ends if its output cannot be written at the end.
 NOT_WRITTEN = 120
 # Bytes at once through a pipe: no pipe holds more.
@@ -61,7 +59,7 @@ def main():
     gc.disable()
     # An isolated interpreter, such as this one, ignores these.
     configured = os.path.isdir(site.getusersitepackages()) or any(re.match("PYTHON[A-Z]", name) for name in os.environ)
-    end = time.monotonic() + request["timeout"]
+    whole = Limit(request["timeout"])
     parents = {}
     found = []
     for case in request["cases"]:
@@ -75,12 +73,11 @@ def main():
                 os.unlink(name)
             os.symlink(target, name)
         os.makedirs(case["cwd"], exist_ok=True)
-        left = end - time.monotonic()
-        if left > 0:
+        if whole.left > 0:
             # A fork has read its variables already, some of which change how the interpreter works.
             plan = None if configured or case["env"] else planned(case["argv"], case["cwd"])
-            left = min(case["timeout"], left)
-            code, stdout, stderr = started(case, left) if plan is None else forked(plan, parents, case, left)
+            limit = Limit(case["timeout"], whole)
+            code, stdout, stderr = started(case, limit) if plan is None else forked(plan, parents, case, limit)
         else:
             code, stdout, stderr = TIMED_OUT, b"", b"not started: the time for all cases was over"
         after = {name: content_of(name) for name in case["after"]}
@@ -88,8 +85,6 @@ def main():
     while parents:
         dismiss(parents)
     remove(caches)
-    if any(code == TIMED_OUT for code, *_ in found):
-        print(MET_LIMIT, file=sys.stderr)
     # Results of several megabytes would not come back whole.
     print(base64.b64encode(zlib.compress(json.dumps(found).encode(), 1)).decode())
 
@@ -122,29 +117,24 @@ def content_of(name):
         return None
 
 
-def started(case, timeout):
-    import subprocess
-
+def started(case, limit):
     try:
-        env = {**os.environ, **case["env"]}
-        stdin = base64.b64decode(case["stdin"])
-        done = subprocess.run(case["argv"], cwd=case["cwd"], input=stdin, capture_output=True, timeout=timeout, env=env)
-    except subprocess.TimeoutExpired:
-        return TIMED_OUT, b"", b"timed out"
+        done = run_within(limit, case["argv"], base64.b64decode(case["stdin"]), cwd=case["cwd"], env={**os.environ, **case["env"]})
     except OSError as error:
         return NOT_STARTED, b"", str(error).encode()
     return done.returncode, done.stdout, done.stderr
 
 
-def forked(plan, parents, case, timeout):
+def forked(plan, parents, case, limit):
     program, words = plan
     if program not in parents:
         if len(parents) == PARENTS:
             dismiss(parents)
         parents[program] = begun(program, parents)
     requests, replies, _ = parents[program]
-    send(requests, (words, case["cwd"], case["stdin"], timeout))
-    status, *texts = json.loads(replies.readline())
+    send(requests, (words, case["cwd"], case["stdin"], limit.left))
+    status, had, *texts = json.loads(replies.readline())
+    limit.spend(had)
     return status, *map(base64.b64decode, texts)
 
 
@@ -320,9 +310,10 @@ def serve(program, requests, replies):
         preload(module, names)
     gc.freeze()
     for line in requests:
-        words, cwd, stdin, timeout = json.loads(line)
-        status, *texts = run(code, name, [folder, *sys.path], words, cwd, base64.b64decode(stdin), timeout)
-        send(replies, (status, *(base64.b64encode(text).decode() for text in texts)))
+        words, cwd, stdin, seconds = json.loads(line)
+        limit = Limit(seconds)
+        status, *texts = run(code, name, [folder, *sys.path], words, cwd, base64.b64decode(stdin), limit)
+        send(replies, (status, limit.had, *(base64.b64encode(text).decode() for text in texts)))
 
 
 def preload(module, names):
@@ -338,7 +329,7 @@ def preload(module, names):
         pass
 
 
-def run(code, name, path, words, cwd, stdin, timeout):
+def run(code, name, path, words, cwd, stdin, limit):
     """Runs a program in a fork; its status, standard output and standard error."""
     (given, give), (out, put_out), (err, put_err) = (os.pipe() for _ in range(3))
     child = os.fork()
@@ -347,12 +338,11 @@ def run(code, name, path, words, cwd, stdin, timeout):
     for stream in (given, put_out, put_err):
         os.close(stream)
     os.set_blocking(give, False)
-    watch, end = os.pidfd_open(child), time.monotonic() + timeout
+    watch = os.pidfd_open(child)
     texts, stdin = {out: bytearray(), err: bytearray()}, memoryview(stdin)
     taking, giving, ended, in_time = [out, err], [give], False, True
     while not ended:
-        left = max(0, end - time.monotonic()) if in_time else None
-        ready, writable, _ = select.select([watch, *taking], giving, [], left)
+        ready, writable, _ = select.select([watch, *taking], giving, [], LOOK if in_time else None)
         # Once more after it has ended, and then no more: what it left behind may write for ever.
         ended = watch in ready
         for stream in select.select(taking, [], [], 0)[0]:
@@ -367,9 +357,10 @@ def run(code, name, path, words, cwd, stdin, timeout):
                 stdin = b""
             if not stdin:
                 os.close(giving.pop())
-        if in_time and not ended and time.monotonic() >= end:
+        if in_time and not ended and limit.met():
             in_time = False
             os.kill(child, signal.SIGKILL)
+            tell()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for stream in (watch, *texts, *giving):
         os.close(stream)

@@ -104,6 +104,7 @@ def read_csv(name):
 def run(argv, stdin=None, cwd=None, timeout=10, files=None, env=None):
     """Runs one of the subject's programs and returns Result(code, stdout, stderr); 124 after a time-out.
 
+    On a busy machine the program has up to five times as long. Once programs have lost a minute to their limits, each later one has a second.
     `files` (path -> text or bytes) are written first, for inputs the solver has never seen.
     """
     request = {
@@ -123,11 +124,12 @@ def probe(text, request, timeout=10):
 
     It returns a Result, starts isolated, without site packages and in a new folder, so that no module of the subject's takes the place of
     one of the standard library. Its interpreter is the subject's all the same, so that its answers prove nothing by themselves: see `answers`.
+    What it starts itself it limits by `run_within(Limit(seconds), argv)` and `wait_within(Limit(seconds), child)` of patience.py, which are there.
     """
     folder = f"/tmp/{os.urandom(8).hex()}"
     place = f"{folder}/probe.py"
     argv = ["python3", "-I", "-S", "-B", place]
-    # For limits of programs that it starts itself.
+    text = f"{(TESTS / 'patience.py').read_text()}\n{text}"
     env = {"TIME_FACTOR": f"{PATIENCE:g}"} if PATIENCE > 1 else {}
     return run(argv, stdin=json.dumps(request), cwd=folder, timeout=timeout, files={place: text}, env=env)
 
@@ -158,13 +160,13 @@ def run_many(cases, timeout=45):
             "cwd": str(case.cwd or _workdir()),
             "files": {str(name): base64.b64encode(_to_bytes(content)).decode() for name, content in case.files.items()},
             "after": [str(name) for name in case.after],
-            "timeout": case.timeout * PATIENCE,
+            "timeout": case.timeout,
             "env": {str(name): str(value) for name, value in case.env.items()},
             "links": {str(name): str(target) for name, target in case.links.items()},
         }
         for case in cases
     ]
-    request = {"cases": coded, "timeout": timeout * PATIENCE}
+    request = {"cases": coded, "timeout": timeout}
     found = answers(_inflated(probe((TESTS / "many_runs.py").read_text(), request, timeout=timeout + 5)), len(cases), list)
     return [_ended(case, answer) for case, answer in zip(cases, found, strict=True)]
 

@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+from patience import LOOK, TIMED_OUT, Limit
+
 # Debian's `nobody`: an account that owns no file of the image.
 USER = 65534
 # No account. A process with this real and saved id gets no signals of the programs' user, and can send them as him.
@@ -35,8 +37,10 @@ PIECE = 1 << 16
 PR_SET_NO_NEW_PRIVS = 38
 # Seconds for which a program may be stopped by a signal, and the same once one was killed for it. Nobody is there to continue it.
 MAX_STOPPED, MAX_STOPPED_AGAIN = 5, 0.1
-# As timeout(1) and shells say it.
-TIMED_OUT, NOT_STARTED, BY_SIGNAL = 124, 127, 128
+# As shells say it.
+NOT_STARTED, BY_SIGNAL = 127, 128
+# Programs that hang must not take the time of all checks. Once they have lost MAX_LOST seconds to their limits, each later one has SHORT seconds.
+MAX_LOST, SHORT = 60, 1
 
 # Set where checks look at owners or at files of the system that only root reads: then the programs' user is root, and nothing is hidden.
 AS_ROOT = os.environ.get("SUBJECT_AS_ROOT") == "1"
@@ -44,6 +48,8 @@ AS_ROOT = os.environ.get("SUBJECT_AS_ROOT") == "1"
 _libc = ctypes.CDLL(None, use_errno=True)
 _home = "/root"
 _stopped_before = False
+# Of all programs that were started.
+_limits = []
 
 
 class TooLarge(Exception):
@@ -125,13 +131,25 @@ def run(request):
     except (OSError, subprocess.SubprocessError) as error:
         kill_all(None)
         return NOT_STARTED, b"", str(error).encode()
+    limit = Limit(min(request["timeout"], SHORT) if _lost() >= MAX_LOST else request["timeout"])
+    _limits.append(limit)
     try:
-        return _collect(child, request["stdin"], time.monotonic() + request["timeout"])
+        return _collect(child, request["stdin"], limit)
     finally:
         kill_all(child)
         for stream in (child.stdin, child.stdout, child.stderr):
             stream.close()
         child.wait()
+
+
+def _lost():
+    """Seconds of programs that met their limits."""
+    return sum(limit.had for limit in _limits if limit.left <= 0)
+
+
+def took_the_time(seconds):
+    """Whether the subject's programs are why checks were not done in these seconds: one met its limit, or they had half of the time."""
+    return _lost() > 0 or sum(limit.had for limit in _limits) >= seconds / 2
 
 
 def _become(request):
@@ -160,7 +178,7 @@ def _give_up_rights():
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def _collect(child, stdin, deadline):
+def _collect(child, stdin, limit):
     kept = {child.stdout: bytearray(), child.stderr: bytearray()}
     global _stopped_before
     timed_out = False
@@ -176,7 +194,7 @@ def _collect(child, stdin, deadline):
             if child.poll() is not None:
                 # Whatever it left behind holds the pipes open.
                 kill_all(child)
-            elif time.monotonic() >= deadline:
+            elif limit.met():
                 timed_out = True
                 kill_all(child)
             elif not _is_stopped(child):
@@ -187,7 +205,7 @@ def _collect(child, stdin, deadline):
                 _stopped_before = True
                 kill_all(child)
             # Short, so that the end of a program is seen that leaves its pipes to others.
-            for key, _ in ready.select(0.05):
+            for key, _ in ready.select(LOOK):
                 if key.fileobj is child.stdin:
                     unsent = _send(child.stdin, unsent)
                     if not unsent:
@@ -197,12 +215,12 @@ def _collect(child, stdin, deadline):
                     ready.unregister(key.fileobj)
             if child.poll() is not None and child.stdin in [key.fileobj for key in ready.get_map().values()]:
                 ready.unregister(child.stdin)
-    try:
-        child.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        kill_all(child)
-        child.wait()
+    while child.poll() is None:
+        time.sleep(LOOK / 10)
+        if limit.met():
+            timed_out = True
+            kill_all(child)
+            child.wait()
     code = child.returncode if child.returncode >= 0 else BY_SIGNAL - child.returncode
     return TIMED_OUT if timed_out else code, bytes(kept[child.stdout]), bytes(kept[child.stderr])
 
