@@ -237,21 +237,46 @@ fn all_processes_are_ended_and_files_stay() {
 }
 
 #[test]
-fn a_forged_status_changes_nothing_but_its_own_command() {
+fn statuses_are_not_forged() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            // Writes to every descriptor that the shell holds: statuses of this command, of later ones, and invalid data.
-            let forge = r"for n in {3..60} {190..210}; do printf '1 0\0002 0\0003 0\000x\0-1' >&$n; done 2>/dev/null; true";
-            shell(&sandbox, forge).await;
-            // The command may have reported before its end; then its last output is shown with the next one.
-            shell(&sandbox, "true").await;
-            let rows = [
-                ("echo a; false", Exited(1), "a\n"),
-                ("echo b", Exited(0), "b\n"),
-                ("echo c", Exited(0), "c\n"),
-            ];
-            check(&sandbox, name, &rows).await;
+            // By number in the shell, in a subshell, and by a child that finds the shell's descriptors in `/proc`.
+            let own =
+                r"for n in {3..60} {190..210}; do printf '1 0\0002 0\0003 0\000x\0-1' >&$n; done 2>/dev/null";
+            let every = |action: &str| {
+                let each = r"for f in /proc/$PPID/fd/*; do case ${f##*/} in 0|1|2) ;; *)";
+                format!("bash -c '{each} {action};; esac; done' 2>/dev/null")
+            };
+            let child = every(r#"for n in {1..9}; do printf "$n 0\0" >$f; done"#);
+            let token = every(r#"case $(readlink $f) in socket:*) read -rd "" t <$f && echo got $t;; esac"#);
+            let torn = every(r#"case $(readlink $f) in pipe:*) printf "\377 torn" >$f;; esac"#);
+            for (command, status) in [
+                (format!("{own}; false"), 1),
+                (format!("({own}); sleep 0.2; (exit 9)"), 9),
+                (format!("{child}; sleep 0.2; (exit 5)"), 5),
+                (format!("{token} >stolen; [ ! -s stolen ] && (exit 4)"), 4),
+                (format!("{torn}; (exit 3)"), 3),
+                ("(exit 7)".to_owned(), 7),
+            ] {
+                // What was written to the output is no status, and is shown.
+                let result = shell(&sandbox, &command).await;
+                assert_eq!(result.outcome, Exited(status), "{name}: {command}");
+            }
+            check(&sandbox, name, &[("echo a; false", Exited(1), "a\n"), ("echo b", Exited(0), "b\n")]).await;
+        }
+    });
+}
+
+/// The signal of a time-out must not make the shell skip a command that comes later.
+#[test]
+fn a_late_time_out_skips_no_command() {
+    run(async {
+        for (name, engine) in engines().await {
+            let sandbox = launch(&engine).await;
+            shell(&sandbox, "(sleep 0.3; kill -s RTMAX $$) &").await;
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            check(&sandbox, name, &[("echo a; false", Exited(1), "a\n"), ("echo b", Exited(0), "b\n")]).await;
         }
     });
 }

@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, PipeReader, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -22,24 +24,29 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 
 /// The driver script that the shell runs. It uses descriptors 200 and 201, far from those that commands use.
 ///
-/// - A command is sent as `serial length NUL bytes`. Bash reads byte by byte up to a delimiter, but a known number of bytes in
-///   blocks; `LC_ALL=C` makes it count bytes.
+/// - A command is sent as `length NUL bytes token NUL`. Bash reads byte by byte up to a delimiter, but a
+///   known number of bytes in blocks; `LC_ALL=C` makes it count bytes.
+/// - The shell reads the token after the command has ended, and reports it with the status. Until then the
+///   token waits in a socket, which `/proc/PID/fd` cannot open. So no child can report a status, e.g. by
+///   `printf '0\0' >/proc/$$/fd/201`.
 /// - Before a command the driver restores `$?` of the previous command, without triggering `set -e` or an `ERR` trap.
 /// - The driver's own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
 /// - The real-time signal is the time-out: its trap runs as soon as the foreground process is dead, and makes bash skip
-///   every further command up to the `printf` that reports. So `sleep 50; echo no` never prints `no`, and folder and variables
-///   survive. Where there is no command to skip (`while :; do :; done`) the guest finally kills the shell.
+///   every further command up to the one that reads the token, which its redirection marks. So
+///   `sleep 50; echo no` never prints `no`, and folder and variables survive. Where there is no command to
+///   skip (`while :; do :; done`) the guest finally kills the shell.
+/// - `__r` is 1 while a command runs: a signal that comes later must not skip the next command.
 const DRIVER: &str = concat!(
-    r#"trap 'shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG' RTMAX; "#,
-    r#"__s=0; while { IFS=' ' builtin read -r -d '' -u 200 __n __l && LC_ALL=C builtin read -r -N "$__l" -u 200 __c; } 2>/dev/null; do "#,
-    r#"if { ((__s == 0)); } 2>/dev/null; then eval "$__c" </dev/null 200<&- 201>&-; "#,
+    r#"trap '((__r)) && { shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG; }' RTMAX; "#,
+    r#"__s=0; while { IFS= builtin read -r -d '' -u 200 __l && LC_ALL=C builtin read -r -N "$__l" -u 200 __c; } 2>/dev/null; do "#,
+    r#"if { __r=1; ((__s == 0)); } 2>/dev/null; then eval "$__c" </dev/null 200<&- 201>&-; "#,
     r#"elif { (exit "$__s"); } 2>/dev/null; then :; else eval "$__c" </dev/null 200<&- 201>&-; fi; "#,
-    r#"{ __s=$?; builtin printf '%s %s\0' "$__n" "$__s" >&201; } 2>/dev/null; done"#,
+    r#"{ __s=$?; IFS= builtin read -r -d '' -u 200 __t >&201; __r=0; builtin printf '%s %s\0' "$__t" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
-/// The command line of the shell as `ps` shows it: the driver itself is sent through the command pipe.
+/// The command line of the shell as `ps` shows it: the driver itself is sent through the command socket.
 const LOADER: &str = r#"read -rd '' -u 200 __c; eval "$__c""#;
-/// The driver's end of the command pipe.
+/// The driver's end of the command socket.
 const COMMAND_FD: i32 = 200;
 /// The driver's end of the status pipe.
 const STATUS_FD: i32 = 201;
@@ -50,8 +57,8 @@ const GRACE: Duration = Duration::from_secs(1);
 const KILL_ROUND: Duration = Duration::from_millis(20);
 /// Maximum output read per turn, so that a fast writer does not starve the rest of the loop.
 const TURN_BYTES: usize = 16 * CHUNK;
-/// Maximum length of a status: two numbers of 20 digits.
-const MAX_STATUS: usize = 64;
+/// Maximum length of a report: a token of 16 digits and a status of at most 20.
+const MAX_REPORT: usize = 64;
 /// Maximum output of background jobs between two commands that is shown with the next command.
 const IDLE_KEEP: usize = 8 * 1024;
 
@@ -74,8 +81,7 @@ pub(super) struct Shell {
     queue: VecDeque<Order>,
     current: Option<Current>,
     output: HeadTail,
-    /// Distinguishes the status of this command from a late or forged one.
-    serial: u64,
+    tokens: Tokens,
     /// The shell died between two commands; the next result reports it.
     died_idle: bool,
 }
@@ -105,7 +111,9 @@ struct Order {
 struct Current {
     id: Id,
     input: Vec<u8>,
-    /// Number of bytes of `input` already written to the shell's pipe.
+    /// What the shell reports with the status of this command.
+    token: String,
+    /// Number of bytes of `input` already written to the shell's socket.
     sent: usize,
     started: Instant,
     deadline: Instant,
@@ -132,7 +140,7 @@ impl Shell {
             queue: VecDeque::new(),
             current: None,
             output: HeadTail::new(IDLE_KEEP),
-            serial: 0,
+            tokens: Tokens::default(),
             died_idle: false,
         })
     }
@@ -198,7 +206,7 @@ impl Shell {
                 // Nothing reads commands any more. The shell has ended, or its time limit ends it.
                 current.sent = current.input.len();
             }
-            if let Some(status) = live.status(self.serial) {
+            if let Some(status) = live.status(&current.token) {
                 self.drain();
                 self.finish(Termination::Exited(status), now, out);
                 return self.start_next(now, out);
@@ -239,11 +247,12 @@ impl Shell {
                     continue;
                 }
             };
-            self.serial += 1;
+            let token = self.tokens.next();
             // Bash cannot read NUL bytes; an empty command does nothing.
             let command: &[u8] = if order.command.is_empty() { b":" } else { &order.command };
-            let mut input = format!("{} {}\0", self.serial, command.len()).into_bytes();
+            let mut input = format!("{}\0", command.len()).into_bytes();
             input.extend_from_slice(command);
+            input.extend_from_slice(format!("{token}\0").as_bytes());
             let pid = live.pid;
             self.drain();
             let idle = std::mem::replace(&mut self.output, HeadTail::new(order.keep));
@@ -251,6 +260,7 @@ impl Shell {
             let mut current = Current {
                 id: order.id,
                 input,
+                token,
                 sent: 0,
                 started: now,
                 deadline: now + order.timeout,
@@ -328,7 +338,7 @@ impl Shell {
 
 impl Live {
     fn start(home: &Home, null: &File) -> io::Result<Self> {
-        let (commands_in, commands) = io::pipe()?;
+        let (commands_in, commands) = UnixStream::pair()?;
         let (statuses, statuses_in) = io::pipe()?;
         let (output, output_in) = io::pipe()?;
         let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -343,7 +353,7 @@ impl Live {
             match spawning::spawn(&mut command) {
                 Ok(spawning::Child { pid, .. }) => {
                     let mut commands = File::from(OwnedFd::from(commands));
-                    // The pipe is empty, so the whole driver fits at once.
+                    // The socket is empty, so the whole driver fits at once.
                     commands.write_all(&[DRIVER.as_bytes(), b"\0"].concat())?;
                     sys::set_nonblocking(&commands)?;
                     sys::set_nonblocking(&statuses)?;
@@ -357,8 +367,8 @@ impl Live {
         Err(last)
     }
 
-    /// The status of command `serial`, if it has been reported. Any other status is late or forged, and dropped.
-    fn status(&mut self, serial: u64) -> Option<i32> {
+    /// The status that the shell reported with `token`. All other reports are forged, and dropped.
+    fn status(&mut self, token: &str) -> Option<i32> {
         let partial = &mut self.partial;
         if let Some(statuses) = &mut self.statuses
             && !read_ready(statuses, CHUNK, |bytes| partial.extend_from_slice(bytes))
@@ -366,15 +376,32 @@ impl Live {
             self.statuses = None;
         }
         let Some(end) = partial.iter().rposition(|byte| *byte == 0) else {
-            // Any process of the shell's user can write here too: bytes longer than any status are not a status.
-            partial.drain(..partial.len().saturating_sub(MAX_STATUS));
+            // Any process of the shell's user can write here: bytes longer than any report are not a report.
+            partial.drain(..partial.len().saturating_sub(MAX_REPORT));
             return None;
         };
         let complete: Vec<u8> = partial.drain(..=end).collect();
+        // Other processes may have written an unfinished report before the shell's.
         complete.split(|byte| *byte == 0).find_map(|report| {
-            let (number, status) = std::str::from_utf8(report).ok()?.split_once(' ')?;
-            (number.parse() == Ok(serial)).then(|| status.parse().ok())?
+            let report = String::from_utf8_lossy(report);
+            let (before, status) = report.rsplit_once(' ')?;
+            before.ends_with(token).then(|| status.parse().ok())?
         })
+    }
+}
+
+/// Tokens that processes in the sandbox cannot guess.
+#[derive(Debug, Default)]
+struct Tokens {
+    /// A hash function with a key from the kernel.
+    key: RandomState,
+    given: u64,
+}
+
+impl Tokens {
+    fn next(&mut self) -> String {
+        self.given += 1;
+        format!("{:016x}", self.key.hash_one(self.given))
     }
 }
 
