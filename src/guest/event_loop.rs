@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::ending;
 use super::files::Files;
-use super::filter;
 use super::frame::{Id, ToGuest, ToHost, VERSION};
 use super::pools::Start;
 use super::program::Programs;
@@ -59,7 +58,8 @@ struct Guest {
 impl Guest {
     fn start() -> io::Result<Self> {
         sys::become_guest()?;
-        filter::apply();
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        super::filter::apply();
         spawning::watch()?;
         let child_exits = sys::on_child_exit()?;
         let mut wire = Wire::take()?;

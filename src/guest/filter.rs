@@ -1,11 +1,11 @@
 //! A system-call filter on top of the engine's, for the guest and all processes that it starts.
 //!
-//! The default profile of engines (Docker 20.10 to 22) lets containers open sockets of the family `AF_VSOCK`, whose ports are shared by all
-//! containers of a machine whatever their networks are, so that two attempts at a task could talk (attack D-41). It also permits `io_uring`,
-//! which bypasses filters, `memfd_secret`, whose memory no limit of files or of the disk counts, and `fallocate`, which takes gigabytes of the
-//! disk in less time than passes between two looks at a limit that is polled. File systems without it exist, so programs write instead.
+//! It refuses calls that reach past a container or past its limits. [`REFUSALS`] has a row for each, with
+//! the reason. Programs know the errors from kernels and file systems that lack these calls, and do without.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
+
+use Answer::{Eafnosupport, Enosys, Eopnotsupp, Eperm};
 
 /// An instruction of classic BPF: `struct sock_filter` of linux/filter.h.
 #[repr(C)]
@@ -24,6 +24,79 @@ struct Program {
     filter: *const Instruction,
 }
 
+/// A call that does not exist in the sandbox.
+struct Refusal {
+    /// The number of the call.
+    call: u32,
+    /// Only calls with this argument are refused; `None`: all.
+    argument: Option<Argument>,
+    answer: Answer,
+}
+
+/// The lower half of an argument. The kernel ignores the upper half of those that are compared here.
+#[derive(Clone, Copy)]
+struct Argument {
+    index: u32,
+    value: u32,
+}
+
+/// An `errno` value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum Answer {
+    Eperm = 1,
+    /// A kernel without the call says so.
+    Enosys = 38,
+    /// A file system without the operation says so.
+    Eopnotsupp = 95,
+    Eafnosupport = 97,
+}
+
+const fn every(call: u32, answer: Answer) -> Refusal {
+    Refusal { call, argument: None, answer }
+}
+
+const fn with(call: u32, index: u32, value: u32, answer: Answer) -> Refusal {
+    Refusal { call, argument: Some(Argument { index, value }), answer }
+}
+
+const fn request(value: u32) -> Refusal {
+    with(IOCTL, 1, value, Eopnotsupp)
+}
+
+const REFUSALS: [Refusal; 18] = [
+    // `AF_VSOCK`: its ports are shared by all containers of a machine, so two attempts at a task could talk.
+    with(SOCKET, 0, 40, Eafnosupport),
+    // `io_uring` does what filters refuse.
+    every(425, Enosys),
+    every(426, Enosys),
+    every(427, Enosys),
+    // `memfd_secret`: no limit of files or of the disk counts its memory.
+    every(447, Enosys),
+    // `io_setup`: all containers and the host share `/proc/sys/fs/aio-max-nr` requests, and each can see how
+    // many are taken. Databases fall back, e.g. InnoDB to threads.
+    every(IO_SETUP, Enosys),
+    // `F_SETPIPE_SZ`: the buffers of pipes are counted for all containers together. The kernel gives this
+    // answer when that count is too high.
+    with(FCNTL, 1, 1031, Eperm),
+    // Preallocation takes gigabytes of the disk between two looks of the watchdog. Programs write instead.
+    every(FALLOCATE, Eopnotsupp),
+    // XFS_IOC_ALLOCSP, XFS_IOC_ALLOCSP64, FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE.
+    request(0x4030_580a),
+    request(0x4030_5824),
+    request(0x4030_5828),
+    request(0x4030_582a),
+    request(0x4030_5839),
+    // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, `file_setattr`: a file that leaves its project leaves the quota of the
+    // container on XFS, and a hint of a large extent preallocates.
+    request(0x401c_5820),
+    request(0x4008_6602),
+    every(469, Eopnotsupp),
+    // The same requests as 32-bit programs number them, in case a kernel takes these from others.
+    request(0x402c_5828),
+    request(0x402c_582a),
+];
+
 /// Loads a word of `struct seccomp_data` (linux/seccomp.h) at this offset.
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
@@ -31,35 +104,33 @@ const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
-/// The lower half of the first argument, on little-endian machines.
-const FIRST_ARGUMENT_AT: u32 = 16;
+const ARGUMENTS_AT: u32 = 16;
+const ARGUMENT_BYTES: u32 = 8;
 
 const ALLOW: u32 = 0x7fff_0000;
 const FAIL_WITH: u32 = 0x0005_0000;
-/// What a kernel without the call answers, which programs that try `io_uring` expect.
-const ENOSYS: u32 = 38;
-const EAFNOSUPPORT: u32 = 97;
-const EOPNOTSUPP: u32 = 95;
 
 #[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
-#[cfg(target_arch = "x86_64")]
-const SOCKET: u32 = 41;
-#[cfg(target_arch = "x86_64")]
-const FALLOCATE: u32 = 285;
+mod calls {
+    pub(super) const ARCHITECTURE: u32 = 0xc000_003e;
+    pub(super) const IOCTL: u32 = 16;
+    pub(super) const SOCKET: u32 = 41;
+    pub(super) const FCNTL: u32 = 72;
+    pub(super) const IO_SETUP: u32 = 206;
+    pub(super) const FALLOCATE: u32 = 285;
+}
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: u32 = 0xc000_00b7;
-#[cfg(target_arch = "aarch64")]
-const SOCKET: u32 = 198;
-#[cfg(target_arch = "aarch64")]
-const FALLOCATE: u32 = 47;
-const IO_URING_SETUP: u32 = 425;
-const IO_URING_ENTER: u32 = 426;
-const IO_URING_REGISTER: u32 = 427;
-const MEMFD_SECRET: u32 = 447;
+mod calls {
+    pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
+    pub(super) const IO_SETUP: u32 = 0;
+    pub(super) const FCNTL: u32 = 25;
+    pub(super) const IOCTL: u32 = 29;
+    pub(super) const FALLOCATE: u32 = 47;
+    pub(super) const SOCKET: u32 = 198;
+}
+use calls::{ARCHITECTURE, FALLOCATE, FCNTL, IO_SETUP, IOCTL, SOCKET};
 /// Calls of x86-64's x32 variant begin here. Without this, each call above would have a second number.
 const X32: u32 = 0x4000_0000;
-const AF_VSOCK: u32 = 40;
 
 const PR_SET_SECCOMP: i32 = 22;
 const PR_GET_NO_NEW_PRIVS: i32 = 39;
@@ -70,32 +141,40 @@ unsafe extern "C" {
 }
 
 /// The filter. Calls of other architectures (32-bit programs) do not exist.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-const FILTER: [Instruction; 17] = [
-    Instruction { code: LOAD, if_true: 0, if_false: 0, k: ARCHITECTURE_AT },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 0, k: ARCHITECTURE },
-    Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | ENOSYS },
-    Instruction { code: LOAD, if_true: 0, if_false: 0, k: NUMBER_AT },
-    Instruction { code: JUMP_IF_AT_LEAST, if_true: 9, if_false: 0, k: X32 },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 8, if_false: 0, k: IO_URING_SETUP },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 7, if_false: 0, k: IO_URING_ENTER },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 6, if_false: 0, k: IO_URING_REGISTER },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 5, if_false: 0, k: MEMFD_SECRET },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 6, if_false: 0, k: FALLOCATE },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: 2, k: SOCKET },
-    Instruction { code: LOAD, if_true: 0, if_false: 0, k: FIRST_ARGUMENT_AT },
-    Instruction { code: JUMP_IF_EQUAL, if_true: 2, if_false: 0, k: AF_VSOCK },
-    Instruction { code: RETURN, if_true: 0, if_false: 0, k: ALLOW },
-    Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | ENOSYS },
-    Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | EAFNOSUPPORT },
-    Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | EOPNOTSUPP },
-];
+fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
+    let load = |at| Instruction { code: LOAD, if_true: 0, if_false: 0, k: at };
+    let fail = |answer| Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | answer as u32 };
+    // Goes on with the next instruction if the loaded word is `k`, and else skips some.
+    let only_if = |k, skipped| Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: skipped, k };
+    let mut filter = vec![
+        load(ARCHITECTURE_AT),
+        Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 0, k: ARCHITECTURE },
+        fail(Enosys),
+        load(NUMBER_AT),
+        Instruction { code: JUMP_IF_AT_LEAST, if_true: 0, if_false: 1, k: X32 },
+        fail(Enosys),
+    ];
+    for Refusal { call, argument, answer } in refusals {
+        match argument {
+            None => filter.extend([load(NUMBER_AT), only_if(*call, 1), fail(*answer)]),
+            Some(Argument { index, value }) => filter.extend([
+                load(NUMBER_AT),
+                only_if(*call, 3),
+                load(ARGUMENTS_AT + ARGUMENT_BYTES * index),
+                only_if(*value, 1),
+                fail(*answer),
+            ]),
+        }
+    }
+    filter.push(Instruction { code: RETURN, if_true: 0, if_false: 0, k: ALLOW });
+    filter
+}
 
 /// Applies the filter to this process and all that it will start, if the sandbox forbids new privileges; the kernel takes filters of
 /// others from privileged processes only. A kernel without filters is tolerated.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) fn apply() {
-    let program = Program { len: FILTER.len() as u16, filter: FILTER.as_ptr() };
+    let filter = compile(&REFUSALS);
+    let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
     // SAFETY: plain calls; the kernel copies the program, which lives until the call returns.
     unsafe {
         if prctl(PR_GET_NO_NEW_PRIVS, 0u64, 0u64, 0u64, 0u64) == 1 {
@@ -104,6 +183,66 @@ pub(super) fn apply() {
     }
 }
 
-/// There is no filter for this architecture.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn apply() {}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does with a call.
+    fn run(filter: &[Instruction], architecture: u32, call: u32, arguments: [u32; 2]) -> u32 {
+        let (mut at, mut loaded) = (0, 0);
+        loop {
+            let Instruction { code, if_true, if_false, k } = filter[at];
+            let mut jump = |holds: bool| at += usize::from(if holds { if_true } else { if_false });
+            match code {
+                RETURN => return k,
+                LOAD => {
+                    loaded = match k {
+                        NUMBER_AT => call,
+                        ARCHITECTURE_AT => architecture,
+                        16 => arguments[0],
+                        24 => arguments[1],
+                        other => panic!("nothing is at {other}"),
+                    }
+                }
+                JUMP_IF_EQUAL => jump(loaded == k),
+                JUMP_IF_AT_LEAST => jump(loaded >= k),
+                other => panic!("no instruction {other}"),
+            }
+            at += 1;
+        }
+    }
+
+    #[test]
+    fn calls_are_refused_by_number_and_argument() {
+        let filter = compile(&REFUSALS);
+        let check = |call: u32, arguments: [u32; 2], expect: Option<Answer>| {
+            let expect = expect.map_or(ALLOW, |answer| FAIL_WITH | answer as u32);
+            assert_eq!(run(&filter, ARCHITECTURE, call, arguments), expect, "{call} {arguments:x?}");
+            assert_eq!(run(&filter, ARCHITECTURE, call | X32, arguments), FAIL_WITH | 38, "{call} of x32");
+            assert_eq!(run(&filter, 0x4000_0003, call, arguments), FAIL_WITH | 38, "{call} of 32 bits");
+        };
+        check(SOCKET, [40, 0], Some(Eafnosupport));
+        check(SOCKET, [1, 40], None);
+        check(SOCKET, [0, 0], None);
+        check(425, [0, 0], Some(Enosys));
+        check(427, [9, 9], Some(Enosys));
+        check(428, [0, 0], None);
+        check(447, [0, 0], Some(Enosys));
+        check(IO_SETUP, [64, 0], Some(Enosys));
+        check(FALLOCATE, [3, 0], Some(Eopnotsupp));
+        check(FCNTL, [3, 1031], Some(Eperm));
+        // F_GETPIPE_SZ, F_DUPFD.
+        check(FCNTL, [3, 1032], None);
+        check(FCNTL, [1031, 0], None);
+        for refused in [0x4030_5828, 0x4030_582a, 0x4030_5839, 0x402c_582a, 0x401c_5820, 0x4008_6602] {
+            check(IOCTL, [3, refused], Some(Eopnotsupp));
+            check(IOCTL, [refused, 3], None);
+        }
+        // TCGETS, FS_IOC_GETFLAGS, FS_IOC_UNRESVSP64, FICLONE.
+        for allowed in [0x5401, 0x8008_6601, 0x4030_582b, 0x4004_9409] {
+            check(IOCTL, [3, allowed], None);
+        }
+        check(469, [0, 0], Some(Eopnotsupp));
+        check(1, [0, 0], None);
+    }
+}

@@ -34,7 +34,7 @@ mod clock;
 mod event_loop;
 #[cfg(any(guest_binary, test))]
 mod files;
-#[cfg(any(guest_binary, test))]
+#[cfg(all(any(guest_binary, test), any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod filter;
 #[cfg(any(guest_binary, test))]
 mod http;
