@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::frame::{CHUNK, Id, Stream, ToHost};
 use super::sys::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
-use super::wire::{Outbound, read_ready};
+use super::wire::{Outbound, Source, read_some};
 
 /// `errno` values that the host distinguishes.
 pub(super) const EFBIG: i32 = 27;
@@ -93,21 +93,29 @@ impl Files {
 
     /// Sends parts of files while the outbound queue accepts them.
     pub(super) fn turn(&mut self, out: &mut Outbound) {
-        self.downloads.retain_mut(|get| {
-            while out.has_room() {
-                let mut sent = false;
-                let mut sink = |bytes: &[u8]| {
-                    out.send_bytes(get.id, Stream::Out, bytes);
-                    sent = true;
-                };
-                if !read_ready(&mut get.file, CHUNK, &mut sink) && !sent {
-                    out.send(&ToHost::Done { id: get.id });
-                    return false;
-                }
-            }
-            true
-        });
+        self.downloads.retain_mut(|get| send_parts(get.id, &mut get.file, out));
     }
+}
+
+/// Sends parts of a file while the outbound queue accepts them. `false` when the transfer is over.
+fn send_parts(id: Id, file: &mut impl Read, out: &mut Outbound) -> bool {
+    while out.has_room() {
+        match read_some(file, CHUNK, |bytes| out.send_bytes(id, Stream::Out, bytes)) {
+            Source::More => {}
+            // The next turn reads on. The kernel says so for few files, e.g. those of FUSE.
+            Source::Dry => return true,
+            Source::Ended => {
+                out.send(&ToHost::Done { id });
+                return false;
+            }
+            // The host must not take the part that it has for the file.
+            Source::Failed(error) => {
+                out.fail(id, "cannot read on", &error);
+                return false;
+            }
+        }
+    }
+    true
 }
 
 impl Upload {
@@ -164,4 +172,37 @@ fn open_regular(path: &Path, max: u64) -> io::Result<File> {
         return Err(io::Error::from_raw_os_error(EFBIG));
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of some parts, of which the last read fails or would block.
+    struct Parts {
+        left: usize,
+        last: io::ErrorKind,
+    }
+
+    impl Read for Parts {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.left = self.left.checked_sub(1).ok_or(self.last)?;
+            buffer.fill(b'x');
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn a_torn_file_is_no_whole_one() {
+        let check = |left: usize, last: io::ErrorKind, goes_on: bool| {
+            let mut out = Outbound::default();
+            assert_eq!(send_parts(7, &mut Parts { left, last }, &mut out), goes_on, "{left} {last}");
+        };
+        check(0, io::ErrorKind::StaleNetworkFileHandle, false);
+        check(2, io::ErrorKind::StaleNetworkFileHandle, false);
+        // The turn ends although the queue has room.
+        check(0, io::ErrorKind::WouldBlock, true);
+        check(2, io::ErrorKind::WouldBlock, true);
+        check(1000, io::ErrorKind::WouldBlock, true);
+    }
 }

@@ -155,23 +155,40 @@ impl Wire {
     }
 }
 
-/// Passes at most `limit` available bytes to `sink`. `false` at the end of the stream.
-pub(super) fn read_ready(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> bool {
+/// What a read left behind.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// There may be more now.
+    More,
+    /// Nothing more for now.
+    Dry,
+    Ended,
+    Failed(io::Error),
+}
+
+/// Passes at most `limit` available bytes to `sink`.
+pub(super) fn read_some(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> Source {
     let mut piece = [0; CHUNK];
     let mut left = limit;
     while left > 0 {
         let size = left.min(CHUNK);
         match source.read(&mut piece[..size]) {
-            Ok(0) => return false,
+            Ok(0) => return Source::Ended,
             Ok(count) => {
                 sink(&piece[..count]);
                 left -= count;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Source::Dry,
+            Err(error) => return Source::Failed(error),
         }
     }
-    true
+    Source::More
+}
+
+/// Like [`read_some`], for pipes and terminals, which fail only when nothing can come any more. `false` at the end.
+pub(super) fn read_ready(source: &mut impl Read, limit: usize, sink: impl FnMut(&[u8])) -> bool {
+    matches!(read_some(source, limit, sink), Source::More | Source::Dry)
 }
 
 /// Writes as much of `source` (from `start`) as is accepted now. `false` when the reader has closed its end.
@@ -184,4 +201,38 @@ pub(super) fn write_ready(target: &mut impl Write, source: &[u8], start: &mut us
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives these answers, one for each read.
+    struct Answers(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for Answers {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let bytes = self.0.remove(0)?;
+            buffer[..bytes.len()].copy_from_slice(bytes);
+            Ok(bytes.len())
+        }
+    }
+
+    #[test]
+    fn an_error_is_no_end() {
+        let error = |kind: io::ErrorKind| Err(io::Error::from(kind));
+        let check = |answers: Vec<io::Result<&'static [u8]>>, expect: &str| {
+            let mut read = Vec::new();
+            let left = read_some(&mut Answers(answers), 4, |bytes| read.extend_from_slice(bytes));
+            assert_eq!(format!("{} {left:?}", String::from_utf8_lossy(&read)), expect);
+        };
+        check(vec![Ok(b"ab"), Ok(b"")], "ab Ended");
+        check(vec![Ok(b"ab"), Ok(b"cd")], "abcd More");
+        check(vec![Ok(b"ab"), error(io::ErrorKind::WouldBlock)], "ab Dry");
+        check(vec![error(io::ErrorKind::Interrupted), Ok(b"ab"), Ok(b"")], "ab Ended");
+        check(
+            vec![Ok(b"ab"), error(io::ErrorKind::StaleNetworkFileHandle)],
+            "ab Failed(Kind(StaleNetworkFileHandle))",
+        );
+    }
 }
