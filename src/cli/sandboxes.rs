@@ -10,7 +10,7 @@ use crate::sandbox::{CleanScope, Engine};
 pub(super) fn clean(config: &Config, args: &CleanArgs) -> Outcome {
     let scope = if args.images { CleanScope::Everything } else { CleanScope::Containers };
     let removed = runtime()?.block_on(async {
-        let engine = Engine::docker().await?;
+        let engine = Engine::of_host().await?;
         engine.remove_all(scope).await
     })?;
     match config.format {

@@ -1,11 +1,13 @@
 //! The embedded guest binary, and its file on this host.
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use super::EngineError;
-use crate::model::File;
-use crate::store::replace_file;
 
 /// The static program that `build.rs` compiled.
 pub(super) const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
@@ -24,11 +26,35 @@ pub(super) fn install(cache: &Path) -> Result<PathBuf, EngineError> {
     if fs::read(&path).is_ok_and(|bytes| bytes == BYTES) {
         return Ok(path);
     }
-    let temporary = cache.join(format!("guest.{}.part", std::process::id()));
-    let written = fs::create_dir_all(cache)
-        .and_then(|()| replace_file(&temporary, &path, &File { bytes: BYTES.to_vec(), executable: true }));
+    let written = fs::create_dir_all(cache).and_then(|()| {
+        // Threads and PID namespaces that share the cache have the same process number, so it makes no name.
+        let mut file = NamedTempFile::new_in(cache)?;
+        file.write_all(BYTES)?;
+        file.as_file().set_permissions(fs::Permissions::from_mode(0o755))?;
+        file.as_file().sync_all()?;
+        file.persist(&path).map_err(|error| error.error)
+    });
     match written {
-        Ok(()) => Ok(path),
+        Ok(_) => Ok(path),
         Err(source) => Err(EngineError::Io { action: "write the guest to", path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_install_the_guest_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache");
+        std::thread::scope(|scope| {
+            let installs: Vec<_> = (0..8).map(|_| scope.spawn(|| install(&cache).unwrap())).collect();
+            for installed in installs {
+                assert!(fs::read(installed.join().unwrap()).unwrap() == BYTES);
+            }
+        });
+        // Nothing but the guest is left.
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
     }
 }

@@ -2,6 +2,10 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 /// Identifies one process of one host permanently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +30,11 @@ impl Owner {
         let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let host = digest(&format!("{machine} {}", namespace.display()));
         let boot = digest(&read("/proc/sys/kernel/random/boot_id"));
-        Self { host, boot, pid, started: start_time(pid).unwrap_or_default() }
+        let started = match Life::of(pid) {
+            Life::Started(at) => at,
+            Life::Ended | Life::Unknown => UNKNOWN_START,
+        };
+        Self { host, boot, pid, started }
     }
 
     /// Parses a label.
@@ -42,9 +50,13 @@ impl Owner {
     }
 
     /// Whether the owner has certainly ended, as far as `observer` can tell. Always `false` for owners on other hosts.
-    pub(super) fn is_dead(&self, observer: &Self, start_time: impl Fn(u32) -> Option<u64>) -> bool {
-        self.host == observer.host
-            && (self.boot != observer.boot || start_time(self.pid) != Some(self.started))
+    pub(super) fn is_dead(&self, observer: &Self, life: impl Fn(u32) -> Life) -> bool {
+        let has_ended = || match life(self.pid) {
+            Life::Started(at) => self.started != UNKNOWN_START && self.started != at,
+            Life::Ended => true,
+            Life::Unknown => false,
+        };
+        self.host == observer.host && (self.boot != observer.boot || has_ended())
     }
 }
 
@@ -54,14 +66,48 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Start time of a living process: field 22 of proc(5), counted from the last `)` because names may contain anything.
-pub(super) fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// The start of an owner that could not read its own.
+const UNKNOWN_START: u64 = 0;
+
+/// What is known of a process number of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// A process with this number started then, and has not ended.
+    Started(u64),
+    Ended,
+    /// The process may live. E.g. `hidepid=2` hides the processes of other users, and a process without a
+    /// free descriptor can read nothing.
+    Unknown,
+}
+
+impl Life {
+    pub(super) fn of(pid: u32) -> Self {
+        Self::from(fs::read_to_string(format!("/proc/{pid}/stat")), || is_free(pid))
+    }
+
+    /// `stat`: what was read of the process. `is_free`: whether no process has its number.
+    fn from(stat: io::Result<String>, is_free: impl Fn() -> bool) -> Self {
+        let error = match stat {
+            Ok(stat) => return start(&stat).unwrap_or(Self::Unknown),
+            Err(error) => error.kind(),
+        };
+        if error == io::ErrorKind::NotFound && is_free() { Self::Ended } else { Self::Unknown }
+    }
+}
+
+/// Whether no process has this number.
+fn is_free(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+}
+
+/// Field 22 of proc(5), counted from the last `)` because names may contain anything.
+fn start(stat: &str) -> Option<Life> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let is_zombie = matches!(fields.next()?, "Z" | "X");
     let started = fields.nth(18)?.parse().ok()?;
-    (!is_zombie).then_some(started)
+    Some(if is_zombie { Life::Ended } else { Life::Started(started) })
 }
 
 /// Short enough for names, long enough to distinguish hosts.
@@ -85,20 +131,52 @@ mod tests {
     #[test]
     fn an_owner_is_dead_only_if_it_certainly_ended() {
         let observer = Owner { host: "h".into(), boot: "b".into(), pid: 1, started: 10 };
-        let check = |owner: Owner, alive: Option<u64>, dead: bool| {
-            assert_eq!(owner.is_dead(&observer, |_| alive), dead, "{owner:?} {alive:?}");
+        let check = |owner: Owner, life: Life, dead: bool| {
+            assert_eq!(owner.is_dead(&observer, |_| life), dead, "{owner:?} {life:?}");
         };
-        check(Owner { pid: 7, ..observer.clone() }, Some(10), false);
-        check(Owner { pid: 7, ..observer.clone() }, None, true);
-        check(Owner { pid: 7, ..observer.clone() }, Some(11), true);
-        check(Owner { boot: "earlier".into(), ..observer.clone() }, Some(10), true);
-        check(Owner { host: "other".into(), ..observer.clone() }, None, false);
-        check(Owner { host: "other".into(), boot: "earlier".into(), ..observer.clone() }, None, false);
+        let owner = Owner { pid: 7, ..observer.clone() };
+        check(owner.clone(), Life::Started(10), false);
+        check(owner.clone(), Life::Ended, true);
+        check(owner.clone(), Life::Unknown, false);
+        check(owner.clone(), Life::Started(11), true);
+        check(Owner { started: UNKNOWN_START, ..owner.clone() }, Life::Started(11), false);
+        check(Owner { started: UNKNOWN_START, ..owner }, Life::Ended, true);
+        check(Owner { boot: "earlier".into(), ..observer.clone() }, Life::Started(10), true);
+        check(Owner { host: "other".into(), ..observer.clone() }, Life::Ended, false);
+        check(Owner { host: "other".into(), boot: "earlier".into(), ..observer.clone() }, Life::Ended, false);
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_read_may_live() {
+        let stat = |state: &str| {
+            let rest: Vec<String> = (4..30).map(|field| field.to_string()).collect();
+            Ok(format!("7 (a) b) {state} {}", rest.join(" ")))
+        };
+        let failed = |number: i32| Err(io::Error::from_raw_os_error(number));
+        let check = |stat: io::Result<String>, is_free: bool, expect: Life| {
+            let name = format!("{stat:?} {is_free}");
+            assert_eq!(Life::from(stat, || is_free), expect, "{name}");
+        };
+        check(stat("S"), false, Life::Started(22));
+        check(stat("Z"), false, Life::Ended);
+        check(Ok(String::new()), false, Life::Unknown);
+        const ENOENT: i32 = 2;
+        check(failed(ENOENT), true, Life::Ended);
+        // `hidepid=2`.
+        check(failed(ENOENT), false, Life::Unknown);
+        // ESRCH, EACCES, EMFILE.
+        for error in [3, 13, 24] {
+            check(failed(error), true, Life::Unknown);
+        }
     }
 
     #[test]
     fn this_process_is_alive() {
         let owner = Owner::current();
-        assert!(!owner.is_dead(&owner, start_time));
+        assert_ne!(owner.started, UNKNOWN_START);
+        assert!(!owner.is_dead(&owner, Life::of));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(Life::of(child.id()), Life::Ended);
     }
 }

@@ -37,7 +37,7 @@ pub fn publish_file(scratch: &Path, path: &Path, file: &File) -> Result<FileChan
 
 /// Writes `file` to `path` by way of `temporary`, which no other thread or process may use and which must lie on the same file system:
 /// write, fsync, rename.
-pub(crate) fn replace_file(temporary: &Path, path: &Path, file: &File) -> io::Result<()> {
+fn replace_file(temporary: &Path, path: &Path, file: &File) -> io::Result<()> {
     let written = write_synced(temporary, file).and_then(|()| fs::rename(temporary, path));
     // The half-written file may be what filled the disk.
     written.inspect_err(|_| discard(temporary))

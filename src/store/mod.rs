@@ -16,7 +16,7 @@ mod run_dir;
 mod tests;
 
 pub use atomic::{FileChange, parent_of, publish_file, publish_tree, remove_published};
-pub(crate) use atomic::{create_folder, replace_file, replace_folder, sync_folder};
+pub(crate) use atomic::{create_folder, replace_folder, sync_folder};
 pub use error::StoreError;
 pub use journal::{ReadStore, Stage, Store, key};
 pub use run_dir::{RUN_FORMAT, RunDir, RunInfo};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use crate::sandbox::ContainerId;
-use crate::sandbox::owner::{Owner, start_time};
+use crate::sandbox::owner::{Life, Owner};
 
 use super::Shared;
 
@@ -62,7 +62,7 @@ impl Shared {
         if name.starts_with(&self.prefix) {
             return !self.live().contains_key(&ContainerId(name.to_owned()));
         }
-        has_dead_owner(name, &self.owner, start_time)
+        has_dead_owner(name, &self.owner, Life::of)
     }
 
     fn guest_copies(&self) -> PathBuf {
@@ -75,7 +75,7 @@ impl Shared {
 }
 
 /// Whether the process that chose this name ([`super::prefix`]) has certainly ended, as far as `observer` can tell.
-fn has_dead_owner(name: &str, observer: &Owner, start_time: impl Fn(u32) -> Option<u64>) -> bool {
+fn has_dead_owner(name: &str, observer: &Owner, life: impl Fn(u32) -> Life) -> bool {
     let mut fields = name.split('-').skip(1);
     let (Some(host), Some(pid), Some(started)) = (fields.next(), fields.next(), fields.next()) else {
         return false;
@@ -83,7 +83,7 @@ fn has_dead_owner(name: &str, observer: &Owner, start_time: impl Fn(u32) -> Opti
     let (Ok(pid), Ok(started)) = (pid.parse(), started.parse()) else { return false };
     // A name does not say the boot; after another one the process number has another start.
     let owner = Owner { host: host.to_owned(), boot: observer.boot.clone(), pid, started };
-    owner.is_dead(observer, start_time)
+    owner.is_dead(observer, life)
 }
 
 #[cfg(test)]
@@ -94,18 +94,19 @@ mod tests {
     #[test]
     fn only_copies_of_processes_that_have_ended_are_left_over() {
         let observer = Owner { host: "0123456789ab".into(), boot: "b".into(), pid: 1, started: 10 };
-        let check = |owner: &Owner, alive: Option<u64>, expect: bool| {
+        let check = |owner: &Owner, life: Life, expect: bool| {
             let name = format!("{}4", prefix(owner));
-            assert_eq!(has_dead_owner(&name, &observer, |_| alive), expect, "{name} {alive:?}");
+            assert_eq!(has_dead_owner(&name, &observer, |_| life), expect, "{name} {life:?}");
         };
         let other = Owner { pid: 7, ..observer.clone() };
         // Another engine has its container: this one does not list it.
-        check(&other, Some(10), false);
-        check(&other, None, true);
-        check(&other, Some(11), true);
-        check(&Owner { host: "ba9876543210".into(), ..other }, None, false);
+        check(&other, Life::Started(10), false);
+        check(&other, Life::Ended, true);
+        check(&other, Life::Unknown, false);
+        check(&other, Life::Started(11), true);
+        check(&Owner { host: "ba9876543210".into(), ..other }, Life::Ended, false);
         for name in ["", "x", "termsmith", "termsmith-0123456789ab-7", "termsmith-0123456789ab-x-10-0-4"] {
-            assert!(!has_dead_owner(name, &observer, |_| None), "{name}");
+            assert!(!has_dead_owner(name, &observer, |_| Life::Ended), "{name}");
         }
     }
 }

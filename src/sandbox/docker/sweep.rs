@@ -9,7 +9,7 @@ use bollard::query_parameters::{ListContainersOptionsBuilder, ListImagesOptionsB
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
-use crate::sandbox::owner::{Owner, start_time};
+use crate::sandbox::owner::{Life, Owner};
 use crate::sandbox::{CleanScope, ContainerId, EngineError, Removed};
 
 use super::{DockerEngine, OWNER_LABEL, SWEEP_EVERY, Shared, TASK_LABEL};
@@ -118,7 +118,7 @@ impl Shared {
     }
 
     fn is_orphan(&self, owner: Option<&Owner>) -> bool {
-        owner.is_some_and(|owner| owner.is_dead(&self.owner, start_time))
+        owner.is_some_and(|owner| owner.is_dead(&self.owner, Life::of))
     }
 
     fn is_unknown(&self, name: &str, container: &ContainerSummary) -> bool {
