@@ -270,7 +270,12 @@ fn saboteurs() -> Vec<Saboteur> {
             Judged,
             &["8 of 8 attempts refused"],
         ),
-        saboteur("what the kernel counts by user", "python3 /solution/counters.py", Judged, &["pipes"]),
+        saboteur(
+            "what the kernel counts by user",
+            "python3 /solution/counters.py",
+            Lost("limit of 64 inotify instances exceeded"),
+            &[],
+        ),
         saboteur(
             "a loop in the place of the work directory",
             "cd /; rm -rf /app; ln -s /app /app",

@@ -8,7 +8,7 @@ use super::config::{Config, Format};
 use super::exit::Status as Exit;
 use super::failure::Outcome;
 use super::say;
-use crate::doctor::{Report, Row, Status, System, diagnose, repair};
+use crate::doctor::{Report, Row, Status, System, diagnose, repair, table as limits_table};
 
 /// Diagnoses, repairs with `--fix`, and prints the report. Repairs are printed as they happen.
 pub(super) fn run(config: &Config, args: &DoctorArgs) -> Outcome {
@@ -38,6 +38,9 @@ fn table(report: &Report) -> String {
             let _ = writeln!(text, "{:<8} {:<widest$}  hint: {hint}", "", "");
         }
     }
+    if !report.limits.is_empty() {
+        let _ = write!(text, "\n{}\n", limits_table(&report.limits));
+    }
     let missing: Vec<&str> =
         report.rows.iter().filter(|row| row.status == Status::Missing).map(|row| row.name.as_str()).collect();
     let _ = if report.healthy {
@@ -57,7 +60,7 @@ mod tests {
     }
 
     fn check(healthy: bool, rows: Vec<Row>) -> String {
-        table(&Report { version: 1, healthy, rows })
+        table(&Report { version: 2, healthy, rows, limits: Vec::new() })
     }
 
     #[test]

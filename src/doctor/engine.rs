@@ -36,7 +36,7 @@ pub(super) fn inspect_limits(context: &Context<'_>) -> Finding {
 }
 
 /// Whether this user can count what containers write: their layers are root's, on the machine of the engine.
-fn reads_layers(system: &System, endpoint: &Endpoint) -> bool {
+pub(super) fn reads_layers(system: &System, endpoint: &Endpoint) -> bool {
     system.uid == 0 && matches!(endpoint, Endpoint::Unix(_))
 }
 
@@ -174,7 +174,7 @@ fn judge(endpoint: &Endpoint, version: &SystemVersion, info: &SystemInfo) -> Fin
 }
 
 /// The mounted file systems, as the kernel lists them; empty where it does not.
-fn mounts(system: &System) -> String {
+pub(super) fn mounts(system: &System) -> String {
     std::fs::read_to_string(system.path("/proc/self/mounts")).unwrap_or_default()
 }
 
@@ -183,11 +183,16 @@ fn disk_limit(info: &SystemInfo, mounts: &str, reads_layers: bool) -> Option<Str
     let driver = info.driver.as_deref().unwrap_or("unknown storage");
     let storage =
         quota::backing(info).map_or_else(|| driver.to_owned(), |backing| format!("{driver} on {backing}"));
-    if quota::is_possible(info) && has_project_quotas(info, mounts) {
+    if has_quotas(info, mounts) {
         return Some(format!("disk by quota ({storage})"));
     }
     let seconds = quota::POLLED_EVERY.as_secs();
     reads_layers.then(|| format!("disk by polling every {seconds} s, since {storage} has no usable quotas"))
+}
+
+/// Whether quotas limit the disk of each container.
+pub(super) fn has_quotas(info: &SystemInfo, mounts: &str) -> bool {
+    quota::is_possible(info) && has_project_quotas(info, mounts)
 }
 
 /// Whether the engine's folder is on a file system mounted with project quotas.

@@ -16,6 +16,7 @@ mod error;
 #[cfg(test)]
 mod fake;
 mod heartbeat;
+mod limits;
 mod resources;
 mod stale;
 mod system;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use limits::{By, Limit, table};
 pub use resources::memory_mb;
 pub use system::System;
 
@@ -34,7 +36,7 @@ use error::FixError;
 use system::{Invocation, Privilege};
 
 /// Version of the report's JSON.
-const REPORT_VERSION: u32 = 1;
+const REPORT_VERSION: u32 = 2;
 
 /// One requirement.
 struct Check {
@@ -61,7 +63,8 @@ const CHECKS: [Check; 8] = [
 /// Inspects the machine and changes nothing.
 pub fn diagnose(system: &System, out: &Path) -> Report {
     let context = Context { system, out };
-    Report::new(CHECKS.iter().map(|check| Row::new(check.name, (check.inspect)(&context))).collect())
+    let rows = CHECKS.iter().map(|check| Row::new(check.name, (check.inspect)(&context))).collect();
+    Report::new(rows, limits::inspect(&context))
 }
 
 /// Inspects the machine and provides what is missing; every change is announced before it is made.
@@ -87,7 +90,8 @@ fn repair_with(checks: &[Check], context: &Context<'_>, events: &mut Events<'_>)
         drop(span);
         Row::new(check.name, row)
     });
-    Report::new(repaired.collect())
+    let rows = repaired.collect();
+    Report::new(rows, limits::inspect(context))
 }
 
 /// What checks inspect.
@@ -232,12 +236,14 @@ pub struct Report {
     /// Nothing is missing.
     pub healthy: bool,
     pub rows: Vec<Row>,
+    /// What limits containers here; empty if no engine answers.
+    pub limits: Vec<Limit>,
 }
 
 impl Report {
-    fn new(rows: Vec<Row>) -> Self {
+    fn new(rows: Vec<Row>, limits: Vec<Limit>) -> Self {
         let healthy = rows.iter().all(|row| row.status != Status::Missing);
-        Self { version: REPORT_VERSION, healthy, rows }
+        Self { version: REPORT_VERSION, healthy, rows, limits }
     }
 }
 

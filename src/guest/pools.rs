@@ -3,11 +3,9 @@
 use std::fs;
 use std::io;
 
+use super::MAX_TERMINALS;
 use super::frame::Limit;
 
-/// Terminals that a container may hold without being the reason why the host has none left. Programs such as `tmux` and `script` hold one
-/// for each window.
-const MOST_TERMINALS: usize = 64;
 /// Where the kernel lists the terminals of a container. Nothing in it can remove an entry whose terminal is open.
 const TERMINALS: &str = "/dev/pts";
 /// How often the container met its limit of processes, in control groups of version 2 and 1.
@@ -47,7 +45,7 @@ fn judge(
         None => Limit::Unknown,
     };
     match (errno, start) {
-        (ENOSPC, Start::Terminal) => own(terminals().map(|held| held > MOST_TERMINALS)),
+        (ENOSPC, Start::Terminal) => own(terminals().map(|held| held >= MAX_TERMINALS as usize)),
         (EAGAIN, Start::Process | Start::Terminal) => own(processes().map(|met| met > 0)),
         // The limit of one process: the guest itself.
         (EMFILE, _) => Limit::Own,
@@ -81,6 +79,8 @@ mod tests {
             };
         // A sibling took all terminals of the host; this container holds two.
         check(ENOSPC, Terminal, Some(2), Some(0), Limit::Host);
+        check(ENOSPC, Terminal, Some(63), Some(0), Limit::Host);
+        check(ENOSPC, Terminal, Some(64), Some(0), Limit::Own);
         check(ENOSPC, Terminal, Some(3000), Some(0), Limit::Own);
         check(ENOSPC, Terminal, None, Some(0), Limit::Unknown);
         // A full disk.

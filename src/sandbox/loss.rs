@@ -20,8 +20,8 @@ pub struct Loss {
 pub enum Evidence {
     /// The kernel killed processes of the container because it was at its own memory limit.
     OutOfMemory,
-    /// The watchdog killed it for exceeding its own limits: bytes, files or nested folders.
-    DiskLimit,
+    /// The watchdog killed it for exceeding its own limits: bytes, files, nested folders, pipes and the like.
+    OwnLimit,
     /// The guest met a limit of the container: processes, descriptors, terminals, memory. It ended, or could not start a program.
     GuestLimit,
     /// The guest could not start a program for a limit that all containers of the host share, e.g. the number of terminals.
@@ -51,7 +51,7 @@ impl Evidence {
     /// fresh containers beside a control).
     pub fn blame(self) -> Option<Blame> {
         match self {
-            Self::OutOfMemory | Self::DiskLimit | Self::GuestLimit => Some(Blame::Solver),
+            Self::OutOfMemory | Self::OwnLimit | Self::GuestLimit => Some(Blame::Solver),
             Self::KilledFromOutside
             | Self::Removed
             | Self::HostDiskFull
@@ -68,7 +68,7 @@ impl Evidence {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OutOfMemory => "out of memory",
-            Self::DiskLimit => "disk limit exceeded",
+            Self::OwnLimit => "a limit of the container was exceeded",
             Self::GuestLimit => "the guest met a limit of the container",
             Self::HostLimit => "the host has none left for any container",
             Self::KilledFromOutside => "killed from outside the container",

@@ -38,4 +38,4 @@ for _ in range(6):
         take("signals", lambda: libc.sigqueue(os.getpid(), 40, None), 100_000)
         time.sleep(60)
         os._exit(0)
-time.sleep(4)
+time.sleep(60)

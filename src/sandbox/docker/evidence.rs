@@ -38,7 +38,7 @@ impl DockerEngine {
         let lost = |evidence, detail| SandboxError::Lost(Loss { evidence, detail });
         // Our own kill, for the container's own limits, takes precedence over all other evidence.
         if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
-            return lost(Evidence::DiskLimit, cause);
+            return lost(Evidence::OwnLimit, cause);
         }
         if closed.symptom == Symptom::StreamEnded {
             // The stream ends a moment before the engine has recorded the exit.
@@ -54,7 +54,7 @@ impl DockerEngine {
         };
         // The watchdog may have killed it in the meantime.
         if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
-            return lost(Evidence::DiskLimit, cause);
+            return lost(Evidence::OwnLimit, cause);
         }
         let evidence = if state.paused == Some(true) {
             Evidence::Paused

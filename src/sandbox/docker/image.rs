@@ -13,6 +13,7 @@ use bollard::query_parameters::{
     BuildImageOptionsBuilder, CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
 };
 use futures_util::StreamExt as _;
+use tokio::sync::watch;
 
 use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
@@ -21,7 +22,8 @@ use crate::sandbox::container::Pause;
 use crate::sandbox::{Change, ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::api::{self, asked_again};
-use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, watchdog};
+use super::build_disk::MAX_BUILD_BYTES;
+use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, terminals, watchdog};
 
 /// The engine's word for a mount that an image declares.
 pub(super) const VOLUME: &str = "volume";
@@ -174,7 +176,8 @@ impl Shared {
     async fn volume(&self, id: &ContainerId) -> Result<Option<String>, EngineError> {
         let inspected = asked_again(|| self.docker.inspect_container(id.as_str(), None)).await;
         let inspected = inspected.map_err(|error| self.error("inspect a container", error))?;
-        Ok(inspected.mounts.into_iter().flatten().find_map(volume_at))
+        let mut mounts = inspected.mounts.into_iter().flatten().filter(|mount| !terminals::is_ours(mount));
+        Ok(mounts.find_map(volume_at))
     }
 
     async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
@@ -247,19 +250,30 @@ impl Shared {
         tracing::debug!(reference, digest = spec.digest, "building an image");
         let mut log = HeadTail::new(MAX_LOG);
         let mut step = BuildStep::default();
+        let (running, container) = watch::channel(None);
         let ended = {
             let mut events = Box::pin(self.docker.build_image(options, None, Some(body_full(tar.into()))));
             let read = async {
                 while let Some(event) = events.next().await {
                     if let Some(text) = event?.stream {
                         step.observe(&text);
+                        running.send_replace(step.container.clone());
                         log.push(text.as_bytes());
                     }
                 }
                 Ok(())
             };
             // Returning drops the stream, and with it the request: the engine then cancels the build.
-            tokio::time::timeout(spec.timeout, read).await
+            tokio::select! {
+                ended = tokio::time::timeout(spec.timeout, read) => Some(ended),
+                () = self.until_too_large(container) => None,
+            }
+        };
+        let Some(ended) = ended else {
+            let most = MAX_BUILD_BYTES >> 20;
+            log.push(format!("\nThe steps of the build wrote more than {most} MiB.\n").as_bytes());
+            let log = String::from_utf8_lossy(&log.into_bytes()).into_owned();
+            return Err(ImageError::Build { log }.into());
         };
         let text = |log: HeadTail| String::from_utf8_lossy(&log.into_bytes()).into_owned();
         match ended {

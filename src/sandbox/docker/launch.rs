@@ -26,6 +26,7 @@ use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
 use super::image::is_snapshot;
 use super::quota;
+use super::terminals;
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};
 
@@ -39,7 +40,7 @@ const CAPABILITIES: [&str; 8] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETUID", "SETGID", "KILL", "NET_BIND_SERVICE"];
 /// Open files, soft and hard: Linux's own defaults. An engine's default of 1,048,576 slows down daemons that loop over all descriptors, and a
 /// higher hard limit than the engine's own cannot be had from an engine without SYS_RESOURCE.
-const OPEN_FILES: (i64, i64) = (1024, 4096);
+pub(crate) const OPEN_FILES: (i64, i64) = (1024, 4096);
 /// Files and folders that read as empty: the engine's own list, which a list of ours replaces.
 const ENGINE_MASKED: [&str; 10] = [
     "/proc/asound",
@@ -55,7 +56,7 @@ const ENGINE_MASKED: [&str; 10] = [
 ];
 /// The same for what says something of the host or of other containers: the host's boot options, locks that others hold, counters that
 /// others can change. What `ps`, `top`, `free` and `vmstat` read stays. Engines mask what exists of these.
-const MASKED: [&str; 13] = [
+const MASKED: [&str; 24] = [
     "/proc/cmdline",
     "/proc/locks",
     "/proc/interrupts",
@@ -66,6 +67,19 @@ const MASKED: [&str; 13] = [
     "/proc/buddyinfo",
     "/proc/pagetypeinfo",
     "/proc/slabinfo",
+    "/sys/kernel/slab",
+    "/proc/pressure",
+    "/proc/key-users",
+    // What the file systems of the host do, e.g. its journal.
+    "/proc/fs",
+    "/sys/fs/ext4",
+    // Each of these goes up and down with what another container holds, so it carries messages.
+    "/proc/sys/fs/aio-nr",
+    "/proc/sys/fs/dentry-state",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/inode-nr",
+    "/proc/sys/fs/inode-state",
+    "/proc/sys/kernel/pty/nr",
     "/proc/kallsyms",
     "/proc/modules",
     // The energy that processors take tells what others compute. Newer engines mask this folder, and `thermal_throttle`, themselves.
@@ -143,7 +157,9 @@ impl DockerEngine {
         // if the subject's processes caused it; transient trouble of the engine, of this request or another, must not look like that.
         let started = asked_again(|| shared.docker.start_container(container.id.as_str(), None)).await;
         started.map_err(|error| not_started(shared.error("start a container", error)))?;
-        Sandbox::connect(container, streams, workdir, HOME).await
+        let id = container.id.clone();
+        let connected = Sandbox::connect(container, streams, workdir, HOME);
+        tokio::join!(connected, shared.limit_tcp(&id)).0
     }
 }
 
@@ -188,17 +204,20 @@ impl Shared {
         spec: &LaunchSpec<'_>,
         guest: Guest,
     ) -> Result<(), EngineError> {
-        let mounts = match guest {
+        let mut mounts = match guest {
             // A mount, unlike a "bind", is refused when the engine cannot see the file.
-            Guest::Mounted => Some(vec![Mount {
+            Guest::Mounted => vec![Mount {
                 typ: Some(MountType::BIND),
                 source: Some(self.mounted_guest(id).await?.to_string_lossy().into_owned()),
                 target: Some(GUEST_PATH.to_owned()),
                 read_only: Some(true),
                 ..Mount::default()
-            }]),
-            Guest::Uploaded => None,
+            }],
+            Guest::Uploaded => Vec::new(),
         };
+        if self.limits_terminals {
+            mounts.push(terminals::mount());
+        }
         let create = async |body: ContainerCreateBody| {
             let options = CreateContainerOptionsBuilder::new().name(id.as_str()).build();
             let created = self.docker.create_container(Some(options), body).await;
@@ -226,7 +245,7 @@ impl Shared {
                 (OWNER_LABEL.to_owned(), self.owner.to_string()),
                 (PURPOSE_LABEL.to_owned(), spec.purpose.to_owned()),
             ])),
-            host_config: Some(HostConfig { mounts, ..host_config(spec, self.processors) }),
+            host_config: Some(HostConfig { mounts: Some(mounts), ..host_config(spec, self.processors) }),
             ..ContainerCreateBody::default()
         };
         if !self.has_quotas.load(Ordering::Relaxed) {

@@ -4,22 +4,27 @@ mod account_files;
 mod adapter;
 mod api;
 mod archive;
+pub(crate) mod build_disk;
 pub(crate) mod discovery;
 mod events;
 mod evidence;
 mod host_cpu;
 mod host_disk;
 mod image;
+mod in_flight;
 mod kernel_log;
-mod launch;
+pub(crate) mod launch;
 mod layers;
 mod open_files;
 mod own_guest;
 mod pauses;
+pub(crate) mod pools;
 pub(crate) mod quota;
 mod state;
 mod sweep;
-mod upper;
+pub(crate) mod tcp;
+pub(crate) mod terminals;
+pub(crate) mod upper;
 mod watchdog;
 
 use std::collections::HashMap;
@@ -90,6 +95,8 @@ struct Shared {
     has_quotas: AtomicBool,
     /// It was said that the disk of containers is not limited.
     warned_of_layers: AtomicBool,
+    /// The engine can give a container a limit of pseudo-terminals.
+    limits_terminals: bool,
     /// Processors of the engine's host; 0 if it does not say.
     processors: usize,
     /// Name prefix of all objects that this value creates. Another value of the same process must not remove them.
@@ -133,6 +140,7 @@ impl DockerEngine {
         // Without the answer disk limits are polled.
         let info = docker.info().await.unwrap_or_default();
         let has_quotas = quota::is_possible(&info);
+        let limits_terminals = terminals::are_limited(&info, &docker.version().await.unwrap_or_default());
         let processors = info.ncpu.and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
         let cache = guest_binary::cache_dir();
         let guest = guest_binary::install(&cache)?;
@@ -152,6 +160,7 @@ impl DockerEngine {
                 guest_is_uploaded: AtomicBool::new(false),
                 has_quotas: AtomicBool::new(has_quotas),
                 warned_of_layers: AtomicBool::new(false),
+                limits_terminals,
                 processors,
                 launched: AtomicU64::new(0),
                 live: Mutex::default(),

@@ -1,4 +1,5 @@
-//! Files that processes of a container hold without a name: they occupy the disk until the last user closes them, and no folder has them.
+//! What processes of a container hold open: files without a name, which occupy the disk until the last user
+//! closes them and are in no folder, and things that all containers share.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,25 +17,41 @@ const IO_URING: &str = "anon_inode:[io_uring]";
 /// were not received yet (Linux 5.8; an older one says nothing).
 const QUEUED: &str = "scm_fds:";
 
-/// Bytes of the deleted files that processes in the container of process `pid` have open or mapped, on the disks of `folders` and of its
-/// root.
-pub(super) fn unlinked_bytes(pid: i64, folders: &[PathBuf]) -> u64 {
-    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
-    // A file in memory has no name either, but is counted as memory.
-    let root = device(Path::new(&format!("/proc/{pid}/root")));
-    let devices = folders.iter().filter_map(|folder| device(folder)).chain(root).collect();
-    unlinked(&processes(pid), &devices)
+/// What the link of a descriptor of a pipe begins with; the rest is the same at both ends.
+const PIPE: &str = "pipe:";
+const INOTIFY: &str = "anon_inode:inotify";
+
+/// What processes of a container hold open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OpenFiles {
+    /// Bytes of deleted files that are open or mapped.
+    pub(super) unlinked: u64,
+    /// Descriptors that wait in sockets. No descriptor of a process leads to their files, so deleted ones are
+    /// not counted. An `io_uring`, which can hide files too, counts as one.
+    pub(super) in_flight: u64,
+    /// Descriptors of inotify instances.
+    pub(super) inotify: u64,
+    pub(super) pipes: u64,
+    /// This process may not look: it is neither root nor the user who started the container.
+    pub(super) unread: bool,
 }
 
-/// Whether processes in the container of process `pid` may hold deleted files that [`unlinked_bytes`] does not count, since no descriptor
-/// leads to them: they wait in a socket, or are registered with an `io_uring`.
-pub(super) fn may_be_hidden(pid: i64) -> bool {
-    let is_denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-    // Not root, and not the user who started the container.
-    if fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|error| is_denied(&error)) {
-        return true;
+impl OpenFiles {
+    /// Of the container of process `pid`. Deleted files count on the disks of `folders` and of its root.
+    pub(super) fn of(pid: i64, folders: &[PathBuf]) -> Self {
+        let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+        // A file in memory has no name either, but is counted as memory.
+        let root = device(Path::new(&format!("/proc/{pid}/root")));
+        let devices = folders.iter().filter_map(|folder| device(folder)).chain(root).collect();
+        let own = fs::read_dir(format!("/proc/{pid}/fd"));
+        let unread = own.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        Self { unread, ..count(&processes(pid), &devices) }
     }
-    processes(pid).iter().any(|process| hides(process))
+
+    /// Whether deleted files may be held that are not counted.
+    pub(super) fn may_hide(&self) -> bool {
+        self.unread || self.in_flight > 0
+    }
 }
 
 /// The folders in `/proc` of all processes in the container of process `pid`.
@@ -49,28 +66,40 @@ fn processes(pid: i64) -> Vec<PathBuf> {
     entries(Path::new("/proc")).filter(is_inside).collect()
 }
 
-fn unlinked(processes: &[PathBuf], devices: &BTreeSet<u64>) -> u64 {
-    let mut seen = BTreeSet::new();
-    let mut bytes = 0;
-    for link in processes.iter().flat_map(|process| descriptors(process).chain(mappings(process))) {
-        let Ok(file) = fs::metadata(link) else { continue };
+/// What these processes hold. Deleted files count on the disks `devices`.
+fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
+    let mut open = OpenFiles::default();
+    let (mut files, mut pipes, mut sockets) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut add_file = |open: &mut OpenFiles, link: &Path| {
+        let Ok(file) = fs::metadata(link) else { return };
         let is_unlinked = file.is_file() && file.nlink() == 0 && devices.contains(&file.dev());
-        if is_unlinked && seen.insert((file.dev(), file.ino())) {
-            bytes += file.blocks() * BLOCK;
+        if is_unlinked && files.insert((file.dev(), file.ino())) {
+            open.unlinked += file.blocks() * BLOCK;
         }
+    };
+    for process in processes {
+        for descriptor in descriptors(process) {
+            // It may have been closed meanwhile.
+            let link = fs::read_link(&descriptor).unwrap_or_default();
+            let link = link.to_string_lossy();
+            if link.starts_with(PIPE) {
+                pipes.insert(link.into_owned());
+            } else if link == INOTIFY {
+                open.inotify += 1;
+            } else if link == IO_URING {
+                open.in_flight += 1;
+            } else if link.starts_with(SOCKET) {
+                if sockets.insert(link.into_owned()) {
+                    open.in_flight += fs::read_to_string(info(&descriptor)).map_or(0, |info| queued(&info));
+                }
+            } else {
+                add_file(&mut open, &descriptor);
+            }
+        }
+        mappings(process).iter().for_each(|mapped| add_file(&mut open, mapped));
     }
-    bytes
-}
-
-fn hides(process: &Path) -> bool {
-    descriptors(process).any(|descriptor| {
-        // It may have been closed meanwhile.
-        let link = fs::read_link(&descriptor).unwrap_or_default();
-        let link = link.to_string_lossy();
-        link == IO_URING
-            || (link.starts_with(SOCKET)
-                && fs::read_to_string(info(&descriptor)).is_ok_and(|info| queues(&info)))
-    })
+    open.pipes = pipes.len() as u64;
+    open
 }
 
 /// The open descriptors of a process. Each thread is looked at: it can have a table of its own, and the first can end before the others.
@@ -94,9 +123,9 @@ fn info(descriptor: &Path) -> PathBuf {
     thread.join("fdinfo").join(descriptor.file_name().unwrap_or_default())
 }
 
-fn queues(info: &str) -> bool {
-    let counts = info.lines().filter_map(|line| line.strip_prefix(QUEUED));
-    counts.filter_map(|count| count.trim().parse::<u64>().ok()).any(|count| count > 0)
+fn queued(info: &str) -> u64 {
+    let mut counts = info.lines().filter_map(|line| line.strip_prefix(QUEUED));
+    counts.next().and_then(|count| count.trim().parse().ok()).unwrap_or_default()
 }
 
 /// The paths in a folder; none if it is gone.
@@ -167,6 +196,9 @@ def sent_unaccepted():
     send(client)
 def nothing():
     globals()['kept'] = socket.socketpair()
+def pooled():
+    for _ in range(10): os.pipe()
+    for _ in range(3): libc.inotify_init()
 globals()[sys.argv[2]]()
 until_end()
 "#;
@@ -177,8 +209,8 @@ until_end()
     const EXIT: &str = "93";
 
     #[test]
-    fn files_without_a_name_are_counted_or_known_to_be_possible() {
-        let check = |how: &str, megabytes: u64, hidden: bool| {
+    fn what_processes_hold_is_counted() {
+        let check = |how: &str, megabytes: u64, in_flight: u64| {
             let folder = tempfile::tempdir().unwrap();
             let mut holder = Command::new("python3")
                 .args(["-I", "-B", "-c", HOLDER])
@@ -191,37 +223,45 @@ until_end()
             BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
             let process = PathBuf::from(format!("/proc/{}", holder.id()));
             let device = fs::metadata(folder.path()).unwrap().dev();
-            let bytes = unlinked(std::slice::from_ref(&process), &BTreeSet::from([device]));
-            assert_eq!((bytes / 1_000_000, hides(&process)), (megabytes, hidden), "{how}");
-            assert_eq!(unlinked(&[process], &BTreeSet::from([device + 1])), 0, "{how}: another disk");
+            let open = count(std::slice::from_ref(&process), &BTreeSet::from([device]));
+            assert_eq!((open.unlinked / 1_000_000, open.in_flight), (megabytes, in_flight), "{how}");
+            // Its standard streams are two pipes and what this test has.
+            let expect = if how == "pooled" { (3, 12) } else { (0, 2) };
+            let base = count(&[PathBuf::from("/proc/self")], &BTreeSet::new()).pipes;
+            assert!((expect.1..=expect.1 + base).contains(&open.pipes), "{how}: {open:?}");
+            assert_eq!(open.inotify, expect.0, "{how}");
+            let elsewhere = count(&[process], &BTreeSet::from([device + 1]));
+            assert_eq!(elsewhere.unlinked, 0, "{how}: another disk");
             drop(holder.stdin.take());
             holder.wait().unwrap();
         };
-        check("nothing", 0, false);
-        check("opened", 1, false);
-        check("mapped", 1, false);
-        check("of_thread", 1, false);
-        check("of_ended_first_thread", 1, false);
-        check("mapped_of_ended_first_thread", 1, false);
-        check("sent", 0, true);
-        check("sent_unaccepted", 0, true);
-        check("received", 1, false);
+        check("nothing", 0, 0);
+        check("opened", 1, 0);
+        check("mapped", 1, 0);
+        check("of_thread", 1, 0);
+        check("of_ended_first_thread", 1, 0);
+        check("mapped_of_ended_first_thread", 1, 0);
+        check("sent", 0, 1);
+        check("sent_unaccepted", 0, 1);
+        check("received", 1, 0);
+        check("pooled", 0, 0);
     }
 
     #[test]
     fn queues_are_read_from_the_kernels_words() {
-        let check = |info: &str, expect: bool| assert_eq!(queues(info), expect, "{info:?}");
-        check("pos:\t0\nflags:\t02\nmnt_id:\t10\nino:\t7\nscm_fds: 0\n", false);
-        check("pos:\t0\nflags:\t02\nmnt_id:\t10\nino:\t7\nscm_fds: 253\n", true);
+        let check = |info: &str, expect: u64| assert_eq!(queued(info), expect, "{info:?}");
+        check("pos:\t0\nflags:\t02\nmnt_id:\t10\nino:\t7\nscm_fds: 0\n", 0);
+        check("pos:\t0\nflags:\t02\nmnt_id:\t10\nino:\t7\nscm_fds: 253\n", 253);
         // Kernels before Linux 5.8.
-        check("pos:\t0\nflags:\t02\nmnt_id:\t10\n", false);
-        check("", false);
+        check("pos:\t0\nflags:\t02\nmnt_id:\t10\n", 0);
+        check("", 0);
     }
 
     #[test]
     fn a_process_of_the_host_is_no_container() {
         let own = i64::from(std::process::id());
-        assert_eq!((unlinked_bytes(own, &[]), may_be_hidden(own)), (0, false));
-        assert_eq!((unlinked_bytes(0, &[]), may_be_hidden(0)), (0, false));
+        for pid in [own, 0] {
+            assert_eq!(OpenFiles::of(pid, &[]), OpenFiles::default(), "{pid}");
+        }
     }
 }

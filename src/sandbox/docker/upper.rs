@@ -6,13 +6,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::open_files;
+use super::open_files::OpenFiles;
 
 /// Unit of `st_blocks`, independent of the file system's block size.
 pub(super) const BLOCK: u64 = 512;
 /// Maximum number of files that a container may add. More than any task needs, less than exhausts the inodes of a host's file system or
 /// takes minutes to remove.
-pub(super) const MAX_FILES: u64 = 250_000;
+pub(crate) const MAX_FILES: u64 = 250_000;
 /// Maximum nesting of folders. Removing or walking a folder recursively costs one open descriptor per level, in the engine too: it fails to remove
 /// folders nested deeper than its limit of open files, repeatedly and after minutes each time.
 const MAX_DEPTH: usize = 256;
@@ -22,7 +22,7 @@ const LEVELLED_DEPTH: usize = 64;
 const MAX_PATH: usize = 3584;
 /// Bytes of the paths of all entries together. The engine lists them in memory, several times over: 20,000 long ones took 1.4 GB of it.
 /// As many entries as are allowed have half of this with paths of usual length.
-pub(super) const MAX_PATHS: u64 = 32 << 20;
+pub(crate) const MAX_PATHS: u64 = 32 << 20;
 /// Name prefix of folders that [`level`] has moved.
 const MOVED: &str = ".termsmith-moved-";
 
@@ -52,12 +52,28 @@ pub(super) struct Usage {
     pub(super) too_deep: bool,
     /// This process may not read some of it, so there may be more.
     pub(super) unread: bool,
+    pub(super) open: OpenFiles,
+}
+
+/// What a container may write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+    pub(super) paths: u64,
+}
+
+impl Most {
+    /// With these bytes, and as many files and paths as every container.
+    pub(super) fn of_bytes(bytes: u64) -> Self {
+        Self { bytes, files: MAX_FILES, paths: MAX_PATHS }
+    }
 }
 
 impl Usage {
     /// Whether `self` exceeds the limits.
-    pub(super) fn exceeds(&self, max_bytes: u64, max_files: u64) -> bool {
-        self.bytes > max_bytes || self.files > max_files || self.paths > MAX_PATHS || self.too_deep
+    fn exceeds(&self, most: &Most) -> bool {
+        self.bytes > most.bytes || self.files > most.files || self.paths > most.paths || self.too_deep
     }
 }
 
@@ -75,11 +91,11 @@ pub(super) enum Held {
 impl Upper {
     /// How much of a full disk a container with this limit holds.
     pub(super) fn held(&self, max_bytes: u64) -> Held {
-        let most = max_bytes / 2;
-        let used = self.usage(most, MAX_FILES);
-        if used.exceeds(most, MAX_FILES) {
+        let most = Most::of_bytes(max_bytes / 2);
+        let used = self.usage(&most);
+        if used.exceeds(&most) {
             Held::Much
-        } else if !self.has_layer || used.unread || open_files::may_be_hidden(self.pid) {
+        } else if !self.has_layer || used.unread || used.open.may_hide() {
             Held::Unknown
         } else {
             Held::Little
@@ -87,9 +103,9 @@ impl Upper {
     }
 
     /// Counts what was written until one limit is exceeded.
-    pub(super) fn usage(&self, max_bytes: u64, max_files: u64) -> Usage {
-        let bytes = open_files::unlinked_bytes(self.pid, &self.folders);
-        let mut used = Usage { bytes, ..Usage::default() };
+    pub(super) fn usage(&self, most: &Most) -> Usage {
+        let open = OpenFiles::of(self.pid, &self.folders);
+        let mut used = Usage { bytes: open.unlinked, open, ..Usage::default() };
         let mut linked = BTreeSet::new();
         used.bytes += self
             .files
@@ -118,7 +134,7 @@ impl Upper {
                     used.bytes += metadata.blocks() * BLOCK;
                 }
                 used.too_deep |= metadata.is_dir() && !walk.enter(&entry);
-                if used.exceeds(max_bytes, max_files) {
+                if used.exceeds(most) {
                     return used;
                 }
             }
@@ -225,9 +241,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let lowest = nest(folder.path(), name, depth);
             let upper = upper(folder.path());
-            assert_eq!(upper.usage(u64::MAX, u64::MAX).too_deep, too_deep, "{} {depth}", name.len());
+            assert_eq!(upper.usage(&Most::of_bytes(u64::MAX)).too_deep, too_deep, "{} {depth}", name.len());
             level(folder.path());
-            let levelled = upper.usage(u64::MAX, u64::MAX);
+            let levelled = upper.usage(&Most::of_bytes(u64::MAX));
             assert_eq!((levelled.files, levelled.too_deep), (depth as u64, false), "{} {depth}", name.len());
             drop(lowest);
         };
@@ -244,7 +260,7 @@ mod tests {
     fn links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/usr", folder.path().join("link")).unwrap();
-        assert_eq!(upper(folder.path()).usage(u64::MAX, u64::MAX).files, 1);
+        assert_eq!(upper(folder.path()).usage(&Most::of_bytes(u64::MAX)).files, 1);
     }
 
     /// Bytes on the disk of a file of a megabyte, however it is laid out there.
@@ -260,11 +276,11 @@ mod tests {
             fs::hard_link(at("file"), at(name)).unwrap();
         }
         let upper = upper(folder.path());
-        let used = upper.usage(u64::MAX, u64::MAX);
+        let used = upper.usage(&Most::of_bytes(u64::MAX));
         assert!(FILE.contains(&used.bytes), "{used:?}");
         assert_eq!(used.files, 4);
         fs::write(at("other"), vec![1; 1_000_000]).unwrap();
-        let more = upper.usage(u64::MAX, u64::MAX);
+        let more = upper.usage(&Most::of_bytes(u64::MAX));
         assert!(FILE.contains(&(more.bytes - used.bytes)), "{used:?} {more:?}");
     }
 

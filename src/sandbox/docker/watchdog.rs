@@ -1,5 +1,7 @@
-//! Enforces disk limits on engines that have none (overlay2 on ext4 does not support [`super::quota`]), and of files everywhere.
+//! Enforces limits that the engine has not: of the disk (overlay2 on ext4 does not support [`super::quota`]), of
+//! files, and of what the kernel counts for all containers together ([`super::pools`]).
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,9 +14,10 @@ use crate::model::Limits;
 use crate::sandbox::{ContainerId, Evidence, Loss, Pauses};
 
 use super::image::VOLUME;
+use super::in_flight::Look;
 use super::quota::POLLED_EVERY;
-use super::upper::{Held, MAX_FILES, MAX_PATHS, Upper, level};
-use super::{DockerEngine, Shared};
+use super::upper::{Held, MAX_FILES, MAX_PATHS, Most, Upper, Usage, level};
+use super::{DockerEngine, Shared, pools, terminals};
 
 /// Free space on the host below which a warning is logged. No container is killed for it: a container within its own limits
 /// is not at fault.
@@ -28,8 +31,11 @@ const MIB: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) max_bytes: u64,
+    pub(super) max_memory: u64,
     /// Its writable paths on this host; `None` until they have been requested.
     upper: Option<WritableLayer>,
+    /// The last look at which it had no descriptors in flight, or the first one.
+    settled: Option<Arc<Look>>,
     /// Why it was killed.
     pub(super) killed: Option<String>,
     /// Times of its out-of-memory events, in seconds since 1970.
@@ -68,7 +74,9 @@ impl Watched {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
             max_bytes: u64::from(limits.storage_mb) * MIB,
+            max_memory: u64::from(limits.memory_mb) * MIB,
             upper: None,
+            settled: None,
             killed: None,
             oom_times: Vec::new(),
             pauses: watch::Sender::default(),
@@ -79,7 +87,8 @@ impl Watched {
 
     /// The container is restarted: its former state no longer applies.
     pub(super) fn restarted(&mut self) {
-        (self.upper, self.killed, self.host_disk_full, self.held_disk) = (None, None, None, false);
+        (self.upper, self.settled, self.killed) = (None, None, None);
+        (self.host_disk_full, self.held_disk) = (None, false);
         self.oom_times.clear();
     }
 }
@@ -117,29 +126,39 @@ async fn look(engine: &DockerEngine) {
             watched.upper = layer;
         }
     }
-    let watched: Vec<(ContainerId, Upper, u64)> = shared
+    let watched: Vec<Watching> = shared
         .live()
         .iter()
         .filter_map(|(id, watched)| match &watched.upper {
-            Some(WritableLayer::At(upper)) if watched.killed.is_none() => {
-                Some((id.clone(), upper.clone(), watched.max_bytes))
-            }
+            Some(WritableLayer::At(upper)) if watched.killed.is_none() => Some(Watching {
+                id: id.clone(),
+                upper: upper.clone(),
+                max_bytes: watched.max_bytes,
+                settled: watched.settled.clone(),
+            }),
             _ => None,
         })
         .collect();
+    let disk = if shared.has_quotas.load(Ordering::Relaxed) { Disk::Quotas } else { Disk::Polled };
     // Walking folders blocks.
-    let Ok(offenders) = tokio::task::spawn_blocking(move || offenders(&watched)).await else {
+    let Ok(seen) = tokio::task::spawn_blocking(move || see(&watched, disk)).await else {
         tracing::warn!("the disk watchdog failed to look");
         return;
     };
+    for id in &seen.settled {
+        if let Some(watched) = shared.live().get_mut(id) {
+            watched.settled = Some(seen.look.clone());
+        }
+    }
+    let offenders = seen.offenders;
     for (id, cause) in offenders {
         if let Some(watched) = shared.live().get_mut(&id) {
-            tracing::debug!(container = %id, cause, "killing a container for its own disk limit");
+            tracing::debug!(container = %id, cause, "killing a container for its own limit");
             watched.killed = Some(cause);
         }
         // If it has ended by itself, the cause is recorded anyway.
         if let Err(error) = shared.kill(id.as_str()).await {
-            tracing::warn!(container = %id, %error, "cannot kill a container that exceeds its disk limit");
+            tracing::warn!(container = %id, %error, "cannot kill a container that exceeds its limit");
         }
     }
 }
@@ -180,7 +199,8 @@ impl Shared {
         let upper = layers.get("UpperDir").map(PathBuf::from).filter(|path| fs::read_dir(path).is_ok());
         let has_layer = upper.is_some();
         let volumes = inspected.mounts.into_iter().flatten();
-        let volumes = volumes.filter(|mount| mount.typ.as_deref() == Some(VOLUME));
+        let volumes =
+            volumes.filter(|mount| mount.typ.as_deref() == Some(VOLUME) && !terminals::is_ours(mount));
         let folders: Vec<_> =
             upper.into_iter().chain(volumes.filter_map(|mount| mount.source).map(PathBuf::from)).collect();
         let files = [inspected.hostname_path, inspected.hosts_path, inspected.resolv_conf_path];
@@ -193,23 +213,69 @@ impl Shared {
     }
 }
 
-/// Which containers exceed their limits, with the reason.
-fn offenders(watched: &[(ContainerId, Upper, u64)]) -> Vec<(ContainerId, String)> {
-    let mut found = Vec::new();
-    for (id, upper, max_bytes) in watched {
-        found.extend(own_excess(upper, *max_bytes).map(|cause| (id.clone(), cause)));
-    }
-    if let Some(free) = watched.first().and_then(|(_, upper, _)| host_free_bytes(upper))
-        && free < LOW_FREE_BYTES
-    {
+/// A container that is looked at.
+#[derive(Debug)]
+struct Watching {
+    id: ContainerId,
+    upper: Upper,
+    max_bytes: u64,
+    settled: Option<Arc<Look>>,
+}
+
+/// What one look has shown.
+struct Seen {
+    look: Arc<Look>,
+    /// The containers for which this look is the one that later ones are compared with.
+    settled: Vec<ContainerId>,
+    /// Those that exceed their limits, with the reason.
+    offenders: Vec<(ContainerId, String)>,
+}
+
+/// What limits the disk of containers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    Quotas,
+    Polled,
+}
+
+fn see(watched: &[Watching], disk: Disk) -> Seen {
+    let free = watched.first().and_then(|first| host_free_bytes(&first.upper));
+    if let Some(free) = free.filter(|free| *free < LOW_FREE_BYTES) {
         tracing::warn!(free_mib = free / MIB, "the disk of the host is nearly full");
     }
-    found
+    let usage = |watching: &Watching| watching.upper.usage(&Most::of_bytes(watching.max_bytes));
+    let usages: Vec<Usage> = watched.iter().map(usage).collect();
+    let used: HashMap<_, _> =
+        watched.iter().zip(&usages).map(|(watching, usage)| (watching.id.clone(), usage.bytes)).collect();
+    // A quota holds for deleted files too, wherever they are.
+    let look = Arc::new(Look { free: free.filter(|_| disk == Disk::Polled), used });
+    let (mut settled, mut offenders) = (Vec::new(), Vec::new());
+    for (watching, usage) in watched.iter().zip(&usages) {
+        let excess = excess(usage, watching.max_bytes).or_else(|| watching.hidden_excess(usage, &look));
+        offenders.extend(excess.map(|cause| (watching.id.clone(), cause)));
+        if usage.open.in_flight == 0 || watching.settled.is_none() {
+            settled.push(watching.id.clone());
+        }
+    }
+    Seen { look, settled, offenders }
+}
+
+impl Watching {
+    /// Whether files in flight explain more than the limit allows. Programs have descriptors in flight for a
+    /// moment only, so it takes both: descriptors in flight now, and a disk that has lost that much space.
+    fn hidden_excess(&self, usage: &Usage, now: &Look) -> Option<String> {
+        let settled = self.settled.as_ref().filter(|_| usage.open.in_flight > 0)?;
+        let hidden = now.unexplained_since(settled);
+        let exceeds = usage.bytes.saturating_add(hidden) > self.max_bytes;
+        exceeds.then(|| {
+            let limit = self.max_bytes / MIB;
+            format!("disk limit of {limit} MiB exceeded, by {} MiB of files in flight", hidden / MIB)
+        })
+    }
 }
 
 /// The limit of its own that a container exceeds.
-fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
-    let used = upper.usage(max_bytes, MAX_FILES);
+fn excess(used: &Usage, max_bytes: u64) -> Option<String> {
     if used.bytes > max_bytes {
         Some(format!("disk limit of {} MiB exceeded", max_bytes / MIB))
     } else if used.files > MAX_FILES {
@@ -219,7 +285,7 @@ fn own_excess(upper: &Upper, max_bytes: u64) -> Option<String> {
     } else if used.too_deep {
         Some("folders are nested deeper than they can be removed".to_owned())
     } else {
-        None
+        pools::excess(&used.open)
     }
 }
 
@@ -231,7 +297,7 @@ pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> 
         shared.live().get(id).map(|watched| (watched.max_bytes, watched.held_disk))?;
     let look = tokio::task::spawn_blocking(move || {
         let free = host_free_bytes(&upper).filter(|free| *free < FULL_FREE_BYTES);
-        let excess = own_excess(&upper, max_bytes);
+        let excess = excess(&upper.usage(&Most::of_bytes(max_bytes)), max_bytes);
         let held = match (&excess, free) {
             (None, Some(_)) if !held_disk => upper.held(max_bytes),
             // It has filled the disk, may have done so earlier, or there is no full disk.
@@ -246,7 +312,7 @@ pub(super) async fn why_full(shared: &Shared, id: &ContainerId) -> Option<Loss> 
 /// may have filled that disk itself proves nothing against the host.
 fn full_disk(own_excess: Option<String>, free: Option<u64>, held: Held) -> Option<Loss> {
     match (own_excess, free, held) {
-        (Some(detail), _, _) => Some(Loss { evidence: Evidence::DiskLimit, detail }),
+        (Some(detail), _, _) => Some(Loss { evidence: Evidence::OwnLimit, detail }),
         (None, Some(free), Held::Little) => {
             Some(Loss { evidence: Evidence::HostDiskFull, detail: format!("{} MiB are free", free / MIB) })
         }
@@ -267,6 +333,7 @@ pub(super) fn free_bytes(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::open_files::OpenFiles;
     use super::*;
 
     #[test]
@@ -281,26 +348,52 @@ mod tests {
         check(None, Some(0), Held::Much, None);
         check(None, Some(0), Held::Unknown, None);
         // A container that fills the host's disk beyond its own limit is at fault.
-        check(Some("disk limit"), Some(0), Held::Much, Some(Evidence::DiskLimit));
-        check(Some("disk limit"), None, Held::Much, Some(Evidence::DiskLimit));
+        check(Some("disk limit"), Some(0), Held::Much, Some(Evidence::OwnLimit));
+        check(Some("disk limit"), None, Held::Much, Some(Evidence::OwnLimit));
     }
 
     #[test]
     fn the_container_above_its_limit_is_found() {
         let folder = tempfile::tempdir().unwrap();
-        let container = |name: &str, bytes: usize, max: u64| {
+        let container = |name: &str, bytes: usize, max_bytes: u64| {
             let path = folder.path().join(name);
             fs::create_dir_all(path.join("deep")).unwrap();
             fs::write(path.join("deep/file"), vec![1; bytes]).unwrap();
             let upper = Upper { folders: vec![path], has_layer: true, files: Vec::new(), pid: 0 };
-            (ContainerId(name.to_owned()), upper, max)
+            Watching { id: ContainerId(name.to_owned()), upper, max_bytes, settled: None }
         };
         let watched = [
             container("small", 10, MIB),
             container("large", 3 << 20, MIB),
             container("allowed", 3 << 20, 8 * MIB),
         ];
+        let seen = see(&watched, Disk::Polled);
         let expected = vec![(ContainerId("large".to_owned()), "disk limit of 1 MiB exceeded".to_owned())];
-        assert_eq!(offenders(&watched), expected);
+        assert_eq!(seen.offenders, expected);
+        assert_eq!((seen.settled.len(), seen.look.used.len()), (3, 3));
+    }
+
+    #[test]
+    fn files_in_flight_count_as_the_space_that_the_disk_has_lost() {
+        const MOST: u64 = 100 * MIB;
+        let look = |free: Option<u64>| Look { free: free.map(|mib| mib * MIB), used: HashMap::new() };
+        let upper = Upper { folders: Vec::new(), has_layer: true, files: Vec::new(), pid: 0 };
+        let check = |settled: Option<Look>, in_flight: u64, now: Option<u64>, expect: Option<&str>| {
+            let name = format!("{settled:?} {in_flight} {now:?}");
+            let settled = settled.map(Arc::new);
+            let (id, upper) = (ContainerId("x".to_owned()), upper.clone());
+            let watching = Watching { id, upper, max_bytes: MOST, settled };
+            let open = OpenFiles { in_flight, ..OpenFiles::default() };
+            let usage = Usage { bytes: 40 * MIB, open, ..Usage::default() };
+            assert_eq!(watching.hidden_excess(&usage, &look(now)).as_deref(), expect, "{name}");
+        };
+        let found = "disk limit of 100 MiB exceeded, by 61 MiB of files in flight";
+        check(Some(look(Some(1000))), 1, Some(939), Some(found));
+        check(Some(look(Some(1000))), 1, Some(940), None);
+        // The disk was filled by others.
+        check(Some(look(Some(1000))), 0, Some(100), None);
+        // The first look, and a disk with quotas.
+        check(None, 1, Some(100), None);
+        check(Some(look(None)), 1, None, None);
     }
 }

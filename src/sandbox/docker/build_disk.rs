@@ -1,0 +1,32 @@
+//! A limit on what an image build writes. The engine has none for builds.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::watch;
+
+use super::Shared;
+use super::quota::POLLED_EVERY;
+use super::upper::Most;
+use super::watchdog::WritableLayer;
+
+/// What the steps of a build may write together. Not counted are the image that it begins with and what
+/// `COPY` and `ADD` write.
+pub(crate) const MAX_BUILD_BYTES: u64 = 10 << 30;
+
+impl Shared {
+    /// Returns when the build has written too much. `container`: that of the step that runs.
+    pub(super) async fn until_too_large(&self, container: watch::Receiver<Option<String>>) {
+        let mut written = BTreeMap::new();
+        while written.values().sum::<u64>() <= MAX_BUILD_BYTES {
+            tokio::time::sleep(POLLED_EVERY).await;
+            let Some(name) = container.borrow().clone() else { continue };
+            let Some(WritableLayer::At(layer)) = self.writable_layer(&name).await else { continue };
+            let most = Most { bytes: MAX_BUILD_BYTES, files: u64::MAX, paths: u64::MAX };
+            // Walking folders blocks.
+            let usage = tokio::task::spawn_blocking(move || layer.usage(&most)).await;
+            if let Ok(usage) = usage {
+                written.insert(name, usage.bytes);
+            }
+        }
+    }
+}
