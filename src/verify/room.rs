@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::condition::Condition;
 use super::contention::{Observed, PATIENCE, watched};
 use super::no_verdict::{NoVerdict, Phase, despite_load};
+use super::own_place::own_places;
 use super::pauses::Pauses;
 use super::relay::{self, Leftovers, Serving};
 use super::results::{Reported, parse_results};
@@ -18,7 +19,7 @@ use crate::sandbox::{
     SandboxError, Spooled,
 };
 
-/// The folder of the subject's files in the verifier's container.
+/// The folder in which the subject's files arrive in the verifier's container. Tests find them under a name that no solver knows.
 pub(super) const SUBJECT_ROOT: &str = "subject";
 const RESULTS: &str = "/logs/verifier/checks.json";
 /// Maximum size of the results: an id, a flag and a bounded message per check.
@@ -176,7 +177,8 @@ impl Room<'_> {
             ("PATH", "/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
             ("HOME", "/root".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
-            ("SUBJECT_ROOT", format!("/{SUBJECT_ROOT}")),
+            ("SUBJECT_RECEIVED", format!("/{SUBJECT_ROOT}")),
+            ("SUBJECT_ROOTS", own_places(&task.subject.roots).join(":")),
             ("SUBJECT_WORKDIR", task.subject.workdir().to_owned()),
         ];
         let relay = task.subject.programs.then(|| ("TERMSMITH_RELAY", relay::SOCKET.to_owned()));
@@ -191,7 +193,7 @@ impl Room<'_> {
             _ => None,
         };
         let process = Process {
-            argv: ["/usr/bin/python3", "-I", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
+            argv: ["/usr/bin/python3", "-I", "-S", "-B", "/tests/run_checks.py"].map(Into::into).to_vec(),
             env: env
                 .into_iter()
                 .chain(relay)

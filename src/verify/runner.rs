@@ -18,7 +18,7 @@ use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
 /// Bump when a trial of the same task and action could have another result.
-const TRIAL: Stage = Stage { name: "trial", version: 3 };
+const TRIAL: Stage = Stage { name: "trial", version: 4 };
 const BUILD: Stage = Stage { name: "build", version: 1 };
 /// Bytes of a build log that are kept: its end names the fault, its beginning names packages.
 const LOG_TAIL: usize = 2_000;

@@ -79,7 +79,34 @@ def take(roots, hidden):
     return copies
 
 
-def _copy(source, target, left, depth):
+def place(received, roots):
+    """Puts `roots` of the subject, which lies under `received`, in their own places, and returns the folder that the tests read.
+
+    A tool of the tests that follows an absolute path, e.g. git with `objects/info/alternates`, finds there what the solver's container had,
+    and not the task's pristine files. The tests read another folder, whose name no solver knows. Nothing in the places can be executed.
+    """
+    copies = pathlib.Path(tempfile.mkdtemp(prefix="subject-", dir="/var/tmp"))
+    if os.path.isdir(received):
+        for name in os.listdir(received):
+            os.rename(os.path.join(received, name), copies / name)
+        os.rmdir(received)
+    left = [MAX_COPY_BYTES, MAX_COPY_ENTRIES]
+    for root in roots:
+        if os.path.realpath(os.path.dirname(root)) != os.path.dirname(root):
+            # A link of the image: the files would lie elsewhere, e.g. those of /var/run in /run.
+            continue
+        if os.path.isdir(root) and not os.path.islink(root):
+            shutil.rmtree(root)
+        elif os.path.lexists(root):
+            os.unlink(root)
+        source = copies / root.lstrip("/")
+        if os.path.lexists(source):
+            os.makedirs(os.path.dirname(root), exist_ok=True)
+            _copy(source, root, left, 0, modes=0o1666)
+    return copies
+
+
+def _copy(source, target, left, depth, modes=0o1777):
     """Files with their modes, owners and links; no devices, FIFOs and sockets, and no set-id bits. Links are never followed."""
     found = os.lstat(source)
     left[1] -= 1
@@ -92,7 +119,7 @@ def _copy(source, target, left, depth):
     if stat.S_ISDIR(found.st_mode):
         os.mkdir(target)
         for entry in os.scandir(source):
-            _copy(entry.path, os.path.join(target, entry.name), left, depth + 1)
+            _copy(entry.path, os.path.join(target, entry.name), left, depth + 1, modes)
     elif stat.S_ISREG(found.st_mode):
         left[0] -= found.st_size
         if left[0] < 0:
@@ -103,7 +130,7 @@ def _copy(source, target, left, depth):
     else:
         return
     os.chown(target, found.st_uid, found.st_gid)
-    os.chmod(target, stat.S_IMODE(found.st_mode) & 0o1777)
+    os.chmod(target, stat.S_IMODE(found.st_mode) & (modes if stat.S_ISREG(found.st_mode) else 0o1777))
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 

@@ -3,16 +3,19 @@
 Writes to /logs/verifier: checks.json (termsmith's structured results), ctrf.json, reward.json and reward.txt. The reward
 is 1 only when every check ran and passed. In reward.json stand beside it, by the classes and
 weights of classes.json, the shares of passed checks among those that the untouched machine fails (f2p) and among those that
-it passes already (p2p). Started as `python3 -I -B`, so that neither the
-environment nor the working directory can add code.
+it passes already (p2p). Started as `python3 -I -S -B`: neither the environment, nor the working directory, nor a `.pth` file of
+the image can add code. (An editable install of `/app` leaves such a file, and `/app` holds the solver's files.)
 """
 
 import json
 import os
 import pathlib
 import random
+import shutil
 import signal
+import site
 import sys
+import tempfile
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -53,6 +56,9 @@ class Collector:
 def _message(report):
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr)
+    # The copy has another name in each run. A message names files as the solver knows them, e.g. `/app/report.csv`.
+    if (copy := os.environ["SUBJECT_ROOT"]) != "/":
+        text = text.replace(copy, "")
     # Names that are not UTF-8 reach messages as lone surrogates, which no JSON reader takes.
     return text[:MAX_MESSAGE].encode("utf-8", "backslashreplace").decode()
 
@@ -92,16 +98,31 @@ def _out_of_time(*_):
         os._exit(status)
 
 
+def _hide_pristine():
+    """Moves the pristine files to a folder that no solver can name: e.g. git follows `objects/info/alternates` to any path."""
+    hidden = pathlib.Path(tempfile.mkdtemp(prefix="pristine-", dir="/var/tmp")) / "pristine"
+    try:
+        shutil.move(TESTS / "pristine", hidden)
+    except OSError:
+        # A read-only mount keeps its files; the copy is complete all the same. Tests without pristine files have none to hide.
+        pass
+    os.environ["SUBJECT_PRISTINE"] = str(hidden)
+
+
 def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(TESTS)
     sys.path.insert(0, str(TESTS))
-    if "SUBJECT_ROOT" not in os.environ:
-        import beside
+    sys.path += [folder for folder in site.getsitepackages() if folder not in sys.path]
+    _hide_pristine()
+    import beside
 
+    roots = [root for root in os.environ["SUBJECT_ROOTS"].split(":") if root]
+    if received := os.environ.get("SUBJECT_RECEIVED"):
+        os.environ["SUBJECT_ROOT"] = str(beside.place(received, roots))
+    else:
         signal.signal(signal.SIGTERM, _out_of_time)
-        roots = os.environ["SUBJECT_ROOTS"].split(":")
         os.environ["SUBJECT_ROOT"] = str(beside.take(roots, hidden=[TESTS, LOGS]))
     import pytest
 

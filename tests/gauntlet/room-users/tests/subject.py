@@ -1,8 +1,8 @@
 """How tests reach what a solver left: the subject.
 
-In termsmith's clean room the subject's files lie under $SUBJECT_ROOT of a pristine container, and its programs run in
-another container, reached through $TERMSMITH_RELAY. Under Harbor, $SUBJECT_ROOT is a copy that run_checks.py has made, and programs
-run as another user in the tests' container (`beside`). One test file serves all.
+The tests read a copy of the subject under $SUBJECT_ROOT, which run_checks.py has made. The subject lies in its own place too, e.g. /app,
+where tools of the tests find it if they follow an absolute path. In termsmith's clean room its programs run in another container,
+reached through $TERMSMITH_RELAY. Under Harbor they run as another user in the tests' container (`beside`). One test file serves all.
 
 Everything here raises AssertionError with a plain sentence when the subject is at fault.
 """
@@ -25,6 +25,7 @@ import beside
 ROOT = pathlib.Path(os.environ.get("SUBJECT_ROOT") or "/")
 RELAY = os.environ.get("TERMSMITH_RELAY")
 TESTS = pathlib.Path(__file__).resolve().parent
+PRISTINE = pathlib.Path(os.environ.get("SUBJECT_PRISTINE") or TESTS / "pristine")
 # Factor for time limits: more than 1 where the tests run again because the machine had no time for the programs.
 PATIENCE = float(os.environ.get("TERMSMITH_PATIENCE") or 1)
 
@@ -41,7 +42,7 @@ Result = namedtuple("Result", "code stdout stderr")
 
 def pristine(name):
     """The untampered copy of an environment file, e.g. pristine("app/data.csv"), as a pathlib.Path."""
-    return TESTS / "pristine" / name
+    return PRISTINE / name
 
 
 def lpath(name):
