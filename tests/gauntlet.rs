@@ -9,7 +9,7 @@ use common::Bench;
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
-const SAMPLE: [&str; 17] = [
+const SAMPLE: [&str; 18] = [
     "build-fails",
     "clause-untested",
     "conftest-loaded",
@@ -27,6 +27,7 @@ const SAMPLE: [&str; 17] = [
     "sound-user",
     "strict-key-order",
     "untouched-passes",
+    "weak-magic-number",
 ];
 
 #[test]

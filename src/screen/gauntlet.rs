@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
+use super::damage::Damaged;
 use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
@@ -20,7 +21,7 @@ use crate::store::Stage;
 use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, well_formed};
 
 /// Bump when the table changes, so that certificates of the old table are made again.
-pub const SCREEN: Stage = Stage { name: "certificate", version: 8 };
+pub const SCREEN: Stage = Stage { name: "certificate", version: 9 };
 
 /// Condition of the trials of cuts and mutants, which are to fail. One failed check is enough to know that they do, and half as long to wait for.
 const FAILING: Condition<'static> = Condition::FirstFailure { likely: &[] };
@@ -74,6 +75,9 @@ pub(super) async fn run(
     if !table.rejected() {
         soundness::require_tools(extent.rigor, only)?;
         trials(runner, target, extent, only, &mut table).await?;
+        if matches!(only, Only::All) {
+            table.unprobed();
+        }
     }
     let certified = !table.rejected();
     let clauses = clauses::records(target.clauses, &table);
@@ -145,6 +149,9 @@ async fn trials(
     let violations = clauses::drawn(target, solution, extent, only, table);
     let within = within(&reference);
     planned.extend(violations.iter().map(|violation| violation.planned(within)));
+    let outlines = [&reference.outline, &untouched.outline];
+    let damaged = Damaged::of(target, solution, outlines, extent.rigor, only, table);
+    planned.extend(damaged.planned(within));
     planned.extend(partial.iter().map(|(kind, name, files, about)| Planned {
         kind: *kind,
         name: name.clone(),

@@ -6,6 +6,7 @@
 
 mod battery;
 mod clauses;
+mod damage;
 mod evaluation;
 mod forms;
 mod gauntlet;

@@ -135,6 +135,19 @@ impl Table {
         self.push(row);
     }
 
+    /// Says so if no wrong answer was tried: the certificate shows that right work passes, and not that wrong work fails.
+    pub(super) fn unprobed(&mut self) {
+        let is_probe = |row: &Row| {
+            let kind = matches!(row.kind, RowKind::WrongSolution | RowKind::Clause | RowKind::Mutant);
+            kind && row.counts
+        };
+        if !self.rejected() && !self.rows.iter().any(is_probe) {
+            let why =
+                "nothing was probed: no mutant counts, and no violation and no wrong solution was tried";
+            self.skipped(RowKind::Mutant, "probes", why);
+        }
+    }
+
     /// The untouched trial; it classifies the checks.
     pub(super) fn untouched(&mut self, verdict: &Verdict, log: &TrialLog, weights: &BTreeMap<CheckId, f64>) {
         let classed = |passed| if passed { CheckClass::P2P } else { CheckClass::F2P };
@@ -153,7 +166,11 @@ impl Table {
                 format!("no verdict on the untouched environment: {}", verdict.cause)
             }
         };
-        self.push_timed(trial_row(RowKind::Untouched, "1", verdict, note.is_empty(), &note), log);
+        let ok = note.is_empty();
+        // Trainers that take the number as it is pay for doing nothing. It is the task's choice, e.g. partial credit, and no rejection.
+        let paid = log.reward.filter(|reward| ok && *reward > 0.0);
+        let note = paid.map_or(note, |reward| format!("doing nothing has a reward of {reward}"));
+        self.push_timed(trial_row(RowKind::Untouched, "1", verdict, ok, &note), log);
         self.untouched = Some(log.outline.clone());
     }
 
@@ -250,8 +267,40 @@ pub(super) fn why(verdict: &Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::FileTree;
+    use crate::model::{CheckResult, FileTree};
     use crate::screen::soundness::reference;
+
+    #[test]
+    fn a_reward_for_doing_nothing_is_said() {
+        let check = |reward: Option<f64>, expect: &str| {
+            let checks = vec![CheckResult { id: CheckId::reward(), passed: false }];
+            let log = TrialLog { reward, ..TrialLog::default() };
+            let mut table = Table::default();
+            table.untouched(&Verdict::from_checks(checks), &log, &BTreeMap::new());
+            assert_eq!((table.rows[0].ok, table.rows[0].note.as_str()), (true, expect), "{reward:?}");
+        };
+        check(None, "");
+        check(Some(0.0), "");
+        check(Some(-1.0), "");
+        check(Some(0.2), "doing nothing has a reward of 0.2");
+    }
+
+    #[test]
+    fn a_table_without_a_wrong_answer_says_so() {
+        let row = |kind, counts| Row { counts, ..plain(kind, "x", true, "") };
+        let check = |rows: &[Row], expect: bool| {
+            let mut table = Table { rows: rows.to_vec(), ..Table::default() };
+            table.unprobed();
+            assert_eq!(table.rows.len() > rows.len(), expect, "{rows:?}");
+            assert!(!table.rejected());
+        };
+        check(&[row(RowKind::Reference, true), row(RowKind::Attack, true)], true);
+        check(&[row(RowKind::Mutant, false), row(RowKind::WrongSolution, false)], true);
+        check(&[row(RowKind::TruncatedSolution, true)], true);
+        check(&[row(RowKind::Mutant, true)], false);
+        check(&[row(RowKind::Clause, true)], false);
+        check(&[row(RowKind::WrongSolution, true)], false);
+    }
 
     #[test]
     fn a_row_that_could_not_run_is_not_ok() {

@@ -11,6 +11,7 @@ use super::foreign::{Foreign, ForeignStep};
 use super::in_place_tests::{combine, suffices};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{Changed, changed};
+use super::reward::paid;
 use super::room::VerifierLog;
 use super::trial::{Trial, TrialLog};
 use crate::model::{Blame, FileTree, Outcome, ShellOutcome, Verdict};
@@ -106,6 +107,7 @@ async fn try_in_place(
             Err(lost) => return Trial::lost(lost, silent, log, started),
         };
         log.verifier.output.push_str(&reported.output);
+        log.reward = log.reward.or_else(|| reported.rewards.as_ref().ok().and_then(paid));
         let goes_on = suffices(step, &reported);
         verdicts.push(reported);
         match same {

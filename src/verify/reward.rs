@@ -49,6 +49,11 @@ pub fn is_full(rewards: &BTreeMap<String, f64>) -> bool {
     }
 }
 
+/// The number that a trainer takes: `reward`, or the highest one where none has this name.
+pub(super) fn paid(rewards: &BTreeMap<String, f64>) -> Option<f64> {
+    rewards.get("reward").copied().or_else(|| rewards.values().copied().reduce(f64::max))
+}
+
 fn excerpt(bytes: &[u8]) -> String {
     const MAX: usize = 80;
     String::from_utf8_lossy(bytes).chars().take(MAX).collect()
@@ -57,6 +62,17 @@ fn excerpt(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reward_that_is_paid() {
+        let check = |json: &str, expect: f64| {
+            let rewards = parse_reward(Some(json.as_bytes()), None).unwrap();
+            assert_eq!(paid(&rewards), Some(expect), "{json}");
+        };
+        check("{\"reward\": 0.2}", 0.2);
+        check("{\"reward\": 0, \"p2p\": 1}", 0.0);
+        check("{\"style\": 0.5, \"speed\": 0}", 0.5);
+    }
 
     #[test]
     fn rewards_are_finite_numbers_or_none() {

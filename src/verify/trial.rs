@@ -42,6 +42,9 @@ pub struct TrialLog {
     #[serde(default, skip_serializing_if = "Outline::is_empty")]
     pub outline: Outline,
     pub verifier: VerifierLog,
+    /// The number that the tests of another maker's task wrote, of the first step that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward: Option<f64>,
     /// Resources used by the action alone.
     #[serde(default)]
     pub used: Used,
