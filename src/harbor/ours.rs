@@ -51,7 +51,7 @@ pub struct TermsmithTable {
 
 impl TermsmithTable {
     /// The version that this build writes and reads.
-    pub const FORMAT: u32 = 3;
+    pub const FORMAT: u32 = 4;
 
     /// The table of `task`.
     pub fn of(task: &Task) -> Self {

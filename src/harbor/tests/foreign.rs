@@ -359,11 +359,11 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
     );
     check(
         "task.toml",
-        "format = 3",
         "format = 4",
-        " has format 4, and this build reads 3\nhint: use the termsmith that wrote it, or a newer one",
+        "format = 5",
+        " has format 5, and this build reads 4\nhint: use the termsmith that wrote it, or a newer one",
     );
-    check("task.toml", "format = 3\n", "", ": [metadata.termsmith] has no `format`");
+    check("task.toml", "format = 4\n", "", ": [metadata.termsmith] has no `format`");
     check(
         "task.toml",
         "network_mode = \"no-network\"\n",
@@ -378,8 +378,8 @@ fn directories_of_other_formats_are_not_read_as_tasks() {
     );
     check(
         "task.toml",
-        "format = 3",
-        "format = 3\nmood = 1",
+        "format = 4",
+        "format = 4\nmood = 1",
         ": [metadata.termsmith]: unknown field `mood`, expected one of `format`, `tool`, `domain`, `skills`, `operations`, `kind`, `difficulty`, `persona`, `language`, `fixture`, `verifier`, `author`, `recipe`, `recipe_version`, `seed`, `index`, `base`, `profile`, `roots`, `programs`, `bring_up`, `shared_because`, `pids`, `checks`, `weights`, `canary`",
     );
     check(
