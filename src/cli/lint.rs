@@ -6,9 +6,8 @@ use super::args_tasks::{LintArgs, LintFormat};
 use super::config::{Config, Format};
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
-use super::paths::{self, Expected};
+use super::paths;
 use super::say;
-use crate::harbor::find_tasks;
 use crate::lint::{LintReport, Rule, Rules, TaskReport, lint_dir, sarif};
 
 pub(super) fn lint(config: &Config, args: &LintArgs) -> Outcome {
@@ -22,16 +21,9 @@ pub(super) fn lint(config: &Config, args: &LintArgs) -> Outcome {
         return Ok(Status::Ok);
     }
     let mut tasks = Vec::new();
-    for dir in &args.dirs {
-        paths::check(dir, Expected::TaskDirectories)?;
-        let found = find_tasks(dir)?;
-        if found.is_empty() {
-            return Err(Expected::TaskDirectories.failure(dir, "has no task directory"));
-        }
-        for place in found {
-            let findings = lint_dir(&rules, &place)?;
-            tasks.push(TaskReport { path: place.display().to_string(), findings });
-        }
+    for place in paths::tasks(&args.dirs)? {
+        let findings = lint_dir(&rules, &place)?;
+        tasks.push(TaskReport { path: place.display().to_string(), findings });
     }
     let report = LintReport::new(tasks);
     let default = if config.format == Format::Json { LintFormat::Json } else { LintFormat::Text };

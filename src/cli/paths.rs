@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::exit::Status;
 use super::failure::Failure;
-use crate::pipeline::task_directories;
+use super::say;
+use crate::harbor::{FoundTasks, find_tasks};
+
+/// Folders and links that are named one by one when tasks are looked for.
+const MOST_NAMED: usize = 20;
 
 /// What has to be at a path of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,17 +127,17 @@ fn problem(error: &io::Error) -> String {
     }
 }
 
-/// The task directories at or below `paths`, each once. Each path must have at least one.
+/// The task directories at or below `paths`, each once. Each path must have at least one. What is passed over is noted.
 pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let (mut found, mut places) = (Vec::new(), BTreeSet::new());
     for path in paths {
         check(path, Expected::TaskDirectories)?;
-        let below = task_directories(std::slice::from_ref(path))
-            .map_err(|error| Expected::TaskDirectories.failure(path, &problem(&error)))?;
-        if below.is_empty() {
+        let below = find_tasks(path)?;
+        note_skipped(path, &below);
+        if below.tasks.is_empty() {
             return Err(Expected::TaskDirectories.failure(path, "has no task directory"));
         }
-        for dir in below {
+        for dir in below.tasks {
             let place = fs::canonicalize(&dir)
                 .map_err(|error| Expected::TaskDirectories.failure(&dir, &problem(&error)))?;
             // Tasks are named by their folders.
@@ -147,6 +151,20 @@ pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     Ok(found)
+}
+
+fn note_skipped(path: &Path, found: &FoundTasks) {
+    for skipped in found.skipped.iter().take(MOST_NAMED) {
+        say::note(format!("passed over: {skipped}"));
+    }
+    if let more @ 1.. = found.skipped.len().saturating_sub(MOST_NAMED) {
+        say::note(format!("passed over: {more} more folders and links"));
+    }
+    match found.files {
+        0 => {}
+        1 => say::note(format!("passed over: 1 file beside the tasks of `{}`", path.display())),
+        files => say::note(format!("passed over: {files} files beside the tasks of `{}`", path.display())),
+    }
 }
 
 /// `path`, or the folder that it leads to where its last part is no name (`.`, `..`).

@@ -1,5 +1,7 @@
-//! Finds task directories below a folder.
+//! Finds task directories below a folder, and names what it passes over.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,33 +10,152 @@ use crate::folder::WalkError;
 /// Folders of folders of tasks are common; deeper nesting is probably a home directory.
 const DEPTH: usize = 6;
 
-/// The task directories at or below `root`, in path order: every folder with a `task.toml`. Links and hidden folders are
-/// skipped, and folders inside a task are not searched.
-pub fn find_tasks(root: &Path) -> Result<Vec<PathBuf>, WalkError> {
-    let mut found = Vec::new();
-    folder(root, 0, &mut found)?;
+/// What is at and below a folder.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct FoundTasks {
+    /// In path order. A folder is a task if it has a `task.toml`, or an `expect.toml` that wants the task refused.
+    pub tasks: Vec<PathBuf>,
+    /// Folders and links that are no tasks, in path order. Hidden ones are not named.
+    pub skipped: Vec<Skipped>,
+    /// Files beside the tasks.
+    pub files: usize,
+}
+
+/// A folder or link that was passed over.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Skipped {
+    pub path: PathBuf,
+    pub why: SkippedBecause,
+}
+
+/// Why it is no task.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SkippedBecause {
+    Empty,
+    /// Neither it nor a folder in it has a `task.toml`.
+    HasNoTask,
+    TooDeep,
+    LeadsNowhere,
+    /// A link to a folder that is no task itself. What is in it is not searched, since links can lead anywhere.
+    LeadsToNoTask,
+    LeadsToTask(PathBuf),
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.why {
+            SkippedBecause::Empty => write!(f, "`{path}` is an empty folder"),
+            SkippedBecause::HasNoTask => write!(f, "`{path}` has no task.toml"),
+            SkippedBecause::TooDeep => write!(f, "`{path}` lies more than {DEPTH} folders deep"),
+            SkippedBecause::LeadsNowhere => write!(f, "`{path}` is a broken link"),
+            SkippedBecause::LeadsToNoTask => write!(f, "`{path}` is a link to a folder without a task.toml"),
+            SkippedBecause::LeadsToTask(task) => {
+                write!(f, "`{path}` is a link to `{}`, which is taken already", task.display())
+            }
+        }
+    }
+}
+
+/// The task directories at or below `root`. Folders inside a task are not searched. A link is followed if it leads to a task, and
+/// each task is taken once.
+pub fn find_tasks(root: &Path) -> Result<FoundTasks, WalkError> {
+    let mut search = Search::default();
+    if is_task(root) {
+        search.found.tasks.push(root.to_owned());
+    } else {
+        search.folder(root, 0)?;
+        search.links();
+    }
+    let Search { mut found, .. } = search;
+    found.tasks.sort();
+    found.skipped.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-fn folder(place: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), WalkError> {
-    let io = |error| WalkError::io(place, error);
-    if place.join("task.toml").symlink_metadata().is_ok() {
-        found.push(place.to_owned());
-        return Ok(());
+fn is_task(place: &Path) -> bool {
+    ["task.toml", "expect.toml"].iter().any(|name| place.join(name).symlink_metadata().is_ok())
+}
+
+#[derive(Default)]
+struct Search {
+    found: FoundTasks,
+    /// Followed last, so that a task goes by the name of its own folder.
+    links: Vec<PathBuf>,
+}
+
+impl Search {
+    fn folder(&mut self, place: &Path, depth: usize) -> Result<(), WalkError> {
+        let io = |error| WalkError::io(place, error);
+        let mut inside = Vec::new();
+        for entry in fs::read_dir(place).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let kind = entry.file_type().map_err(io)?;
+            if kind.is_symlink() {
+                self.links.push(entry.path());
+            } else if kind.is_dir() {
+                inside.push(entry.path());
+            } else {
+                self.found.files += 1;
+            }
+        }
+        inside.sort();
+        inside.into_iter().try_for_each(|inner| self.inner(inner, depth))
     }
-    if depth == DEPTH {
-        return Ok(());
+
+    /// A folder in a folder that was searched.
+    fn inner(&mut self, place: PathBuf, depth: usize) -> Result<(), WalkError> {
+        if is_task(&place) {
+            self.found.tasks.push(place);
+            return Ok(());
+        }
+        if depth + 1 == DEPTH {
+            self.found.skipped.push(Skipped { path: place, why: SkippedBecause::TooDeep });
+            return Ok(());
+        }
+        let (tasks, links) = (self.found.tasks.len(), self.links.len());
+        let (skipped, files) = (self.found.skipped.len(), self.found.files);
+        self.folder(&place, depth + 1)?;
+        if (tasks, links) == (self.found.tasks.len(), self.links.len()) {
+            // One line for the whole folder.
+            let empty = (skipped, files) == (self.found.skipped.len(), self.found.files);
+            self.found.skipped.truncate(skipped);
+            self.found.files = files;
+            let why = if empty { SkippedBecause::Empty } else { SkippedBecause::HasNoTask };
+            self.found.skipped.push(Skipped { path: place, why });
+        }
+        Ok(())
     }
-    let mut inside = Vec::new();
-    for entry in fs::read_dir(place).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !hidden && entry.file_type().map_err(io)?.is_dir() {
-            inside.push(entry.path());
+
+    fn links(&mut self) {
+        let mut links = std::mem::take(&mut self.links);
+        links.sort();
+        let own =
+            self.found.tasks.iter().filter_map(|task| Some((fs::canonicalize(task).ok()?, task.clone())));
+        let mut places: BTreeMap<PathBuf, PathBuf> = own.collect();
+        for path in links {
+            let why = match fs::canonicalize(&path) {
+                Err(_) => SkippedBecause::LeadsNowhere,
+                Ok(place) if place.is_file() => {
+                    self.found.files += 1;
+                    continue;
+                }
+                Ok(place) if !is_task(&place) => SkippedBecause::LeadsToNoTask,
+                Ok(place) => match places.get(&place) {
+                    Some(task) => SkippedBecause::LeadsToTask(task.clone()),
+                    None => {
+                        places.insert(place, path.clone());
+                        self.found.tasks.push(path);
+                        continue;
+                    }
+                },
+            };
+            self.found.skipped.push(Skipped { path, why });
         }
     }
-    inside.sort();
-    inside.iter().try_for_each(|place| folder(place, depth + 1, found))
 }
 
 #[cfg(test)]
@@ -42,20 +163,88 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_are_found_in_order_and_not_within_each_other() {
+    fn tasks_are_found_and_the_rest_is_named() {
+        // A path ends with `/` for a folder, and has ` -> ` for a link.
+        let check = |entries: &[&str], tasks: &[&str], skipped: &[&str], files: usize| {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path();
+            for entry in entries {
+                let (path, target) = entry.split_once(" -> ").unwrap_or((entry, ""));
+                let place = root.join(path);
+                fs::create_dir_all(place.parent().unwrap()).unwrap();
+                match (target, path.ends_with('/')) {
+                    ("", true) => fs::create_dir_all(place).unwrap(),
+                    ("", false) => fs::write(place, "").unwrap(),
+                    (target, _) => std::os::unix::fs::symlink(target, place).unwrap(),
+                }
+            }
+            let found = find_tasks(root).unwrap();
+            let names: Vec<_> =
+                found.tasks.iter().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap()).collect();
+            let lines: Vec<_> = found
+                .skipped
+                .iter()
+                .map(|skipped| skipped.to_string().replace(&format!("{}/", root.display()), ""))
+                .collect();
+            assert_eq!(
+                (names, lines, found.files),
+                (tasks.to_vec(), skipped.iter().map(|s| (*s).to_owned()).collect(), files)
+            );
+        };
+        check(
+            &["b/task.toml", "a/2/task.toml", "a/1/task.toml", "a/1/steps/x/task.toml", ".h/task.toml"],
+            &["a/1", "a/2", "b"],
+            &[],
+            0,
+        );
+        check(
+            &[
+                "real/task.toml",
+                "linked -> real",
+                "away -> ../gone",
+                "none/instruction.md",
+                "empty/",
+                "README.md",
+            ],
+            &["real"],
+            &[
+                "`away` is a broken link",
+                "`empty` is an empty folder",
+                "`linked` is a link to `real`, which is taken already",
+                "`none` has no task.toml",
+            ],
+            1,
+        );
+        // Of a deep folder only its top is named.
+        check(&["t/task.toml", "src/a/b.rs", "src/c/"], &["t"], &["`src` has no task.toml"], 0);
+        // A link to a task elsewhere is a task; one to a folder of tasks is named.
+        check(
+            &["all/one -> ../elsewhere/one", "all/two -> ../elsewhere", "elsewhere/one/x -> ../../none"],
+            &[],
+            &[
+                "`all/one` is a link to a folder without a task.toml",
+                "`all/two` is a link to a folder without a task.toml",
+                "`elsewhere/one/x` is a broken link",
+            ],
+            0,
+        );
+        check(&["all/one -> ../.elsewhere/one", ".elsewhere/one/task.toml"], &["all/one"], &[], 0);
+        check(
+            &["loop/in -> ..", "t/task.toml"],
+            &["t"],
+            &["`loop/in` is a link to a folder without a task.toml"],
+            0,
+        );
+        check(&["a/b/c/d/e/f/g/task.toml"], &[], &["`a` has no task.toml"], 0);
+        check(&["wanted/expect.toml"], &["wanted"], &[], 0);
+    }
+
+    #[test]
+    fn a_task_is_found_at_its_own_path() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["b/task.toml", "a/2/task.toml", "a/1/task.toml", "a/1/steps/x/task.toml", ".h/task.toml"]
-        {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        std::os::unix::fs::symlink(dir.path().join("b"), dir.path().join("c")).unwrap();
-        let found = find_tasks(dir.path()).unwrap();
-        let names: Vec<_> =
-            found.iter().map(|path| path.strip_prefix(dir.path()).unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["a/1", "a/2", "b"]);
-        assert_eq!(find_tasks(&dir.path().join("b")).unwrap(), [dir.path().join("b")]);
+        fs::create_dir(dir.path().join("b")).unwrap();
+        fs::write(dir.path().join("b/task.toml"), "").unwrap();
+        assert_eq!(find_tasks(&dir.path().join("b")).unwrap().tasks, [dir.path().join("b")]);
         assert!(find_tasks(&dir.path().join("none")).is_err());
     }
 }

@@ -18,7 +18,7 @@ mod write;
 
 pub use certificate::{CertificateError, read_certificate};
 pub use classes::{CLASSES, add_classes};
-pub use find::find_tasks;
+pub use find::{FoundTasks, Skipped, SkippedBecause, find_tasks};
 pub use manifest::{
     Agent, Author, Environment, Healthcheck, Manifest, McpServer, Package, Solution, StepEntry, Tpu, Verifier,
 };

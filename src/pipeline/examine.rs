@@ -1,6 +1,6 @@
 //! Screening of existing task directories of any maker.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracing::Instrument as _;
 
@@ -14,7 +14,7 @@ use crate::harbor::{
     DeclaredVerifier, HarborTask, Publication, ReadError, parse_manifest, read_clauses, read_task, write_task,
 };
 use crate::lint::lint_task;
-use crate::model::{Clauses, FileTree, RelPath, environment_digest};
+use crate::model::{Clauses, environment_digest};
 use crate::screen::{Extent, Only, Ours, Screening, Theirs, screen_in_place, screen_ours};
 use crate::verify::{Foreign, HashedTask, TrialRunner};
 
@@ -145,14 +145,7 @@ async fn written_clauses(
     model: &ModelAuthor,
     directory: &HarborTask,
 ) -> Result<Result<Clauses, String>, ExamineError> {
-    let files = |folder: &str| {
-        let below = directory.files.iter().filter_map(|(path, file)| {
-            let path = path.as_str().strip_prefix(folder)?;
-            Some((RelPath::new(path).ok()?, file.clone()))
-        });
-        FileTree::from_iter(below)
-    };
-    let (environment, solution) = (files("environment/"), files("solution/"));
+    let (environment, solution) = (directory.folder("environment"), directory.folder("solution"));
     let Some(instruction) = directory.instruction() else {
         return Ok(Err("it has no instruction.md, so it has no clauses".to_owned()));
     };
@@ -182,25 +175,4 @@ fn ours(directory: &HarborTask, verifier_mode: VerifierMode) -> Option<crate::mo
     }
     // A task that declares our format but cannot be parsed as such is treated as a foreign task.
     directory.clone().into_task().ok()
-}
-
-/// The task directories among `paths` and directly below them, ordered by name.
-pub fn task_directories(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for path in paths {
-        if path.join("task.toml").is_file() {
-            found.push(path.clone());
-            continue;
-        }
-        let mut below: Vec<PathBuf> = Vec::new();
-        for entry in std::fs::read_dir(path)? {
-            let path = entry?.path();
-            if path.join("task.toml").is_file() || path.join("expect.toml").is_file() {
-                below.push(path);
-            }
-        }
-        below.sort();
-        found.extend(below);
-    }
-    Ok(found)
 }

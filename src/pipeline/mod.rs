@@ -34,9 +34,7 @@ pub use campaign::{
 pub use capacity::Capacity;
 pub use error::{Fault, PipelineError, PublishError};
 pub use event::{Event, EventSink};
-pub use examine::{
-    ClauseAuthor, Examination, ExamineError, Examined, ModelRows, VerifierMode, task_directories,
-};
+pub use examine::{ClauseAuthor, Examination, ExamineError, Examined, ModelRows, VerifierMode};
 pub use expert_runs::ExpertRun;
 pub use gather::{Gathered, Group, gather, gather_groups, gather_rollouts};
 pub use import::{ImportSummary, ImportTaskError, import_rollouts};

@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn the_corpus_is_supported() {
         let corpus = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gauntlet"));
-        let tasks = find_tasks(corpus).unwrap();
+        let tasks = find_tasks(corpus).unwrap().tasks;
         // Some are meant not to be readable.
         let read: Vec<_> = tasks.iter().filter_map(|dir| read_task(dir).ok()).collect();
         assert!(read.len() > 100, "{}", read.len());
