@@ -13,6 +13,9 @@ use crate::harbor::{FoundTasks, find_tasks};
 /// Folders and links that are named one by one when tasks are looked for.
 const MOST_NAMED: usize = 20;
 
+/// Files beside the tasks that are named.
+const MOST_FILES: usize = 5;
+
 /// What has to be at a path of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
@@ -160,11 +163,19 @@ fn note_skipped(path: &Path, found: &FoundTasks) {
     if let more @ 1.. = found.skipped.len().saturating_sub(MOST_NAMED) {
         say::note(format!("passed over: {more} more folders and links"));
     }
-    match found.files {
+    let files = found.files.iter().map(|file| format!("`{}`", file.display()));
+    match found.files.len() {
         0 => {}
-        1 => say::note(format!("passed over: 1 file beside the tasks of `{}`", path.display())),
-        files => say::note(format!("passed over: {files} files beside the tasks of `{}`", path.display())),
+        more @ ..=MOST_FILES => {
+            let files = files.collect::<Vec<_>>().join(", ");
+            say::note(format!("passed over: {more} file{} beside the tasks: {files}", plural(more)));
+        }
+        more => say::note(format!("passed over: {more} files beside the tasks of `{}`", path.display())),
     }
+}
+
+fn plural(number: usize) -> &'static str {
+    if number == 1 { "" } else { "s" }
 }
 
 /// `path`, or the folder that it leads to where its last part is no name (`.`, `..`).

@@ -17,8 +17,8 @@ pub struct FoundTasks {
     pub tasks: Vec<PathBuf>,
     /// Folders and links that are no tasks, in path order. Hidden ones are not named.
     pub skipped: Vec<Skipped>,
-    /// Files beside the tasks.
-    pub files: usize,
+    /// Files beside the tasks, in path order. Hidden ones are not named.
+    pub files: Vec<PathBuf>,
 }
 
 /// A folder or link that was passed over.
@@ -69,6 +69,7 @@ pub fn find_tasks(root: &Path) -> Result<FoundTasks, WalkError> {
     }
     let Search { mut found, .. } = search;
     found.tasks.sort();
+    found.files.sort();
     found.skipped.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
@@ -99,7 +100,7 @@ impl Search {
             } else if kind.is_dir() {
                 inside.push(entry.path());
             } else {
-                self.found.files += 1;
+                self.found.files.push(entry.path());
             }
         }
         inside.sort();
@@ -117,13 +118,13 @@ impl Search {
             return Ok(());
         }
         let (tasks, links) = (self.found.tasks.len(), self.links.len());
-        let (skipped, files) = (self.found.skipped.len(), self.found.files);
+        let (skipped, files) = (self.found.skipped.len(), self.found.files.len());
         self.folder(&place, depth + 1)?;
         if (tasks, links) == (self.found.tasks.len(), self.links.len()) {
             // One line for the whole folder.
-            let empty = (skipped, files) == (self.found.skipped.len(), self.found.files);
+            let empty = (skipped, files) == (self.found.skipped.len(), self.found.files.len());
             self.found.skipped.truncate(skipped);
-            self.found.files = files;
+            self.found.files.truncate(files);
             let why = if empty { SkippedBecause::Empty } else { SkippedBecause::HasNoTask };
             self.found.skipped.push(Skipped { path: place, why });
         }
@@ -140,7 +141,7 @@ impl Search {
             let why = match fs::canonicalize(&path) {
                 Err(_) => SkippedBecause::LeadsNowhere,
                 Ok(place) if place.is_file() => {
-                    self.found.files += 1;
+                    self.found.files.push(path);
                     continue;
                 }
                 Ok(place) if !is_task(&place) => SkippedBecause::LeadsToNoTask,
@@ -187,7 +188,7 @@ mod tests {
                 .map(|skipped| skipped.to_string().replace(&format!("{}/", root.display()), ""))
                 .collect();
             assert_eq!(
-                (names, lines, found.files),
+                (names, lines, found.files.len()),
                 (tasks.to_vec(), skipped.iter().map(|s| (*s).to_owned()).collect(), files)
             );
         };

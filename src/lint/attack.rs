@@ -34,7 +34,7 @@ pub enum Kind {
         script: String,
         alone: Alone,
     },
-    /// Patterns over the task's files.
+    /// Patterns over the task's files. An empty list stands for a function of `lint` with the attack's name.
     Scan(Vec<Scan>),
     /// Patterns over the commands of a trajectory.
     Trace(Vec<Trace>),
@@ -187,7 +187,7 @@ fn parse(name: &str, text: &str) -> Result<Attack, String> {
         }
         (DeclaredKind::Execute, ..) => return Err("`execute` goes with `script` alone".to_owned()),
         _ if alone.is_some() => return Err("`alone` goes with `execute`".to_owned()),
-        (DeclaredKind::Scan, None, Some(scan), None) if !scan.is_empty() => Kind::Scan(
+        (DeclaredKind::Scan, None, Some(scan), None) => Kind::Scan(
             scan.into_iter()
                 .map(|scan| {
                     let (files, pattern) = (regex(&scan.files)?, regex(&scan.pattern)?);

@@ -1,5 +1,7 @@
 //! The parts of a task's compose files that lint needs.
 
+use std::collections::BTreeSet;
+
 use super::subject::{SpecialFile, SpecialFileKind, Subject, in_tests};
 use super::yaml::{Node, YamlError, parse};
 
@@ -100,6 +102,23 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
             })
         })
     })
+}
+
+/// Names of the build arguments that a compose file next to the Dockerfile of folder `context` gives.
+pub(super) fn build_arguments(subject: &Subject<'_>, context: &str) -> BTreeSet<String> {
+    let composes = composes(subject);
+    let services = composes.iter().filter(|it| it.file.starts_with(context)).flat_map(Compose::services);
+    let arguments = services.filter_map(|(_, service)| service.get("build")?.get("args"));
+    arguments
+        .flat_map(|arguments| {
+            let listed = arguments.items().into_iter().filter_map(|item| {
+                let text = item.text()?;
+                Some(text.split_once('=').map_or(text, |(name, _)| name).to_owned())
+            });
+            let named = arguments.entries().into_iter().map(|(name, _)| name);
+            listed.chain(named).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The symbolic link that a path passes through, if any.

@@ -101,7 +101,7 @@ impl Heredoc {
 }
 
 /// The words of an instruction with their quotes. A blank within quotes or after a backslash separates nothing.
-fn words(text: &str) -> Vec<&str> {
+pub(super) fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut from, mut quote, mut escaped) = (0, None, false);
     for (at, char) in text.char_indices() {
@@ -140,6 +140,20 @@ impl Instruction {
     /// Whether it copies from another stage or image, not from the build context.
     pub(super) fn is_from_elsewhere(&self) -> bool {
         self.flags.iter().any(|flag| flag.starts_with("--from="))
+    }
+
+    /// For CMD, ENTRYPOINT and HEALTHCHECK: the command as a shell line.
+    pub(super) fn command_line(&self) -> String {
+        let rest = self.rest.strip_prefix("CMD").map_or(self.rest.as_str(), str::trim_start);
+        match serde_json::from_str::<Vec<String>>(rest) {
+            // In single quotes each word stays as it is.
+            Ok(words) => words
+                .iter()
+                .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
+                .collect::<Vec<_>>()
+                .join(" "),
+            Err(_) => rest.to_owned(),
+        }
     }
 
     /// For RUN: the shell text.

@@ -9,14 +9,18 @@ pub mod attack;
 mod choice;
 mod compose;
 mod dockerfile;
+mod expand;
 mod finding;
 mod pattern;
+mod programs;
 mod python;
+mod python_files;
 mod read;
 mod report;
 mod rule;
 mod rules;
 mod sarif;
+mod shell;
 mod subject;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,10 @@
 //! Syntax trees of pytest modules: functions, assertions and calls. Strings and comments are ignored.
 
+use std::collections::BTreeSet;
+
 use tree_sitter::Node;
 
+use super::python_files::{Fetch, Read, constants, fetch, reads, rewards};
 use crate::syntax::{Grammar, children, descendants, line, named_children, parse, text_of};
 
 const FUNCTION: &str = "function_definition";
@@ -12,6 +15,9 @@ const FAILING_CALLS: [&str; 9] =
 
 /// Endings of the names of functions that start a program.
 const STARTS_PROGRAM: [&str; 6] = ["run", "system", "popen", "Popen", "call", "check_output"];
+
+/// Loops of a module that are looked into: each look takes time in proportion to the module's length.
+const MOST_LOOPS: usize = 500;
 
 /// Catching one of these catches a failed assertion.
 const CATCH_ASSERTIONS: [&str; 3] = ["Exception", "BaseException", "AssertionError"];
@@ -25,8 +31,16 @@ pub(super) struct Module<'a> {
     pub(super) assertions: usize,
     /// Calls that start a program.
     pub(super) programs: Vec<ProgramCall>,
-    /// Lines of the calls of `zip` that end silently with the shorter of several sequences.
+    /// Lines of the comparisons that end silently with the shorter of several sequences, because of `zip`.
     pub(super) lenient_zips: Vec<u32>,
+    /// Calls that download something.
+    pub(super) fetches: Vec<Fetch<'a>>,
+    /// Files that it reads or runs.
+    pub(super) reads: Vec<Read<'a>>,
+    /// Values of `reward.json` that are no numbers, with the lines of the calls that write them.
+    pub(super) rewards: Vec<(u32, String)>,
+    /// Lines on which an assertion depends on the wall clock.
+    pub(super) clocks: Vec<u32>,
 }
 
 /// One `def`.
@@ -41,6 +55,8 @@ pub(super) struct Function<'a> {
     pub(super) asserts: Vec<Assertion<'a>>,
     /// Whether a call can fail, judged by its name.
     pub(super) fails_otherwise: bool,
+    /// Whether the module calls it with arguments or uses what it returns, or it is a fixture: pytest is not its only caller.
+    pub(super) helps: bool,
     /// Names of what it calls.
     pub(super) calls: Vec<&'a str>,
     /// Lines of the `try` statements that catch the failure of an assertion without handling it.
@@ -68,15 +84,16 @@ pub(super) struct ProgramCall {
 pub(super) fn module(text: &str) -> Module<'_> {
     let Some(tree) = parse(Grammar::Python, text) else { return Module::default() };
     let mut found = Module::default();
+    let mut loops = 0;
+    let constants = constants(tree.root_node(), text);
     for node in descendants(tree.root_node()) {
         match node.kind() {
             "assert_statement" => found.assertions += 1,
             "call" => {
                 let name = called(node, text);
                 found.assertions += usize::from(matches!(name, "pytest.raises" | "pytest.fail"));
-                if name == "zip" && is_lenient(node, text) {
-                    found.lenient_zips.push(line(node));
-                }
+                found.fetches.extend(fetch(node, name, text, &constants));
+                found.reads.extend(reads(node, name, text));
                 if STARTS_PROGRAM.iter().any(|ending| name.ends_with(ending)) {
                     let words: Vec<_> = descendants(node)
                         .filter(|inner| inner.kind() == "string_content")
@@ -85,13 +102,22 @@ pub(super) fn module(text: &str) -> Module<'_> {
                     found.programs.push(ProgramCall { line: line(node), words: words.join(" ") });
                 }
             }
+            "for_statement" | "for_in_clause" if loops < MOST_LOOPS => {
+                loops += 1;
+                found.lenient_zips.extend(lenient_zip(node, text).map(line));
+            }
             _ => {}
         }
     }
+    found.rewards = rewards(tree.root_node(), text);
+    found.clocks = clocks(tree.root_node(), text);
+    let helpers = helpers(tree.root_node(), text);
     let mut open: Vec<(Node<'_>, Option<&str>)> = vec![(tree.root_node(), None)];
     while let Some((node, class)) = open.pop() {
         if node.kind() == FUNCTION {
-            found.functions.push(function(node, class, text));
+            let mut function = function(node, class, text);
+            function.helps = helpers.contains(function.name) || is_fixture(node, text);
+            found.functions.push(function);
             continue;
         }
         let class = if node.kind() == "class_definition" { field(node, "name", text) } else { class };
@@ -108,6 +134,7 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
         documented: false,
         asserts: Vec::new(),
         fails_otherwise: false,
+        helps: false,
         calls: Vec::new(),
         swallowed: Vec::new(),
     };
@@ -143,6 +170,97 @@ fn function<'a>(node: Node<'_>, class: Option<&'a str>, text: &'a str) -> Functi
     function
 }
 
+/// Names of the functions that the module itself calls with arguments, or whose values it uses.
+fn helpers<'a>(root: Node<'_>, text: &'a str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    for node in descendants(root) {
+        let calls = match node.kind() {
+            // The value of a statement `f()` is not used.
+            "expression_statement" | "module" | "block" => continue,
+            _ => named_children(node),
+        };
+        found.extend(calls.into_iter().filter(|call| call.kind() == "call").map(|call| called(call, text)));
+    }
+    for call in descendants(root).filter(|node| node.kind() == "call") {
+        let arguments = call.child_by_field_name("arguments").map(named_children).unwrap_or_default();
+        if !arguments.is_empty() {
+            found.insert(called(call, text));
+        }
+    }
+    // `self.test_case(1)` calls the method.
+    found.into_iter().map(|name| name.strip_prefix("self.").unwrap_or(name)).collect()
+}
+
+fn is_fixture(function: Node<'_>, text: &str) -> bool {
+    let decorated = function.parent().filter(|parent| parent.kind() == "decorated_definition");
+    let decorators = decorated.map(named_children).unwrap_or_default();
+    decorators.into_iter().any(|part| part.kind() == "decorator" && text_of(part, text).contains("fixture"))
+}
+
+/// The `zip` over which a loop or comprehension compares, if it can end early unnoticed.
+fn lenient_zip<'t>(looping: Node<'t>, text: &str) -> Option<Node<'t>> {
+    let over = looping.child_by_field_name("right")?;
+    let zip = descendants(over).find(|node| node.kind() == "call" && called(*node, text) == "zip")?;
+    // `enumerate(zip(a, b))` gives its pairs, `dict(zip(a, b))` does not.
+    let bare = zip == over || (over.kind() == "call" && called(over, text) == "enumerate");
+    let inside = match looping.kind() {
+        "for_statement" => looping.child_by_field_name("body"),
+        _ => looping.parent(),
+    }?;
+    let compares = descendants(inside).any(|node| {
+        node.kind() == "assert_statement"
+            || (node.kind() == "comparison_operator" && !over.byte_range().contains(&node.start_byte()))
+    });
+    let arguments = zip.child_by_field_name("arguments").map(named_children).unwrap_or_default();
+    // `zip(a, a[1:])` compares neighbours.
+    let slices = arguments.iter().any(|argument| {
+        argument.kind() == "subscript" && descendants(*argument).any(|part| part.kind() == "slice")
+    });
+    (bare && compares && !slices && is_lenient(zip, text) && !lengths_are_compared(looping, &arguments, text))
+        .then_some(zip)
+}
+
+/// Whether the function around a loop compares the length of one of the sequences.
+fn lengths_are_compared(looping: Node<'_>, sequences: &[Node<'_>], text: &str) -> bool {
+    let mut around = looping;
+    while let Some(parent) = around.parent() {
+        around = parent;
+        if around.kind() == FUNCTION {
+            break;
+        }
+    }
+    let lengths: Vec<_> =
+        sequences.iter().map(|sequence| format!("len({})", text_of(*sequence, text))).collect();
+    descendants(around)
+        .filter(|node| node.kind() == "comparison_operator")
+        .any(|comparison| lengths.iter().any(|length| text_of(comparison, text).contains(length)))
+}
+
+/// Lines of the assertions whose conditions ask the wall clock, or a variable that was set from it.
+fn clocks(root: Node<'_>, text: &str) -> Vec<u32> {
+    const CLOCKS: [&str; 6] =
+        ["datetime.now", "datetime.today", "date.today", "time.time", "datetime.utcnow", "time.localtime"];
+    let asks = |node: Node<'_>| {
+        descendants(node).any(|inner| {
+            inner.kind() == "call" && CLOCKS.iter().any(|clock| called(inner, text).ends_with(clock))
+        })
+    };
+    let set_from: BTreeSet<&str> = descendants(root)
+        .filter(|node| node.kind() == "assignment" && node.child_by_field_name("right").is_some_and(asks))
+        .filter_map(|node| field(node, "left", text))
+        .collect();
+    let asserts = descendants(root).filter(|node| node.kind() == "assert_statement");
+    let conditions = asserts.filter_map(|assert| {
+        let condition = named_children(assert).into_iter().find(|child| child.kind() != "comment")?;
+        let names = || {
+            descendants(condition)
+                .any(|node| node.kind() == "identifier" && set_from.contains(text_of(node, text)))
+        };
+        (asks(condition) || names()).then(|| line(condition))
+    });
+    conditions.collect()
+}
+
 /// Whether a call of `zip` takes several sequences of which none is endless, without `strict`.
 fn is_lenient(call: Node<'_>, text: &str) -> bool {
     const ENDLESS: [&str; 4] = ["count(", "itertools.count(", "cycle(", "itertools.cycle("];
@@ -158,11 +276,11 @@ fn is_lenient(call: Node<'_>, text: &str) -> bool {
 }
 
 /// The name of the called function: `pytest.raises`.
-fn called<'a>(call: Node<'_>, text: &'a str) -> &'a str {
+pub(super) fn called<'a>(call: Node<'_>, text: &'a str) -> &'a str {
     field(call, "function", text).unwrap_or_default()
 }
 
-fn field<'a>(node: Node<'_>, name: &str, text: &'a str) -> Option<&'a str> {
+pub(super) fn field<'a>(node: Node<'_>, name: &str, text: &'a str) -> Option<&'a str> {
     Some(text_of(node.child_by_field_name(name)?, text))
 }
 
@@ -209,7 +327,7 @@ fn does_nothing(statement: Node<'_>, text: &str) -> bool {
 impl Function<'_> {
     /// Whether pytest collects it.
     pub(super) fn is_check(&self) -> bool {
-        self.name.starts_with("test")
+        self.name.starts_with("test") && !self.helps
     }
 
     /// Whether any call in it can fail, judged by its name.

@@ -123,7 +123,10 @@ impl Rules {
             let bad = |message: String| LintError::Rule { file: path.to_string(), message };
             rules.push(rule(id, bytes).map_err(bad)?);
         }
-        rules.extend(attacks(assets)?.into_iter().filter_map(scan_rule));
+        for attack in attacks(assets)? {
+            let file = format!("../attacks/{}.toml", attack.name);
+            rules.extend(scan_rule(attack).map_err(|message| LintError::Rule { file, message })?);
+        }
         rules.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self(rules))
     }
@@ -153,8 +156,7 @@ fn rule(id: &str, bytes: &[u8]) -> Result<Rule, String> {
             Check::Pattern(Box::new(Pattern::new(files, &wanted, declared.unless.as_deref())?))
         }
         (None, None) if declared.unless.is_none() => {
-            let function = FUNCTIONS.iter().find(|(name, _)| *name == id).map(|(_, function)| *function);
-            Check::Function(function.ok_or(
+            Check::Function(function(id).ok_or(
                 "a rule has `files` and one of `forbid` and `require`, or is one that termsmith has a function for",
             )?)
         }
@@ -181,11 +183,15 @@ fn rule(id: &str, bytes: &[u8]) -> Result<Rule, String> {
     })
 }
 
-fn scan_rule(attack: Attack) -> Option<Rule> {
+fn scan_rule(attack: Attack) -> Result<Option<Rule>, String> {
     let explain = attack.explain();
     let Attack { id, name, title, kind, source, .. } = attack;
-    let super::attack::Kind::Scan(scans) = kind else { return None };
-    Some(Rule {
+    let super::attack::Kind::Scan(scans) = kind else { return Ok(None) };
+    let check = match scans.is_empty() {
+        true => Check::Function(function(&name).ok_or("`scan = []` goes with a function of that name")?),
+        false => Check::Scan(scans),
+    };
+    Ok(Some(Rule {
         id: name,
         severity: Severity::Warning,
         own: Own::Warning,
@@ -195,8 +201,12 @@ fn scan_rule(attack: Attack) -> Option<Rule> {
         explain,
         source,
         attack: Some(id),
-        check: Check::Scan(scans),
-    })
+        check,
+    }))
+}
+
+fn function(id: &str) -> Option<Function> {
+    FUNCTIONS.iter().find(|(name, _)| *name == id).map(|(_, function)| *function)
 }
 
 impl Rule {
@@ -213,6 +223,12 @@ impl Rule {
 
     /// The matches in a task.
     pub(super) fn matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
+        let mut matches = self.all_matches(subject);
+        matches.retain(|found| subject.builds(&found.file));
+        matches
+    }
+
+    fn all_matches(&self, subject: &Subject<'_>) -> Vec<RuleMatch> {
         match &self.check {
             Check::Function(function) => function(subject),
             Check::Pattern(pattern) => pattern

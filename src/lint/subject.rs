@@ -46,6 +46,26 @@ impl<'a> Subject<'a> {
         self.manifest.environment.as_ref()
     }
 
+    /// Whether a file belongs to what is built. A Dockerfile is not, beside an image that `task.toml` names.
+    pub(super) fn builds(&self, path: &str) -> bool {
+        let named =
+            |environment: Option<&Environment>| environment.is_some_and(|it| it.docker_image.is_some());
+        match path {
+            "environment/Dockerfile" => !named(self.environment()),
+            "tests/Dockerfile" => !named(self.verifier().and_then(|verifier| verifier.environment.as_ref())),
+            _ => true,
+        }
+    }
+
+    /// The folder in which the container has a file of `tests/` or `solution/`, e.g. `/tests/lib`.
+    pub(super) fn folder_in_container(path: &str) -> String {
+        let of_task = match path.strip_prefix("steps/").and_then(|rest| rest.split_once('/')) {
+            Some((_, rest)) => rest,
+            None => path,
+        };
+        format!("/{}", of_task.rsplit_once('/').map_or("", |(folder, _)| folder))
+    }
+
     pub(super) fn verifier(&self) -> Option<&'a Verifier> {
         self.manifest.verifier.as_ref()
     }

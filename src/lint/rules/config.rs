@@ -188,7 +188,7 @@ pub(in crate::lint) fn overlapping_artifacts(subject: &Subject<'_>) -> Vec<RuleM
 }
 
 /// Key path and source of every artifact in the task's main container.
-fn artifacts(subject: &Subject<'_>) -> Vec<(String, String)> {
+pub(super) fn artifacts(subject: &Subject<'_>) -> Vec<(String, String)> {
     let all = subject.manifest.artifacts.iter().flatten().enumerate();
     all.filter(|(_, artifact)| {
         artifact.get("service").and_then(toml::Value::as_str).is_none_or(|name| name == "main")

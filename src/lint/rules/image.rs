@@ -2,27 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
-
-use crate::lint::compose::context_elsewhere;
 use crate::lint::dockerfile::{Instruction, instructions};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
-const DOCKERFILE: &str = "environment/Dockerfile";
+pub(super) const DOCKERFILE: &str = "environment/Dockerfile";
 /// Shorter files may be equal by chance.
 const TELLING_BYTES: usize = 64;
 
 /// Every Dockerfile of the task, with the folder that is its build context.
-fn dockerfiles<'a>(subject: &Subject<'a>) -> Vec<(&'a str, Vec<Instruction>)> {
+pub(super) fn dockerfiles<'a>(subject: &Subject<'a>) -> Vec<(&'a str, Vec<Instruction>)> {
     subject
         .texts(|path| path == DOCKERFILE || (in_tests(path) && path.ends_with("tests/Dockerfile")))
+        .filter(|(path, _)| subject.builds(path))
         .map(|(path, text)| (path, instructions(text)))
         .collect()
 }
 
-fn solvers_image(subject: &Subject<'_>) -> Vec<Instruction> {
-    subject.files.text(DOCKERFILE).map(instructions).unwrap_or_default()
+pub(super) fn solvers_image(subject: &Subject<'_>) -> Vec<Instruction> {
+    let text = subject.files.text(DOCKERFILE).filter(|_| subject.builds(DOCKERFILE));
+    text.map(instructions).unwrap_or_default()
 }
 
 /// RUN instructions of all Dockerfiles: file, line, shell text.
@@ -31,60 +30,6 @@ fn runs(subject: &Subject<'_>) -> Vec<(String, u32, String)> {
         instructions.into_iter().map(move |instruction| (file.to_owned(), instruction))
     });
     all.filter_map(|(file, instruction)| Some((file, instruction.line, instruction.script()?))).collect()
-}
-
-pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    let mut matches = Vec::new();
-    for (file, instructions) in dockerfiles(subject) {
-        let context = file.trim_end_matches("Dockerfile");
-        if context_elsewhere(subject, context) {
-            continue;
-        }
-        for instruction in instructions.iter().filter(|instruction| !instruction.is_from_elsewhere()) {
-            for source in instruction.transfer().map(|(sources, _)| sources).unwrap_or_default() {
-                if !is_not_a_local_path(&source) && !present(subject, context, &source) {
-                    let message = format!("COPY of `{source}`, which is not there");
-                    matches.push(RuleMatch::at(file, instruction.line, message));
-                }
-            }
-        }
-    }
-    matches
-}
-
-/// Whether a source is not a path in the build context, or cannot be resolved here.
-fn is_not_a_local_path(source: &str) -> bool {
-    source.contains("://") || source.contains('$') || source.starts_with("<<") || source.starts_with("git@")
-}
-
-fn present(subject: &Subject<'_>, context: &str, source: &str) -> bool {
-    let source = source.trim_start_matches("./").trim_matches('/');
-    if source.is_empty() || source == "." {
-        return true;
-    }
-    let mut paths = subject.files.iter().map(|(path, _)| path.as_str());
-    let special_files = subject.special_files.iter().map(|oddity| oddity.path.as_str());
-    let Some(glob) = glob(source) else { return true };
-    paths
-        .by_ref()
-        .chain(special_files)
-        .filter_map(|path| path.strip_prefix(context))
-        .any(|path| glob.is_match(path))
-}
-
-/// A path of the build context, with Docker's wildcards, as an expression over files at or below it.
-fn glob(source: &str) -> Option<Regex> {
-    let mut expression = String::from("^");
-    for char in source.chars() {
-        match char {
-            '*' => expression.push_str("[^/]*"),
-            '?' => expression.push_str("[^/]"),
-            '[' | ']' => expression.push(char),
-            other => expression.push_str(&regex::escape(other.encode_utf8(&mut [0; 4]))),
-        }
-    }
-    expression.push_str("(/|$)");
-    Regex::new(&expression).ok()
 }
 
 pub(in crate::lint) fn test_leak(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -130,6 +75,9 @@ pub(in crate::lint) fn root_agent(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let named = subject.manifest.agent.as_ref().is_some_and(|agent| {
         agent.user.as_ref().is_some_and(|user| user.as_str() != Some("root") && user.as_integer() != Some(0))
     });
+    if !subject.builds(DOCKERFILE) {
+        return Vec::new();
+    }
     let instructions = solvers_image(subject);
     let last_stage = instructions.rsplit(|instruction| instruction.word == "FROM").next().unwrap_or_default();
     let user = last_stage.iter().rfind(|instruction| instruction.word == "USER");

@@ -1,9 +1,12 @@
 //! Rules that no regular expression can state, one file per theme. Severity, hint and explanation of each are in
 //! `templates/lint/<id>.toml`, as for the patterns.
 
+mod artifacts;
 mod clock;
 mod compose;
 mod config;
+mod copy;
+mod crlf;
 mod draft;
 mod files;
 mod image;
@@ -11,12 +14,17 @@ mod instruction;
 mod metadata;
 mod network;
 mod python;
+mod restore;
+mod reward;
 mod script;
+mod task_paths;
+mod unused;
 
 use super::rule::Function;
 
 /// Every function, by the id of its rule.
 pub(super) const FUNCTIONS: &[(&str, Function)] = &[
+    ("D-16-fail-open", script::fail_open),
     ("agent-image-test-leak", image::test_leak),
     ("answer-in-context", image::answer_in_context),
     ("apt-lists-left", image::apt_lists_left),
@@ -26,11 +34,13 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("check-without-assert", python::without_assert),
     ("compose-additional-capabilities", compose::capabilities),
     ("compose-external-bind-mount", compose::external_bind),
+    ("compose-file-name", unused::compose_name),
     ("compose-host-namespace", compose::host_namespace),
     ("compose-privileged", compose::privileged),
     ("compose-symlink-bind-mount", compose::symlink_bind),
     ("compose-writable-bind-mount", compose::writable_bind),
-    ("copy-source", image::copy_source),
+    ("copy-source", copy::copy_source),
+    ("crlf-script", crlf::crlf_script),
     ("deprecated-config-field", config::deprecated_field),
     ("existence-only-asserts", python::existence_only),
     ("few-asserts", python::few_asserts),
@@ -40,21 +50,27 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("gpu-types", metadata::gpu_types),
     ("hardcoded-solution", script::hardcoded_solution),
     ("host-variable", config::host_variable),
+    ("image-and-dockerfile", unused::image_and_dockerfile),
+    ("image-command", unused::image_command),
     ("instruction-suffix", instruction::suffix),
     ("invalid-compose", compose::invalid),
     ("invalid-task-config", config::invalid),
     ("invalid-task-files", files::invalid),
     ("lenient-zip", python::lenient_zip),
     ("masked-test-exit", script::masked_exit),
+    ("missing-task-file", task_paths::missing_task_file),
     ("no-agent-timeout", metadata::no_agent_timeout),
     ("no-reward-written", script::no_reward_written),
     ("non-executable-run", image::non_executable_run),
     ("overlapping-artifacts", config::overlapping_artifacts),
     ("prior-trajectory", files::prior_trajectory),
+    ("restored-tests", restore::restored_tests),
+    ("reward-json", reward::reward_json),
     ("reward-only-on-success", script::reward_only_on_success),
     ("root-agent", image::root_agent),
     ("same-check-twice", python::same_check_twice),
     ("shared-verifier", config::shared_verifier),
+    ("sudo", script::sudo),
     ("swallowed-assertion", python::swallowed),
     ("symbolic-link", files::symbolic_link),
     ("task-fields", metadata::fields),
@@ -62,9 +78,11 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("task-slug", metadata::slug),
     ("task-timeout", metadata::timeout),
     ("test-file-references", instruction::file_references),
+    ("trial-network-fetch", network::trial_fetch),
     ("undocumented-check", python::undocumented),
     ("unknown-config-field", config::unknown_field),
     ("unknown-lint-rule", config::unknown_lint_rule),
+    ("unlisted-artifact", artifacts::unlisted_artifact),
     ("unpinned-image", image::unpinned),
     ("unpinned-python-dependency", network::unpinned_python),
     ("unreasoned-ignore", config::unreasoned_ignore),
@@ -72,5 +90,6 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("verifier-imports-reference", python::imports_reference),
     ("verifier-network-download", network::verifier_download),
     ("verifier-runtime-install", network::verifier_install),
+    ("wall-clock", python::wall_clock),
     ("windows-task", metadata::windows),
 ];

@@ -1,7 +1,10 @@
 //! Downloads when a task is built or judged.
 
+use crate::lint::dockerfile::instructions;
+use crate::lint::programs::{base_name, is_python, launched, program};
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
+use crate::lint::shell;
 use crate::lint::subject::{Subject, in_solution, in_tests};
 
 /// Programs that download, and the arguments with which they do.
@@ -9,7 +12,8 @@ const DOWNLOADS: [(&str, &[&str]); 3] = [("curl", &[]), ("wget", &[]), ("git", &
 const INSTALLERS: [(&str, &[&str]); 12] = [
     ("pip", &["install", "download"]),
     ("pip3", &["install", "download"]),
-    ("uv", &[]),
+    // `uv run` installs what its `--with` names.
+    ("uv", &["add", "sync", "install", "--with", "--with-requirements", "--with-editable", "-w"]),
     ("uvx", &[]),
     ("apt-get", &["install", "update"]),
     ("apt", &["install", "update"]),
@@ -20,6 +24,8 @@ const INSTALLERS: [(&str, &[&str]); 12] = [
     ("gem", &["install"]),
     ("conda", &["install"]),
 ];
+/// Options that keep an installer from the network.
+const OFFLINE: [&str; 4] = ["--no-index", "--offline", "--dry-run", "--version"];
 /// Hosts that are local.
 const LOCAL: [&str; 4] = ["localhost", "127.0.0.1", "0.0.0.0", "[::1]"];
 /// Options of pip and uv whose argument is not a package.
@@ -40,58 +46,51 @@ const WITH_WORD: [&str; 14] = [
     "--prefix",
 ];
 
-/// Commands of a file, one a line: line number and words. Continued lines are joined; comments are left out.
+/// The commands of a shell text: line number and words.
 fn commands(text: &str) -> Vec<(u32, Vec<String>)> {
-    let mut found = Vec::new();
-    let mut lines = text.lines().zip(1_u32..);
-    while let Some((first, line)) = lines.next() {
-        if first.trim_start().starts_with('#') {
-            continue;
-        }
-        let mut whole = first.to_owned();
-        while whole.ends_with('\\') {
-            whole.pop();
-            match lines.next() {
-                Some((next, _)) => whole.push_str(next),
-                None => break,
-            }
-        }
-        for command in whole.split(['&', ';', '|', '(', ')', '`', '{', '}']) {
-            let words: Vec<_> = command
-                .split_whitespace()
-                .map(|word| word.trim_matches(['"', '\'', ',', '[', ']']).to_owned())
-                .take_while(|word| !word.starts_with('#'))
-                .filter(|word| !word.is_empty())
-                .collect();
-            if !words.is_empty() {
-                found.push((line, words));
-            }
-        }
-    }
-    found
+    shell::commands(text).into_iter().map(|command| (command.line, command.words)).collect()
 }
 
-/// Words that may precede a program's name.
-fn program(words: &[String]) -> Option<(usize, &str)> {
-    let prefix = |word: &str| {
-        matches!(word, "RUN" | "sudo" | "exec" | "then" | "do" | "if" | "!" | "while" | "-m" | "env" | "time")
-            || word.starts_with("python")
-            || (word.contains('=') && !word.starts_with('='))
-            || word.starts_with("--mount")
-    };
-    let at = words.iter().position(|word| !prefix(word))?;
-    Some((at, words[at].rsplit('/').next().unwrap_or_default()))
+/// The program that the words run and its arguments. `python -m pip` is `pip`.
+fn called(words: &[String]) -> Option<(&str, &[String])> {
+    let (first, rest) = program(words).split_first()?;
+    let behind_python = |rest: &'_ [String]| rest.iter().position(|word| word == "-m").filter(|at| *at <= 2);
+    let at = if is_python(base_name(first)) { behind_python(rest) } else { None };
+    match at {
+        Some(at) => rest.get(at + 1).map(|module| (module.as_str(), &rest[at + 2..])),
+        // The words of a list in Python: `[sys.executable, "-m", "pip"]`.
+        None if first == "-m" => rest.split_first().map(|(module, rest)| (module.as_str(), rest)),
+        None => Some((base_name(first), rest)),
+    }
 }
 
 fn runs_any(words: &[String], table: &[(&str, &[&str])]) -> Option<String> {
-    let (at, name) = program(words)?;
+    let (name, rest) = called(words)?;
+    if let Some(inner) = launched(name, rest)
+        && let Some(found) = runs_any(inner, table)
+    {
+        return Some(found);
+    }
     let (_, needed) = table.iter().find(|(program, _)| *program == name)?;
-    let rest = &words[at + 1..];
+    if rest.iter().any(|word| OFFLINE.contains(&word.as_str())) {
+        return None;
+    }
     // A request to a service of the task is not a download.
     if rest.iter().any(|word| LOCAL.iter().any(|host| word.contains(host))) {
         return None;
     }
-    (needed.is_empty() || rest.iter().any(|word| needed.contains(&word.as_str()))).then(|| name.to_owned())
+    if matches!(name, "curl" | "wget") {
+        return rest.iter().any(|word| is_remote(word) || is_host(word)).then(|| name.to_owned());
+    }
+    let source = rest.iter().skip(1).find(|word| !word.starts_with('-'));
+    if name == "git"
+        && source.is_some_and(|word| word.starts_with(['/', '.', '$', '~']) || word.starts_with("file:"))
+    {
+        return None;
+    }
+    let needs =
+        |word: &String| needed.contains(&word.split_once('=').map_or(word.as_str(), |(word, _)| word));
+    (needed.is_empty() || rest.iter().any(needs)).then(|| name.to_owned())
 }
 
 /// Hits in the verifier's scripts, and in the lists and strings of commands that its Python starts.
@@ -122,7 +121,58 @@ fn in_verifier(subject: &Subject<'_>, table: &[(&str, &[&str])], what: &str) -> 
 }
 
 pub(in crate::lint) fn verifier_download(subject: &Subject<'_>) -> Vec<RuleMatch> {
-    in_verifier(subject, &DOWNLOADS, "fetches something")
+    let mut matches = in_verifier(subject, &DOWNLOADS, "fetches something");
+    for python in shell::pythons(subject.texts(in_tests)) {
+        let fetches = module(&python.text).fetches.into_iter();
+        matches.extend(fetches.filter(|fetch| fetch.url.is_none_or(is_remote)).map(|fetch| {
+            let message = format!("`{}` fetches something when the work is judged", fetch.call);
+            RuleMatch::at(python.file, python.before + fetch.line, message)
+        }));
+    }
+    matches
+}
+
+/// Whether a word is a host of the network without its scheme: `get.example.com/x`.
+fn is_host(word: &str) -> bool {
+    const DOMAINS: [&str; 8] = ["com", "org", "net", "io", "dev", "sh", "ai", "co"];
+    let name = word.split('/').next().unwrap_or_default();
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-.".contains(char);
+    // `install.sh` is a file.
+    let end = name.rsplit_once('.').filter(|(_, end)| *end != "sh" || word.contains('/'));
+    name.chars().all(plain) && end.is_some_and(|(_, end)| DOMAINS.contains(&end))
+}
+
+/// Whether a URL names a host of the network at large, not this machine, a service of the task or a private address.
+fn is_remote(url: &str) -> bool {
+    let Some((_, rest)) =
+        url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "ftp"))
+    else {
+        return false;
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let name = host.split(':').next().unwrap_or_default();
+    let is_private =
+        ["127.", "10.", "192.168.", "0.", "169.254."].iter().any(|start| name.starts_with(start))
+            || [".local", ".internal", ".localhost", ".test"].iter().any(|end| name.ends_with(end));
+    name.contains('.') && !name.contains('{') && !is_private
+}
+
+pub(in crate::lint) fn trial_fetch(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    const TABLES: [&[(&str, &[&str])]; 2] = [&DOWNLOADS, &INSTALLERS];
+    let mut matches = Vec::new();
+    for (path, text) in subject.solution_scripts() {
+        for (line, words) in commands(text) {
+            let found = TABLES.iter().any(|table| runs_any(&words, table).is_some());
+            let names_url = || words.iter().any(|word| word.contains("://") || word.starts_with("git@"));
+            let asks_only = matches!(called(&words), Some(("curl" | "wget" | "git", _))) && !names_url();
+            if found && !asks_only {
+                matches.push(RuleMatch::at(path, line, "the reference fetches something"));
+            }
+        }
+    }
+    matches.dedup();
+    matches
 }
 
 pub(in crate::lint) fn verifier_install(subject: &Subject<'_>) -> Vec<RuleMatch> {
@@ -135,7 +185,8 @@ pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<RuleMatch> 
         path.ends_with("Dockerfile") || (path.ends_with(".sh") && (in_tests(path) || in_solution(path)))
     };
     for (path, text) in subject.texts(looked) {
-        for (line, words) in commands(text) {
+        let found = if path.ends_with("Dockerfile") { built(text) } else { commands(text) };
+        for (line, words) in found {
             if let Some(package) = unpinned(&words) {
                 matches.push(RuleMatch::at(
                     path,
@@ -148,10 +199,16 @@ pub(in crate::lint) fn unpinned_python(subject: &Subject<'_>) -> Vec<RuleMatch> 
     matches
 }
 
+/// The commands of a Dockerfile, at the lines of their instructions.
+fn built(text: &str) -> Vec<(u32, Vec<String>)> {
+    let runs = instructions(text).into_iter().filter_map(|run| Some((run.line, run.script()?)));
+    runs.flat_map(|(line, script)| commands(&script).into_iter().map(move |(_, words)| (line, words)))
+        .collect()
+}
+
 /// The first package of a pip or uv command that names no version.
 fn unpinned(words: &[String]) -> Option<&str> {
-    let (at, name) = program(words)?;
-    let rest = &words[at + 1..];
+    let (name, rest) = called(words)?;
     let packages = match name {
         "pip" | "pip3" => &rest[rest.iter().position(|word| word == "install")? + 1..],
         "uv" => {

@@ -114,6 +114,15 @@ pub(in crate::lint) fn undocumented(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
+pub(in crate::lint) fn wall_clock(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
+    for (path, text) in subject.texts(|path| in_tests(path) && path.ends_with(".py")) {
+        let lines = module(text).clocks.into_iter().take(MOST_IN_ONE_FILE);
+        matches.extend(lines.map(|line| RuleMatch::at(path, line, "a check depends on the wall clock")));
+    }
+    matches
+}
+
 pub(in crate::lint) fn swallowed(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
     for (path, text) in subject.test_modules() {

@@ -1,16 +1,19 @@
 //! Shell scripts: the verifier's entry point and the reference.
 
 use crate::lint::rule::RuleMatch;
+use crate::lint::shell::{Command, Shell, Status, commands};
 use crate::lint::subject::{Subject, in_tests};
-use crate::syntax::{Grammar, descendants, parse, text_of};
 
 /// Commands that compute nothing.
 const PLAIN: [&str; 16] = [
     "echo", "printf", "cat", "tee", "mkdir", "cd", "set", "touch", "chmod", "chown", "exit", "true", ":",
     "rm", "export", "shopt",
 ];
-/// Programs that run tests.
-const RUNNERS: [&str; 7] = ["pytest", "unittest", "cargo test", "go test", "npm test", "bats", "ctest"];
+/// Commands that fail where an answer is wrong.
+const CHECKS: [&str; 6] = ["grep", "diff", "cmp", "test", "[", "[["];
+/// Options with which a test runner writes its results to a file.
+const REPORTS: [&str; 9] =
+    ["--junit", "--ctrf", "--json", "--report", "--html", "--output", "--resultlog", "--log-file", "--tap"];
 
 pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<RuleMatch> {
     // A verifier image of its own may hold the program that writes it.
@@ -25,50 +28,110 @@ pub(in crate::lint) fn no_reward_written(subject: &Subject<'_>) -> Vec<RuleMatch
         .collect()
 }
 
+/// The `test.sh` scripts with their commands.
+fn verifiers<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'a str, &'a str, Shell)> {
+    let scripts = subject.test_scripts();
+    scripts.map(|(path, text)| (path, text, Shell::read(text, &Subject::folder_in_container(path))))
+}
+
 pub(in crate::lint) fn reward_only_on_success(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_scripts() {
-        let lines = || (1_u32..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with('#'));
-        let stops = lines().find(|(_, line)| stops_at_errors(line));
-        let runs = lines().find(|(_, line)| RUNNERS.iter().any(|runner| line.contains(runner)));
-        let (Some((set, _)), Some((run, command))) = (stops, runs) else { continue };
-        let writes = |line: &str| line.contains("reward") && (line.contains('>') || line.contains("tee"));
-        let before = lines().any(|(number, line)| number < run && writes(line));
-        let guarded = command.contains("||") || command.trim_start().starts_with("if ");
-        let relaxed = lines().any(|(number, line)| (set..=run).contains(&number) && line.contains("set +e"));
-        let trapped = text.contains("trap ");
-        if set < run && !before && !guarded && !relaxed && !trapped {
-            let message =
-                format!("`set -e` (line {set}) ends the script here when a test fails, without a reward");
-            matches.push(RuleMatch::at(path, run, message));
+    for (path, text, shell) in verifiers(subject) {
+        let sets = |command: &Command| command.name() == "set";
+        let by_first_line = text.lines().next().is_some_and(|line| {
+            line.starts_with("#!")
+                && line.split_whitespace().skip(1).any(|word| word.starts_with('-') && word.contains('e'))
+        });
+        let mut stops = by_first_line.then_some(1);
+        let trapped = shell.commands.iter().any(|command| command.name() == "trap");
+        let written_by_tests = written_by_tests(subject);
+        let at = |command: &&Command| {
+            let ends = shell.runs_tests(command) || CHECKS.contains(&command.name());
+            ends && command.status == Status::Kept && !command.conditional && command.function.is_none()
+        };
+        for (index, command) in shell.commands.iter().enumerate() {
+            if sets(command) {
+                stops = stops_at_errors(command).map_or(stops, |stop| stop.then_some(command.line));
+            }
+            if writes_reward(command) {
+                break;
+            }
+            let Some(set) = stops.filter(|_| at(&command)) else { continue };
+            let later = shell.commands[index + 1..].iter().any(writes_reward);
+            if later && !trapped && !written_by_tests {
+                let message =
+                    format!("`set -e` (line {set}) ends the script here when a test fails, without a reward");
+                matches.push(RuleMatch::at(path, command.line, message));
+            }
+            break;
         }
     }
     matches
 }
 
-fn stops_at_errors(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    words.next() == Some("set")
-        && words.any(|word| {
-            word == "errexit" || (word.starts_with('-') && !word.starts_with("--") && word.contains('e'))
-        })
+/// Whether a command writes the reward.
+fn writes_reward(command: &Command) -> bool {
+    let to_file = command.writes.iter().any(|file| file.to_lowercase().contains("reward"));
+    let by_tee =
+        command.name() == "tee" && command.words.iter().any(|word| word.to_lowercase().contains("reward"));
+    to_file || by_tee
+}
+
+/// Whether the test modules write the reward themselves, so that the runner's status decides nothing.
+fn written_by_tests(subject: &Subject<'_>) -> bool {
+    subject.texts(|path| in_tests(path) && path.ends_with(".py")).any(|(_, text)| text.contains("reward."))
+}
+
+/// Whether `set` begins or ends the stop at errors; `None` if it changes something else.
+fn stops_at_errors(command: &Command) -> Option<bool> {
+    let mut words = command.words.iter().skip(1).peekable();
+    let mut stops = None;
+    while let Some(word) = words.next() {
+        let named = word.ends_with('o') && words.peek().is_some_and(|next| *next == "errexit");
+        let short = word.chars().skip(1).any(|letter| letter == 'e') && !word.starts_with("--");
+        match word.chars().next() {
+            Some('-') if named || short => stops = Some(true),
+            Some('+') if named || short => stops = Some(false),
+            _ => {}
+        }
+    }
+    stops
 }
 
 pub(in crate::lint) fn masked_exit(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
-    for (path, text) in subject.test_scripts() {
-        for (number, line) in (1_u32..).zip(text.lines()) {
-            let runs = RUNNERS.iter().any(|runner| line.contains(runner));
-            let masked = line.split_once("||").is_some_and(|(_, after)| {
-                matches!(after.split_whitespace().next(), Some("true" | ":" | "true;"))
-            });
-            let asks_after = text.lines().skip(number as usize).any(|line| line.contains("$?"));
-            if runs && masked && asks_after && !line.trim_start().starts_with('#') {
-                matches.push(RuleMatch::at(
-                    path,
-                    number,
-                    "`|| true` hides the status that `$?` is asked for below",
-                ));
+    for (path, _, shell) in verifiers(subject) {
+        for command in shell.commands.iter().filter(|command| command.asked && shell.runs_tests(command)) {
+            let message = match command.status {
+                Status::Discarded => "`|| true` hides the status that `$?` is asked for below",
+                Status::Piped if !shell.has_pipefail() && !asks_pipestatus(subject, path) => {
+                    "`$?` below is the status of the last command of the pipeline, not of the tests"
+                }
+                _ => continue,
+            };
+            matches.push(RuleMatch::at(path, command.line, message));
+        }
+    }
+    matches
+}
+
+fn asks_pipestatus(subject: &Subject<'_>, path: &str) -> bool {
+    subject.files.text(path).is_some_and(|text| text.contains("PIPESTATUS"))
+}
+
+/// D-16: a test run whose failure nothing notices.
+pub(in crate::lint) fn fail_open(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let mut matches = Vec::new();
+    if written_by_tests(subject) {
+        return matches;
+    }
+    for (path, _, shell) in verifiers(subject) {
+        for command in shell.commands.iter().filter(|command| shell.runs_tests(command)) {
+            let kept = command.writes.iter().any(|file| file != "/dev/null");
+            let reports =
+                command.words.iter().any(|word| REPORTS.iter().any(|report| word.starts_with(report)));
+            if command.status == Status::Discarded && !command.captured && !kept && !reports {
+                matches.push(RuleMatch::at(path, command.line, "a failing test run is swallowed"));
             }
         }
     }
@@ -79,18 +142,32 @@ pub(in crate::lint) fn hardcoded_solution(subject: &Subject<'_>) -> Vec<RuleMatc
     let scripts = subject.solution_scripts().filter(|(path, _)| path.ends_with("/solve.sh"));
     scripts
         .filter(|(_, text)| {
-            let names = command_names(text);
-            !names.is_empty() && names.iter().all(|name| PLAIN.contains(&name.as_str())) && text.contains('>')
+            let commands = commands(text);
+            !commands.is_empty()
+                && commands.iter().all(|command| PLAIN.contains(&command.name()))
+                && text.contains('>')
         })
         .map(|(path, _)| RuleMatch::whole(path, "only writes fixed text; nothing is computed"))
         .collect()
 }
 
-/// The first word of every command in a script, at any depth. Empty where it is no bash.
-fn command_names(script: &str) -> Vec<String> {
-    let Some(tree) = parse(Grammar::Bash, script) else { return Vec::new() };
-    descendants(tree.root_node())
-        .filter(|node| node.kind() == "command_name")
-        .map(|node| text_of(node, script).to_owned())
-        .collect()
+pub(in crate::lint) fn sudo(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let message = "sudo is not supported: containers run with no-new-privileges";
+    let mut matches = Vec::new();
+    for (path, text) in subject.solution_scripts() {
+        let runs = commands(text).into_iter().filter(|command| {
+            command.words.first().is_some_and(|word| word == "sudo" || word == "/usr/bin/sudo")
+        });
+        matches.extend(runs.map(|command| RuleMatch::at(path, command.line, message)));
+    }
+    // As a command line: `sudo x`, or a line of its own.
+    for (path, text) in subject.texts(|path| path.ends_with("instruction.md")) {
+        let lines = (1_u32..).zip(text.lines());
+        let asks = lines.filter(|(_, line)| {
+            line.contains("`sudo ") || line.trim_start_matches(['$', '#', ' ']).starts_with("sudo ")
+        });
+        matches.extend(asks.map(|(line, _)| RuleMatch::at(path, line, message)));
+    }
+    matches.dedup();
+    matches
 }

@@ -8,6 +8,8 @@ mod rows_checks;
 mod rows_config;
 mod rows_image;
 mod rows_scans;
+mod rows_scripts;
+mod shell;
 
 use std::collections::BTreeSet;
 
@@ -34,7 +36,7 @@ pub(super) const fn row(
 const SOUND: [(&str, &str); 6] = [
     (
         "task.toml",
-        "schema_version = \"1.4\"\n[task]\nname = \"org/a-task\"\n[agent]\ntimeout_sec = 600.0\n[verifier]\ntimeout_sec = 60.0\nenvironment_mode = \"separate\"\n",
+        "schema_version = \"1.4\"\nartifacts = [\"/app/out.csv\"]\n[task]\nname = \"org/a-task\"\n[agent]\ntimeout_sec = 600.0\n[verifier]\ntimeout_sec = 60.0\nenvironment_mode = \"separate\"\n",
     ),
     ("instruction.md", "<!-- canary 1 -->\n\nSort `/app/in.csv` into `/app/out.csv`.\n"),
     ("environment/Dockerfile", "FROM debian:bookworm-slim\nCOPY app/ /app/\n"),
@@ -70,6 +72,8 @@ pub(super) const GONE: &str = "\0";
 /// In the path's place: a symbolic link within the task, or out of it.
 const LINK: &str = "link:";
 const ESCAPE: &str = "escape:";
+/// In the path's place: an empty folder.
+const FOLDER: &str = "folder:";
 /// In the path's place: the folder's name.
 const NAME: &str = "name:";
 
@@ -81,7 +85,9 @@ fn check(rules: &Rules, row: &Row) -> Result<(), String> {
         Some(SpecialFile { path: path.to_owned(), kind })
     };
     let special_files: Vec<_> = row.files.iter().filter_map(special).collect();
-    let files = task(&changes);
+    let mut files = task(&changes);
+    let folders = row.files.iter().filter_map(|(path, _)| path.strip_prefix(FOLDER));
+    files.empty_folders.extend(folders.map(|path| RelPath::new(path).unwrap()));
     let (manifest, read) = parse_manifest(files.text("task.toml").unwrap()).unwrap();
     let known: BTreeSet<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
     let subject = Subject {
@@ -109,7 +115,12 @@ fn check(rules: &Rules, row: &Row) -> Result<(), String> {
 }
 
 fn all_rows() -> impl Iterator<Item = &'static Row> {
-    rows_config::ROWS.iter().chain(rows_image::ROWS).chain(rows_checks::ROWS).chain(rows_scans::ROWS)
+    rows_config::ROWS
+        .iter()
+        .chain(rows_image::ROWS)
+        .chain(rows_checks::ROWS)
+        .chain(rows_scans::ROWS)
+        .chain(rows_scripts::ROWS)
 }
 
 #[test]

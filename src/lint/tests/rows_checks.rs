@@ -75,12 +75,6 @@ pub(super) const ROWS: &[Row] = &[
         )],
         &[],
     ),
-    row("wall-clock", &[(TEST, "x = time.monotonic()\ny = datetime(2024, 1, 1)\n")], &[]),
-    row(
-        "wall-clock",
-        &[(TEST, "\nassert x == date.today()\n")],
-        &["tests/test_outputs.py:2 a check depends on the wall clock"],
-    ),
     row(
         "undocumented-check",
         &[(TEST, "'''Example:\n\ndef test_x():\n    pass\n'''\ndef test_a():\n    '''Doc.'''\n")],
@@ -147,25 +141,6 @@ pub(super) const ROWS: &[Row] = &[
         "check-without-assert",
         &[(TEST, "def quiet():\n    print(1)\ndef test_a():\n    quiet()\n")],
         &["tests/test_outputs.py:3 `test_a` asserts nothing"],
-    ),
-    row(
-        "lenient-zip",
-        &[(
-            TEST,
-            "def test_a():\n    for a, b in zip(x, y, strict=True):\n        assert a == b\n    for a in zip(count(), x):\n        assert a\n    t = zip(*rows)\n    archive.zip(x, y)\n",
-        )],
-        &[],
-    ),
-    row(
-        "lenient-zip",
-        &[(
-            TEST,
-            "def helper(x, y):\n    return list(zip(x, y))\ndef test_a():\n    for a, b in zip(\n        x,  # got\n        y,\n        strict_=1,\n    ):\n        assert a == b\n",
-        )],
-        &[
-            "tests/test_outputs.py:2 `zip` ends with the shorter list, and compares nothing with an empty one",
-            "tests/test_outputs.py:4 `zip` ends with the shorter list, and compares nothing with an empty one",
-        ],
     ),
     row(
         "swallowed-assertion",
@@ -243,33 +218,11 @@ pub(super) const ROWS: &[Row] = &[
         &[(SCRIPT, "md5sum -c sums\n")],
         &["tests/test.sh:1 a list of checksums stands for tests"],
     ),
-    row("crlf-script", &[(SCRIPT, "#!/bin/bash\necho a\r\n")], &[]),
-    row(
-        "crlf-script",
-        &[(SOLVE, "#!/bin/bash\r\n")],
-        &["solution/solve.sh:1 a script has a first line with a carriage return"],
-    ),
     row("no-reward-written", &[], &[]),
     row(
         "no-reward-written",
         &[(SCRIPT, "pytest\n")],
         &["tests/test.sh nothing in `tests/` writes /logs/verifier/reward.txt"],
-    ),
-    row("reward-only-on-success", &[(SCRIPT, "set -e\necho 0 > reward\npytest\n")], &[]),
-    row("reward-only-on-success", &[(SCRIPT, "set -eu\nif pytest; then echo 1 > reward; fi\n")], &[]),
-    row("reward-only-on-success", &[(SCRIPT, "set -e\nset +e\npytest\necho 1 > reward\n")], &[]),
-    row("reward-only-on-success", &[(SCRIPT, "set -u\npytest\necho $? > reward\n")], &[]),
-    row(
-        "reward-only-on-success",
-        &[(SCRIPT, "set -euo pipefail\npytest /tests\necho 1 > reward\n")],
-        &["tests/test.sh:2 `set -e` (line 1) ends the script here when a test fails, without a reward"],
-    ),
-    row("masked-test-exit", &[(SCRIPT, "pytest || true\ncat x\n")], &[]),
-    row("masked-test-exit", &[(SCRIPT, "pytest || status=1\n[ $? = 0 ]\n")], &[]),
-    row(
-        "masked-test-exit",
-        &[(SCRIPT, "pytest /tests || true\nif [ $? -eq 0 ]; then x; fi\n")],
-        &["tests/test.sh:1 `|| true` hides the status that `$?` is asked for below"],
     ),
     row("hardcoded-solution", &[], &[]),
     row("hardcoded-solution", &[(SOLVE, "mkdir a\ncat > a/b <<E\n$(sort x)\nE\n")], &[]),
@@ -277,15 +230,6 @@ pub(super) const ROWS: &[Row] = &[
         "hardcoded-solution",
         &[(SOLVE, "#!/bin/bash\nset -e\ncat > /app/out.csv <<'E'\nsort\nE\n")],
         &["solution/solve.sh only writes fixed text; nothing is computed"],
-    ),
-    row("trial-network-fetch", &[(SOLVE, "curl http://localhost:8080/x\ncurl --version\n")], &[]),
-    row(
-        "trial-network-fetch",
-        &[(SOLVE, "curl -L https://a.org/x\npip install y==1\n")],
-        &[
-            "solution/solve.sh:1 the reference fetches something",
-            "solution/solve.sh:2 the reference fetches something",
-        ],
     ),
     row(
         "unpinned-python-dependency",
@@ -300,7 +244,7 @@ pub(super) const ROWS: &[Row] = &[
         &[
             (
                 "environment/Dockerfile",
-                "FROM x\nRUN apt-get update && \\\n python3 -m pip install --no-cache-dir a==1 b>=2\n",
+                "FROM x\nRUN apt-get update && \\\n python3 -m pip install --no-cache-dir a==1 'b>=2'\n",
             ),
             (SCRIPT, "uvx pytest\nuv add a\n"),
         ],
@@ -308,36 +252,6 @@ pub(super) const ROWS: &[Row] = &[
             "environment/Dockerfile:2 `b>=2` is installed in whatever version is newest",
             "tests/test.sh:1 `pytest` is installed in whatever version is newest",
             "tests/test.sh:2 `a` is installed in whatever version is newest",
-        ],
-    ),
-    row("verifier-runtime-install", &[(SCRIPT, "# pip install x\necho pip install\napt list\n")], &[]),
-    row(
-        "verifier-runtime-install",
-        &[
-            (SCRIPT, "DEBIAN_FRONTEND=x apt-get install -y curl\nx && uvx -w a pytest\n"),
-            (TEST, "subprocess.run(['pip', 'install', 'x'])\n"),
-        ],
-        &[
-            "tests/test.sh:1 `apt-get` installs something when the work is judged",
-            "tests/test.sh:2 `uvx` installs something when the work is judged",
-            "tests/test_outputs.py:1 `pip` installs something when the work is judged",
-        ],
-    ),
-    row(
-        "verifier-network-download",
-        &[(SCRIPT, "curl -s http://localhost:80/\ngit diff\necho curl\n"), (TEST, "x = 'curl https://a'\n")],
-        &[],
-    ),
-    row(
-        "verifier-network-download",
-        &[
-            (SCRIPT, "a=$(curl -LsSf https://a/x | sh)\n/usr/bin/git clone x\n"),
-            (TEST, "os.system('wget x')\n"),
-        ],
-        &[
-            "tests/test.sh:1 `curl` fetches something when the work is judged",
-            "tests/test.sh:2 `git` fetches something when the work is judged",
-            "tests/test_outputs.py:1 `wget` fetches something when the work is judged",
         ],
     ),
     row(
@@ -352,6 +266,67 @@ pub(super) const ROWS: &[Row] = &[
             "tests/test_outputs.py:1 a file that can run code when it is read is read in the verifier's own process",
             "tests/test_outputs.py:3 text of the solver's is evaluated as Python",
             "tests/test.sh:1 a shell file of the solver's is read into the verifier's own shell",
+        ],
+    ),
+    row(
+        "wall-clock",
+        &[(
+            TEST,
+            "x = time.monotonic()\ny = datetime(2024, 1, 1)\nprint(datetime.now())\nlog.write(f'{time.time()}')\nwhile time.time() < end:\n    pass\nassert x, datetime.now()\n",
+        )],
+        &[],
+    ),
+    row(
+        "wall-clock",
+        &[(
+            TEST,
+            "\nassert x == date.today()\nnow = datetime.datetime.now().isoformat()\nassert x['at'] == now\n",
+        )],
+        &[
+            "tests/test_outputs.py:2 a check depends on the wall clock",
+            "tests/test_outputs.py:4 a check depends on the wall clock",
+        ],
+    ),
+    // A helper with arguments, one whose value is used, and a fixture are no checks.
+    row(
+        "check-without-assert",
+        &[(
+            TEST,
+            "def test_case(a):\n    return run(a)\ndef test_value():\n    return 1\n@pytest.fixture\ndef test_client():\n    return 1\ndef test_a(test_client):\n    assert test_case(1) == test_value()\n",
+        )],
+        &[],
+    ),
+    row(
+        "check-without-assert",
+        &[(TEST, "def test_a():\n    print(1)\nif __name__ == '__main__':\n    test_a()\n")],
+        &["tests/test_outputs.py:1 `test_a` asserts nothing"],
+    ),
+    row(
+        "lenient-zip",
+        &[(
+            TEST,
+            "def test_a():\n    for a, b in zip(x, y, strict=True):\n        assert a == b\n    for a in zip(count(), x):\n        assert a\n    t = zip(*rows)\n    archive.zip(x, y)\n",
+        )],
+        &[],
+    ),
+    // Nothing is compared in it, the lengths are compared, or neighbours are.
+    row(
+        "lenient-zip",
+        &[(
+            TEST,
+            "def test_a():\n    assert set(zip(a, b)) == c\n    row = dict(zip(a, b))\n    for x, y in zip(a, b):\n        print(x)\ndef test_b():\n    assert len(a) == len(b)\n    for x, y in zip(a, b):\n        assert x == y\ndef test_c():\n    assert all(x < y for x, y in zip(a, a[1:]))\n",
+        )],
+        &[],
+    ),
+    row(
+        "lenient-zip",
+        &[(
+            TEST,
+            "def helper(x, y):\n    return all(a == b for a, b in zip(x, y))\ndef test_a():\n    for a, b in zip(\n        x,  # got\n        y,\n        strict_=1,\n    ):\n        assert a == b\n",
+        )],
+        &[
+            "tests/test_outputs.py:2 `zip` ends with the shorter list, and compares nothing with an empty one",
+            "tests/test_outputs.py:4 `zip` ends with the shorter list, and compares nothing with an empty one",
         ],
     ),
 ];

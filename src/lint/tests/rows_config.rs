@@ -226,10 +226,4 @@ pub(super) const ROWS: &[Row] = &[
             "tests/test_outputs.py:2 `/app/report.json` is written and judged, but the instruction does not name it",
         ],
     ),
-    row("sudo", &[("instruction.md", "/pseudo/ pseudosudoku\n")], &[]),
-    row(
-        "sudo",
-        &[("solution/solve.sh", "# sudo\nsudo ls\n")],
-        &["solution/solve.sh:2 sudo is not supported: containers run with no-new-privileges"],
-    ),
 ];

@@ -35,6 +35,51 @@ pub(super) const ROWS: &[Row] = &[
         ],
         &[],
     ),
+    // ARG and ENV of known value, triggers of a stage that another one begins with.
+    row(
+        "copy-source",
+        &[(
+            DOCKERFILE,
+            "ARG SRC=pkg\nFROM x AS base\nARG SRC\nADD $SRC/ /x/\nENV D=app E=none\nCOPY ${D}/in.csv \"$E/a\" ${U}/a ${V:-gone} /x/\nONBUILD COPY later /y\nONBUILD COPY app /y\nFROM base\nFROM y\nONBUILD COPY never /y\n",
+        )],
+        &[
+            "environment/Dockerfile:4 ADD of `pkg/`, which is not there",
+            "environment/Dockerfile:6 COPY of `none/a`, which is not there",
+            "environment/Dockerfile:6 COPY of `gone`, which is not there",
+            "environment/Dockerfile:7 COPY of `later`, which is not there",
+        ],
+    ),
+    row(
+        "copy-source",
+        &[
+            (DOCKERFILE, "ARG SRC=pkg\nFROM x\nARG SRC\nADD $SRC/ /x/\n"),
+            (COMPOSE, "services:\n  main:\n    build:\n      context: .\n      args: {SRC: app}\n"),
+        ],
+        &[],
+    ),
+    row(
+        "copy-source",
+        &[
+            (
+                DOCKERFILE,
+                "FROM x\nCOPY data/ app/in.csv /x/\nCOPY *.md app/*.csv /x/\nCOPY ../app/./in.csv keep /x/\n",
+            ),
+            ("environment/.dockerignore", "# answers\ndata\n*.md\n!README.md\n"),
+            ("environment/data/a.txt", "a"),
+            ("environment/keep/a.txt", "a"),
+        ],
+        &["environment/Dockerfile:2 COPY of `data/`, which .dockerignore excludes"],
+    ),
+    row(
+        "copy-source",
+        &[("environment/.dockerignore", "a\n[b\n")],
+        &["environment/.dockerignore:2 `[b` is no pattern, so the build ends here"],
+    ),
+    row(
+        "copy-source",
+        &[(DOCKERFILE, "FROM x\nCOPY inbox/ /app/inbox/\n"), ("folder:environment/inbox", "")],
+        &[],
+    ),
     row(
         "agent-image-test-leak",
         &[(DOCKERFILE, "FROM x\nCOPY resolve.sh latest.sh /\n# COPY tests/ /\n")],
@@ -68,8 +113,13 @@ pub(super) const ROWS: &[Row] = &[
     row("unpinned-image", &[(DOCKERFILE, "FROM x@sha256:00 AS a\nFROM a\nFROM scratch\n")], &[]),
     row(
         "unpinned-image",
+        &[(DOCKERFILE, "FROM x:1\n")],
+        &["environment/Dockerfile:1 `x:1` is not named by digest"],
+    ),
+    row(
+        "unpinned-image",
         &[(DOCKERFILE, "FROM x:1\n"), ("task.toml", "environment.docker_image = \"y\"\n")],
-        &["environment/Dockerfile:1 `x:1` is not named by digest", "task.toml:1 `y` is not named by digest"],
+        &["task.toml:1 `y` is not named by digest"],
     ),
     row(
         "apt-version-pin",

@@ -22,12 +22,6 @@ pub(super) const ROWS: &[Row] = &[
         &[(SCRIPT, "#!/bin/bash\npython3 /app/verify.py\n")],
         &["tests/test.sh:2 the verifier runs a checker that the solver can write"],
     ),
-    row("D-16-fail-open", &[(SCRIPT, "# pytest x || true\npytest /tests/t.py && echo 1\n")], &[]),
-    row(
-        "D-16-fail-open",
-        &[(SCRIPT, "#!/bin/bash\npytest /tests/t.py || true\n")],
-        &["tests/test.sh:2 a failing test run is swallowed"],
-    ),
     row("D-23-source-grep", &[(TEST, "def test_a():\n    assert result == 'source'\n")], &[]),
     row(
         "D-23-source-grep",
