@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 use minijinja::context;
 use regex::Regex;
 
+use super::control;
 use super::conversation::Conversation;
 use super::episode::AgentError;
 use super::scaffold::AssistantMessage;
 use crate::assets::Assets;
 use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Models};
-use crate::model::{AdversaryView, Key};
+use crate::model::{AdversaryView, End, Key};
 use crate::prompts::{PromptSet, PromptsError};
 
 /// Folder of the texts.
@@ -166,7 +167,7 @@ impl Mentor<'_> {
         question: &str,
         conversation: &Conversation,
         asked: u32,
-    ) -> Result<(String, Key), CallError> {
+    ) -> Result<(String, Key), AgentError> {
         let instruction = self.instruction;
         let history = history(conversation);
         let set = &self.texts.set;
@@ -182,8 +183,14 @@ impl Mentor<'_> {
             step: u32::try_from(conversation.turns.len()).unwrap_or(u32::MAX),
             sample: asked,
         };
-        let reply = self.models.call(&site, &request).await?;
-        Ok((reply.message.content, reply.key))
+        match control::call(self.models, &site, &request, Some(control::greeting())).await {
+            Ok(reply) => Ok((reply.message.content, reply.key)),
+            // The question is the longest part of the request.
+            Err(AgentError::Call(error @ CallError::ContextLength { .. })) => {
+                Err(AgentError::Refused { end: End::RequestRefused, cause: error.to_string() })
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

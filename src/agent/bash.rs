@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use minijinja::context;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::scaffold::{
     AssistantMessage, Driver, EpisodeContext, OpenSession, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
@@ -26,6 +26,8 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "bash";
+/// Calls of one message that are run. Messages have one to ten, and a run that stops waits for all of them.
+const MAX_CALLS: usize = 32;
 /// The name of the tool.
 pub(super) const TOOL: &str = "bash";
 
@@ -114,14 +116,31 @@ impl BashTool {
             return Ok(Step::submitted());
         }
         let mut step = Step { kind: TurnKind::Acted, ..Step::default() };
-        for call in &assistant.tool_calls {
+        for (number, call) in assistant.tool_calls.iter().enumerate() {
+            // Every call needs an answer: servers refuse a history in which one has none.
+            let surplus = match () {
+                () if number >= MAX_CALLS => Some(format!("a message can make {MAX_CALLS} calls")),
+                () if number > 0 && episode.left().is_zero() => Some("the time is up".to_owned()),
+                () => None,
+            };
+            if let Some(fault) = surplus {
+                step.shown.push(Shown { tool_call: Some(call.id.clone()), content: self.malformed(fault)? });
+                continue;
+            }
+            if number > 0 && episode.drain.is_cancelled() {
+                return Err(ScaffoldError::Drained);
+            }
             match self.call(call, episode, &mut step).await {
                 Ok(()) => {}
                 Err(ScaffoldError::Sandbox { error, acts }) => {
                     let acts = step.acts.into_iter().chain(acts).collect();
                     return Err(ScaffoldError::Sandbox { error, acts });
                 }
-                Err(error @ (ScaffoldError::Prompts(_) | ScaffoldError::Engine(_))) => return Err(error),
+                Err(
+                    error @ (ScaffoldError::Prompts(_) | ScaffoldError::Engine(_) | ScaffoldError::Drained),
+                ) => {
+                    return Err(error);
+                }
             }
         }
         if step.acts.is_empty() {
@@ -135,7 +154,9 @@ fn read(call: &ToolCall) -> Result<Arguments, String> {
     if call.name != TOOL {
         return Err(format!("there is no tool `{}`", call.name));
     }
-    let arguments: Arguments = serde_json::from_str(&call.arguments)
+    // A struct can also be read from a list, which no server takes back.
+    let arguments: Arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments)
+        .and_then(|object| serde_json::from_value(Value::Object(object)))
         .map_err(|error| format!("the arguments are not what `{TOOL}` takes: {error}"))?;
     if arguments.command.trim().is_empty() { Err("`command` is empty".to_owned()) } else { Ok(arguments) }
 }
@@ -201,6 +222,8 @@ mod tests {
         check("bash", r#"{"cmd": "ls"}"#, Err("missing field `command`"));
         check("bash", r#"{"command": "ls"#, Err("not what `bash` takes"));
         check("bash", "", Err("not what `bash` takes"));
+        check("bash", r#"["ls"]"#, Err("not what `bash` takes"));
+        check("bash", r#""ls""#, Err("not what `bash` takes"));
         check("python", r#"{"command": "ls"}"#, Err("no tool `python`"));
     }
 }

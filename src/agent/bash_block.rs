@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
+use super::heredoc;
 use super::scaffold::{
     AssistantMessage, Driver, EpisodeContext, OpenSession, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
     Session, Step,
@@ -110,6 +111,25 @@ fn backticks(line: &str) -> usize {
     line.trim_start().chars().take_while(|&c| c == '`').count()
 }
 
+/// The number of backticks at the start of a line, and the text after them.
+fn fence_of(line: &str) -> (usize, &str) {
+    let ticks = backticks(line);
+    (ticks, line.trim_start().get(ticks..).unwrap_or_default().trim())
+}
+
+/// Whether every fence in `text` opens a block or closes one that is open in it.
+fn has_whole_blocks(text: &str) -> bool {
+    let mut open = None;
+    for (ticks, rest) in text.lines().map(fence_of).filter(|(ticks, _)| *ticks >= 3) {
+        open = match open {
+            None => Some(ticks),
+            Some(fence) if ticks >= fence && rest.is_empty() => None,
+            Some(_) => return false,
+        };
+    }
+    open.is_none()
+}
+
 /// Why a message has no command: it does not hold exactly one block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
@@ -128,13 +148,20 @@ pub fn read_block(message: &str) -> Result<&str, BlockError> {
     let mut blocks = Vec::new();
     // Start of the open block, length of its fence, and whether its language is bash.
     let mut open: Option<(usize, usize, bool)> = None;
-    let mut at = 0;
+    let (mut at, mut text_until) = (0, 0);
     for line in message.split_inclusive('\n') {
-        let ticks = backticks(line);
-        let rest = line.trim_start().get(ticks..).unwrap_or_default().trim();
+        let (ticks, rest) = fence_of(line);
         match open {
+            _ if at < text_until => {}
             None if ticks >= 3 && !rest.contains('`') => {
                 open = Some((at + line.len(), ticks, ["", "bash", "sh", "shell"].contains(&rest)));
+            }
+            // The text of a here document can have fences of its own, as long as none of them can be the block's.
+            Some((.., true)) if ticks < 3 => {
+                let after = message.get(at + line.len()..).unwrap_or_default();
+                let length =
+                    heredoc::length(line, after).filter(|&length| has_whole_blocks(&after[..length]));
+                text_until = at + line.len() + length.unwrap_or(0);
             }
             Some((from, fence, bash)) if ticks >= fence && rest.is_empty() => {
                 if bash {
@@ -188,6 +215,19 @@ mod tests {
         check("  ```bash\nls\n  ```", Ok("ls"));
         check("````bash\ncat <<E\n```\nE\n````", Ok("cat <<E\n```\nE"));
         check("Output was\n```text\nbash\n```\nso\n```bash\nls\n```", Ok("ls"));
+        let readme = "cat > R.md <<'EOF'\n# title\n\n```sh\nls\n```\n\nmore\nEOF\nwc -l R.md";
+        check(&format!("go\n\n```bash\n{readme}\n```"), Ok(readme));
+        check(
+            "```bash\ncat <<E\n```\na\n```\n```sh\nb\n```\nE\n```\n",
+            Ok("cat <<E\n```\na\n```\n```sh\nb\n```\nE"),
+        );
+        check("```bash\ncat <<A; cat <<B\n```\nA\n```\nB\n```", Ok("cat <<A; cat <<B\n```\nA\n```\nB"));
+        check("```bash\ncat <<E\na\nE\n```\nand\n```\nE\n```", Err(BlockError::Several(2)));
+        // The second block has a line that looks like the end of the first one's document.
+        check("```bash\ngrep '<<E' a\n```\n```bash\ncat <<E\nE\n```", Err(BlockError::Several(2)));
+        check("```bash\ncat <<E\na\n```", Ok("cat <<E\na"));
+        check("```bash\ncat <<<E\n```\nE\n", Ok("cat <<<E"));
+        check("```python\nprint('<<E')\n```\nE\n```bash\nls\n```", Ok("ls"));
         check("no block", Err(BlockError::None));
         check("only `ls` inline", Err(BlockError::None));
         check("```ls```", Err(BlockError::None));

@@ -93,6 +93,12 @@ pub enum AgentError {
     Prompts(#[from] PromptsError),
     #[error(transparent)]
     Call(#[from] CallError),
+    /// The endpoint refuses what the policy wrote, and nothing else: the episode ends so, and its state is judged.
+    #[error("{cause}")]
+    Refused { end: End, cause: String },
+    /// The run is stopping. The turn is executed again by the next run.
+    #[error("the run is stopping\nhint: the same command continues where it stopped")]
+    Drained,
     /// An agent with a loop of its own gave up on a reply that was late, and not because of the model.
     #[error("the agent ended without a reply that waited {} s for its endpoint", waited.as_secs())]
     GaveUp { waited: Duration },
@@ -160,8 +166,11 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
     loop {
         let span = tracing::info_span!("turn", number = conversation.turns.len() + 1);
         let turned = next_turn(&mut *session, policy, conversation, episode, &mut hooks).instrument(span);
-        if let Some(ended) = turned.await? {
-            return Ok(ended);
+        match turned.await {
+            Ok(None) => {}
+            Ok(Some(ended)) => return Ok(ended),
+            Err(AgentError::Refused { end, cause }) => return Ok(Ended { end, cause }),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -191,9 +200,6 @@ async fn next_turn<M: Policy, N: TurnLog>(
     let assistant = match replied {
         Err(AgentError::Call(CallError::ContextLength { .. })) => {
             return Ok(hand_off(session, conversation, episode, hooks).await?.map(Ended::by));
-        }
-        Err(AgentError::Call(CallError::ContentFilter { .. })) => {
-            return Ok(Some(Ended::by(End::ContentFiltered)));
         }
         replied => replied?,
     };
@@ -398,6 +404,7 @@ fn lost(
     match error {
         ScaffoldError::Prompts(error) => Err(error.into()),
         ScaffoldError::Engine(error) => Err(error.into()),
+        ScaffoldError::Drained => Err(AgentError::Drained),
         ScaffoldError::Sandbox { error, acts } => Ok((ended_by_loss(error, episode.silent_loss)?, acts)),
     }
 }
@@ -433,6 +440,8 @@ pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> 
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
     use crate::agent::bash_block::BashBlock;
     use crate::agent::deadline::Deadline;
@@ -487,6 +496,7 @@ mod tests {
                 deadline,
                 silent_loss: None,
                 machine: Machine::Fresh,
+                drain: CancellationToken::new(),
             };
             let mut log = NoTurnLog;
             let hooks = Hooks::none(&mut log);

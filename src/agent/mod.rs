@@ -4,9 +4,11 @@
 mod arms;
 mod bash;
 mod bash_block;
+mod control;
 mod conversation;
 mod deadline;
 mod episode;
+mod heredoc;
 mod honesty;
 mod installed;
 mod policies;

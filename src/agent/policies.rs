@@ -1,10 +1,11 @@
 //! Policies: where the next assistant message comes from.
 
+use super::control::{self, in_other_words};
 use super::conversation::Conversation;
 use super::episode::{AgentError, Policy};
 use super::scaffold::AssistantMessage;
-use crate::llm::{CallError, CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
-use crate::model::{Tokens, ToolCall};
+use crate::llm::{CallSite, ChatRequest, Finish, ModelRole, Models, Tool};
+use crate::model::{End, Tokens, ToolCall};
 
 /// A model behind an endpoint.
 #[derive(Debug)]
@@ -49,12 +50,11 @@ impl Policy for ModelPolicy<'_> {
             step: u32::try_from(conversation.turns.len()).unwrap_or(u32::MAX),
             sample: 0,
         };
-        let reply = self.models.call(&site, &request).await?;
+        let control = in_other_words(conversation, &request);
+        let reply = control::call(self.models, &site, &request, control).await?;
         if reply.finish == Finish::ContentFilter {
-            return Err(AgentError::Call(CallError::ContentFilter {
-                endpoint: String::new(),
-                message: "the reply was withheld".to_owned(),
-            }));
+            let cause = "the server withheld the policy's reply".to_owned();
+            return Err(AgentError::Refused { end: End::ContentFiltered, cause });
         }
         let calls = reply.message.tool_calls.into_iter();
         Ok(AssistantMessage {

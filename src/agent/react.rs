@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
+use super::heredoc;
 use super::scaffold::{
     AssistantMessage, Driver, EpisodeContext, OpenSession, Protocol, Scaffold, ScaffoldEntry, ScaffoldError,
     Session, Step,
@@ -105,22 +106,34 @@ impl Session for &React {
 pub fn read_action(message: &str) -> Option<&str> {
     let mut from = None;
     let mut to = message.len();
-    let mut at = 0;
+    let (mut at, mut text_until) = (0, 0);
+    let is_label = |line: &str| {
+        let line = line.trim_start();
+        [OBSERVATION, THOUGHT, ACTION].iter().any(|word| line.starts_with(word))
+    };
     for line in message.split_inclusive('\n') {
-        let text = line.trim_start();
-        match from {
-            None => {
-                if let Some(rest) = text.strip_prefix(ACTION) {
-                    from = Some(at + (line.len() - rest.len()));
+        let mut command = None;
+        if from.is_some() {
+            if at >= text_until {
+                if is_label(line) {
+                    to = at;
+                    break;
                 }
+                command = Some(line);
             }
-            Some(_) if [OBSERVATION, THOUGHT, ACTION].iter().any(|word| text.starts_with(word)) => {
-                to = at;
-                break;
-            }
-            Some(_) => {}
+        } else if let Some(rest) = line.trim_start().strip_prefix(ACTION) {
+            from = Some(at + (line.len() - rest.len()));
+            command = Some(rest);
         }
         at += line.len();
+        // The text of a here document can look like the next part of the message, e.g. `Action: none` in notes. An observation in it is the
+        // model's own invention: the document never ended.
+        let after = message.get(at..).unwrap_or_default();
+        let length = command.and_then(|command| heredoc::length(command, after));
+        let length = length.filter(|&length| {
+            !after[..length].lines().any(|line| line.trim_start().starts_with(OBSERVATION))
+        });
+        text_until = text_until.max(at + length.unwrap_or(0));
     }
     let action = unfenced(message.get(from?..to)?.trim());
     (!action.is_empty()).then_some(action)
@@ -151,6 +164,11 @@ mod tests {
         check("Action:\n```bash\nls\npwd\n```", Some("ls\npwd"));
         check("Action: `ls -a`", Some("ls -a"));
         check("  Action: submit", Some("submit"));
+        check(
+            "Action: cat <<E >a\nAction: none\nThought: no\nE\nls\nThought: so",
+            Some("cat <<E >a\nAction: none\nThought: no\nE\nls"),
+        );
+        check("Action: cat <<E\na\nObservation: b\nThought: c\nAction: cat <<E\nE", Some("cat <<E\na"));
         check("Action: ls\nAction: pwd", Some("ls"));
         check("Thought: what Action: would", None);
         check("Action:", None);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use super::deadline::Deadline;
 use super::summary::{PlainSummary, SummaryTexts};
@@ -118,6 +119,8 @@ pub struct EpisodeContext<'a> {
     pub deadline: Deadline,
     /// Who is at fault if the sandbox is lost and the evidence does not say. `None` until an experiment has decided.
     pub silent_loss: Option<Blame>,
+    /// Once cancelled, no further command of a message is begun.
+    pub drain: CancellationToken,
     pub machine: Machine,
 }
 
@@ -279,6 +282,9 @@ pub enum ScaffoldError {
     Prompts(#[from] PromptsError),
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The run is stopping, between two commands of a message.
+    #[error("the run is stopping")]
+    Drained,
     /// The sandbox did not answer. [`SandboxError::blame`] says who is at fault.
     #[error("{error}")]
     Sandbox { error: SandboxError, acts: Vec<Act> },

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use minijinja::context;
 
+use super::control::{self, in_other_words};
 use super::conversation::{Conversation, HandedOff, HandoffSeen, LastShown, end_of};
 use super::episode::AgentError;
 use super::terminus;
@@ -77,12 +78,12 @@ enum Failed {
     Error(AgentError),
 }
 
-impl From<CallError> for Failed {
-    fn from(error: CallError) -> Self {
+impl From<AgentError> for Failed {
+    fn from(error: AgentError) -> Self {
         match error {
-            CallError::ContextLength { .. } => Self::TooLong,
-            CallError::ContentFilter { .. } => Self::Unusable,
-            error => Self::Error(error.into()),
+            AgentError::Call(CallError::ContextLength { .. }) => Self::TooLong,
+            AgentError::Refused { .. } => Self::Unusable,
+            error => Self::Error(error),
         }
     }
 }
@@ -334,7 +335,8 @@ impl Summariser<'_> {
             step: u32::try_from(conversation.turns.len()).unwrap_or(u32::MAX),
             sample: tried,
         };
-        let reply = self.models.call(&site, request).await?;
+        let control = in_other_words(conversation, request);
+        let reply = control::call(self.models, &site, request, control).await?;
         asked.served += reply.served;
         let content = reply.message.content;
         let unusable = reply.finish == Finish::ContentFilter || content.trim().is_empty();

@@ -59,6 +59,10 @@ struct TerminusSession<'a> {
     scaffold: &'a Terminus,
     turns: Turns,
     pane: Pane,
+    /// Lines that had been pushed off the screen when it was last shown.
+    pushed: u64,
+    /// Bytes that had been written at the end of the last command.
+    bytes: u64,
     terminal: Terminal,
 }
 
@@ -109,8 +113,9 @@ impl Protocol for Terminus {
             let mut terminal = opened.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
             // Harbor's tmux has started before Harbor reads the first screen, so the prompt is on it.
             terminal.wait_quiet(FIRST_PROMPT, Wake::WhenDone).await;
-            let turns = Turns::new(self.texts.clone());
-            let mut session = TerminusSession { scaffold: self, turns, pane: Pane::default(), terminal };
+            let (turns, pane) = (Turns::new(self.texts.clone()), Pane::default());
+            let bytes = terminal.written().bytes;
+            let mut session = TerminusSession { scaffold: self, turns, pane, pushed: 0, bytes, terminal };
             let output = session.show();
             let opening = Opening { prompt: self.texts.task(instruction, &output), ..Opening::default() };
             Ok((Box::new(session) as Box<dyn Session>, opening))
@@ -138,8 +143,10 @@ impl TerminusSession<'_> {
             let (wait, left) = (command.wait(), episode.left());
             let waited = self.terminal.wait_quiet(wait.min(left), self.scaffold.wake).await;
             let took = episode.sandbox.clock().elapsed().saturating_sub(started);
-            let milliseconds = took.as_secs_f64() * 1e3;
-            step.seen.push(ActSeen { bytes: 0, milliseconds });
+            // Also what came while the agent was thinking.
+            let written = self.terminal.written().bytes;
+            let bytes = written - std::mem::replace(&mut self.bytes, written);
+            step.seen.push(ActSeen { bytes, milliseconds: took.as_secs_f64() * 1e3 });
             match waited {
                 WaitOutcome::Elapsed if left < wait => return Ok(Typed::Cut),
                 WaitOutcome::Elapsed | WaitOutcome::Early => {}
@@ -155,8 +162,11 @@ impl TerminusSession<'_> {
 
     /// The part of the pane that the agent has not been shown.
     fn show(&mut self) -> String {
+        let pushed = self.terminal.written().pushed_lines;
         let (full, screen) = self.terminal.panes();
-        self.pane.show(full, &screen)
+        let shown = self.pane.show(full, &screen, pushed - self.pushed);
+        self.pushed = pushed;
+        shown
     }
 
     async fn execute(

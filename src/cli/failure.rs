@@ -127,9 +127,11 @@ impl From<AgentError> for Failure {
         let status = match &error {
             AgentError::Engine(_) => Status::NoEngine,
             AgentError::Sandbox(_) | AgentError::GaveUp { .. } | AgentError::NotBegun(_) => Status::TryAgain,
-            AgentError::Prompts(_) | AgentError::Script(_) | AgentError::NeverAsked { .. } => {
-                Status::BadInput
-            }
+            AgentError::Prompts(_)
+            | AgentError::Script(_)
+            | AgentError::NeverAsked { .. }
+            | AgentError::Refused { .. } => Status::BadInput,
+            AgentError::Drained => Status::Interrupted,
             AgentError::Store(_) => Status::Io,
             AgentError::Call(error) => call_status(error),
         };

@@ -286,7 +286,7 @@ impl RowOf for Row {
             text("end", "why the episode stopped (`submitted`, `step_limit`, `timed_out`, …)"),
             text("outcome", "`pass`, `fail`, `timeout`, `infra` or `verifier_error`"),
             text("cause", "one sentence where checks do not say it; else empty"),
-            text("failure_kind", "`none`, `policy`, `exploit`, `sandbox`, `model_api` or `verifier`"),
+            text("failure_kind", "`none`, `policy`, `exploit`, `sandbox` or `verifier`"),
             column("mask_sample", DataType::Boolean, "whether the reward says nothing about the policy"),
             column("success", DataType::Boolean, "whether every check passed, and no exploit was found"),
             measured("reward", "1 when every check passed, else 0; null where nothing was measured"),

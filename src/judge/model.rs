@@ -128,6 +128,7 @@ fn how(end: End) -> &'static str {
         End::DollarLimit => "it had cost as much as it could",
         End::ContextFull => "the conversation had become too long",
         End::ContentFiltered => "its server withheld a reply",
+        End::RequestRefused => "its server refused what it had said",
         End::Imported => "in a way that is not known",
     }
 }

@@ -189,8 +189,6 @@ pub enum FailureKind {
     Exploit,
     /// The engine failed; the result says nothing about the agent.
     Sandbox,
-    /// The model's server withheld a reply.
-    ModelApi,
     /// The verifier broke.
     Verifier,
 }
@@ -203,14 +201,13 @@ impl FailureKind {
             Self::Policy => "policy",
             Self::Exploit => "exploit",
             Self::Sandbox => "sandbox",
-            Self::ModelApi => "model_api",
             Self::Verifier => "verifier",
         }
     }
 
     /// Whether a trainer should leave the sample out: its reward is not about the policy.
     pub fn masks(self) -> bool {
-        matches!(self, Self::Sandbox | Self::ModelApi | Self::Verifier)
+        matches!(self, Self::Sandbox | Self::Verifier)
     }
 }
 
@@ -218,7 +215,6 @@ impl TrajectoryRecord {
     /// The cause of the result.
     pub fn failure_kind(&self) -> FailureKind {
         match self.verdict.outcome {
-            Outcome::Infra if self.end == End::ContentFiltered => FailureKind::ModelApi,
             Outcome::Infra => FailureKind::Sandbox,
             Outcome::VerifierError => FailureKind::Verifier,
             Outcome::Pass | Outcome::Fail | Outcome::Timeout if !self.exploits.is_empty() => {
@@ -401,8 +397,10 @@ pub enum End {
     DollarLimit,
     /// The conversation exceeds the model's context, and summaries are disabled or did not help.
     ContextFull,
-    /// The server withheld a reply, or refused the conversation.
+    /// The server's content filter withheld a reply, or refused what the policy had said.
     ContentFiltered,
+    /// The server refused what the policy had said, and no other conversation.
+    RequestRefused,
     /// After an interruption, the recorded actions were executed again and had other exit statuses.
     ResumeDiverged,
     /// Imported; the source does not say how it ended.
@@ -422,6 +420,7 @@ impl End {
             Self::DollarLimit => "dollar_limit",
             Self::ContextFull => "context_full",
             Self::ContentFiltered => "content_filtered",
+            Self::RequestRefused => "request_refused",
             Self::ResumeDiverged => "resume_diverged",
             Self::Imported => "imported",
         }

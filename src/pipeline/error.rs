@@ -106,6 +106,7 @@ impl From<RolloutError> for Fault {
         match error {
             RolloutError::Trial(error) => error.into(),
             RolloutError::Agent(AgentError::Engine(error)) => Self::Engine(error),
+            RolloutError::Agent(AgentError::Drained) => Self::Drained,
             other => Self::Rollout(other),
         }
     }

@@ -245,8 +245,10 @@ impl AttemptContext<'_> {
         };
         let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {
             let (limits, machine) = (&self.agent_config.limits, Machine::Fresh);
+            let drain = self.runner.drain.clone();
             let deadline = Deadline::after(limits.total, sandbox.clock().clone());
-            let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss: None, machine };
+            let episode =
+                EpisodeContext { sandbox, env, limits, deadline, silent_loss: None, machine, drain };
             open(self.agent_config.scaffold.driver(), &episode).await
         };
         self.prepared.evaluation.run(self.runner, Slot::ForJudging, state, keep, solve, opens).await
@@ -261,7 +263,7 @@ impl AttemptContext<'_> {
         env: &[(String, String)],
         silent_loss: Option<Blame>,
     ) -> Result<Ended, AgentError> {
-        let Self { models, texts, prepared, agent_config, .. } = *self;
+        let Self { runner, models, texts, prepared, agent_config, .. } = *self;
         let StepConversation { conversation, turn_log, plan } = part;
         let further = step.checked_sub(1).and_then(|at| prepared.further.get(at));
         let unit = &further
@@ -277,7 +279,8 @@ impl AttemptContext<'_> {
         let deadline = Deadline::after(left, sandbox.clock().clone());
         let is_fresh = step == 0 && round == 0 && agent_config.fork.is_none();
         let machine = if is_fresh { Machine::Fresh } else { Machine::Used };
-        let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss, machine };
+        let drain = runner.drain.clone();
+        let episode = EpisodeContext { sandbox, env, limits, deadline, silent_loss, machine, drain };
         let mut policy = ModelPolicy {
             models,
             role: agent_config.role,

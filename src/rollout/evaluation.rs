@@ -318,9 +318,7 @@ fn of_all(mut steps: Vec<Ended>) -> Ended {
 fn without_judging(ended: &Ended) -> Option<Verdict> {
     match ended.end {
         End::SandboxLost => Some(Verdict::without_checks(Outcome::Fail, SANDBOX_LOST)),
-        End::ContentFiltered | End::ResumeDiverged => {
-            Some(Verdict::without_checks(Outcome::Infra, ended.end.as_str()))
-        }
+        End::ResumeDiverged => Some(Verdict::without_checks(Outcome::Infra, ended.end.as_str())),
         End::Submitted
         | End::StepLimit
         | End::TimedOut
@@ -328,6 +326,8 @@ fn without_judging(ended: &Ended) -> Option<Verdict> {
         | End::TokenLimit
         | End::DollarLimit
         | End::ContextFull
+        | End::ContentFiltered
+        | End::RequestRefused
         | End::Imported => None,
     }
 }
@@ -342,13 +342,19 @@ fn at_the_end_of(ended: &Ended, mut verdict: Verdict) -> Verdict {
             }
             Outcome::Timeout | Outcome::Infra | Outcome::VerifierError => {}
         },
-        End::StepLimit | End::TokenLimit | End::DollarLimit | End::ContextFull | End::ShellEnded => {
+        End::StepLimit
+        | End::TokenLimit
+        | End::DollarLimit
+        | End::ContextFull
+        | End::ContentFiltered
+        | End::RequestRefused
+        | End::ShellEnded => {
             if verdict.outcome == Outcome::Fail && verdict.cause.is_empty() {
                 ended.end.as_str().clone_into(&mut verdict.cause);
             }
         }
-        // `without_judging` decides three of them; the others say nothing about a verdict.
-        End::Submitted | End::SandboxLost | End::ContentFiltered | End::ResumeDiverged | End::Imported => {}
+        // `without_judging` decides two of them; the others say nothing about a verdict.
+        End::Submitted | End::SandboxLost | End::ResumeDiverged | End::Imported => {}
     }
     verdict
 }
@@ -363,6 +369,8 @@ impl Blamed for RolloutError {
             Self::Agent(
                 AgentError::Call(_)
                 | AgentError::NeverAsked { .. }
+                | AgentError::Refused { .. }
+                | AgentError::Drained
                 | AgentError::Prompts(_)
                 | AgentError::Script(_)
                 | AgentError::Store(_),

@@ -61,6 +61,7 @@ pub async fn fork(
             deadline: Deadline::after(limits.total, sandbox.clock().clone()),
             silent_loss: None,
             machine: Machine::Fresh,
+            drain: runner.drain.clone(),
         };
         let mut turn_log = NoTurnLog;
         let hooks = Hooks::none(&mut turn_log);

@@ -9,7 +9,7 @@ use crate::store::{ReadStore, Stage, StoreError};
 use crate::verify::{NoVerdict, TrialError, VerifierLog};
 
 /// Bump when the same attempt would run differently or see different messages.
-pub const ROLLOUT: Stage = Stage { name: "rollout", version: 3 };
+pub const ROLLOUT: Stage = Stage { name: "rollout", version: 4 };
 
 /// Observations of a rollout. Written to `observed/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

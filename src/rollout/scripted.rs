@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use super::evaluation::{Evaluated, Evaluation, Slot};
 use super::record::{ROLLOUT, RolloutError, RolloutLog, read_record, rollout_id};
 use super::scripted_attempt::scripted_attempt;
@@ -133,8 +135,8 @@ async fn episode(
 ) -> Result<(Conversation, Ended), AgentError> {
     let limits = StepLimits::scripted(Duration::from_secs(task.limits.agent_timeout_sec.into()));
     let deadline = Deadline::after(limits.total, sandbox.clock().clone());
-    let machine = Machine::Fresh;
-    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss, machine };
+    let (machine, drain) = (Machine::Fresh, CancellationToken::new());
+    let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss, machine, drain };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);
     let ended =
@@ -160,8 +162,10 @@ pub async fn run_scripted_episode(
     };
     let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {
         let limits = StepLimits::scripted(Duration::from_secs(hashed.task.limits.agent_timeout_sec.into()));
-        let (deadline, machine) = (Deadline::after(limits.total, sandbox.clock().clone()), Machine::Fresh);
-        let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss: None, machine };
+        let (machine, drain) = (Machine::Fresh, CancellationToken::new());
+        let deadline = Deadline::after(limits.total, sandbox.clock().clone());
+        let context =
+            EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss: None, machine, drain };
         open(scaffold.driver(), &context).await
     };
     let evaluated =

@@ -29,7 +29,7 @@ const LONG: Duration = Duration::from_secs(30);
 const SUBMIT: &str = "So.\n\n```bash\nsubmit\n```";
 
 /// Models behind `server`, whose requests may take `timeout` seconds and are sent up to `attempts` times. Only the requests take time.
-fn models(server: &Server, store: &Store, timeout: f64, attempts: u32) -> Models {
+pub(crate) fn models(server: &Server, store: &Store, timeout: f64, attempts: u32) -> Models {
     let base = server.base_url();
     let text = format!(
         "version = 1\n[endpoints.e]\nbase_url = \"{base}\"\ntimeout_sec = {timeout:?}\n\
@@ -41,7 +41,7 @@ fn models(server: &Server, store: &Store, timeout: f64, attempts: u32) -> Models
     Models::new(Settings::parse("termsmith.toml", &text).unwrap(), |_| None, store, options).unwrap()
 }
 
-fn fresh_store() -> (tempfile::TempDir, Store) {
+pub(crate) fn fresh_store() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::new(RunDir::open(dir.path()).unwrap());
     (dir, store)
@@ -65,6 +65,7 @@ async fn continued(
         deadline,
         silent_loss: None,
         machine: Machine::Fresh,
+        drain: CancellationToken::new(),
     };
     let mut log = NoTurnLog;
     run_episode(protocol, policy, conversation, "Do it.", &episode, Hooks::none(&mut log)).await
@@ -197,18 +198,28 @@ fn a_resumed_round_begins_as_a_live_one() {
     });
 }
 
-/// Runs an installed agent that sends one request and then does `then`. The server does not answer its first `stalled` requests.
+/// [`installed_at`] a server that does not answer the first `stalled` requests.
 async fn installed(sandbox: &Sandbox, then: &str, stalled: u32, total: Duration) -> Result<End, AgentError> {
-    /// Longer than the episode may last.
-    const TIMEOUT: f64 = 4.0;
     let server = Server::start(
         move |_, attempt| {
             if attempt < stalled { Answer::Do(Kind::Stalled) } else { whole("Hello.") }
         },
     )
     .await;
+    installed_at(&server, sandbox, then, total).await
+}
+
+/// Runs an installed agent that sends one request and then does `then`.
+pub(crate) async fn installed_at(
+    server: &Server,
+    sandbox: &Sandbox,
+    then: &str,
+    total: Duration,
+) -> Result<End, AgentError> {
+    /// Longer than the episode may last.
+    const TIMEOUT: f64 = 4.0;
     let (_dir, store) = fresh_store();
-    let models = models(&server, &store, TIMEOUT, 2);
+    let models = models(server, &store, TIMEOUT, 2);
     let body = r#"{"model":"m","messages":[{"role":"user","content":"Hello?"}]}"#;
     let command = format!(
         "(exec 3<>/dev/tcp/127.0.0.1/8421; printf 'POST /v1/chat/completions HTTP/1.1\\r\\nhost: x\\r\\n\
@@ -225,6 +236,7 @@ async fn installed(sandbox: &Sandbox, then: &str, stalled: u32, total: Duration)
         deadline,
         silent_loss: None,
         machine: Machine::Fresh,
+        drain: CancellationToken::new(),
     };
     let ended = run_installed(&installed, "Do it.", &mut Conversation::default(), &episode).await;
     ended.map(|ended| ended.end)

@@ -304,22 +304,26 @@ async fn an_agent_without_root() {
     }
 }
 
+/// A policy can provoke its provider's filter, so the state that it left is judged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_withheld_reply_is_no_failure_of_the_policy() {
-    let server = Server::start(|_, _| Answer::Raw {
-        status: 200,
-        headers: vec![("content-type", "application/json".to_owned())],
-        body: json!({
-            "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-            "choices": [{ "index": 0, "finish_reason": "content_filter",
-                "message": { "role": "assistant", "content": "I" } }],
+async fn a_filtered_episode_is_judged_by_its_state() {
+    let check = async |command: &'static str, expect: Value| {
+        let server = Server::start(move |body, _| {
+            let messages = body["messages"].as_array().unwrap();
+            if !messages.iter().any(|message| message["role"] == "assistant") {
+                return whole(&block(command));
+            }
+            let message = json!({ "role": "assistant", "content": "I" });
+            let choice = json!({ "index": 0, "finish_reason": "content_filter", "message": message });
+            let headers = vec![("content-type", "application/json".to_owned())];
+            Answer::Raw { status: 200, headers, body: json!({ "choices": [choice] }).to_string() }
         })
-        .to_string(),
-    })
-    .await;
-    let (found, document) = tokio::task::block_in_place(|| run_rollout(&server, &[]));
-    assert_eq!(found, json!(["content_filtered", "infra", "model_api", true, null]));
-    assert_eq!(document["extra"]["cause"], "content_filtered");
+        .await;
+        let (found, _) = tokio::task::block_in_place(|| run_rollout(&server, &[]));
+        assert_eq!(found, expect, "{command}");
+    };
+    check("true", json!(["content_filtered", "fail", "policy", false, 0.0])).await;
+    check(SOLVED, json!(["content_filtered", "pass", "none", false, 1.0])).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

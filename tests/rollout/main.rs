@@ -22,6 +22,7 @@ mod kills;
 mod lost_states;
 mod pauses;
 mod recorded;
+mod refusals;
 #[path = "../sabotage/task.rs"]
 mod sabotage_task;
 mod scaffolds;

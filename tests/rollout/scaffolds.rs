@@ -15,6 +15,7 @@ use termsmith::assets::Assets;
 use termsmith::model::{Act, End, Shown, ToolCall, Turn, TurnKind};
 use termsmith::sandbox::{ExecLimit, Sandbox};
 use termsmith::store::StoreError;
+use tokio_util::sync::CancellationToken;
 
 use super::support::{launch, process, run};
 
@@ -50,6 +51,7 @@ fn context<'a>(sandbox: &'a Sandbox, limits: &'a StepLimits) -> EpisodeContext<'
         deadline: Deadline::after(LONG, sandbox.clock().clone()),
         silent_loss: None,
         machine: Machine::Fresh,
+        drain: CancellationToken::new(),
     }
 }
 

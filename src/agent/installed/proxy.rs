@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Installed;
 use super::wire::{self, ResponseForm};
+use crate::agent::control;
 use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::episode::AgentError;
 use crate::agent::scaffold::{Dollars, EpisodeContext, Opening, StepLimits};
@@ -183,20 +184,21 @@ impl<'a, 't> Proxy<'a, 't> {
         let started = Instant::now();
         let deadline = &self.episode.deadline;
         deadline.pause();
-        let called = self.installed.models.call(&site, &request).await;
+        let control = Some(control::greeting());
+        let called = control::call(self.installed.models, &site, &request, control).await;
         let took = started.elapsed();
         let served = called.as_ref().map_or(Duration::ZERO, |reply| reply.served);
         deadline.resume(served);
         self.waited = took.saturating_sub(served);
         let reply = match called {
             Ok(reply) => reply,
-            Err(error) if is_agents_fault(&error) => {
+            // The agent is told, and can correct its request. Any other error would recur in every further call.
+            Err(error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. }))) => {
                 // Any other refusal is of a form of request that the endpoint does not know.
-                self.answered |=
-                    matches!(error, CallError::ContextLength { .. } | CallError::ContentFilter { .. });
+                self.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });
                 return Ok(wire::error(400, &error.to_string()));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         self.answered = true;
         self.consumed.add(&reply, limits.dollars.as_ref());
@@ -240,28 +242,6 @@ impl<'a, 't> Proxy<'a, 't> {
     }
 }
 
-/// Whether the content of the agent's request caused the refusal, so that the agent is told and can correct it. Any other error would recur
-/// in every further call: it ends the run, and nothing is committed.
-fn is_agents_fault(error: &CallError) -> bool {
-    match error {
-        CallError::ContextLength { .. } | CallError::ContentFilter { .. } => true,
-        // The endpoint caused other refusals: unknown model, redirect, no credit left.
-        CallError::Refused { status, .. } => matches!(status, 400 | 413 | 422),
-        CallError::Budget(_)
-        | CallError::Auth { .. }
-        | CallError::Key { .. }
-        | CallError::Exhausted { .. }
-        | CallError::NoRole { .. }
-        | CallError::NoPrice { .. }
-        | CallError::Cassette(_)
-        | CallError::Store(_)
-        | CallError::Record { .. }
-        | CallError::Cancelled(_)
-        | CallError::ShuttingDown
-        | CallError::Client(_) => false,
-    }
-}
-
 /// Clients send earlier messages back, but may omit some fields.
 fn same_message(one: &ChatMessage, other: &ChatMessage) -> bool {
     one.role == other.role && one.content == other.content && one.tool_calls == other.tool_calls
@@ -292,7 +272,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::llm::AttemptError;
 
     #[test]
     fn calls_past_a_limit_are_refused() {
@@ -315,31 +294,5 @@ mod tests {
         check((2, 100, 0.9), limits(3, None, Some(dollars)), None);
         check((2, 100, 1.0), limits(3, None, Some(dollars)), Some(End::DollarLimit));
         assert_eq!(dollars.of(1_000_000, 500_000), 2.0);
-    }
-
-    #[test]
-    fn only_errors_of_the_agents_request_are_reported_to_it() {
-        let refused =
-            |status| CallError::Refused { endpoint: "e".to_owned(), status, message: "no".to_owned() };
-        let exhausted = CallError::Exhausted {
-            endpoint: "e".to_owned(),
-            attempts: 8,
-            last: AttemptError::Status { status: 500, message: "boom".to_owned() },
-        };
-        let too_long = CallError::ContextLength { endpoint: "e".to_owned(), message: "long".to_owned() };
-        for (error, expect) in [
-            (refused(400), true),
-            (refused(413), true),
-            (refused(422), true),
-            (too_long, true),
-            (refused(307), false),
-            (refused(402), false),
-            (refused(404), false),
-            (refused(429), false),
-            (exhausted, false),
-            (CallError::ShuttingDown, false),
-        ] {
-            assert_eq!(is_agents_fault(&error), expect, "{error}");
-        }
     }
 }

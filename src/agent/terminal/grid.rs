@@ -68,6 +68,8 @@ pub(super) struct Grid {
     limit: usize,
     /// Off while a program uses the alternate screen.
     keeps_history: bool,
+    /// Lines that output has pushed off the top so far.
+    pushed: u64,
 }
 
 /// The visible lines of the main screen, while the alternate one is shown.
@@ -77,7 +79,7 @@ pub(super) struct Saved(Vec<Line>);
 impl Grid {
     pub(super) fn new(rows: usize, cols: usize, limit: usize) -> Self {
         let lines = vec![Line::default(); rows];
-        Self { cols, rows, lines, history: VecDeque::new(), limit, keeps_history: true }
+        Self { cols, rows, lines, history: VecDeque::new(), limit, keeps_history: true, pushed: 0 }
     }
 
     /// The cell at a position; blank if it is not allocated.
@@ -204,6 +206,7 @@ impl Grid {
     /// Scrolls a region by one line. The line that leaves it goes into the history, even if the region does not begin at the top.
     pub(super) fn scroll_up(&mut self, upper: usize, lower: usize, background: Background) {
         if self.keeps_history {
+            self.pushed += 1;
             self.remember(upper);
             self.lines[upper..=lower].rotate_left(1);
             self.empty(lower, background);
@@ -227,6 +230,10 @@ impl Grid {
             self.empty(y, background);
         }
         self.clear_lines(0, self.rows - last, background);
+    }
+
+    pub(super) fn pushed(&self) -> u64 {
+        self.pushed
     }
 
     /// tmux drops a tenth of the history at once when it is full.

@@ -21,5 +21,5 @@ mod width;
 mod tests;
 
 pub use screen::{HISTORY_LINES, KeyModes, Screen};
-pub use session::{SIZE, Terminal, WaitOutcome, Wake};
+pub use session::{SIZE, Terminal, WaitOutcome, Wake, Written};
 pub(in crate::agent) use width::is_printable;

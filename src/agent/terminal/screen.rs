@@ -74,6 +74,11 @@ impl Screen {
         self.state.grid.joined()
     }
 
+    /// Lines that output has pushed off the top of the screen so far.
+    pub fn pushed(&self) -> u64 {
+        self.state.grid.pushed()
+    }
+
     pub fn key_modes(&self) -> KeyModes {
         self.state.keys
     }

@@ -79,11 +79,20 @@ struct Before {
     typed: bool,
 }
 
+/// How much programs have written so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub bytes: u64,
+    pub pushed_lines: u64,
+}
+
 /// What has happened so far.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     /// Pieces of output.
     outputs: u64,
+    /// Their bytes.
+    bytes: u64,
     /// Polls that were answered, and the last answer.
     polls: u64,
     last_status: PtyStatus,
@@ -140,6 +149,12 @@ impl Terminal {
     pub fn panes(&self) -> (String, String) {
         let screen = lock(&self.shared);
         (screen.full_pane(), screen.screen())
+    }
+
+    /// Bytes that the terminal was sent so far, and lines that they pushed off the top of the screen.
+    pub fn written(&self) -> Written {
+        let bytes = self.progress.borrow().bytes;
+        Written { bytes, pushed_lines: lock(&self.shared).pushed() }
     }
 
     /// The key modes that programs have requested.
@@ -261,7 +276,10 @@ async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<
                 if !answers.is_empty() {
                     input.write(&answers).await;
                 }
-                progress.send_modify(|progress| progress.outputs += 1);
+                progress.send_modify(|progress| {
+                    progress.outputs += 1;
+                    progress.bytes += bytes.len() as u64;
+                });
             }
             PtyEvent::Status(status) => progress.send_modify(|progress| {
                 progress.polls += 1;

@@ -29,11 +29,17 @@ pub struct Pane {
 impl Pane {
     /// `get_incremental_output`: what has come since the last call, or the screen where that cannot be told or is nothing.
     ///
-    /// `full` is the pane with its history, `screen` what is visible of it.
-    pub fn show(&mut self, full: String, screen: &str) -> String {
+    /// `full` is the pane with its history, `screen` what is visible of it, and `pushed` the number of lines that output has pushed off the
+    /// screen since the last call. Harbor does not say that lines are missing where the history was too short for the output (2,000 lines),
+    /// and may show a prompt alone. Here a line above the screen says so.
+    pub fn show(&mut self, full: String, screen: &str, pushed: u64) -> String {
         let fresh = self.previous.as_deref().and_then(|previous| new_content(previous, &full));
+        let is_whole = fresh.as_ref().is_some_and(|fresh| fresh.is_whole);
         let shown = match fresh {
-            Some(fresh) if !strip(fresh).is_empty() => format!("New Terminal Output:\n{fresh}"),
+            _ if pushed > 0 && !is_whole => format!(
+                "Current Terminal Screen:\n[... lines above are omitted: {pushed} lines have left the screen ...]\n{screen}"
+            ),
+            Some(Fresh { text, .. }) if !strip(text).is_empty() => format!("New Terminal Output:\n{text}"),
             _ => format!("Current Terminal Screen:\n{screen}"),
         };
         self.previous = Some(full);
@@ -41,15 +47,23 @@ impl Pane {
     }
 }
 
+/// The part of a pane that is new.
+struct Fresh<'a> {
+    text: &'a str,
+    /// Nothing new stands before it.
+    is_whole: bool,
+}
+
 /// From the last line of what was there before. The offset is counted (in characters) in the old text but taken from the new one,
 /// so it is off by what stands in the new one before the old.
-fn new_content<'a>(previous: &str, current: &'a str) -> Option<&'a str> {
+fn new_content<'a>(previous: &str, current: &'a str) -> Option<Fresh<'a>> {
     let previous = strip(previous);
     let found = current.find(previous)?;
-    let Some(line) = previous.rfind('\n') else { return Some(&current[found..]) };
+    let is_whole = strip(&current[..found]).is_empty();
+    let Some(line) = previous.rfind('\n') else { return Some(Fresh { text: &current[found..], is_whole }) };
     let skipped = previous[..line].chars().count();
     let from = current.char_indices().nth(skipped).map_or(current.len(), |(offset, _)| offset);
-    Some(&current[from..])
+    Some(Fresh { text: &current[from..], is_whole })
 }
 
 #[cfg(test)]
@@ -59,15 +73,32 @@ mod tests {
     /// Harbor's too: what comes before the place where the earlier screen is found again is not shown.
     #[test]
     fn only_what_follows_the_earlier_screen_is_new() {
-        let check = |previous: &str, full: &str, expected: &str| {
+        let check_pushed = |previous: &str, full: &str, pushed: u64, expected: &str| {
             let mut pane = Pane { previous: Some(previous.to_owned()) };
-            assert_eq!(pane.show(full.to_owned(), "the screen"), expected, "{previous:?}, then {full:?}");
+            let shown = pane.show(full.to_owned(), "the screen", pushed);
+            assert_eq!(shown, expected, "{previous:?}, then {full:?}");
         };
+        let check = |previous: &str, full: &str, expected: &str| check_pushed(previous, full, 0, expected);
         check("$ ", "$ echo 42\n42\n$ ", "New Terminal Output:\n$ echo 42\n42\n$ ");
         check("$ ls\na\n$ ", "$ ls\na\n$ pwd\n/\n$ ", "New Terminal Output:\n\n$ pwd\n/\n$ ");
         // `clear; echo 42` on a pane that had only a prompt: the prompt is found again below the output.
         check("$ ", "42\n$ ", "New Terminal Output:\n$ ");
         check("$ ls\na\n$ ", "42\n$ ", "Current Terminal Screen:\nthe screen");
+        check_pushed(
+            "$ ls\na\n$ ",
+            "42\n$ ",
+            7,
+            "Current Terminal Screen:\n[... lines above are omitted: 7 lines have left the screen ...]\nthe screen",
+        );
+        // The prompt is found again below thousands of lines.
+        check_pushed(
+            "$ ",
+            "4999\n5000\n$ ",
+            4961,
+            "Current Terminal Screen:\n[... lines above are omitted: 4961 lines have left the screen ...]\nthe screen",
+        );
+        // The history has all of them.
+        check_pushed("$ ", "$ seq 9\n8\n9\n$ ", 7, "New Terminal Output:\n$ seq 9\n8\n9\n$ ");
     }
 
     #[test]

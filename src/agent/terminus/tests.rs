@@ -170,7 +170,7 @@ fn conversations_go_as_with_harbor() {
         let mut now = 0;
         let mut look = |now: usize| {
             let (full, screen) = &case.panes[now.min(case.panes.len() - 1)];
-            pane.show(full.clone(), screen)
+            pane.show(full.clone(), screen, 0)
         };
         let mut prompts = vec![texts(format(&case.format)).task(&case.instruction, &look(0))];
         let mut ended = "replies";
@@ -329,7 +329,7 @@ proptest! {
             format.salvage(&reply);
         }
         let mut pane = Pane::default();
-        pane.show(reply.chars().rev().collect(), &reply);
-        pane.show(reply.to_string(), &reply);
+        pane.show(reply.chars().rev().collect(), &reply, 0);
+        pane.show(reply.to_string(), &reply, 1);
     }
 }

@@ -161,7 +161,6 @@ fn exception(rollout: &Rollout) -> Option<Exception> {
     let record = &rollout.record;
     let class = match (record.failure_kind(), record.end) {
         (FailureKind::Sandbox, _) => "SandboxFailedError",
-        (FailureKind::ModelApi, _) => "ApiError",
         (FailureKind::Verifier, _) => "VerifierOutputParseError",
         (FailureKind::Policy, End::TimedOut) => "AgentTimeoutError",
         (FailureKind::Policy, End::ContextFull) => "ContextLengthExceededError",
@@ -174,6 +173,7 @@ fn exception(rollout: &Rollout) -> Option<Exception> {
             | End::TokenLimit
             | End::DollarLimit
             | End::ContentFiltered
+            | End::RequestRefused
             | End::ResumeDiverged
             | End::Imported,
         )

@@ -42,7 +42,7 @@ impl Kept {
             FailureKind::None => AttemptClass::Passed,
             FailureKind::Policy => AttemptClass::Failed,
             FailureKind::Exploit => AttemptClass::Exploit,
-            FailureKind::Sandbox | FailureKind::ModelApi | FailureKind::Verifier => AttemptClass::Masked,
+            FailureKind::Sandbox | FailureKind::Verifier => AttemptClass::Masked,
         }
     }
 }

@@ -1,0 +1,116 @@
+//! Who is at fault when a model's endpoint refuses a request.
+//!
+//! Every request of an episode holds text of the policy, and a server may refuse it for that text alone, e.g. for special tokens or by
+//! its content filter. It may also refuse every request, e.g. because of a wrong parameter in the settings. An experiment decides: the
+//! *control* is a request in the same place without the policy's text. If it is answered, the refusal is the policy's own failure.
+//! Otherwise a policy could turn a failure into a sample that is left out.
+
+use super::conversation::Conversation;
+use super::episode::AgentError;
+use crate::llm::{AttemptError, CallError, CallSite, ChatMessage, ChatRequest, Models, Reply, ToolCall};
+use crate::model::End;
+
+/// The text of every message in a control.
+const NEUTRAL: &str = "ok";
+
+/// The reply to `request`. If the server refuses it and answers `control`, the error is [`AgentError::Refused`]. Without a control the
+/// request holds no text of the policy.
+pub(super) async fn call(
+    models: &Models,
+    site: &CallSite,
+    request: &ChatRequest,
+    control: Option<ChatRequest>,
+) -> Result<Reply, AgentError> {
+    let mut passed = 0;
+    loop {
+        let error = match models.call(site, request).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        let (Some(control), Some(Suspicion { end, controls })) = (&control, suspicion(&error)) else {
+            return Err(error.into());
+        };
+        let site = CallSite { stage: format!("{}/control", site.stage), sample: passed, ..site.clone() };
+        match models.call(&site, control).await {
+            Ok(_) => passed += 1,
+            // The run is stopping, or may spend no more.
+            Err(stopped @ (CallError::Cancelled(_) | CallError::Budget(_) | CallError::ShuttingDown)) => {
+                return Err(stopped.into());
+            }
+            Err(_) => return Err(error.into()),
+        }
+        if passed == controls {
+            tracing::warn!(end = end.as_str(), "the endpoint refuses the policy's text");
+            return Err(AgentError::Refused { end, cause: error.to_string() });
+        }
+    }
+}
+
+/// A refusal that a request's text may have caused.
+struct Suspicion {
+    end: End,
+    /// Controls that must be answered, each after a refusal.
+    controls: u32,
+}
+
+/// A server gives such a refusal every time.
+const FINAL: u32 = 1;
+/// A server that fails for some other reason may recover between request and control. It does not do so twice.
+const TWICE: u32 = 2;
+
+fn suspicion(error: &CallError) -> Option<Suspicion> {
+    match error {
+        CallError::ContentFilter { .. } => Some(Suspicion { end: End::ContentFiltered, controls: FINAL }),
+        // Gateways in front of a server refuse a text with 403.
+        CallError::Refused { status: 400 | 413 | 422, .. } | CallError::Auth { status: 403, .. } => {
+            Some(Suspicion { end: End::RequestRefused, controls: FINAL })
+        }
+        CallError::Exhausted { last: AttemptError::Status { status: 500..=599, .. }, .. } => {
+            Some(Suspicion { end: End::RequestRefused, controls: TWICE })
+        }
+        CallError::Refused { .. }
+        | CallError::Exhausted { .. }
+        | CallError::ContextLength { .. }
+        | CallError::Auth { .. }
+        | CallError::Budget(_)
+        | CallError::Key { .. }
+        | CallError::NoRole { .. }
+        | CallError::NoPrice { .. }
+        | CallError::Cassette(_)
+        | CallError::Store(_)
+        | CallError::Record { .. }
+        | CallError::Cancelled(_)
+        | CallError::ShuttingDown
+        | CallError::Client(_) => None,
+    }
+}
+
+/// A control that is no part of any conversation.
+pub(super) fn greeting() -> ChatRequest {
+    ChatRequest::of(vec![ChatMessage::user(NEUTRAL)])
+}
+
+/// The control of a request that continues `conversation`; `None` before the policy's first message.
+pub(super) fn in_other_words(conversation: &Conversation, request: &ChatRequest) -> Option<ChatRequest> {
+    if conversation.turns.is_empty() {
+        return None;
+    }
+    let opening = &conversation.opening;
+    let system = (!opening.system.is_empty()).then(|| ChatMessage::system(opening.system.clone()));
+    let mut messages: Vec<ChatMessage> =
+        system.into_iter().chain([ChatMessage::user(opening.prompt.clone())]).collect();
+    for turn in conversation.turns.iter().skip(conversation.segment_start()) {
+        match (turn.tool_calls.first(), opening.tools.first()) {
+            (Some(call), Some(tool)) => {
+                let arguments = "{}".to_owned();
+                let call = ToolCall { id: call.id.clone(), name: tool.name.clone(), arguments };
+                let answer = ChatMessage::tool(call.id.clone(), NEUTRAL);
+                let calls = vec![call];
+                messages.push(ChatMessage { tool_calls: calls, ..ChatMessage::assistant("") });
+                messages.push(answer);
+            }
+            _ => messages.extend([ChatMessage::assistant(NEUTRAL), ChatMessage::user(NEUTRAL)]),
+        }
+    }
+    Some(ChatRequest { messages, ..request.clone() })
+}
