@@ -260,6 +260,19 @@ mod tests {
     }
 
     #[test]
+    fn programs_that_hang_leave_the_later_ones_little_time() {
+        let check = |lost: u64, asked: f64, expect: f64| {
+            let observed = Observed { lost: Duration::from_secs(lost), ..Observed::default() };
+            let limit = observed.limit(Duration::from_secs_f64(asked));
+            assert_eq!(limit, Duration::from_secs_f64(expect), "{lost} {asked}");
+        };
+        check(0, 10.0, 10.0);
+        check(59, 45.0, 45.0);
+        check(60, 45.0, 1.0);
+        check(60, 0.5, 0.5);
+    }
+
+    #[test]
     fn the_host_is_watched_while_tests_run_that_start_no_program() {
         let check = |runnable: Option<u32>, expect: bool| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

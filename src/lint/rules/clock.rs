@@ -10,9 +10,9 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
 /// Seconds of an alarm, which ends a check and all that it has started. Longer ones are a last resort.
-const SHORT_ALARM: f64 = 60.0;
-/// Seconds of a program. Harnesses run several trials on one processor, and longer limits are met by programs that hang.
-const SHORT_LIMIT: f64 = 10.0;
+const SHORT_ALARM: f64 = 30.0;
+/// Seconds of a program. At a load of ten per processor one with half a second of work meets it.
+const SHORT_LIMIT: f64 = 5.0;
 
 /// A limit in a file, with its seconds as the first group.
 struct Limit {
