@@ -119,7 +119,6 @@ mod tests {
         check(FailureKind::Policy, (1, 0, 0));
         check(FailureKind::Exploit, (1, 0, 0));
         check(FailureKind::Sandbox, (0, 1, 0));
-        check(FailureKind::ModelApi, (0, 1, 0));
         check(FailureKind::Verifier, (0, 1, 0));
     }
 }
