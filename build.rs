@@ -25,7 +25,7 @@ fn embed_assets() -> Result<(), Box<dyn Error>> {
     for folder in ["domains", "templates"] {
         println!("cargo::rerun-if-changed={folder}");
         let place = Path::new(&root).join(folder);
-        for found in walk::walk(&place, &bounds, walk::Clutter::LeftOut)?.files {
+        for found in walk::walk(&place, &bounds, walk::Clutter::LeftOut, walk::Links::Refused)?.files {
             let path = format!("{folder}/{}", found.path);
             // The variable instead of its value: a target folder may be shared with another checkout, which may be removed later.
             let file = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/{path}"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bollard::Docker;
 use bollard::models::ContainerSummary;
 use support::{context, docker, image_spec, limits, output, run, spec};
-use termsmith::model::Limits;
+use termsmith::model::{Limits, RelPath};
 use termsmith::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
 use termsmith::verify::{CLOCK_LIBRARIES, clock_moves};
 
@@ -37,10 +37,18 @@ fn a_bad_build_is_data_with_its_log() {
         let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
         assert!(log.contains("COPY failed"), "{log}");
         let failed = build("base", "FROM termsmith-test/no-such-base:1\n").await;
-        let Err(ImageError::Engine(EngineError::MissingImage { base, .. })) = failed else {
-            panic!("{failed:?}")
+        // Where no registry answers, nothing says that there is no such image.
+        let named = match &failed {
+            Err(ImageError::Engine(
+                EngineError::MissingImage { base: image, .. } | EngineError::Registry { image, .. },
+            )) => image,
+            other => panic!("{other:?}"),
         };
-        assert_eq!(base, "termsmith-test/no-such-base:1");
+        assert_eq!(named, "termsmith-test/no-such-base:1");
+        // The engine cannot start it, and starts other containers of the image.
+        let failed = build("exec", "FROM debian:bookworm-slim\nRUN [\"/no/such/program\"]\n").await;
+        let Err(ImageError::Build { log }) = failed else { panic!("{failed:?}") };
+        assert!(log.contains("/no/such/program"), "{log}");
         let context = context(&[("Dockerfile", "FROM debian:bookworm-slim\nRUN sleep 1000\n")]);
         let spec = ImageSpec { timeout: Duration::from_secs(2), ..image_spec("blake3:testslow", &context) };
         let failed = engine.ensure_image(&spec).await;
@@ -140,6 +148,20 @@ fn the_image_decides_the_environment() {
         let sandbox = engine.launch(&spec(&image, &limits())).await.unwrap();
         let text = output(&sandbox, "echo $GREETING $PATH $HOME $PWD; id -u").await;
         assert_eq!(text, "hello /opt/bin:/usr/bin:/bin /root /app\n0\n");
+    });
+}
+
+/// Docker packs a link of the build context as a link.
+#[test]
+fn links_of_a_build_context_stay_links() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let dockerfile = "FROM debian:bookworm-slim\nCOPY data /data\nCOPY data/latest /one\n";
+        let mut context = context(&[("Dockerfile", dockerfile), ("data/v1.txt", "content\n")]);
+        context.links.insert(RelPath::new("data/latest").unwrap(), "v1.txt".to_owned());
+        let image = engine.ensure_image(&image_spec("blake3:testlinks", &context)).await.unwrap();
+        let sandbox = engine.launch(&spec(&image, &limits())).await.unwrap();
+        assert_eq!(output(&sandbox, "readlink /data/latest; cat /one").await, "v1.txt\ncontent\n");
     });
 }
 

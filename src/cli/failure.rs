@@ -104,6 +104,7 @@ impl From<TrialError> for Failure {
             TrialError::Engine(_) => Status::NoEngine,
             TrialError::NoVerdict(_) => Status::TryAgain,
             TrialError::MissingTool { .. } | TrialError::Unmet { .. } => Status::Failed,
+            TrialError::Unsupported(_) => Status::BadInput,
             TrialError::Store(_) => Status::Io,
             TrialError::Drained => Status::Interrupted,
         };

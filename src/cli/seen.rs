@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::model::{Certificate, Row, RowKind, RowTiming, ShellOutcome, Timings, TrialSeen};
 
+/// Lines of a failed build's log that are shown below its row.
+const MAX_LOG_LINES: usize = 4;
+
 /// A certificate with what its failing rows showed.
 #[derive(Serialize)]
 pub(super) struct WithSeen<'a> {
@@ -37,10 +40,18 @@ impl<'a> WithSeen<'a> {
 /// The lines below a row of the table: none if it is ok.
 pub(super) fn below(timings: &Timings, row: &Row) -> String {
     let of_row = timings.rows.iter().find(|timing| timing.kind == row.kind && timing.name == row.name);
-    let Some((timing, seen)) = of_row.and_then(|timing| Some((timing, timing.seen.as_ref()?))) else {
-        return String::new();
-    };
     let mut text = String::new();
+    if row.kind == RowKind::Build && !row.ok {
+        // The log of the build; its end names the fault.
+        let lines: Vec<&str> = row.note.lines().skip(1).collect();
+        for line in &lines[lines.len().saturating_sub(MAX_LOG_LINES)..] {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "      build | {line}");
+        }
+    }
+    let Some((timing, seen)) = of_row.and_then(|timing| Some((timing, timing.seen.as_ref()?))) else {
+        return text;
+    };
     if let Some(act) = seen.act {
         let changed = seen.changed_files.map_or_else(String::new, |count| format!(", changed {count} files"));
         // Writing to a String cannot fail.
@@ -101,6 +112,9 @@ mod tests {
             };
             assert_eq!(below(&timings, &row("1")), expect);
             assert_eq!(below(&timings, &row("2")), "");
+            let note = "it does not build: 1\n2\n3\n4\n5\n6".to_owned();
+            let build = below(&timings, &Row { kind: RowKind::Build, note, ..row("1") });
+            assert_eq!(build, "      build | 3\n      build | 4\n      build | 5\n      build | 6\n");
         };
         check(
             Some(ShellOutcome::Exited(0)),

@@ -11,23 +11,28 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-pub use walk::{Bounds, Clutter, Fault, Listed, WalkError, is_clutter, walk};
+pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, walk};
 
 use crate::model::{File, FileTree, RelPath};
 
 /// Every file below `root`.
 pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
-    read_listed(root, bounds, Clutter::Kept)
+    read_listed(root, bounds, Clutter::Kept, Links::Refused)
+}
+
+/// Everything below `root`, a build context, in which links are content like files. They are not followed.
+pub fn read_context(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
+    read_listed(root, bounds, Clutter::Kept, Links::Listed)
 }
 
 /// Every file below `root`, a folder that people edit, except what editors and programs left in it.
 pub fn read_sources(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
-    read_listed(root, bounds, Clutter::LeftOut)
+    read_listed(root, bounds, Clutter::LeftOut, Links::Refused)
 }
 
-fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<FileTree, WalkError> {
+fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter, links: Links) -> Result<FileTree, WalkError> {
     let mut tree = FileTree::default();
-    let listed = walk(root, bounds, clutter)?;
+    let listed = walk(root, bounds, clutter, links)?;
     let plain = |path: String| {
         let place = root.join(&path);
         RelPath::new(path).map_err(|_| WalkError { path: place, fault: Fault::NotUtf8 })
@@ -35,6 +40,9 @@ fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<FileTre
     for found in listed.files {
         let bytes = read_exactly(&root.join(&found.path), found.len)?;
         tree.insert(plain(found.path)?, File { bytes, executable: found.executable });
+    }
+    for (path, target) in listed.links {
+        tree.links.insert(plain(path)?, target);
     }
     // Editors leave empty folders behind; only in a task do they mean something.
     if clutter == Clutter::Kept {
@@ -145,6 +153,21 @@ mod tests {
         }
         let message = read_tree(dir.path(), &BOUNDS).unwrap_err().to_string();
         assert!(message.contains("more than 3 files"), "{message}");
+    }
+
+    #[test]
+    fn links_of_a_build_context_are_read_and_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        symlink("/etc/hostname", dir.path().join("away")).unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        symlink("../gone", dir.path().join("a/near")).unwrap();
+        let tree = read_context(dir.path(), &BOUNDS).unwrap();
+        let links: Vec<_> =
+            tree.links.iter().map(|(path, target)| (path.as_str(), target.as_str())).collect();
+        assert_eq!(links, [("a/near", "../gone"), ("away", "/etc/hostname")]);
+        assert!(tree.is_empty() && tree.empty_folders.is_empty());
+        let bounds = Bounds { files: 1, ..BOUNDS };
+        assert!(matches!(read_context(dir.path(), &bounds).unwrap_err().fault, Fault::TooManyFiles(1)));
     }
 
     #[test]

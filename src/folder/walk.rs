@@ -124,11 +124,21 @@ pub struct Listed {
     pub files: Vec<Found>,
     /// Paths of the folders in which nothing is.
     pub empty_folders: Vec<String>,
+    /// Paths of symbolic links, each with its target as it is written.
+    pub links: Vec<(String, String)>,
 }
 
-/// Lists what is below `root`. Links and special files are errors.
-pub fn walk(root: &Path, bounds: &Bounds, clutter: Clutter) -> Result<Listed, WalkError> {
-    let mut listing = Listing { found: Listed::default(), bytes: 0, bounds, clutter };
+/// What is done with symbolic links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    Refused,
+    /// Listed and never followed.
+    Listed,
+}
+
+/// Lists what is below `root`. Special files are errors.
+pub fn walk(root: &Path, bounds: &Bounds, clutter: Clutter, links: Links) -> Result<Listed, WalkError> {
+    let mut listing = Listing { found: Listed::default(), bytes: 0, bounds, clutter, links };
     listing.folder(root, "", 0)?;
     listing.found.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(listing.found)
@@ -139,6 +149,7 @@ struct Listing<'a> {
     bytes: u64,
     bounds: &'a Bounds,
     clutter: Clutter,
+    links: Links,
 }
 
 impl Listing<'_> {
@@ -159,7 +170,9 @@ impl Listing<'_> {
             let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
             // Metadata of the entry itself, never of a link's target.
             let metadata = entry.metadata().map_err(|error| WalkError::io(&place, error))?;
-            if metadata.is_symlink() {
+            if metadata.is_symlink() && self.links == Links::Listed {
+                self.link(&place, path)?;
+            } else if metadata.is_symlink() {
                 return Err(WalkError::new(&place, Fault::Link));
             } else if metadata.is_dir() {
                 self.folder(&place, &path, depth + 1)?;
@@ -187,9 +200,18 @@ impl Listing<'_> {
         Ok(())
     }
 
+    fn link(&mut self, place: &Path, path: String) -> Result<(), WalkError> {
+        let target = fs::read_link(place).map_err(|error| WalkError::io(place, error))?;
+        let Some(target) = target.to_str() else { return Err(WalkError::new(place, Fault::NotUtf8)) };
+        self.count(place)?;
+        self.found.links.push((path, target.to_owned()));
+        Ok(())
+    }
+
     /// Refuses one entry more than the bounds allow.
     fn count(&self, place: &Path) -> Result<(), WalkError> {
-        if self.found.files.len() + self.found.empty_folders.len() == self.bounds.files {
+        let Listed { files, empty_folders, links } = &self.found;
+        if files.len() + empty_folders.len() + links.len() == self.bounds.files {
             return Err(WalkError::new(place, Fault::TooManyFiles(self.bounds.files)));
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::ours::TermsmithTable;
 use super::parse::{Finding, FindingKind, ManifestError, parse_manifest};
 use super::write::canary_line;
 use super::{NO_NETWORK, ORGANISATION};
-use crate::folder::{Bounds, WalkError, is_clutter, read_file, read_tree};
+use crate::folder::{Bounds, WalkError, is_clutter, read_context, read_file, read_tree};
 use crate::model::{
     Clauses, File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
 };
@@ -20,7 +20,9 @@ const LARGEST_TEXT: u64 = 4 << 20;
 
 /// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the directory is ignored.
 const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
-const FOLDERS: [&str; 4] = ["environment", "tests", "solution", "steps"];
+const FOLDERS: [&str; 4] = [ENVIRONMENT, "tests", "solution", "steps"];
+/// The build context.
+const ENVIRONMENT: &str = "environment";
 
 /// The clauses of an instruction, beside what Harbor packages.
 pub const CLAUSES: &str = "clauses.toml";
@@ -94,6 +96,9 @@ pub fn read_task(dir: &Path) -> Result<HarborTask, ReadError> {
             // A link in place of the folder is refused here; below it would be followed.
             Ok(metadata) if metadata.is_symlink() => {
                 return Err(WalkError { path: place, fault: crate::folder::Fault::Link }.into());
+            }
+            _ if folder == ENVIRONMENT => {
+                files.graft(&RelPath::new(folder)?, &read_context(&place, &BOUNDS)?);
             }
             _ => files.graft(&RelPath::new(folder)?, &read_tree(&place, &BOUNDS)?),
         }
@@ -185,10 +190,15 @@ fn shape(dir: &Path, files: &FileTree, manifest: &Manifest) -> Vec<Finding> {
 impl HarborTask {
     /// Harbor's content digest (`sha256:…`).
     pub fn digest(&self) -> TaskDigest {
-        if self.files.iter().all(|(path, _)| is_packaged(path)) {
+        if self.files.links.is_empty() && self.files.iter().all(|(path, _)| is_packaged(path)) {
             return task_digest(&self.files);
         }
-        let packaged = self.files.iter().filter(|(path, _)| is_packaged(path));
+        // Harbor reads the file that a link leads to, and passes over links to folders.
+        let linked = self.files.links.iter().filter_map(|(path, target)| {
+            let target = self.files.link_target(path, target)?;
+            Some((path, self.files.get(target.as_str())?))
+        });
+        let packaged = self.files.iter().chain(linked).filter(|(path, _)| is_packaged(path));
         task_digest(&packaged.map(|(path, file)| (path.clone(), file.clone())).collect())
     }
 

@@ -8,7 +8,6 @@
 pub mod attack;
 mod choice;
 mod compose;
-mod dockerfile;
 mod expand;
 mod finding;
 mod pattern;

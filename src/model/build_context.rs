@@ -89,6 +89,7 @@ impl FileTree {
         let mut sent = self.clone();
         sent.files.retain(|path, _| ALWAYS_SENT.contains(&path.as_str()) || !rules.excludes(path.as_str()));
         sent.empty_folders.retain(|path| !rules.excludes(path.as_str()));
+        sent.links.retain(|path, _| !rules.excludes(path.as_str()));
         Ok(sent)
     }
 }

@@ -79,6 +79,11 @@ pub fn environment_digest(environment: &FileTree, base_definition: &str) -> Envi
         part(path.as_str().as_bytes());
         part(b"/");
     }
+    for (path, target) in &sent.links {
+        part(path.as_str().as_bytes());
+        part(b"->");
+        part(target.as_bytes());
+    }
     EnvironmentDigest::blake3(&hasher.finalize())
 }
 

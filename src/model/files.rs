@@ -89,19 +89,21 @@ struct FileRepr {
     executable: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     folder: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    link: Option<String>,
 }
 
 impl FileRepr {
     fn of(file: &File) -> Self {
         let text = file.as_text().map(str::to_owned);
         let base64 = text.is_none().then(|| BASE64.encode(&file.bytes));
-        Self { text, base64, executable: file.executable, folder: false }
+        Self { text, base64, executable: file.executable, ..Self::default() }
     }
 
     fn into_file<E: de::Error>(self) -> Result<File, E> {
-        let bytes = match (self.text, self.base64, self.folder) {
-            (Some(text), None, false) => text.into_bytes(),
-            (None, Some(coded), false) => BASE64.decode(coded).map_err(E::custom)?,
+        let bytes = match (self.text, self.base64, self.folder, self.link) {
+            (Some(text), None, false, None) => text.into_bytes(),
+            (None, Some(coded), false, None) => BASE64.decode(coded).map_err(E::custom)?,
             _ => return Err(E::custom("a file has either `text` or `base64`")),
         };
         Ok(File { bytes, executable: self.executable })
@@ -126,6 +128,8 @@ pub struct FileTree {
     pub files: BTreeMap<RelPath, File>,
     /// A folder with files needs no entry; an empty one has nothing else that shows it, e.g. to `COPY inbox/ /app/inbox/`.
     pub empty_folders: BTreeSet<RelPath>,
+    /// Symbolic links with their targets as they are written. Only build contexts have some.
+    pub links: BTreeMap<RelPath, String>,
 }
 
 impl Serialize for FileTree {
@@ -133,7 +137,11 @@ impl Serialize for FileTree {
         let folders =
             self.empty_folders.iter().map(|path| (path, FileRepr { folder: true, ..FileRepr::default() }));
         let files = self.files.iter().map(|(path, file)| (path, FileRepr::of(file)));
-        let entries: BTreeMap<_, _> = folders.chain(files).collect();
+        let links = self
+            .links
+            .iter()
+            .map(|(path, target)| (path, FileRepr { link: Some(target.clone()), ..FileRepr::default() }));
+        let entries: BTreeMap<_, _> = folders.chain(files).chain(links).collect();
         entries.serialize(serializer)
     }
 }
@@ -143,8 +151,17 @@ impl<'de> Deserialize<'de> for FileTree {
         let mut tree = Self::default();
         for (path, entry) in BTreeMap::<RelPath, FileRepr>::deserialize(deserializer)? {
             match entry {
-                FileRepr { text: None, base64: None, executable: false, folder: true } => {
+                FileRepr { text: None, base64: None, executable: false, folder: true, link: None } => {
                     tree.empty_folders.insert(path);
+                }
+                FileRepr {
+                    text: None,
+                    base64: None,
+                    executable: false,
+                    folder: false,
+                    link: Some(target),
+                } => {
+                    tree.links.insert(path, target);
                 }
                 file => tree.insert(path, file.into_file()?),
             }
@@ -155,7 +172,7 @@ impl<'de> Deserialize<'de> for FileTree {
 
 impl FromIterator<(RelPath, File)> for FileTree {
     fn from_iter<I: IntoIterator<Item = (RelPath, File)>>(files: I) -> Self {
-        Self { files: files.into_iter().collect(), empty_folders: BTreeSet::new() }
+        Self { files: files.into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -187,6 +204,9 @@ impl FileTree {
             self.files.insert(RelPath(format!("{prefix}/{path}")), file.clone());
         }
         self.empty_folders.extend(other.empty_folders.iter().map(|path| RelPath(format!("{prefix}/{path}"))));
+        for (path, target) in &other.links {
+            self.links.insert(RelPath(format!("{prefix}/{path}")), target.clone());
+        }
     }
 
     /// What lies below `folder` (`environment`), by path below it.
@@ -196,7 +216,30 @@ impl FileTree {
             Some(RelPath(rest.to_owned()))
         };
         let files = self.files.iter().filter_map(|(path, file)| Some((rest(path)?, file.clone())));
-        Self { files: files.collect(), empty_folders: self.empty_folders.iter().filter_map(rest).collect() }
+        let links = self.links.iter().filter_map(|(path, target)| Some((rest(path)?, target.clone())));
+        let empty_folders = self.empty_folders.iter().filter_map(rest).collect();
+        Self { files: files.collect(), empty_folders, links: links.collect() }
+    }
+
+    /// What a link at `path` leads to, if that is a file, a folder or a link of this tree. Links within its target are not followed.
+    pub fn link_target(&self, path: &RelPath, target: &str) -> Option<RelPath> {
+        // An absolute target is a path of the image.
+        let target = Some(target).filter(|target| !target.starts_with('/'))?;
+        let mut parts: Vec<&str> = path.as_str().split('/').collect();
+        parts.pop();
+        for part in target.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts.pop()?;
+                }
+                part => parts.push(part),
+            }
+        }
+        let found = RelPath::new(parts.join("/")).ok()?;
+        let below = format!("{found}/");
+        let all = self.files.keys().chain(&self.empty_folders).chain(self.links.keys());
+        all.into_iter().any(|have| *have == found || have.as_str().starts_with(&below)).then_some(found)
     }
 
     /// Whether it has no files.

@@ -49,6 +49,8 @@ impl Fault {
     /// Whether the infrastructure failed: the work is left open, and the same command tries it again.
     pub fn is_left_open(&self) -> bool {
         match self {
+            // An image can be had later, e.g. after a login at its registry. It keeps no other task from its result.
+            Self::Engine(EngineError::MissingImage { .. }) => true,
             Self::Engine(error) => error.blame() == Blame::Infra,
             Self::NoVerdict(error) => matches!(error.blame(), None | Some(Blame::Infra)),
             Self::Rollout(error) => matches!(error.blame(), None | Some(Blame::Infra)),
@@ -94,7 +96,9 @@ impl From<TrialError> for Fault {
         match error {
             TrialError::Engine(error) => Self::Engine(error),
             TrialError::NoVerdict(error) => Self::NoVerdict(error),
-            error @ (TrialError::MissingTool { .. } | TrialError::Unmet { .. }) => Self::Trial(error),
+            error @ (TrialError::MissingTool { .. }
+            | TrialError::Unmet { .. }
+            | TrialError::Unsupported(_)) => Self::Trial(error),
             TrialError::Store(error) => Self::Store(error),
             TrialError::Drained => Self::Drained,
         }

@@ -16,7 +16,7 @@ use crate::harbor::{
 use crate::lint::lint_task;
 use crate::model::{Clauses, environment_digest};
 use crate::screen::{Extent, Only, Ours, Screening, Theirs, screen_in_place, screen_ours};
-use crate::verify::{Foreign, HashedTask, TrialRunner};
+use crate::verify::{Foreign, HashedTask, TrialError, TrialRunner};
 
 /// How our own tasks are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,11 @@ impl Examination<'_> {
                 Err(unsupported) => return Ok(Examined::Unsupported(unsupported.to_string())),
             },
         };
-        let mut screening = Box::new(screening.map_err(Fault::from)?);
+        let mut screening = match screening {
+            Ok(screening) => Box::new(screening),
+            Err(TrialError::Unsupported(why)) => return Ok(Examined::Unsupported(why.to_string())),
+            Err(error) => return Err(Fault::from(error).into()),
+        };
         if let Some(ModelRows { model, .. }) = models
             && model.blind.is_some()
             && screening.certificate.certified

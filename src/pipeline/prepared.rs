@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::rollout::{Evaluation, FurtherStep, PreparedTask};
 use crate::store::{Stage, Store, StoreError, key};
-use crate::verify::{Act, Condition, Foreign, ForeignImages, HashedTask, TrialRunner, tests_of};
+use crate::verify::{Act, Condition, Foreign, ForeignImages, HashedTask, TrialError, TrialRunner, tests_of};
 
 /// Bump when the same directory would be prepared differently.
 pub const PREPARED: Stage = Stage { name: "prepared", version: 2 };
@@ -112,7 +112,10 @@ pub async fn prepare(
         Err(_) => {
             let task = Foreign::new(&directory).map_err(|error| unsupported(error.to_string()))?;
             let tests = tests_of(&task);
-            let images = runner.foreign_images(&task, &tests).await.map_err(Fault::from)?;
+            let images = match runner.foreign_images(&task, &tests).await {
+                Err(TrialError::Unsupported(why)) => return Err(unsupported(why.to_string())),
+                images => images.map_err(Fault::from)?,
+            };
             let images = images.map_err(|log| unsupported(format!("its image does not build: {log}")))?;
             let checks = match known {
                 Some(checks) => checks,

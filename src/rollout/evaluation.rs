@@ -1,12 +1,14 @@
 //! Runs an episode in a fresh container and judges the resulting state.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::agent::{AgentError, Ended};
 use crate::model::{Blame, End, FileTree, Outcome, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
-    Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, Mode, NoVerdict, SANDBOX_LOST,
-    SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, is_contended, judge, judge_and_keep,
-    ready_in_place, settled, solve_in_place, solver_container,
+    Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, MissingRunner, Mode, NoVerdict,
+    SANDBOX_LOST, SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, is_contended, judge,
+    judge_and_keep, ready_in_place, settled, solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
@@ -61,15 +63,26 @@ impl Evaluation<'_> {
         ) -> Result<Ended, AgentError>,
         opens: impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<Evaluated, RolloutError> {
+        let no_runner = AtomicBool::new(false);
         settled(
             runner.retries(),
             async |silent| {
                 let solve = async |step: usize, sandbox: &Sandbox, env: &[(String, String)]| {
                     solve(step, sandbox, env, silent).await
                 };
-                self.try_once(runner, slot, state, keep, silent, solve).await
+                let tried = self.try_once(runner, slot, state, keep, silent, solve).await;
+                no_runner.store(matches!(&tried, Err(error) if is_without_runner(error)), Ordering::Relaxed);
+                tried
             },
-            async || self.control(runner, &opens).await,
+            async || match self {
+                Self::InPlace { task, images } if no_runner.load(Ordering::Relaxed) => {
+                    let Ok(engine) = runner.engine.get().await else { return Control::Lost };
+                    // The control of no work is the task's own solution.
+                    let asks = MissingRunner::AsksControl;
+                    control_in_place(engine, images, task, Act::Nothing, asks).await
+                }
+                Self::InPlace { .. } | Self::CleanRoom(_) => self.control(runner, &opens).await,
+            },
         )
         .await
     }
@@ -80,6 +93,7 @@ impl Evaluation<'_> {
         runner: &TrialRunner<'_>,
         opens: &impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Control {
+        let ignored = MissingRunner::Ignored;
         let opened = async {
             let (sandbox, env) = self.ready(runner).await?;
             opens(&sandbox, &env).await?;
@@ -93,7 +107,9 @@ impl Evaluation<'_> {
         match self {
             Self::CleanRoom(hashed) => runner.control(hashed).await,
             Self::InPlace { task, images } => match runner.engine.get().await {
-                Ok(engine) => control_in_place(engine, images, task, Act::Solve(&FileTree::default())).await,
+                Ok(engine) => {
+                    control_in_place(engine, images, task, Act::Solve(&FileTree::default()), ignored).await
+                }
                 Err(_) => Control::Lost,
             },
         }
@@ -262,6 +278,11 @@ impl Evaluated {
     }
 }
 
+/// Whether the tests of an episode could not run.
+fn is_without_runner(error: &RolloutError) -> bool {
+    matches!(error, RolloutError::Trial(TrialError::NoVerdict(NoVerdict::NoRunner { .. })))
+}
+
 /// Whether the files in an image can be the reason why no container of it starts: a file in place of a folder that the engine needs, for example.
 /// An engine in trouble can give the same answers.
 fn may_be_of_files(error: &EngineError) -> bool {
@@ -278,6 +299,7 @@ fn may_be_of_state(error: &RolloutError) -> bool {
         RolloutError::Trial(
             TrialError::MissingTool { .. }
             | TrialError::Unmet { .. }
+            | TrialError::Unsupported(_)
             | TrialError::Store(_)
             | TrialError::Drained,
         )

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::docker::DockerEngine;
 use super::process::ProcessEngine;
 use super::{
-    CleanScope, EngineError, HostLoad, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile,
-    Removed, Sandbox, guest_binary,
+    CleanScope, EngineError, HostLoad, HostSize, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec,
+    LayerFile, Removed, Sandbox, guest_binary,
 };
 
 /// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
@@ -32,6 +33,16 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
 
     /// The image for `spec`, built if it does not exist.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
+
+    /// The image with this name, pulled within `timeout` if the engine does not have it.
+    fn pulled<'a>(&'a self, name: &'a str, _timeout: Duration) -> BoxFuture<'a, Result<Image, EngineError>> {
+        Box::pin(async move { Ok(Image::named(name)) })
+    }
+
+    /// The size of the host of the sandboxes. `None` where that is not known.
+    fn host_size(&self) -> BoxFuture<'_, Option<HostSize>> {
+        Box::pin(async { None })
+    }
 
     /// Starts a container and waits until its guest has answered.
     fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>>;
@@ -134,6 +145,16 @@ impl Engine {
     /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes build it once.
     pub async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         self.0.ensure_image(spec).await
+    }
+
+    /// See [`EngineApi::pulled`].
+    pub async fn pulled(&self, name: &str, timeout: Duration) -> Result<Image, EngineError> {
+        self.0.pulled(name, timeout).await
+    }
+
+    /// See [`EngineApi::host_size`].
+    pub async fn host_size(&self) -> Option<HostSize> {
+        self.0.host_size().await
     }
 
     /// See [`EngineApi::rebuild_image`].

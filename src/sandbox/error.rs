@@ -15,9 +15,15 @@ pub enum EngineError {
     #[error("the engine at `{endpoint}` supports API {have}, but termsmith needs {need} or newer")]
     ApiVersion { endpoint: String, have: String, need: &'static str },
     #[error(
-        "base image `{base}` is not on the engine and cannot be pulled: {message}\nhint: `termsmith doctor --fix` bootstraps Debian bases"
+        "image `{base}` is not on the engine, and no registry gives it: {message}\nhint: `docker pull {base}` after `docker login` gets a \
+         private one; `termsmith doctor --fix` bootstraps Debian bases"
     )]
     MissingImage { base: String, message: String },
+    /// It did not answer, or answered that it is in trouble.
+    #[error(
+        "image `{image}` is not on the engine, and its registry fails: {message}\nhint: try again later, or get it with `docker pull {image}`"
+    )]
+    Registry { image: String, message: String },
     #[error("container `{container}` does not exist any more")]
     NoSuchContainer { container: String },
     #[error("the engine refused to {action} (status {status}): {message}")]
@@ -60,6 +66,7 @@ impl EngineError {
         match self {
             // No process inside can remove a container, so a missing one was removed from outside.
             Self::Unreachable { .. }
+            | Self::Registry { .. }
             | Self::Transport { .. }
             | Self::Guest { .. }
             | Self::NoSuchContainer { .. }
@@ -109,6 +116,7 @@ pub enum ImageError {
     /// The Dockerfile is invalid: data for its author.
     #[error("the image build failed:\n{}", last_lines(log))]
     Build { log: String },
+    /// Whose fault that is, a second build beside a look at the host decides.
     #[error("the image build took longer than {seconds} s")]
     TimedOut { seconds: u64, log: String },
     #[error(transparent)]

@@ -57,7 +57,7 @@ pub use pty::{Pty, PtyEvent, PtyInput, PtySize, PtyStatus};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;
 pub use spec::{
-    CleanScope, HostLoad, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed,
+    CleanScope, HostLoad, HostSize, ImageConfig, ImageSpec, LaunchSpec, LayerFile, Network, Preload, Removed,
 };
 pub use spool::{Spool, Spooled, SpooledReader};
 pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};

@@ -26,6 +26,11 @@ pub struct ImageConfig {
     pub workdir: String,
     /// Folders that are volumes of a container's own: images of its state do not hold them.
     pub volumes: Vec<String>,
+    /// ENTRYPOINT and CMD. Our containers run neither: their first process is the guest.
+    pub entrypoint: Vec<String>,
+    pub command: Vec<String>,
+    /// USER; empty for root.
+    pub user: String,
 }
 
 impl ImageConfig {
@@ -52,6 +57,14 @@ pub struct HostLoad {
     /// Threads that run or could run.
     pub runnable: u32,
     pub processors: u32,
+}
+
+/// What a host has for all of its containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostSize {
+    pub memory_mb: u64,
+    /// The engine's disk, free or not; `None` if it is on another host.
+    pub storage_mb: Option<u64>,
 }
 
 /// A container to be started.

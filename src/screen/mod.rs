@@ -10,6 +10,7 @@ mod damage;
 mod evaluation;
 mod forms;
 mod gauntlet;
+mod hints;
 mod leak;
 mod rates;
 mod repair;
@@ -25,7 +26,7 @@ use serde::Serialize;
 use crate::harbor::HarborTask;
 use crate::lint::{Finding, Severity};
 use crate::model::{Clauses, Draft, FileTree, Part, RowKind, TaskDigest, Variant, WrongSolution};
-use crate::verify::{Foreign, ForeignImages, HashedTask, TrialError, TrialRunner};
+use crate::verify::{Foreign, ForeignImages, HashedTask, ImageSource, TrialError, TrialRunner};
 
 pub use gauntlet::{SCREEN, Screening};
 pub(crate) use repair::repair;
@@ -139,6 +140,10 @@ pub async fn screen_in_place(
     let tests = crate::verify::tests_of(task);
     let images =
         if table.rejected() { None } else { build_in_place(runner, task, &tests, &mut table).await? };
+    if let Some(images) = &images {
+        let config = runner.engine.get().await?.image_config(&images.solver).await?;
+        table.hint = hints::hint(task, &config);
+    }
     // Without an image no row uses it.
     let images =
         images.unwrap_or_else(|| ForeignImages { solver: crate::sandbox::Image::named(""), verifier: None });
@@ -170,7 +175,15 @@ async fn build_in_place(
 ) -> Result<Option<ForeignImages>, TrialError> {
     match runner.foreign_images(task, tests).await? {
         Ok(images) => {
-            table.row(RowKind::Build, "1", true, "");
+            let note = match &task.image {
+                ImageSource::Named(name) => {
+                    format!(
+                        "the image is `{name}` (environment.docker_image); environment/Dockerfile is not built"
+                    )
+                }
+                ImageSource::Build(_) => String::new(),
+            };
+            table.row(RowKind::Build, "1", true, &note);
             Ok(Some(images))
         }
         Err(log) => {

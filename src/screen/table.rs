@@ -39,6 +39,8 @@ pub(super) struct Table {
     pub(super) checks: Vec<Check>,
     pub(super) reasons: Vec<RejectReason>,
     pub(super) timings: Vec<RowTiming>,
+    /// What may keep correct work from passing.
+    pub(super) hint: String,
     /// The files of the untouched trial, once it was made.
     pub(super) untouched: Option<Outline>,
     /// Trials that were not made for lack of time.
@@ -190,6 +192,9 @@ impl Table {
         }
         let (ok, note) = match planned.expect {
             Expect::Pass if verdict.passed() => (true, String::new()),
+            Expect::Pass if !self.hint.is_empty() => {
+                (false, format!("{} does not pass: {} ({})", planned.about, why(verdict), self.hint))
+            }
             Expect::Pass => (false, format!("{} does not pass: {}", planned.about, why(verdict))),
             Expect::Fail | Expect::FailUnlessEqual if fails(verdict) => (true, String::new()),
             Expect::Fail | Expect::FailUnlessEqual if verdict.passed() && equal => (

@@ -1,5 +1,6 @@
 //! A Harbor task of any maker, in the form that trials need.
 
+mod builds;
 mod keys;
 
 use std::collections::BTreeMap;
@@ -98,6 +99,8 @@ pub struct ForeignStep {
     pub agent_user: Option<String>,
 }
 
+pub(super) use builds::check_host;
+
 /// Why a task is not supported here. Not a defect of the task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not supported by this engine: {0}")]
@@ -120,10 +123,13 @@ impl Foreign {
                 return unsupported(&format!("`{file}` declares several containers, and a trial has one"));
             }
         }
-        let limits = limits(&environment, manifest.agent.as_ref(), manifest.verifier.as_ref());
+        let limits = limits(&environment, manifest.agent.as_ref(), manifest.verifier.as_ref())?;
         let separate = keys::is_separate(manifest)?;
         let network = keys::network(manifest)?;
         keys::check(task, separate, &limits)?;
+        let own = if separate { own_image(task) } else { None };
+        let built = environment.docker_image.is_none().then_some("environment");
+        builds::check(task, &built.into_iter().chain(own).collect::<Vec<_>>())?;
         let context = task.folder("environment");
         let image = match &environment.docker_image {
             Some(name) => ImageSource::Named(name.clone()),
@@ -256,24 +262,30 @@ fn apart(task: &HarborTask) -> Mode {
         _ => None,
     });
     let artifacts = ["/logs/artifacts".to_owned()].into_iter().chain(declared).collect();
-    Mode::Separate { artifacts, own_image: task.files.get("tests/Dockerfile").is_some() }
+    Mode::Separate { artifacts, own_image: own_image(task).is_some() }
 }
 
-fn limits(environment: &Environment, agent: Option<&Agent>, verifier: Option<&Verifier>) -> Limits {
-    let whole = |value: Option<i64>, default: u32| {
-        value.and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0).unwrap_or(default)
-    };
+/// The folder of an image of the tests' own.
+fn own_image(task: &HarborTask) -> Option<&'static str> {
+    task.files.get("tests/Dockerfile").map(|_| "tests")
+}
+
+fn limits(
+    environment: &Environment,
+    agent: Option<&Agent>,
+    verifier: Option<&Verifier>,
+) -> Result<Limits, Unsupported> {
     let time =
         |value: Option<f64>, default: f64| seconds(value, default).as_secs().try_into().unwrap_or(u32::MAX);
-    Limits {
-        cpus: environment.cpus.filter(|cpus| cpus.is_finite() && *cpus > 0.0).unwrap_or(UNDECLARED.cpus),
-        memory_mb: whole(environment.memory_mb, UNDECLARED.memory_mb),
-        storage_mb: whole(environment.storage_mb, UNDECLARED.storage_mb),
+    Ok(Limits {
+        cpus: builds::cpus(environment.cpus, UNDECLARED.cpus)?,
+        memory_mb: builds::whole("memory_mb", environment.memory_mb, UNDECLARED.memory_mb)?,
+        storage_mb: builds::whole("storage_mb", environment.storage_mb, UNDECLARED.storage_mb)?,
         pids: UNDECLARED.pids,
         build_timeout_sec: time(environment.build_timeout_sec, BUILD_TIMEOUT),
         agent_timeout_sec: time(agent.and_then(|agent| agent.timeout_sec), AGENT_TIMEOUT),
         verifier_timeout_sec: time(verifier.and_then(|verifier| verifier.timeout_sec), VERIFIER_TIMEOUT),
-    }
+    })
 }
 
 /// A number is the minimum of `reward`; a table has a minimum for each name.

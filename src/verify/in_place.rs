@@ -9,6 +9,7 @@ use super::act::{Act, ActContext, Acted, perform, quoted};
 use super::condition::Condition;
 use super::foreign::{Foreign, ForeignStep};
 use super::in_place_tests::{combine, suffices};
+use super::missing_runner::{MissingRunner, missing_runner};
 use super::no_verdict::{Control, NoVerdict, Phase, Retries, settled};
 use super::outline::{Changed, changed};
 use super::reward::paid;
@@ -39,10 +40,26 @@ pub async fn run_in_place(
 ) -> Result<Trial, NoVerdict> {
     settled(
         Retries::new(Some(engine), drain),
-        async |silent| try_in_place(engine, images, task, act, condition, silent).await,
-        async || control_in_place(engine, images, task, act).await,
+        async |silent| {
+            let on_missing = on_missing_runner(task, act, silent);
+            try_in_place(engine, images, task, act, condition, (silent, on_missing)).await
+        },
+        async || control_in_place(engine, images, task, act, on_missing_runner(task, act, None)).await,
     )
     .await
+}
+
+/// What a trial of `act` does where a program that runs the tests is missing. Without a solution nothing tells whether the task asks to
+/// install it; edits of a solution and attacks are judged beside a solution that passes.
+fn on_missing_runner(task: &Foreign, act: Act<'_>, silent: Option<Blame>) -> MissingRunner {
+    match act {
+        Act::Nothing | Act::Solve(_) if task.solution().is_some() && silent != Some(Blame::Solver) => {
+            MissingRunner::AsksControl
+        }
+        Act::Nothing | Act::Solve(_) | Act::Edit { .. } | Act::Vary { .. } | Act::Attack { .. } => {
+            MissingRunner::Ignored
+        }
+    }
 }
 
 /// A control for a trial of `act`.
@@ -51,6 +68,7 @@ pub async fn control_in_place(
     images: &ForeignImages,
     task: &Foreign,
     act: Act<'_>,
+    on_missing: MissingRunner,
 ) -> Control {
     let control = match (act, task.solution()) {
         (Act::Nothing, Some(solution)) => Act::Solve(solution),
@@ -58,18 +76,18 @@ pub async fn control_in_place(
             Act::Nothing
         }
     };
-    let trial = try_in_place(engine, images, task, control, Condition::Ordinary, None).await;
+    let trial = try_in_place(engine, images, task, control, Condition::Ordinary, (None, on_missing)).await;
     Control::of(&trial.map(|trial| trial.verdict))
 }
 
-/// Runs a trial once. `silent` says who is at fault for a loss without evidence.
+/// Runs a trial once. `silent` says who is at fault for a loss without evidence, and `on_missing` what follows if the tests could not run.
 async fn try_in_place(
     engine: &Engine,
     images: &ForeignImages,
     task: &Foreign,
     act: Act<'_>,
     condition: Condition<'_>,
-    silent: Option<Blame>,
+    (silent, on_missing): (Option<Blame>, MissingRunner),
 ) -> Result<Trial, NoVerdict> {
     let started = Instant::now();
     let config = engine.image_config(&images.solver).await?;
@@ -122,6 +140,9 @@ async fn try_in_place(
             return Trial::lost(lost, silent, log, started);
         }
     };
+    if let Some(lost) = not_run(&verdict, &log.verifier, on_missing) {
+        return Trial::lost(lost, silent, log, started);
+    }
     let solving = matches!(act, Act::Solve(_) | Act::Edit { .. });
     if solving && exit == Some(ShellOutcome::TimedOut) && verdict.is_judged() {
         verdict.outcome = Outcome::Timeout;
@@ -129,6 +150,14 @@ async fn try_in_place(
     }
     log.seconds = started.elapsed().as_secs_f64();
     Ok(Trial { verdict, exit, ended, log })
+}
+
+/// The loss of a trial whose tests could not run.
+fn not_run(verdict: &Verdict, log: &VerifierLog, on_missing: MissingRunner) -> Option<NoVerdict> {
+    if verdict.passed() || on_missing == MissingRunner::Ignored {
+        return None;
+    }
+    missing_runner(&log.output).map(|line| NoVerdict::NoRunner { line: line.to_owned() })
 }
 
 /// Result of a solver at a task, with its verdict.
@@ -220,7 +249,13 @@ pub async fn solve_in_place<R, E: From<NoVerdict>>(
     }
     if !verdicts.is_empty() {
         match combine(task, &verdicts, &mut solved.log) {
-            Ok(verdict) => solved.verdict = Some(verdict),
+            Ok(verdict) => {
+                let on_missing = on_missing_runner(task, Act::Nothing, silent);
+                if let Some(lost) = not_run(&verdict, &solved.log, on_missing) {
+                    return solved.lost(lost, silent).map_err(E::from);
+                }
+                solved.verdict = Some(verdict);
+            }
             Err(error) => {
                 let lost = NoVerdict::NoResults { cause: error.to_string() };
                 return solved.lost(lost, silent).map_err(E::from);
@@ -284,24 +319,21 @@ pub(super) struct TrialContext<'a> {
 impl TrialContext<'_> {
     /// Prepares the container for a step.
     async fn prepare(&self, step: &ForeignStep, number: usize, sandbox: &Sandbox) -> Result<(), NoVerdict> {
-        let prepared = self.prepare_files(step, number, sandbox).await;
+        if number == 0 {
+            let ready = self.condition.prepare(sandbox).await;
+            ready.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })?;
+            self.start_entrypoint(sandbox).await?;
+        }
+        let prepared = self.prepare_files(step, sandbox).await;
         prepared.map_err(|error| NoVerdict::Sandbox { phase: phase_before(number), error })
     }
 
-    async fn prepare_files(
-        &self,
-        step: &ForeignStep,
-        number: usize,
-        sandbox: &Sandbox,
-    ) -> Result<(), SandboxError> {
+    async fn prepare_files(&self, step: &ForeignStep, sandbox: &Sandbox) -> Result<(), SandboxError> {
         self.harness(
             "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts",
             sandbox,
         )
         .await?;
-        if number == 0 {
-            self.condition.prepare(sandbox).await?;
-        }
         sandbox.put_tree(self.spec.workdir, &step.workdir).await?;
         if step.workdir.get("setup.sh").is_some() {
             self.harness(&format!("cd {} && bash ./setup.sh", quoted(self.spec.workdir)), sandbox).await?;

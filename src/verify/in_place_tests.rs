@@ -68,14 +68,17 @@ impl TrialContext<'_> {
     ) -> Result<(Reported, Option<Sandbox>), NoVerdict> {
         let goes_on = number + 1 < self.task.steps.len();
         let (judged, sandbox) = match &self.task.mode {
-            Mode::Shared => (self.judge_here(step, &sandbox, goes_on).await, Some(sandbox)),
+            Mode::Shared => {
+                let judged = self.judge_here(step, &sandbox, goes_on).await;
+                (judged.map_err(while_tests_ran), Some(sandbox))
+            }
             Mode::Separate { artifacts, own_image } => {
                 let stopped = sandbox.stop().await?;
                 let judged = self.judge_apart(step, &stopped, artifacts, *own_image).await;
                 (judged, if goes_on { Some(self.started_again(stopped).await?) } else { None })
             }
         };
-        let reported = judged.map_err(|error| NoVerdict::Sandbox { phase: Phase::Verify, error })?;
+        let reported = judged?;
         if reported.starved {
             return Err(NoVerdict::OutOfTime { cause: OUT_OF_TIME.to_owned() });
         }
@@ -122,21 +125,22 @@ impl TrialContext<'_> {
         stopped: &Stopped,
         artifacts: &[String],
         own_image: bool,
-    ) -> Result<Reported, SandboxError> {
+    ) -> Result<Reported, NoVerdict> {
         let image = self.images.verifier.as_ref().filter(|_| own_image).unwrap_or(&self.images.solver);
-        let config = self.engine.image_config(image).await?;
+        let config = self.engine.image_config(image).await.map_err(engine_failed)?;
         // As Harbor: what the task declares holds for both containers.
         let workdir = self.task.workdir.as_deref().unwrap_or(&config.workdir);
         let spec = LaunchSpec { image, workdir, purpose: "verifier", ..self.spec.clone() };
-        let verifier = self.engine.launch(&spec).await?;
+        let verifier = self.engine.launch(&spec).await.map_err(engine_failed)?;
         // The tests have the variables of their own image.
         let apart = TrialContext { config: &config, spec: &spec, ..*self };
+        apart.start_entrypoint(&verifier).await?;
         for artifact in artifacts {
             let archive = match stopped.archive(artifact, MAX_ARTIFACTS).await {
                 Ok(archive) => archive,
-                Err(ArchiveError::Engine(error)) => return Err(error.into()),
+                Err(ArchiveError::Engine(error)) => return Err(engine_failed(error)),
                 Err(lost @ ArchiveError::AllUnreadable { .. }) => {
-                    return Err(SandboxError::Failed { message: lost.to_string() });
+                    return Err(while_tests_ran(SandboxError::Failed { message: lost.to_string() }));
                 }
                 // A missing artifact is left to the tests to report.
                 Err(
@@ -150,23 +154,26 @@ impl TrialContext<'_> {
             let carried = match super::check_archives("", &root, &limits) {
                 Ok(carried) => carried,
                 Err(CheckError::Subject(_)) => continue,
-                Err(CheckError::Host(source)) => return Err(EngineError::Spool { source }.into()),
+                Err(CheckError::Host(source)) => return Err(engine_failed(EngineError::Spool { source })),
             };
             // As Harbor does it: what the image has in the folder would hide deletions.
             let place = quoted(artifact);
             apart
                 .harness(&format!("[ ! -d {place} ] || find {place} -mindepth 1 -delete"), &verifier)
-                .await?;
-            let files = carried.files.finish().map_err(|source| EngineError::Spool { source })?;
-            verifier.unpack(&files).await?;
+                .await
+                .map_err(while_tests_ran)?;
+            let files = carried.files.finish();
+            let files = files.map_err(|source| engine_failed(EngineError::Spool { source }))?;
+            verifier.unpack(&files).await.map_err(while_tests_ran)?;
         }
-        self.condition.prepare(&verifier).await?;
-        apart.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await?;
+        self.condition.prepare(&verifier).await.map_err(while_tests_ran)?;
+        let logs = apart.harness("mkdir -p /logs/verifier && chmod 777 /logs/verifier", &verifier).await;
+        logs.map_err(while_tests_ran)?;
         if !own_image {
-            verifier.put_tree(TESTS_DIR, &step.tests).await?;
+            verifier.put_tree(TESTS_DIR, &step.tests).await.map_err(while_tests_ran)?;
         }
-        let reported = apart.run_tests(step, workdir, &verifier).await?;
-        verifier.check_host_disk().await?;
+        let reported = apart.run_tests(step, workdir, &verifier).await.map_err(while_tests_ran)?;
+        verifier.check_host_disk().await.map_err(while_tests_ran)?;
         Ok(reported)
     }
 
@@ -241,6 +248,14 @@ impl TrialContext<'_> {
         // Harbor ignores failures of these commands: a solver can make each of them fail.
         sandbox.spawn(&process).await.map(drop)
     }
+}
+
+fn while_tests_ran(error: SandboxError) -> NoVerdict {
+    NoVerdict::Sandbox { phase: Phase::Verify, error }
+}
+
+fn engine_failed(error: EngineError) -> NoVerdict {
+    while_tests_ran(error.into())
 }
 
 /// A file of the container, if it is there.

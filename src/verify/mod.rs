@@ -13,10 +13,12 @@ mod clean_room;
 mod condition;
 mod contention;
 mod entries;
+mod entrypoint;
 mod foreign;
 mod in_place;
 mod in_place_tests;
 mod json_meaning;
+mod missing_runner;
 mod no_verdict;
 mod outline;
 mod own_place;
@@ -43,6 +45,7 @@ pub use in_place::{
     ForeignImages, Judging, Keep, SolvedInPlace, control_in_place, ready_in_place, run_in_place,
     solve_in_place, tests_of,
 };
+pub use missing_runner::MissingRunner;
 pub use no_verdict::{Blamed, Control, NoVerdict, Phase, Retries, SANDBOX_LOST, settled};
 pub use outline::{Outline, StateHashes, Trace, well_formed};
 pub use reports::{ReportError, ReportKind, find_report, parse_report};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::foreign::Unsupported;
 use crate::model::{Blame, Outcome, Verdict};
 use crate::retry::{Again, Backoff, retry};
 use crate::sandbox::{Engine, EngineError, SandboxError};
@@ -31,6 +32,12 @@ pub enum NoVerdict {
     /// The containers kept running, but the tests ended without readable results.
     #[error("the verifier gave no results: {cause}")]
     NoResults { cause: String },
+    /// They ended after the message that a program which runs them is missing.
+    #[error("the tests could not run: {line}")]
+    NoRunner { line: String },
+    /// This engine cannot run the task. Not a defect of the task.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
     /// The tests, or programs that they started, met their time limits while the host was busy with other work.
     #[error("time limits were met on a busy host: {cause}")]
     OutOfTime { cause: String },
@@ -83,8 +90,8 @@ impl NoVerdict {
                 Some(Blame::Task) => Some(Blame::Task),
                 Some(Blame::Solver) | None => None,
             },
-            Self::Unmet { .. } => Some(Blame::Caller),
-            Self::NoResults { .. } | Self::OutOfTime { .. } => None,
+            Self::Unmet { .. } | Self::Unsupported(_) => Some(Blame::Caller),
+            Self::NoResults { .. } | Self::NoRunner { .. } | Self::OutOfTime { .. } => None,
         }
     }
 
@@ -101,7 +108,7 @@ impl NoVerdict {
             Self::Engine(error) => error.to_string(),
             Self::Sandbox { phase, .. } => phase.cause().to_owned(),
             Self::NoResults { cause } | Self::OutOfTime { cause } => cause.clone(),
-            Self::Unmet { .. } => self.to_string(),
+            Self::Unmet { .. } | Self::NoRunner { .. } | Self::Unsupported(_) => self.to_string(),
         };
         Ok(Verdict::without_checks(outcome, cause))
     }
@@ -156,12 +163,13 @@ impl Control {
     pub(super) fn of(verdict: &Result<Verdict, NoVerdict>) -> Self {
         match verdict {
             Ok(verdict) if verdict.is_judged() => Self::Judged,
-            Ok(_) | Err(NoVerdict::NoResults { .. }) => Self::NoResults,
+            Ok(_) | Err(NoVerdict::NoResults { .. } | NoVerdict::NoRunner { .. }) => Self::NoResults,
             // A control runs under the ordinary condition. One that the host gave no time says nothing about the task.
             Err(
                 NoVerdict::Engine(_)
                 | NoVerdict::Sandbox { .. }
                 | NoVerdict::Unmet { .. }
+                | NoVerdict::Unsupported(_)
                 | NoVerdict::OutOfTime { .. },
             ) => Self::Lost,
         }

@@ -10,6 +10,8 @@ use tracing::Instrument as _;
 
 use super::act::Act;
 use super::condition::Condition;
+use super::contention::is_contended;
+use super::foreign::Unsupported;
 use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
 use super::slots::{SlotPermit, Slots};
 use super::trial::{Trial, TrialLog, run_trial, try_trial};
@@ -81,6 +83,9 @@ pub enum TrialError {
     MissingTool { condition: &'static str, why: String },
     #[error("the trial under the condition `{condition}` could not run: {why}")]
     Unmet { condition: &'static str, why: String },
+    /// This engine or its host does not have what the task asks for. Not a defect of the task.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("interrupted")]
@@ -92,8 +97,10 @@ impl From<NoVerdict> for TrialError {
         match error {
             NoVerdict::Engine(error) => Self::Engine(error),
             NoVerdict::Unmet { condition, why } => Self::Unmet { condition, why },
+            NoVerdict::Unsupported(why) => Self::Unsupported(why),
             error @ (NoVerdict::Sandbox { .. }
             | NoVerdict::NoResults { .. }
+            | NoVerdict::NoRunner { .. }
             | NoVerdict::OutOfTime { .. }) => Self::NoVerdict(error),
         }
     }
@@ -104,9 +111,11 @@ impl Blamed for TrialError {
         match self {
             Self::Engine(error) => Some(error.blame()),
             Self::NoVerdict(error) => error.blame(),
-            Self::MissingTool { .. } | Self::Unmet { .. } | Self::Store(_) | Self::Drained => {
-                Some(Blame::Caller)
-            }
+            Self::MissingTool { .. }
+            | Self::Unmet { .. }
+            | Self::Unsupported(_)
+            | Self::Store(_)
+            | Self::Drained => Some(Blame::Caller),
         }
     }
 }
@@ -303,12 +312,34 @@ impl TrialRunner<'_> {
     }
 
     async fn ensure_image(&self, hashed: &HashedTask<'_>) -> Result<Result<Image, String>, EngineError> {
-        match self.engine.get().await?.ensure_image(&image_spec(hashed)).await {
-            Ok(image) => Ok(Ok(image)),
-            Err(ImageError::Build { log }) => Ok(Err(log)),
-            Err(ImageError::Engine(error)) => Err(error),
-            // The duration of a build depends on this machine, so it must not become a result of the task.
-            Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
+        built(self.engine.get().await?, &image_spec(hashed)).await
+    }
+}
+
+/// Builds the image of `spec` if it does not exist. `Err(log)` inside means that its files are at fault. A build that takes too long is made
+/// once more: too long again, on a host that has time, is due to its Dockerfile.
+pub(super) async fn built(
+    engine: &Engine,
+    spec: &ImageSpec<'_>,
+) -> Result<Result<Image, String>, EngineError> {
+    let mut too_slow = 0;
+    loop {
+        match engine.ensure_image(spec).await {
+            Ok(image) => return Ok(Ok(image)),
+            Err(ImageError::Build { log }) => return Ok(Err(log)),
+            Err(ImageError::Engine(error)) => return Err(error),
+            Err(slow @ ImageError::TimedOut { .. }) if is_contended(engine) => {
+                return Err(build_failure(slow.to_string()));
+            }
+            Err(slow @ ImageError::TimedOut { .. }) => {
+                too_slow += 1;
+                if too_slow > 1
+                    && let ImageError::TimedOut { log, .. } = &slow
+                {
+                    return Ok(Err(format!("{}\n{slow}, twice", log.trim_end())));
+                }
+                tracing::warn!(%slow, "building an image once more");
+            }
         }
     }
 }

@@ -6,9 +6,9 @@ use tracing::Instrument as _;
 
 use super::act::Act;
 use super::condition::Condition;
-use super::foreign::{Foreign, ImageSource, Mode};
+use super::foreign::{Foreign, ImageSource, Mode, check_host};
 use super::in_place::{ForeignImages, run_in_place};
-use super::runner::{TrialError, TrialRecord, TrialRunner, build_failure, trial_span};
+use super::runner::{TrialError, TrialRecord, TrialRunner, built, trial_span};
 use super::trial::TrialLog;
 use crate::model::{EnvironmentDigest, FileTree, environment_digest, task_digest};
 use crate::sandbox::{EngineError, Image, ImageError, ImageSpec};
@@ -21,8 +21,15 @@ impl TrialRunner<'_> {
         tests: &FileTree,
     ) -> Result<Result<ForeignImages, String>, TrialError> {
         let _slot = self.slot().await?;
+        if let Some(host) = self.engine.get().await?.host_size().await {
+            check_host(&task.limits, host)?;
+        }
         let solver = match &task.image {
-            ImageSource::Named(name) => Image::named(name.clone()),
+            ImageSource::Named(name) => {
+                let timeout = Duration::from_secs(task.limits.build_timeout_sec.into());
+                let pull = async || self.engine.get().await?.pulled(name, timeout).await;
+                self.retry(|| pull()).await?
+            }
             ImageSource::Build(context) => {
                 match self.retry(|| self.build_foreign(&task.environment_digest, context, task)).await? {
                     Ok(image) => image,
@@ -88,13 +95,7 @@ impl TrialRunner<'_> {
         context: &FileTree,
         task: &Foreign,
     ) -> Result<Result<Image, String>, EngineError> {
-        match self.engine.get().await?.ensure_image(&spec(digest, context, task)).await {
-            Ok(image) => Ok(Ok(image)),
-            Err(ImageError::Build { log }) => Ok(Err(log)),
-            Err(ImageError::Engine(error)) => Err(error),
-            // As for our own tasks: the duration of a build depends on this machine.
-            Err(slow @ ImageError::TimedOut { .. }) => Err(build_failure(slow.to_string())),
-        }
+        built(self.engine.get().await?, &spec(digest, context, task)).await
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::image::dockerfiles;
 use crate::lint::compose::{build_arguments, context_elsewhere};
-use crate::lint::dockerfile::{Instruction, instructions};
 use crate::lint::expand::Variables;
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::Subject;
 use crate::model::{IgnoreError, IgnoreRules, RelPath, Stars, cleaned, glob};
+use crate::syntax::dockerfile::{Instruction, instructions};
 
 pub(in crate::lint) fn copy_source(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
@@ -126,7 +126,7 @@ fn assignments(rest: &str) -> Vec<(String, Option<String>)> {
     {
         return vec![(name.to_owned(), Some(value.trim().to_owned()))];
     }
-    let words = crate::lint::dockerfile::words(rest).into_iter();
+    let words = crate::syntax::dockerfile::words(rest).into_iter();
     words
         .map(|word| match word.split_once('=') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -179,7 +179,9 @@ impl<'a> Context<'a> {
         let below = |path: &'a str| path.strip_prefix(folder);
         let all = subject.files.files.keys().chain(&subject.files.empty_folders).map(RelPath::as_str);
         let (excluded, sent) = all.filter_map(below).partition(|path| rules.excludes(path));
-        let special = subject.special_files.iter().filter_map(|special| below(&special.path)).collect();
+        let special = subject.special_files.iter().map(|special| special.path.as_str());
+        let links = subject.files.links.keys().map(RelPath::as_str);
+        let special = special.chain(links).filter_map(below).collect();
         Ok(Self { sent, excluded, special })
     }
 

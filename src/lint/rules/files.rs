@@ -1,7 +1,7 @@
 //! The files of the directory.
 
 use crate::lint::rule::RuleMatch;
-use crate::lint::subject::{SpecialFileKind, Subject};
+use crate::lint::subject::{SpecialFile, SpecialFileKind, Subject};
 
 pub(in crate::lint) fn invalid(subject: &Subject<'_>) -> Vec<RuleMatch> {
     let mut matches = Vec::new();
@@ -56,8 +56,11 @@ fn missing_test(subject: &Subject<'_>) -> Option<RuleMatch> {
 }
 
 pub(in crate::lint) fn symbolic_link(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    // In a build context a link is content: builders get it as it is.
+    let is_context = |oddity: &&SpecialFile| oddity.path.starts_with("environment/");
     let links = subject.special_files.iter().filter(|oddity| oddity.kind == SpecialFileKind::Link);
     links
+        .filter(|link| !is_context(link))
         .map(|link| RuleMatch::whole(&link.path, "a symbolic link, which termsmith does not follow"))
         .collect()
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::lint::dockerfile::{Instruction, instructions};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_solution, in_tests};
+use crate::syntax::dockerfile::{Instruction, instructions};
 
 pub(super) const DOCKERFILE: &str = "environment/Dockerfile";
 /// Shorter files may be equal by chance.

@@ -1,11 +1,11 @@
 //! Downloads when a task is built or judged.
 
-use crate::lint::dockerfile::instructions;
 use crate::lint::programs::{base_name, is_python, launched, program};
 use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell;
 use crate::lint::subject::{Subject, in_solution, in_tests};
+use crate::syntax::dockerfile::instructions;
 
 /// Programs that download, and the arguments with which they do.
 const DOWNLOADS: [(&str, &[&str]); 3] = [("curl", &[]), ("wget", &[]), ("git", &["clone", "fetch", "pull"])];

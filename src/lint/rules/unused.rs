@@ -3,10 +3,10 @@
 use super::config::at_key;
 use super::image::{DOCKERFILE, solvers_image};
 use crate::harbor::Environment;
-use crate::lint::dockerfile::instructions;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::commands;
 use crate::lint::subject::Subject;
+use crate::syntax::dockerfile::instructions;
 
 /// The command of an image, which Harbor and termsmith replace by one that waits.
 pub(in crate::lint) fn image_command(subject: &Subject<'_>) -> Vec<RuleMatch> {

@@ -158,6 +158,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
     ),
     row("symbolic-link", &[("escape:tests/x", "")], &[]),
+    row("symbolic-link", &[("link:environment/x", "")], &[]),
     row(
         "symbolic-link",
         &[("link:tests/x", "")],

@@ -1,6 +1,7 @@
 //! Implements the engine traits for Docker.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
@@ -9,9 +10,9 @@ use crate::sandbox::connection::Closed;
 use crate::sandbox::container::{Container, ContainerApi, Pause};
 use crate::sandbox::engine::EngineApi;
 use crate::sandbox::{
-    ArchiveError, Change, CleanScope, ContainerId, EngineError, HostLoad, Image, ImageConfig, ImageError,
-    ImageSpec, LaunchSpec, LayerFile, Loss, Pauses, Preload, Removed, Sandbox, SandboxError, Spooled,
-    StoppedState,
+    ArchiveError, Change, CleanScope, ContainerId, EngineError, HostLoad, HostSize, Image, ImageConfig,
+    ImageError, ImageSpec, LaunchSpec, LayerFile, Loss, Pauses, Preload, Removed, Sandbox, SandboxError,
+    Spooled, StoppedState,
 };
 
 use super::DockerEngine;
@@ -41,6 +42,14 @@ impl EngineApi for DockerEngine {
 
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
         Box::pin(self.ensure_image(spec))
+    }
+
+    fn pulled<'a>(&'a self, name: &'a str, timeout: Duration) -> BoxFuture<'a, Result<Image, EngineError>> {
+        Box::pin(self.pulled(name, timeout))
+    }
+
+    fn host_size(&self) -> BoxFuture<'_, Option<HostSize>> {
+        Box::pin(self.host_size())
     }
 
     fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox::{ContainerId, Evidence, Loss};
+use crate::sandbox::{ContainerId, Evidence, HostSize, Loss};
 
 use super::upper::Held;
 use super::watchdog::{self, FULL_FREE_BYTES, Watched};
@@ -124,6 +124,15 @@ impl Shared {
 }
 
 impl DockerEngine {
+    /// The memory of the engine's host, and the disk that its containers share.
+    pub(in crate::sandbox) async fn host_size(&self) -> Option<HostSize> {
+        let info = self.shared.docker.info().await.ok()?;
+        let memory_mb = u64::try_from(info.mem_total?).ok()? >> 20;
+        let root = info.docker_root_dir.filter(|_| self.shared.is_on_this_host());
+        let disk = root.and_then(|root| rustix::fs::statvfs(root.as_str()).ok());
+        Some(HostSize { memory_mb, storage_mb: disk.map(|disk| disk.f_blocks * disk.f_frsize >> 20) })
+    }
+
     /// What is known about the disk of the host while this container ran, which may have begun after the last look.
     pub(in crate::sandbox) async fn host_disk_full(&self, id: &ContainerId) -> Option<Loss> {
         let full = self.shared.host_disk().look_back();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bollard::body_full;
@@ -22,6 +22,7 @@ use crate::sandbox::container::Pause;
 use crate::sandbox::{Change, ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::api::{self, asked_again};
+use super::build_control::{is_status_of_command, made_image};
 use super::build_disk::MAX_BUILD_BYTES;
 use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, terminals, watchdog};
 
@@ -60,14 +61,11 @@ impl DockerEngine {
         if self.shared.has_image(&reference).await? {
             return Ok(Image::named(reference));
         }
-        let lock = {
-            let mut builds = self.shared.builds.lock().unwrap_or_else(PoisonError::into_inner);
-            builds.entry(reference.clone()).or_default().clone()
-        };
+        let lock = self.shared.build_lock(&reference);
         let _in_process = lock.lock().await;
         let _across_processes = lock_file(&self.shared.cache.join("locks").join(digest)).await?;
         if !self.shared.has_image(&reference).await? {
-            self.shared.build(&reference, spec, Layers::Cached).await?;
+            self.build(&reference, spec, Layers::Cached).await?;
         }
         Ok(Image::named(reference))
     }
@@ -76,7 +74,7 @@ impl DockerEngine {
     pub(in crate::sandbox) async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
         let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
         let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
-        self.shared.build(&reference, spec, Layers::Fresh).await?;
+        self.build(&reference, spec, Layers::Fresh).await?;
         Ok(Image::kept(reference, guard))
     }
 
@@ -96,6 +94,9 @@ impl DockerEngine {
             env: config.env.unwrap_or_default().into_iter().map(entry).collect(),
             workdir: workdir.unwrap_or_else(|| "/".to_owned()),
             volumes,
+            entrypoint: config.entrypoint.unwrap_or_default(),
+            command: config.cmd.unwrap_or_default(),
+            user: config.user.unwrap_or_default(),
         })
     }
 
@@ -128,6 +129,36 @@ impl DockerEngine {
         let committed = self.shared.docker.commit_container(options, config).await;
         committed.map_err(|error| self.shared.error("commit a container", error))?;
         Ok(Image::kept(reference, guard))
+    }
+
+    /// Builds an image. A step whose failure the host may have caused as well is built again: if it fails each time, the Dockerfile is at
+    /// fault, unless the host has no space left or the engine starts no container of its image.
+    async fn build(&self, reference: &str, spec: &ImageSpec<'_>, layers: Layers) -> Result<(), ImageError> {
+        let dockerfile = spec.context.text("Dockerfile").unwrap_or_default();
+        self.shared.have_bases(dockerfile, spec.timeout).await?;
+        let mut attempt = 1;
+        loop {
+            let (failed, again) = match self.shared.build_once(reference, spec, layers).await {
+                Ok(()) => return Ok(()),
+                Err(BuildFailure::Final(error)) => (error, Again::Never),
+                Err(BuildFailure::Unclear { log }) => (ImageError::Build { log }, Again::Yes),
+                Err(BuildFailure::NoStatus { log, error, step }) => {
+                    if let Err(control) = self.starts_steps(step.image.as_deref().unwrap_or_default()).await {
+                        let message = format!(
+                            "`{}`: {error}; no other container of its image starts: {control}",
+                            step.name
+                        );
+                        return Err(EngineError::Transport { action: "build an image", message }.into());
+                    }
+                    // The engine's trouble may have passed meanwhile; a missing file of COPY stays missing.
+                    (ImageError::Build { log }, if step.runs() { Again::Yes } else { Again::Never })
+                }
+            };
+            let Some(pause) = BUILD_BACKOFF.next_pause(reference, attempt, again) else { return Err(failed) };
+            tracing::warn!(reference, attempt, error = %failed, "building an image again");
+            tokio::time::sleep(pause).await;
+            attempt += 1;
+        }
     }
 }
 
@@ -180,7 +211,13 @@ impl Shared {
         Ok(mounts.find_map(volume_at))
     }
 
-    async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
+    /// The lock of those in this process that make the image `name`.
+    pub(super) fn build_lock(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
+        builds.entry(name.to_owned()).or_default().clone()
+    }
+
+    pub(super) async fn has_image(&self, reference: &str) -> Result<bool, EngineError> {
         match self.docker.inspect_image(reference).await {
             Ok(_) => Ok(true),
             Err(error) if api::status(&error) == Some(404) => Ok(false),
@@ -196,23 +233,6 @@ impl Shared {
             Ok(_) => Ok(()),
             Err(error) if matches!(api::status(&error), Some(404 | 409)) => Ok(()),
             Err(error) => Err(self.error("remove an image", error)),
-        }
-    }
-
-    /// Builds an image. A step whose failure the host may have caused as well is built again: if it fails each time, the Dockerfile is at
-    /// fault, unless the host has no space left.
-    async fn build(&self, reference: &str, spec: &ImageSpec<'_>, layers: Layers) -> Result<(), ImageError> {
-        let mut attempt = 1;
-        loop {
-            let (failed, again) = match self.build_once(reference, spec, layers).await {
-                Ok(()) => return Ok(()),
-                Err(BuildFailure::Final(error)) => (error, Again::Never),
-                Err(BuildFailure::Unclear { log }) => (ImageError::Build { log }, Again::Yes),
-            };
-            let Some(pause) = BUILD_BACKOFF.next_pause(reference, attempt, again) else { return Err(failed) };
-            tracing::warn!(reference, attempt, error = %failed, "building an image again");
-            tokio::time::sleep(pause).await;
-            attempt += 1;
         }
     }
 
@@ -289,7 +309,7 @@ impl Shared {
                 Some((_, base)) => EngineError::MissingImage { base: base.to_owned(), message: error }.into(),
                 None => {
                     log.push(error.as_bytes());
-                    self.why_step_failed(&step, &error, text(log)).await
+                    self.why_step_failed(step, error, text(log)).await
                 }
             }),
             // A Dockerfile with a syntax error.
@@ -301,18 +321,21 @@ impl Shared {
     }
 
     /// Classifies the failure of a build step, of which the engine says `error`.
-    async fn why_step_failed(&self, step: &BuildStep, error: &str, log: String) -> BuildFailure {
+    async fn why_step_failed(&self, step: BuildStep, error: String, log: String) -> BuildFailure {
         let free = self.host_free_bytes().await;
         let met_oom = async |id: &str| {
             let killed = !self.oom_times(&ContainerId(id.to_owned())).await.is_empty();
             killed && !self.lacked_memory_of_host(id).await
         };
         let out_of_memory = match &step.container {
-            Some(id) if is_killed(error) => met_oom(id).await,
+            Some(id) if is_killed(&error) => met_oom(id).await,
             Some(_) | None => false,
         };
         let output = String::from_utf8_lossy(&step.output);
-        match StepFailure::of(error, &output, out_of_memory, free) {
+        match StepFailure::of(&error, &output, out_of_memory, free) {
+            StepFailure::Dockerfile if !is_status_of_command(&error) && step.image.is_some() => {
+                BuildFailure::NoStatus { log, error, step }
+            }
             StepFailure::Dockerfile => ImageError::Build { log }.into(),
             StepFailure::Unclear => BuildFailure::Unclear { log },
             StepFailure::HostDiskFull => EngineError::Transport {
@@ -339,6 +362,12 @@ enum BuildFailure {
     Unclear {
         log: String,
     },
+    /// The engine ended a step before its command did.
+    NoStatus {
+        log: String,
+        error: String,
+        step: BuildStep,
+    },
 }
 
 impl From<ImageError> for BuildFailure {
@@ -360,16 +389,26 @@ struct BuildStep {
     name: String,
     /// The container in which it runs.
     container: Option<String>,
+    /// The image in which it runs.
+    image: Option<String>,
     /// The end of its output.
     output: Vec<u8>,
 }
 
 impl BuildStep {
+    /// Whether it runs a command, whose container the engine starts.
+    fn runs(&self) -> bool {
+        self.name.split_once(" : ").is_some_and(|(_, instruction)| instruction.starts_with("RUN "))
+    }
+
     /// Reads a piece of the build's log. A step can print lines that look like the builder's; that makes it neither less its own fault
     /// nor the host's, since neither an out-of-memory event nor a full disk can be printed.
     fn observe(&mut self, text: &str) {
         if text.starts_with("Step ") {
-            *self = Self { name: text.trim().to_owned(), ..Self::default() };
+            let image = self.image.take();
+            *self = Self { name: text.trim().to_owned(), image, ..Self::default() };
+        } else if let (None, Some(id)) = (&self.container, made_image(text)) {
+            self.image = Some(id.to_owned());
         } else if let (None, Some(id)) = (&self.container, text.strip_prefix(RUNNING_IN)) {
             self.container = Some(id.trim().to_owned());
         } else {
@@ -425,6 +464,14 @@ fn context_tar(context: &FileTree) -> std::io::Result<Vec<u8>> {
         header.set_size(0);
         header.set_mtime(0);
         tar.append_data(&mut header, path.as_str(), std::io::empty())?;
+    }
+    for (path, target) in &context.links {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_mode(0o777);
+        header.set_size(0);
+        header.set_mtime(0);
+        tar.append_link(&mut header, path.as_str(), target)?;
     }
     tar.into_inner()
 }

@@ -176,7 +176,7 @@ fn unlike(
     solver: &Environment,
     given: &Limits,
 ) -> Result<Vec<String>, Unsupported> {
-    let asked = limits(own, None, None);
+    let asked = limits(own, None, None)?;
     let variables = expanded(&format!("{key}.env"), own.env.iter().flatten())?;
     let differ = [
         ("docker_image", own.docker_image.is_some()),

@@ -1,22 +1,22 @@
-//! A Dockerfile as a list of instructions. Enough of the language to lint it: continuations, comments, heredocs, flags.
+//! A Dockerfile as a list of instructions. Enough of the language to lint and to build it: continuations, comments, heredocs, flags.
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Instruction {
+pub(crate) struct Instruction {
     /// Where it begins, from 1.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// Upper case.
-    pub(super) word: String,
+    pub(crate) word: String,
     /// `--from=x`, without those of RUN.
-    pub(super) flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
     /// The rest, its lines joined by one space.
-    pub(super) rest: String,
+    pub(crate) rest: String,
     /// Bodies of here documents.
-    pub(super) heredoc: Option<String>,
+    pub(crate) heredoc: Option<String>,
 }
 
 /// The instructions of `text`.
-pub(super) fn instructions(text: &str) -> Vec<Instruction> {
+pub(crate) fn instructions(text: &str) -> Vec<Instruction> {
     let mut found = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
     let mut at = 0;
@@ -101,7 +101,7 @@ impl Heredoc {
 }
 
 /// The words of an instruction with their quotes. A blank within quotes or after a backslash separates nothing.
-pub(super) fn words(text: &str) -> Vec<&str> {
+pub(crate) fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut from, mut quote, mut escaped) = (0, None, false);
     for (at, char) in text.char_indices() {
@@ -124,7 +124,7 @@ pub(super) fn words(text: &str) -> Vec<&str> {
 
 impl Instruction {
     /// For COPY and ADD: sources and destination.
-    pub(super) fn transfer(&self) -> Option<(Vec<String>, String)> {
+    pub(crate) fn transfer(&self) -> Option<(Vec<String>, String)> {
         if self.word != "COPY" && self.word != "ADD" {
             return None;
         }
@@ -138,12 +138,12 @@ impl Instruction {
     }
 
     /// Whether it copies from another stage or image, not from the build context.
-    pub(super) fn is_from_elsewhere(&self) -> bool {
+    pub(crate) fn is_from_elsewhere(&self) -> bool {
         self.flags.iter().any(|flag| flag.starts_with("--from="))
     }
 
     /// For CMD, ENTRYPOINT and HEALTHCHECK: the command as a shell line.
-    pub(super) fn command_line(&self) -> String {
+    pub(crate) fn command_line(&self) -> String {
         let rest = self.rest.strip_prefix("CMD").map_or(self.rest.as_str(), str::trim_start);
         match serde_json::from_str::<Vec<String>>(rest) {
             // In single quotes each word stays as it is.
@@ -157,7 +157,7 @@ impl Instruction {
     }
 
     /// For RUN: the shell text.
-    pub(super) fn script(&self) -> Option<String> {
+    pub(crate) fn script(&self) -> Option<String> {
         (self.word == "RUN").then(|| match &self.heredoc {
             Some(body) => format!("{}\n{body}", self.rest),
             None => self.rest.clone(),

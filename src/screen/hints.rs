@@ -1,0 +1,51 @@
+//! What may keep correct work on a foreign task from passing, in the way in which it is run.
+
+use crate::sandbox::ImageConfig;
+use crate::verify::{Foreign, Mode};
+
+/// For the message of a reference that does not pass; empty if there is nothing to say.
+pub(super) fn hint(task: &Foreign, image: &ImageConfig) -> String {
+    let mut hints = Vec::new();
+    let command = image.command.join(" ");
+    if !only_waits(&command) {
+        hints.push(format!("the image's command (`CMD {command}`) is not run, neither here nor by Harbor"));
+    }
+    if let Mode::Separate { artifacts, .. } = &task.mode {
+        hints.push(format!("its tests see only these artifacts: {}", artifacts.join(", ")));
+    }
+    hints.join("; ")
+}
+
+/// Whether a command opens a shell without a script, or waits for ever.
+fn only_waits(command: &str) -> bool {
+    let mut words = command.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    match program.rsplit('/').next().unwrap_or(program) {
+        "" | "sleep" => true,
+        // Without a script they read from their standard input.
+        "bash" | "sh" | "dash" | "ash" | "zsh" | "python" | "python3" | "node" | "irb" | "jshell" => {
+            words.all(|word| word.starts_with('-') && word != "-c")
+        }
+        "tail" => command.ends_with("/dev/null"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_do_something_are_told() {
+        let check = |command: &str, expect: bool| assert_eq!(only_waits(command), expect, "{command}");
+        check("", true);
+        check("bash", true);
+        check("/bin/bash -l", true);
+        check("sleep infinity", true);
+        check("tail -f /dev/null", true);
+        check("python3", true);
+        check("/bin/sh -c redis-server", false);
+        check("redis-server", false);
+        check("python3 app.py", false);
+    }
+}

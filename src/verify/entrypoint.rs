@@ -1,0 +1,85 @@
+//! The ENTRYPOINT of a foreign task's image. Harbor's containers run it with `sh -c "sleep infinity"` as its arguments, in place of the image's
+//! CMD; it may prepare files and start services.
+
+use std::time::Duration;
+
+use super::foreign::Unsupported;
+use super::in_place::TrialContext;
+use super::no_verdict::{NoVerdict, Phase};
+use crate::sandbox::{Process, ProcessOutcome, Sandbox};
+
+/// Time for it to come to its arguments. One that never does is a service itself, and has started by then.
+const READY_WITHIN: Duration = Duration::from_secs(15);
+/// The script ends on its own within this time more.
+const MARGIN: Duration = Duration::from_secs(15);
+/// Bytes of its output that are kept for a message.
+const KEEP: usize = 16 << 10;
+/// Exit status of the script if the ENTRYPOINT ended.
+const ENDED: i32 = 3;
+/// Starts its arguments in a session of their own, which outlives the script, and waits until they have come to the command that is theirs.
+/// The files lie in memory, so that they are no change of the container's files.
+const START: &str = r#"
+ready=/dev/shm/.entrypoint-ready log=/dev/shm/.entrypoint-log
+rm -f "$ready" "$log"
+setsid "$@" sh -c ': > /dev/shm/.entrypoint-ready; exec sleep infinity' \
+    </dev/null > >(exec setsid sh -c 'head -c 16384 > /dev/shm/.entrypoint-log; exec cat > /dev/null' 2>/dev/null) 2>&1 &
+pid=$!
+for (( turn = 0; turn < TURNS; turn++ )); do
+    [ -e "$ready" ] && break
+    if ! kill -0 "$pid" 2>/dev/null; then
+        wait "$pid"; status=$?
+        sleep 0.2
+        tail -c 2000 "$log"; echo "it ended with status $status"
+        exit 3
+    fi
+    sleep 0.05
+done
+rm -f "$ready" "$log"
+exit 0
+"#;
+/// Turns of the script's loop in a second.
+const TURNS_PER_SECOND: u64 = 20;
+
+impl TrialContext<'_> {
+    /// Runs the image's ENTRYPOINT, if it has one, until it comes to its arguments.
+    pub(super) async fn start_entrypoint(&self, sandbox: &Sandbox) -> Result<(), NoVerdict> {
+        let config = self.config;
+        if config.entrypoint.is_empty() {
+            return Ok(());
+        }
+        let unsupported = |why: String| {
+            let entrypoint = config.entrypoint.join(" ");
+            NoVerdict::Unsupported(Unsupported(format!("the image's ENTRYPOINT (`{entrypoint}`) {why}")))
+        };
+        if !matches!(config.user.as_str(), "" | "root" | "0" | "0:0" | "root:root") {
+            return Err(unsupported(format!("runs as `USER {}`, and is run as root here", config.user)));
+        }
+        let script = START.replace("TURNS", &(READY_WITHIN.as_secs() * TURNS_PER_SECOND).to_string());
+        let mut argv: Vec<_> = ["bash", "-c", &script, "bash"].map(Into::into).to_vec();
+        argv.extend(config.entrypoint.iter().map(Into::into));
+        let variables = config.env.iter().chain(&self.task.environment_env);
+        let mut env: Vec<_> = variables.map(|(name, value)| (name.into(), value.into())).collect();
+        if !config.env.iter().any(|(name, _)| name == "HOME") {
+            env.push(("HOME".into(), "/root".into()));
+        }
+        let process = Process {
+            argv,
+            env,
+            cwd: config.workdir.clone(),
+            stdin: Vec::new(),
+            timeout: READY_WITHIN * 4 + MARGIN,
+            keep: KEEP,
+        };
+        let done = sandbox.spawn(&process).await;
+        let done = done.map_err(|error| NoVerdict::Sandbox { phase: Phase::Prepare, error })?;
+        let said = String::from_utf8_lossy(&done.stdout);
+        match done.outcome {
+            ProcessOutcome::Exited(0) => Ok(()),
+            ProcessOutcome::Exited(ENDED) => Err(unsupported(format!("does not stay: {}", said.trim()))),
+            other => {
+                let error = String::from_utf8_lossy(&done.stderr);
+                Err(unsupported(format!("cannot be run ({other:?}): {} {}", said.trim(), error.trim())))
+            }
+        }
+    }
+}
