@@ -327,8 +327,8 @@ fn states() -> (Task, FileTree) {
     }
     // The tests are complete without what no state may reach.
     let more = tree(&[("test_outputs.py", tests.as_str()), ("pristine/given.txt", "given\n")]);
-    task.tests.0.extend(more.0);
-    task.environment.0.extend(tree(&[("Dockerfile", dockerfile.as_str()), ("kit.sh", KIT)]).0);
+    task.tests.files.extend(more.files);
+    task.environment.files.extend(tree(&[("Dockerfile", dockerfile.as_str()), ("kit.sh", KIT)]).files);
     task.checks =
         STATES.iter().map(|state| CheckId::parse(format!("test_{}", state.name)).unwrap()).collect();
     task.subject.roots = vec!["/app".to_owned()];
