@@ -15,6 +15,7 @@ use super::rows::only;
 use super::{paths, say};
 use crate::author::Recipe;
 use crate::domain::{Domains, plan};
+use crate::folder::{LARGEST_TEXT, read_file};
 use crate::harbor::{CLAUSES, Publication, parse_manifest};
 use crate::model::{Blueprint, Difficulty, FileTree, RecipeId, Rigor, Seed};
 use crate::pipeline::{Fault, PipelineAssets, Rehearsal, Scope, add_clauses, hash_draft, rehearse};
@@ -127,7 +128,8 @@ fn check_replaceable(out: &Path, files: &FileTree) -> Result<(), Failure> {
 
 /// Whether termsmith wrote this `task.toml` for a recipe's task. The table alone says less: tasks of other makers have lint settings there.
 fn names_a_recipe(manifest: &Path) -> bool {
-    let text = std::fs::read_to_string(manifest).ok();
+    let text = read_file(manifest, LARGEST_TEXT).ok().flatten();
+    let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
     let manifest = text.and_then(|text| parse_manifest(&text).ok());
     let metadata = manifest.and_then(|(manifest, _)| manifest.metadata);
     metadata.is_some_and(|metadata| metadata.get("termsmith").and_then(|table| table.get("recipe")).is_some())

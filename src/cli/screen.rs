@@ -20,6 +20,7 @@ use super::printable::printable;
 use super::rows::{only, row};
 use super::seen::{WithSeen, below};
 use super::{models, open, paths, say};
+use crate::folder::{LARGEST_TEXT, read_file};
 use crate::model::{Certificate, Clauses, File, RowKind, Timings};
 use crate::pipeline::{
     ClauseAuthor, Examination, ExamineError, Examined, Fault, ModelRows, Stop, VerifierMode,
@@ -420,9 +421,9 @@ fn took(timings: &Timings) -> String {
 
 fn expected(dir: &Path) -> Result<Expected, String> {
     let path = dir.join("expect.toml");
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| format!("failed to read `{}`: {error}", path.display()))?;
-    toml::from_str(&text).map_err(|error| format!("`{}`: {error}", path.display()))
+    let text = read_file(&path, LARGEST_TEXT).map_err(|error| error.to_string())?;
+    let text = text.ok_or_else(|| format!("`{}` does not exist", path.display()))?;
+    toml::from_slice(&text).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
 impl Expected {

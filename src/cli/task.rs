@@ -12,7 +12,7 @@ use super::failure::{Failure, Outcome};
 use super::paths::{self, Expected};
 use super::{say, tty};
 use crate::author::AuthorAssets;
-use crate::folder::{Bounds, read_tree};
+use crate::folder::{Bounds, read_named_by_user, read_tree};
 use crate::harbor::{IntoTaskError, read_task};
 use crate::model::{
     EnvironmentDigest, File, FileTree, Outcome as Verdicts, RelPath, Task, Verdict, environment_digest,
@@ -70,9 +70,7 @@ fn solution(path: &Path) -> Result<Solution, Failure> {
         }
         return Ok(Solution { files, hint: None });
     }
-    let bytes = std::fs::read(path).map_err(|error| {
-        Failure::message(Status::Io, format!("failed to read `{}`: {error}", path.display()))
-    })?;
+    let bytes = read_named_by_user(path, SOLUTION_BOUNDS.bytes)?;
     let hint = uses_files_beside_it(path, &String::from_utf8_lossy(&bytes)).then(|| {
         format!(
             "hint: only `{}` was copied into the sandbox, as /solution/solve.sh; if it uses files beside it, give the folder that has \

@@ -1,9 +1,10 @@
 //! Publishes finished folders: a reader sees the former folder or the new one, never a mixture.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::folder::open_file;
 use crate::model;
 use crate::store::{
     FileChange, StoreError, create_folder, publish_file, remove_published, replace_folder, sync_folder,
@@ -82,7 +83,7 @@ fn same_folder(staged: &Path, target: &Path) -> Result<bool, StoreError> {
 }
 
 fn same_file(one: &Path, two: &Path) -> io::Result<bool> {
-    let (mut one, mut two) = (File::open(one)?, File::open(two)?);
+    let (Ok(Some(mut one)), Ok(Some(mut two))) = (open_file(one), open_file(two)) else { return Ok(false) };
     if one.metadata()?.len() != two.metadata()?.len() {
         return Ok(false);
     }

@@ -1,19 +1,21 @@
-//! Reads external folders into memory: with size limits, without following links.
+//! Reads folders and files of others into memory: with size limits, without following links.
 //!
 //! Task directories are untrusted, and template folders may contain mistakes; both are read only here.
 
+mod open;
+mod surrogates;
 mod walk;
 
-use std::fs::{File as OpenFile, OpenOptions};
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
-
+pub use open::{open_file, read_file, read_named_by_user};
+pub use surrogates::replace_lone_surrogates;
 pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, walk};
 
 use crate::model::{File, FileTree, RelPath};
+
+/// Bytes of a file that people write, e.g. a manifest or settings.
+pub const LARGEST_TEXT: u64 = 4 << 20;
 
 /// Every file below `root`.
 pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
@@ -51,39 +53,14 @@ fn read_listed(root: &Path, bounds: &Bounds, clutter: Clutter, links: Links) -> 
     Ok(tree)
 }
 
-/// The file at `path`, or `None` if it does not exist. More than `most` bytes are an error.
-pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
-    let metadata = match path.symlink_metadata() {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(WalkError::io(path, error)),
-    };
-    let refused = |fault| Err(WalkError { path: path.to_owned(), fault });
-    if metadata.is_symlink() {
-        refused(Fault::Link)
-    } else if !metadata.is_file() {
-        refused(Fault::Special)
-    } else if metadata.len() > most {
-        refused(Fault::TooManyBytes(most))
-    } else {
-        read_exactly(path, metadata.len()).map(Some)
-    }
-}
-
 /// Reads `len` bytes of a regular file that was just listed.
 fn read_exactly(path: &Path, len: u64) -> Result<Vec<u8>, WalkError> {
-    let io = |error| WalkError::io(path, error);
-    // The entry may have been replaced since it was listed: links are not followed, and opening a pipe does not block.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file: OpenFile = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(io)?;
-    let changed = || WalkError { path: path.to_owned(), fault: Fault::Changed };
-    if !file.metadata().map_err(io)?.is_file() {
-        return Err(changed());
+    // The entry may have been replaced since it was listed.
+    match read_file(path, len) {
+        Ok(Some(bytes)) if bytes.len() as u64 == len => Ok(bytes),
+        Err(error) if matches!(error.fault, Fault::Io(_)) => Err(error),
+        Ok(_) | Err(_) => Err(WalkError { path: path.to_owned(), fault: Fault::Changed }),
     }
-    let mut bytes = Vec::new();
-    // Reading one more byte than listed detects a file that has grown.
-    file.take(len.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 == len { Ok(bytes) } else { Err(changed()) }
 }
 
 #[cfg(test)]
@@ -168,19 +145,5 @@ mod tests {
         assert!(tree.is_empty() && tree.empty_folders.is_empty());
         let bounds = Bounds { files: 1, ..BOUNDS };
         assert!(matches!(read_context(dir.path(), &bounds).unwrap_err().fault, Fault::TooManyFiles(1)));
-    }
-
-    #[test]
-    fn a_single_file_is_read_under_the_same_rules() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("file");
-        assert!(read_file(&file, 10).unwrap().is_none());
-        fs::write(&file, "text").unwrap();
-        assert_eq!(read_file(&file, 4).unwrap().unwrap(), b"text");
-        assert!(matches!(read_file(&file, 3).unwrap_err().fault, Fault::TooManyBytes(3)));
-        assert!(matches!(read_file(dir.path(), 3).unwrap_err().fault, Fault::Special));
-        let link = dir.path().join("link");
-        symlink(&file, &link).unwrap();
-        assert!(matches!(read_file(&link, 10).unwrap_err().fault, Fault::Link));
     }
 }

@@ -43,11 +43,16 @@ pub enum Fault {
     Io(io::Error),
     Link,
     Special,
+    /// Something whose end may never come.
+    Endless,
+    Folder,
     NotUtf8,
     Changed,
     TooManyFiles(usize),
     TooDeep(usize),
     TooManyBytes(u64),
+    /// A single file has more bytes than this.
+    TooLarge(u64),
 }
 
 impl fmt::Display for WalkError {
@@ -60,6 +65,14 @@ impl fmt::Display for WalkError {
                 "`{path}` is a symbolic link\nhint: links are never followed; put the file itself there"
             ),
             Fault::Special => write!(f, "`{path}` is neither a regular file nor a folder\nhint: remove it"),
+            Fault::Endless => write!(
+                f,
+                "`{path}` is a device, a named pipe or a socket\nhint: give a file; a pipe of the shell works too, e.g. `/dev/stdin`"
+            ),
+            Fault::Folder => write!(f, "`{path}` is a folder\nhint: give a file"),
+            Fault::TooLarge(most) => {
+                write!(f, "`{path}` is larger than {most} bytes\nhint: is it the right file?")
+            }
             Fault::NotUtf8 => write!(f, "the name of `{path}` is not UTF-8\nhint: rename it"),
             Fault::Changed => {
                 write!(f, "`{path}` changed while it was read\nhint: try again when nothing writes to it")

@@ -4,14 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::folder::{WalkError, read_file};
+use crate::folder::{LARGEST_TEXT, WalkError, read_file};
 use crate::model::Certificate;
 
 /// Its name in the directory. Harbor does not package it.
 const CERTIFICATE: &str = "certificate.json";
-
-/// Bytes of a certificate. At the highest rigor, with a row for each of a hundred trials, it has 40 KB.
-const LARGEST: u64 = 4 << 20;
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +35,7 @@ struct Versioned {
 /// The certificate in the task directory `dir`, if there is one.
 pub fn read_certificate(dir: &Path) -> Result<Option<Certificate>, CertificateError> {
     let path = dir.join(CERTIFICATE);
-    let Some(bytes) = read_file(&path, LARGEST)? else { return Ok(None) };
+    let Some(bytes) = read_file(&path, LARGEST_TEXT)? else { return Ok(None) };
     // The version comes first: the rest of another one may be unreadable.
     let found = serde_json::from_slice::<Versioned>(&bytes).map(|certificate| certificate.version);
     match (found, serde_json::from_slice(&bytes)) {

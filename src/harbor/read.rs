@@ -7,16 +7,13 @@ use super::ours::TermsmithTable;
 use super::parse::{Finding, FindingKind, ManifestError, parse_manifest};
 use super::write::canary_line;
 use super::{NO_NETWORK, ORGANISATION};
-use crate::folder::{Bounds, WalkError, is_clutter, read_context, read_file, read_tree};
+use crate::folder::{Bounds, LARGEST_TEXT, WalkError, is_clutter, read_context, read_file, read_tree};
 use crate::model::{
     Clauses, File, FileTree, Limits, PathError, RelPath, SubjectSpec, Task, TaskDigest, TaskName, task_digest,
 };
 
 /// A task is held in memory. The largest public ones stay far below.
 const BOUNDS: Bounds = Bounds { files: 10_000, depth: 32, bytes: 256 << 20 };
-
-/// Single files are read by people or by models.
-const LARGEST_TEXT: u64 = 4 << 20;
 
 /// Files that Harbor packages, files first (`publisher/packager.py`). Everything else in the directory is ignored.
 const FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];

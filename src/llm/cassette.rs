@@ -3,19 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{CallSite, Drift, drift::drift};
+use crate::folder::{WalkError, read_named_by_user};
 
 /// Version of a line.
 const VERSION: u32 = 1;
 /// Extension of compressed recordings.
 const COMPRESSED: &str = "zst";
-/// Bytes of a decompressed recording: hundreds of tasks. A small file can hold any number.
+/// Bytes of a recording, also of a decompressed one: hundreds of tasks. A small compressed file can hold any number.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// One line of a recording.
@@ -40,6 +43,8 @@ pub enum CassetteError {
         #[source]
         source: io::Error,
     },
+    #[error(transparent)]
+    Read(#[from] WalkError),
     #[error("{}:{line}: {message}\nhint: a recording is made by --record; each line is one call", path.display())]
     Line { path: PathBuf, line: usize, message: String },
     #[error("recording `{}` has no call at {site}\nhint: record it again, or run against a model", path.display())]
@@ -58,7 +63,7 @@ pub struct Cassette {
 impl Cassette {
     /// Reads the recording in `path`, which may be compressed (`.zst`).
     pub fn open(path: &Path) -> Result<Self, CassetteError> {
-        let text = text_of(path).map_err(io_error("read", path))?;
+        let text = text_of(path)?;
         Ok(Self { path: path.to_owned(), lines: parse(path, &text)? })
     }
 
@@ -111,17 +116,16 @@ impl Recorder {
             );
             return Err(io_error("continue", path)(source));
         }
+        // Without NONBLOCK, opening a named pipe waits for a reader.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut options = fs::OpenOptions::new();
-        let file = options.create(true).append(true).open(path).map_err(io_error("open", path))?;
-        let bytes = fs::read(path).map_err(io_error("read", path))?;
+        let file = options.create(true).append(true).custom_flags(flags).open(path);
+        let file = file.map_err(io_error("open", path))?;
+        let mut bytes = read_named_by_user(path, MAX_BYTES)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         file.set_len(whole as u64).map_err(io_error("mend", path))?;
-        let text = std::str::from_utf8(&bytes[..whole]).map_err(|_| CassetteError::Line {
-            path: path.to_owned(),
-            line: 1,
-            message: "the file is not UTF-8".to_owned(),
-        })?;
-        let sites = parse(path, text)?.into_keys().collect();
+        bytes.truncate(whole);
+        let sites = parse(path, &utf8(path, bytes)?)?.into_keys().collect();
         Ok(Self { path: path.to_owned(), state: Mutex::new(Recording { file, sites }) })
     }
 
@@ -145,16 +149,27 @@ impl Recorder {
 }
 
 /// The text of a recording. Each call repeats its conversation's beginning, so recordings are large and compress well.
-fn text_of(path: &Path) -> io::Result<String> {
+fn text_of(path: &Path) -> Result<String, CassetteError> {
+    let bytes = read_named_by_user(path, MAX_BYTES)?;
     if !is_compressed(path) {
-        return fs::read_to_string(path);
+        return utf8(path, bytes);
     }
-    let mut text = String::new();
-    zstd::Decoder::new(fs::File::open(path)?)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    let mut text = Vec::new();
+    let decoder = zstd::Decoder::new(bytes.as_slice()).map_err(io_error("decompress", path))?;
+    decoder.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(io_error("decompress", path))?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!("it has more than {} MiB", MAX_BYTES >> 20)));
+        let source = io::Error::other(format!("it has more than {} MiB", MAX_BYTES >> 20));
+        return Err(io_error("decompress", path)(source));
     }
-    Ok(text)
+    utf8(path, text)
+}
+
+fn utf8(path: &Path, bytes: Vec<u8>) -> Result<String, CassetteError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        CassetteError::Line { path: path.to_owned(), line, message: "the file is not UTF-8".to_owned() }
+    })
 }
 
 fn is_compressed(path: &Path) -> bool {

@@ -1,11 +1,11 @@
 //! Reads `termsmith.toml` and reports all of its problems at once, by line.
 
-use std::fs;
 use std::path::Path;
 
 use super::ModelRole;
 use super::settings::{EndpointSettings, RoleSettings, SYSTEM_PLACE, Sampling, Settings};
 use crate::domain::{Problem, Source, Step, at, suggest};
+use crate::folder::{LARGEST_TEXT, read_named_by_user};
 
 /// Keys of a request that `extra` may not set: the client or the budget depends on them.
 const RESERVED: &[(&str, &str)] = &[
@@ -47,8 +47,10 @@ impl Settings {
     /// Reads the settings in `path`.
     pub fn load(path: &Path) -> Result<Self, SettingsError> {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|error| {
-            let problem = Problem { file: file.clone(), at: None, message: error.to_string(), hint: None };
+        let text = read_named_by_user(path, LARGEST_TEXT).map_err(|error| error.to_string());
+        let text = text.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
+        let text = text.map_err(|message| {
+            let problem = Problem { file: file.clone(), at: None, message, hint: None };
             let hint = "model endpoints and roles are declared there; see `termsmith schema`";
             SettingsError { problems: vec![problem.hint(hint)] }
         })?;

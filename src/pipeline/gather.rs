@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::campaign::{MEMBER, MemberRecord};
 use super::prepared::{PREPARED, PreparedRecord};
 use super::unit::{DRAFT, UNIT, UnitRecord};
+use crate::folder::read_file;
 use crate::judge::Judgements;
 use crate::model::{Arm, Certificate, Draft, File, Key, Rollout, TaskDigest, TaskMetadata};
 use crate::rollout::{RolloutLog, read_rollout};
@@ -17,6 +18,8 @@ use crate::store::{ReadStore, Store, StoreError};
 /// The file that lists the keys of the current units in plan order: it selects the unit of a task if the store has several.
 const INDEX: &str = "index.json";
 const INDEX_VERSION: u32 = 1;
+/// Its bytes: 70 for each unit.
+const LARGEST_INDEX: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,12 +204,8 @@ pub(super) fn write_index(store: &Store, units: Vec<Key>) -> Result<(), StoreErr
 
 fn read_index(store: &ReadStore) -> Result<Vec<Key>, StoreError> {
     let path = store.root().join(INDEX);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(StoreError::io("read", &path)(error)),
-    };
+    let Some(text) = read_file(&path, LARGEST_INDEX)? else { return Ok(Vec::new()) };
     let index: Index =
-        serde_json::from_str(&text).map_err(|source| StoreError::Malformed { path, source })?;
+        serde_json::from_slice(&text).map_err(|source| StoreError::Malformed { path, source })?;
     Ok(index.units)
 }

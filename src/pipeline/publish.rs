@@ -11,6 +11,7 @@ use super::error::PublishError;
 use super::gather::Gathered;
 use super::outputs::{call_details, stamps};
 use crate::export::atif::{Calls, Document, documents};
+use crate::folder::{LARGEST_TEXT, read_file};
 use crate::harbor::{CLAUSES, Publication, WriteError, add_classes, write_task};
 use crate::model::{
     Certificate, Clauses, File, FileTree, Key, RelPath, Rollout, Screened, TaskDigest, TaskName, task_digest,
@@ -100,10 +101,10 @@ fn keep_revocation(tree: &mut FileTree, dir: &Path, certificate: &Certificate) {
     struct Former {
         task_digest: TaskDigest,
     }
-    let former = fs::read(dir.join(CERTIFICATE)).ok();
+    let former = read_file(&dir.join(CERTIFICATE), LARGEST_TEXT).ok().flatten();
     let former = former.and_then(|text| serde_json::from_slice::<Former>(&text).ok());
     if former.is_some_and(|former| former.task_digest == certificate.task_digest)
-        && let Ok(bytes) = fs::read(dir.join(REVOKED))
+        && let Ok(Some(bytes)) = read_file(&dir.join(REVOKED), LARGEST_TEXT)
         && let Ok(path) = RelPath::new(REVOKED)
     {
         tree.insert(path, File { bytes, executable: false });

@@ -1,12 +1,24 @@
 //! The asciicast formats (docs.asciinema.org/manual/asciicast), and plain transcripts.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Deserializer, Value};
 
-use super::Session;
+use crate::folder::replace_lone_surrogates;
 
 /// The first version whose events are lines.
 const FIRST_OF_LINES: u64 = 2;
+
+/// A parsed file.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub(super) title: String,
+    pub(super) columns: Option<u64>,
+    pub(super) output: String,
+    /// Offsets in the output where one event ends, in order.
+    pub(super) pauses: Vec<usize>,
+    /// What was typed, if it was recorded.
+    pub(super) input: String,
+}
 
 /// What headers of all versions may say that is used here.
 #[derive(Deserialize)]
@@ -16,7 +28,7 @@ struct Header {
     title: Option<String>,
     /// Versions 1 and 2.
     #[serde(default)]
-    width: Option<u16>,
+    width: Option<u64>,
     /// Version 3.
     #[serde(default)]
     term: Option<Term>,
@@ -28,49 +40,77 @@ struct Header {
 #[derive(Deserialize)]
 struct Term {
     #[serde(default)]
-    cols: Option<u16>,
+    cols: Option<u64>,
+}
+
+impl Session {
+    fn show(&mut self, data: &str) {
+        self.output.push_str(data);
+        self.pauses.push(self.output.len());
+    }
 }
 
 /// Parses a file. The error has a line, from 1.
 pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
     let text = text.trim_start_matches('\u{feff}');
-    if !text.trim_start().starts_with('{') {
+    let Some(begin) = header_at(text) else {
         // A transcript has bare line feeds, at which a terminal would not return to the first column.
         let output = text.replace("\r\n", "\n").replace('\n', "\r\n");
         return Ok(Session { output, ..Session::default() });
-    }
-    let first = text.lines().next().unwrap_or_default();
-    // Version 1 is one object, which may span lines.
-    let header: Header = match serde_json::from_str(first).or_else(|_| serde_json::from_str(text)) {
-        Ok(header) => header,
-        Err(error) => return Err((error.line(), error.to_string())),
     };
+    // A character can be cut between two events.
+    let text = replace_lone_surrogates(text);
+    let line_of = |offset: usize| text[..offset].bytes().filter(|byte| *byte == b'\n').count();
+    // The header may span lines. In version 1 it is the whole recording.
+    let mut values = Deserializer::from_str(&text[begin..]).into_iter::<Header>();
+    let header = match values.next() {
+        Some(Ok(header)) => header,
+        Some(Err(error)) => return Err((line_of(begin) + error.line(), error.to_string())),
+        None => return Err((1, "it has no header".to_owned())),
+    };
+    let end = begin + values.byte_offset();
     // A recorder without a terminal of its own writes 0.
     let columns = header.width.or(header.term.and_then(|term| term.cols)).filter(|columns| *columns > 0);
     let mut session = Session { title: header.title.unwrap_or_default(), columns, ..Session::default() };
     match (header.version, header.stdout) {
-        (1, Some(stdout)) => session.output = stdout.into_iter().map(|(_, data)| data).collect(),
+        (1, Some(stdout)) => stdout.iter().for_each(|(_, data)| session.show(data)),
         (1, None) => return Err((1, "an asciicast of version 1 has `stdout`".to_owned())),
-        (FIRST_OF_LINES..=3, _) => events(text, &mut session)?,
+        (FIRST_OF_LINES..=3, _) => events(&text[end..], line_of(end), &mut session)?,
         (version, _) => return Err((1, format!("version {version} of asciicast is not known"))),
     }
     Ok(session)
 }
 
+/// Where the header of an asciicast begins: behind blank lines and comments. `None` for a transcript.
+fn header_at(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let is_comment = line.starts_with('#');
+        if !is_comment && !line.trim().is_empty() {
+            // Behind the prompt `#` of a transcript, any output can follow.
+            let begins = line.trim_start().starts_with('{')
+                && (!text[..at].contains('#') || line.contains("\"version\""));
+            return begins.then_some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
 /// The events of versions 2 and 3: a time or an interval, a code, data. Comments and unknown codes are skipped, as the formats demand.
-fn events(text: &str, session: &mut Session) -> Result<(), (usize, String)> {
-    let last = text.lines().count();
-    for (number, line) in (1..).zip(text.lines()).skip(1) {
+fn events(text: &str, before: usize, session: &mut Session) -> Result<(), (usize, String)> {
+    let mut lines = text.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
         match serde_json::from_str::<(f64, String, Value)>(line) {
-            Ok((_, code, Value::String(data))) if code == "o" => session.output.push_str(&data),
+            Ok((_, code, Value::String(data))) if code == "o" => session.show(&data),
             Ok((_, code, Value::String(data))) if code == "i" => session.input.push_str(&data),
             Ok(_) => {}
             // A recorder that was killed leaves half a line.
-            Err(error) if number == last && error.is_eof() => {}
-            Err(error) => return Err((number, error.to_string())),
+            Err(error) if error.is_eof() && lines.peek().is_none() => {}
+            Err(error) => return Err((before + number + 1, error.to_string())),
         }
     }
     Ok(())
@@ -81,7 +121,7 @@ mod tests {
     use super::*;
 
     /// Title, output, input and columns.
-    type Found<'a> = (&'a str, &'a str, &'a str, Option<u16>);
+    type Found<'a> = (&'a str, &'a str, &'a str, Option<u64>);
 
     #[track_caller]
     fn check(text: &str, expect: Result<Found<'_>, (usize, &str)>) {
@@ -115,6 +155,30 @@ mod tests {
         check("{\"version\":2,\"width\":0,\"height\":0}\n[0.1,\"o\",\"a\"]\n", Ok(("", "a", "", None)));
         check("$ ls\na\n", Ok(("", "$ ls\r\na\r\n", "", None)));
         check("{\"version\":2}\n[0.1,\"o\",\"a\"]\n[0.2,\"o\",\"b", Ok(("", "a", "", None)));
+    }
+
+    #[test]
+    fn headers_of_other_recorders() {
+        check("\n\n{\"version\":2,\"width\":80}\n[0.1,\"o\",\"a\"]\n", Ok(("", "a", "", Some(80))));
+        check("\r\n{\"version\":2}\r\n[0.1,\"o\",\"a\"]\r\n", Ok(("", "a", "", None)));
+        check("# by hand\n{\"version\":3}\n[0.1,\"o\",\"a\"]\n", Ok(("", "a", "", None)));
+        check("{\n \"version\": 2,\n \"width\": 70\n}\n[0.1,\"o\",\"a\"]\n", Ok(("", "a", "", Some(70))));
+        check("\n{\"version\":2}\n[0.1,\"o\",\"a\"]\nnonsense\n[0.2,\"o\",\"b\"]\n", Err((4, "expected")));
+        check("# cat x.json\n{\n", Ok(("", "# cat x.json\r\n{\r\n", "", None)));
+        check("{\"version\":2,\"width\":100000}\n[0.1,\"o\",\"a\"]\n", Ok(("", "a", "", Some(100_000))));
+    }
+
+    #[test]
+    fn cut_characters() {
+        check(
+            "{\"version\":2}\n[0.1,\"o\",\"\\ud83d\\ude00 \\ud83d lone\"]\n",
+            Ok(("", "😀 \u{fffd} lone", "", None)),
+        );
+        check("{\"version\":1,\"stdout\":[[0.1,\"\\ude00\"]]}", Ok(("", "\u{fffd}", "", None)));
+        check(
+            "{\"version\":3,\"title\":\"\\ud83d\"}\n[0.1,\"i\",\"\\ud83d\"]\n",
+            Ok(("\u{fffd}", "", "\u{fffd}", None)),
+        );
     }
 
     #[test]

@@ -1,13 +1,7 @@
-//! The command lines of a session.
+//! The commands of a session whose input was recorded.
 
-use std::sync::LazyLock;
+use super::incomplete::is_incomplete;
 
-use regex::Regex;
-
-/// A prompt that names a user and a machine, or begins a line with one of the usual signs, and the command behind it.
-static PROMPT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^(?:\([\w./-]+\) )?\[?(?:[\w.-]+@[\w.-]+[: ]?[^$#%❯➜»]{0,80}\]?[$#%]|[\w.~/-]{0,60} ?[$❯➜»]|(?:bash|sh|zsh)-[\d.]+[$#]) +(\S.*)$").ok()
-});
 /// Characters that the terminal sends for keys whose effect on a line is known.
 const BACKSPACE: [char; 2] = ['\u{7f}', '\u{8}'];
 const ERASE_LINE: char = '\u{15}';
@@ -17,23 +11,27 @@ const END_OF_INPUT: char = '\u{4}';
 /// Leaves the line as it is.
 const CLEAR_SCREEN: char = '\u{c}';
 
-/// The commands behind prompts.
-pub(super) fn prompted(transcript: &str) -> Vec<String> {
-    let Some(prompt) = PROMPT.as_ref() else { return Vec::new() };
-    let lines = transcript.lines().filter_map(|line| prompt.captures(line));
-    lines.map(|found| found[1].trim_end().to_owned()).collect()
-}
-
-/// The lines that were typed, as far as keys alone tell: completions, the shell's history and its clipboard do not appear in the input.
+/// The commands that were typed, as far as keys alone tell: completions, the shell's history and its clipboard do not appear in the input.
 ///
 /// None if any other control key was used: the prompts of the output show more.
 pub(super) fn typed(input: &str) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for key in input.chars() {
         match key {
-            '\r' | '\n' => lines.push(std::mem::take(&mut line)),
-            ERASE_LINE | INTERRUPT => line.clear(),
+            '\r' | '\n' => match lines.last_mut() {
+                Some(last) if is_incomplete(last) => {
+                    last.push('\n');
+                    last.push_str(&std::mem::take(&mut line));
+                }
+                _ => lines.push(std::mem::take(&mut line)),
+            },
+            ERASE_LINE => line.clear(),
+            INTERRUPT => {
+                line.clear();
+                // A command of several lines that was given up.
+                lines.pop_if(|last| is_incomplete(last));
+            }
             CLEAR_SCREEN => {}
             END_OF_INPUT if line.is_empty() => {}
             key if BACKSPACE.contains(&key) => drop(line.pop()),
@@ -50,28 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_behind_prompts() {
-        let check = |line: &str, expect: &[&str]| assert_eq!(prompted(line), expect, "{line}");
-        check("$ ls -l", &["ls -l"]);
-        check("root@box:/app# make test", &["make test"]);
-        check("me@box:~/x (main) $ git log", &["git log"]);
-        check("(venv) me@box:~$ python3 x.py", &["python3 x.py"]);
-        check("[me@box data]$ wc -l a", &["wc -l a"]);
-        check("~/src ❯ cargo test", &["cargo test"]);
-        check("bash-5.2# id", &["id"]);
-        check("# a comment in a file", &[]);
-        check("total 12", &[]);
-        check("it cost 5 $ yesterday", &[]);
-        check("$ ", &[]);
-    }
-
-    #[test]
     fn lines_that_were_typed() {
         let check = |input: &str, expect: &[&str]| assert_eq!(typed(input), expect, "{input:?}");
         check("ls\rpwd\r", &["ls", "pwd"]);
         check("lx\u{7f}s\r\r", &["ls"]);
         check("rm -rf\u{15}ls\r", &["ls"]);
         check("sleep 9\r\u{3}ls\r", &["sleep 9", "ls"]);
+        check("cat > a <<E\rb c\rE\rls\r", &["cat > a <<E\nb c\nE", "ls"]);
+        check("echo 'a\r\u{3}ls\r", &["ls"]);
         check("cd da\t\rls\r", &[]);
         check("ls\r\u{1b}[A\r", &[]);
         // Found in the history, fetched from it, without the last word, with the clipboard.

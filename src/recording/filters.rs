@@ -137,7 +137,13 @@ impl Filter {
         match self.on {
             Place::Output => within(&recording.output),
             Place::Transcript => within(&recording.transcript),
-            Place::Command => recording.commands.iter().find(|command| within(command).is_some()).cloned(),
+            Place::Command => recording
+                .commands
+                .iter()
+                .flat_map(|command| command.lines())
+                // Also in the middle of a loop.
+                .find(|line| within(line.trim_start()).is_some())
+                .map(str::to_owned),
         }
     }
 }
@@ -179,6 +185,7 @@ mod tests {
         check("", "curl -s http://127.0.0.1:8080/x", None);
         check("", "git clone git@github.com:a/b", Some("network"));
         check("", "git log --oneline", None);
+        check("", "for h in a b; do\n  ssh $h\ndone", Some("network"));
         check("", "ssh prod", Some("network"));
         check("", "systemctl restart nginx", Some("hardware"));
         check("mail jane.doe@corp.com", "ls", Some("e-mail"));

@@ -5,24 +5,22 @@
 mod asciicast;
 mod commands;
 mod filters;
+mod incomplete;
+mod prompts;
+mod transcript;
 
 use std::path::{Path, PathBuf};
 
-use crate::agent::terminal::Screen;
+use crate::folder::{WalkError, read_file, read_named_by_user};
 
 pub use filters::{FilterError, Filters, Refusal};
 
 /// Bytes of a file. The recordings of TerminalWorld have a median of 20 KB; an hour of compiler output has a few megabytes.
-const MAX_FILE: u64 = 32 << 20;
+const MAX_FILE: u64 = 16 << 20;
 /// Bytes of a transcript that a prompt shows. A prompt of 8,000 tokens leaves room for the reply in every model of use.
 const EXCERPT_BYTES: usize = 24_000;
-/// Rows of the emulated terminal of a recording that names none.
-const ROWS: u16 = 24;
-const COLUMNS: u16 = 80;
-/// Erases the screen: what was there before belongs to the session all the same.
-const CLEAR: &str = "\x1b[2J";
-/// Columns beyond which no terminal is emulated.
-const MAX_COLUMNS: u16 = 1000;
+/// Where the kernel's own links to open files lie, e.g. `/dev/stdin`.
+const OPEN_FILES: [&str; 2] = ["/dev", "/proc/self/fd"];
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +33,7 @@ pub struct Recording {
     pub title: String,
     /// What the terminal showed, line by line, without control sequences.
     pub transcript: String,
-    /// The command lines, in order.
+    /// The commands, in order. One may have several lines.
     pub commands: Vec<String>,
     /// The output, with its control sequences.
     output: String,
@@ -44,56 +42,55 @@ pub struct Recording {
 /// A file that is no recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    #[error("failed to read `{}`: {source}", path.display())]
-    Io {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("`{}` has {bytes} bytes, and {MAX_FILE} are the most", path.display())]
-    TooLong { path: PathBuf, bytes: u64 },
-    #[error("`{}` is not UTF-8", path.display())]
+    #[error(transparent)]
+    Read(#[from] WalkError),
+    #[error("`{}` does not exist", path.display())]
+    Missing { path: PathBuf },
+    #[error("`{}` shows more than {} lines", path.display(), transcript::MAX_LINES)]
+    TooLong { path: PathBuf },
+    #[error("`{}` is binary\nhint: decompress it first", path.display())]
     NotText { path: PathBuf },
     #[error("`{}`:{line}: {message}\nhint: asciicasts of versions 1, 2 and 3 are understood, and plain transcripts", path.display())]
     Malformed { path: PathBuf, line: usize, message: String },
-    #[error("`{}` shows no command: no line begins with a prompt, and no input was recorded", path.display())]
+    #[error(
+        "`{}` shows no command: no prompt recurs at the beginnings of its lines, and no input was recorded\nhint: record with a prompt \
+         that ends in a sign and a blank, e.g. PS1='$ ', or record the input too: `asciinema rec --stdin` (version 2) or \
+         `asciinema rec --capture-input` (version 3)",
+        path.display()
+    )]
     NoCommand { path: PathBuf },
-}
-
-/// A parsed file.
-#[derive(Debug, Default)]
-struct Session {
-    title: String,
-    columns: Option<u16>,
-    output: String,
-    /// What was typed, if it was recorded.
-    input: String,
 }
 
 impl Recording {
     /// Reads the recording in `path`.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
-        let io = |source| RecordingError::Io { path: path.to_owned(), source };
-        let bytes = std::fs::metadata(path).map_err(io)?.len();
-        if bytes > MAX_FILE {
-            return Err(RecordingError::TooLong { path: path.to_owned(), bytes });
-        }
-        let bytes = std::fs::read(path).map_err(io)?;
+        // A link among downloaded recordings could lead to a private file, which a model would be shown.
+        let bytes = if OPEN_FILES.iter().any(|folder| path.starts_with(folder)) {
+            read_named_by_user(path, MAX_FILE)?
+        } else {
+            read_file(path, MAX_FILE)?.ok_or_else(|| RecordingError::Missing { path: path.to_owned() })?
+        };
         let digest = blake3::hash(&bytes).to_hex().to_string();
-        let text = String::from_utf8(bytes).map_err(|_| RecordingError::NotText { path: path.to_owned() })?;
+        if bytes.contains(&0) {
+            return Err(RecordingError::NotText { path: path.to_owned() });
+        }
+        // Transcripts of `script` contain cut characters.
+        let text = String::from_utf8_lossy(&bytes);
         let session = asciicast::parse(&text).map_err(|(line, message)| RecordingError::Malformed {
             path: path.to_owned(),
             line,
             message,
         })?;
-        let transcript = rendered(&session);
+        let lines = transcript::rendered(&session)
+            .ok_or_else(|| RecordingError::TooLong { path: path.to_owned() })?;
         let commands = match commands::typed(&session.input) {
-            typed if typed.is_empty() => commands::prompted(&transcript),
+            typed if typed.is_empty() => prompts::prompted(&lines),
             typed => typed,
         };
         if commands.is_empty() {
             return Err(RecordingError::NoCommand { path: path.to_owned() });
         }
+        let transcript = lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect();
         let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Ok(Self { name, digest, title: session.title, transcript, commands, output: session.output })
     }
@@ -128,49 +125,34 @@ fn take(line: &str, left: &mut usize) -> String {
     if rest.is_empty() { shown.to_owned() } else { format!("{shown}[… {} bytes …]", rest.len()) }
 }
 
-/// The output as a terminal shows it, with all that has left the screen, or was cleared.
-fn rendered(session: &Session) -> String {
-    let columns = session.columns.unwrap_or(COLUMNS).clamp(1, MAX_COLUMNS);
-    let mut text = String::new();
-    for part in session.output.split(CLEAR) {
-        let mut screen = Screen::with_whole_history(ROWS, columns);
-        screen.feed(part.as_bytes());
-        // Long commands are wrapped.
-        let shown = screen.joined_pane();
-        let lines: Vec<_> = shown.lines().map(str::trim_end).collect();
-        let end = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
-        for line in &lines[..end] {
-            text.push_str(line);
-            text.push('\n');
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn files_that_are_no_recordings() {
+        type Make = fn(&Path) -> std::io::Result<()>;
+        let check = |make: Make, expect: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.cast");
+            make(&path).unwrap();
+            let error = Recording::read(&path).unwrap_err().to_string();
+            assert!(error.contains(expect), "{error}");
+        };
+        check(|_| Ok(()), "does not exist");
+        check(|path| std::os::unix::fs::symlink("/dev/zero", path), "is a symbolic link");
+        check(|path| std::os::unix::fs::symlink("/etc/hostname", path), "is a symbolic link");
+        check(|path| std::fs::create_dir(path), "is neither a regular file nor a folder");
+        check(|path| std::fs::File::create(path)?.set_len(MAX_FILE + 1), "is larger than");
+        check(|path| std::fs::write(path, "\u{1f}\u{8b}\0"), "is binary");
+        check(|path| std::fs::write(path, "\n".repeat(transcript::MAX_LINES + 100)), "shows more than 200000 lines");
+        check(|path| std::fs::write(path, "no prompt\n"), "no prompt recurs");
+        let error = Recording::read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("is a device"), "{error}");
+    }
+
     /// Parts of a text, each as often as its number says.
     type Parts<'a> = [(&'a str, usize)];
-
-    #[test]
-    fn wrapped_lines_are_joined() {
-        let check = |output: &str, expect: &str| {
-            let session = Session { columns: Some(10), output: output.to_owned(), ..Session::default() };
-            assert_eq!(rendered(&session), expect, "{output:?}");
-        };
-        check("$ cat a\r\nb\r\n", "$ cat a\nb\n");
-        check("$ ls | head -1\r\na\r\n", "$ ls | head -1\na\n");
-        // A line editor goes to the next line before it goes on, here behind a blank in the last column.
-        check("$ ls  a |  \rwc -l\r\n3\r\n", "$ ls  a | wc -l\n3\n");
-        check("0123456789\r\nb\r\n", "0123456789\nb\n");
-        check(
-            &format!("$ ls | head -1\r\n{}", "a\r\n".repeat(30)),
-            &format!("$ ls | head -1\n{}", "a\n".repeat(30)),
-        );
-        check("$ a\r\n\u{1b}[2J\u{1b}[H$ b\r\n", "$ a\n$ b\n");
-    }
 
     #[test]
     fn an_excerpt_has_a_bound() {

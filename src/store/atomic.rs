@@ -11,6 +11,7 @@ use super::StoreError;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use crate::folder::read_file;
 use crate::model::{File, FileTree};
 
 /// Whether publishing had anything to do.
@@ -163,7 +164,7 @@ fn holds(path: &Path, file: &File) -> bool {
     found.is_file()
         && executable == file.executable
         && found.len() == file.bytes.len() as u64
-        && fs::read(path).is_ok_and(|bytes| bytes == file.bytes)
+        && read_file(path, found.len()).is_ok_and(|bytes| bytes.as_ref() == Some(&file.bytes))
 }
 
 fn holds_tree(dir: &Path, tree: &FileTree) -> bool {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::folder::{Fault, WalkError};
+
 /// A failure of the run folder. Nothing that was committed before it is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -37,6 +39,9 @@ pub enum StoreError {
         path.display()
     )]
     Occupied { path: PathBuf, entry: String },
+    /// A run folder may come from elsewhere, e.g. with a link in the place of a record.
+    #[error(transparent)]
+    Entry(WalkError),
     #[error("failed to encode a record: {0}")]
     Encode(#[source] serde_json::Error),
 }
@@ -45,6 +50,15 @@ impl StoreError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         let path = path.to_owned();
         move |source| StoreError::Io { action, path, source }
+    }
+}
+
+impl From<WalkError> for StoreError {
+    fn from(WalkError { path, fault }: WalkError) -> Self {
+        match fault {
+            Fault::Io(source) => Self::Io { action: "read", path, source },
+            fault => Self::Entry(WalkError { path, fault }),
+        }
     }
 }
 

@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::run_dir::check_run;
 use super::{RunDir, StoreError};
+use crate::folder::read_file;
 use crate::model::{File, Key, canonical_json};
 
 /// Folder for notes of work that has begun and is not committed.
 const NOTES: &str = "begun";
+/// Bytes of a record. The longest ones hold an imported rollout, whose file has at most half of this.
+const LARGEST_RECORD: u64 = 512 << 20;
 
 /// A pipeline stage. Bump `version` whenever the same input would give another result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,11 +193,7 @@ fn record_path(area: &str, stage: Option<&str>, key: &Key) -> String {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("read", path)(error)),
-    };
+    let Some(bytes) = read_file(path, LARGEST_RECORD)? else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|source| StoreError::Malformed { path: path.to_owned(), source })

@@ -2,7 +2,10 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use super::StoreError;
 
@@ -19,6 +22,8 @@ impl RunLock {
             .truncate(false)
             .read(true)
             .write(true)
+            // The file is emptied below, so a link to a file elsewhere must not be followed.
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(path)
             .map_err(StoreError::io("open lock", path))?;
         match file.try_lock() {

@@ -8,10 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::atomic::note_file;
 use super::lock::RunLock;
 use super::{FileChange, StoreError, publish_file, publish_tree, remove_published};
+use crate::folder::read_file;
 use crate::model::{File, FileTree};
 
 /// Version of the folder's layout. Older layouts are read; newer ones are refused.
 pub const RUN_FORMAT: u32 = 1;
+
+/// Bytes of `run.json`.
+const LARGEST_INFO: u64 = 64 << 10;
 
 /// Folders that may lie in a folder without `run.json`: what a killed first start leaves, and records copied from other run folders. None
 /// of them is pruned or replaced as a whole.
@@ -131,13 +135,9 @@ fn check_unused(root: &Path) -> Result<(), StoreError> {
 
 fn read_info(root: &Path) -> Result<Option<RunInfo>, StoreError> {
     let path = root.join("run.json");
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(StoreError::io("read", &path)(error)),
-    };
-    let info: RunInfo =
-        serde_json::from_str(&text).map_err(|source| StoreError::Malformed { path: path.clone(), source })?;
+    let Some(text) = read_file(&path, LARGEST_INFO)? else { return Ok(None) };
+    let info: RunInfo = serde_json::from_slice(&text)
+        .map_err(|source| StoreError::Malformed { path: path.clone(), source })?;
     if info.format > RUN_FORMAT {
         return Err(StoreError::Newer {
             path: root.to_owned(),

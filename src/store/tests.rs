@@ -51,6 +51,34 @@ fn what_is_no_record_is_skipped() {
     check("other/notes.txt");
 }
 
+/// A run folder may come from elsewhere, with anything in the place of a file.
+#[test]
+fn entries_that_are_no_files_are_refused() {
+    use std::os::unix::fs::symlink;
+
+    let check = |relative: &str, act: fn(&Path) -> Result<(), StoreError>| {
+        let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let private = elsewhere.path().join("private");
+        fs::write(&private, "private").unwrap();
+        let record = key(NUMBERS, &1).unwrap();
+        open(root.path()).put(NUMBERS, &record, &1).unwrap();
+        let entry = root.path().join(relative.replace("KEY", &format!("{}/{record}", &record.as_str()[..2])));
+        for target in [private.as_path(), Path::new("/dev/zero")] {
+            let _ = fs::remove_file(&entry);
+            symlink(target, &entry).unwrap();
+            let error = act(root.path()).unwrap_err().to_string();
+            assert!(error.contains(entry.to_str().unwrap()), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&private).unwrap(), "private", "{relative}");
+    };
+    check("store/numbers/KEY.json", |root| {
+        ReadStore::open(root)?.get::<u32>(NUMBERS, &key(NUMBERS, &1)?).map(drop)
+    });
+    check("run.json", |root| ReadStore::open(root).map(drop));
+    // It is emptied before the process id is written to it.
+    check(".lock", |root| RunDir::open(root).map(drop));
+}
+
 #[test]
 fn keys_depend_on_stage_version_and_value_and_not_on_field_order() {
     let base = key(NUMBERS, &serde_json::json!({ "a": 1, "b": [true, null] })).unwrap();

@@ -281,10 +281,35 @@ impl Grid {
         self.history.iter().map(|line| line.text.trim_end_matches(' '))
     }
 
-    /// The history and the lines, with those joined that were wrapped.
-    pub(super) fn joined(&self) -> String {
+    /// The history and the lines, with those joined that were wrapped, and the row where each begins.
+    pub(super) fn joined(&self) -> Vec<(usize, String)> {
+        let mut lines: Vec<(usize, String)> = Vec::new();
+        let mut goes_on = false;
         let past = self.history.iter().map(|line| (line.text.clone(), line.wrapped));
-        let lines = past.chain((0..self.rows).map(|y| (self.whole_text(y), self.is_wrapped(y))));
-        lines.flat_map(|(text, wrapped)| [text, if wrapped { "" } else { "\n" }.to_owned()]).collect()
+        let rows = past.chain((0..self.rows).map(|y| (self.whole_text(y), self.is_wrapped(y))));
+        for (row, (text, wrapped)) in rows.enumerate() {
+            match lines.last_mut() {
+                Some((_, line)) if goes_on => line.push_str(&text),
+                _ => lines.push((row, text)),
+            }
+            goes_on = wrapped;
+        }
+        lines
+    }
+
+    /// Rows above the screen.
+    pub(super) fn past_rows(&self) -> usize {
+        self.history.len()
+    }
+
+    /// The text of a row up to a column.
+    pub(super) fn text_before(&self, x: usize, y: usize) -> String {
+        let line = &self.lines[y];
+        let cells = line.cells.iter().take(line.used.min(x)).filter(|cell| !cell.is_padding());
+        cells
+            .flat_map(|cell| {
+                std::iter::once(cell.text).chain(cell.more.as_deref().unwrap_or_default().chars())
+            })
+            .collect()
     }
 }

@@ -69,14 +69,25 @@ impl Screen {
         text
     }
 
-    /// `tmux capture-pane -p -J -S -`: the same with trailing blanks, where a text that was wrapped is one line.
-    pub fn joined_pane(&self) -> String {
+    /// `tmux capture-pane -p -J -S -`: the same with trailing blanks, where a text that was wrapped is one line, and the row where each begins.
+    pub fn joined_lines(&self) -> Vec<(usize, String)> {
         self.state.grid.joined()
     }
 
     /// Lines that output has pushed off the top of the screen so far.
     pub fn pushed(&self) -> u64 {
         self.state.grid.pushed()
+    }
+
+    /// Rows of the pane and its history.
+    pub fn lines(&self) -> usize {
+        self.state.grid.past_rows() + self.state.grid.rows
+    }
+
+    /// The cursor's row, counted from the beginning of the history, and its text up to the cursor.
+    pub fn before_cursor(&self) -> (usize, String) {
+        let State { grid, x, y, .. } = &self.state;
+        (grid.past_rows() + y, grid.text_before(*x, *y))
     }
 
     pub fn key_modes(&self) -> KeyModes {

@@ -19,8 +19,12 @@ use serde_json::Value;
 use self::documents::Written;
 use self::totals::JobTotals;
 use super::atif::{AtifError, Calls, Stamps, documents};
+use crate::folder::read_file;
 use crate::model::{CallDetail, File, FileTree, Key, RelPath, Rollout};
 use crate::store::{StoreError, publish_file, publish_tree, remove_published};
+
+/// Bytes of the files of a job that are looked at. Results list every trial.
+const LARGEST: u64 = 256 << 20;
 
 /// A rollout with the other data of a trial's folder.
 #[derive(Clone, Debug)]
@@ -145,8 +149,8 @@ fn is_name(name: &str) -> bool {
 fn former_trials(path: &Path, name: &str) -> Option<BTreeSet<String>> {
     let Ok(entries) = fs::read_dir(path) else { return Some(BTreeSet::new()) };
     let ours = documents::job_id(name);
-    if let Ok(text) = fs::read_to_string(path.join("result.json")) {
-        let result: Value = serde_json::from_str(&text).ok()?;
+    if let Some(text) = read_file(&path.join("result.json"), LARGEST).ok()? {
+        let result: Value = serde_json::from_slice(&text).ok()?;
         (result.get("id").and_then(Value::as_str) == Some(&ours)).then_some(())?;
     }
     let mut trials = BTreeSet::new();
@@ -155,7 +159,7 @@ fn former_trials(path: &Path, name: &str) -> Option<BTreeSet<String>> {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || !config.exists() {
             continue;
         }
-        let config: Value = serde_json::from_str(&fs::read_to_string(config).ok()?).ok()?;
+        let config: Value = serde_json::from_slice(&read_file(&config, LARGEST).ok()??).ok()?;
         if config.get("job_id").and_then(Value::as_str) != Some(&ours) {
             return None;
         }
