@@ -52,7 +52,11 @@ fn only_folder_opens_files() {
         let text = fs::read_to_string(&file).unwrap();
         wrong.extend(opening(&text).into_iter().map(|line| format!("{name}: {}", line.trim())));
     }
-    assert!(wrong.is_empty(), "use `folder::read_file` or `folder::read_named_by_user`:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "use `folder::read_file` or `folder::read_named_by_user`:\n{}",
+        wrong.join("\n")
+    );
 }
 
 #[test]

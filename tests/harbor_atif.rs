@@ -112,6 +112,7 @@ fn back(path: &Path) -> Vec<Rollout> {
     let mut rollouts = Vec::new();
     for imported in imports.rollouts {
         rollouts.push(Rollout {
+            left_out: 0,
             id: imported.path.display().to_string(),
             rewards: imported.record.rewards(&[]),
             round_rewards: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Audit, Axis, Gap, GapState, Tally, funnel};
-use crate::model::{Difficulty, DomainId, EngineeringKind, Scores, floored_percent};
+use crate::model::{Difficulty, DomainId, EngineeringKind, Scores, floored_percent, one_line};
 
 /// Column headings of the counts of a [`Tally`].
 const COUNTS: [&str; 9] =
@@ -128,11 +128,14 @@ fn plural(axis: Axis) -> Option<&'static str> {
 
 /// Aligns the first column to the left, the others to the right.
 pub(super) fn write_table(out: &mut String, rows: &[Vec<String>]) {
+    // Names of domains come from files of others too.
+    let cells = |row: &Vec<String>| row.iter().map(|cell| one_line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             let _ = match column {

@@ -55,12 +55,13 @@ fn options(args: &RunArgs) -> Vec<Given> {
     options
 }
 
-fn export_options(args: &DataArgs) -> [Given; 4] {
+fn export_options(args: &DataArgs) -> [Given; 5] {
     [
         ("--sft", name(&args.sft)),
         ("--failed-turns", name(&args.failed_turns)),
         ("--pair-reward", name(&args.pair_reward)),
         ("--gamma", args.gamma.map(|gamma| gamma.to_string())),
+        ("--mask-secrets", args.mask_secrets.then(String::new)),
     ]
 }
 

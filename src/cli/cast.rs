@@ -111,6 +111,7 @@ fn as_run(args: &CastArgs) -> RunArgs {
             sft: SftArg::Passing,
             failed_turns: FailedTurnsArg::Mask,
             pair_reward: PairRewardArg::F2p,
+            mask_secrets: false,
         },
     }
 }

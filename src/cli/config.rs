@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::paths::{self, Expected};
 use crate::assets::{Assets, Overrides};
 use crate::export::pairs::PairPolicy;
+use crate::export::secrets::SecretHandling;
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
 use crate::store::{ReadStore, RunDir, Store};
@@ -89,6 +90,9 @@ pub(super) fn export_options(args: &DataArgs, title: &Path) -> Result<ExportOpti
         pairs: PairPolicy { reward: args.pair_reward.into(), ..PairPolicy::default() },
         ..ExportOptions::default()
     };
+    if args.mask_secrets {
+        options.secrets = SecretHandling::Mask;
+    }
     options.command = Some(card_command::of_export(args));
     if let Some(gamma) = args.gamma {
         options.gamma = phi::Gamma::new(gamma)

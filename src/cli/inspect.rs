@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use super::args::{AuditArgs, ExportArgs, ReportArgs, ShowArgs};
 use super::args_import::{ImportArgs, ImportWhat};
@@ -9,12 +10,13 @@ use super::config::{Config, Format, existing_run, existing_run_locked, export_op
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::paths::{self, Expected};
-use super::{cast, say};
+use super::{cast, exported, say};
 use crate::audit::table;
 use crate::export::ExportOptions;
 use crate::export::report::text as report_text;
 use crate::export::separability::FEWEST_PAIRS;
-use crate::model::{Actor, Rollout, Tally};
+use crate::folder::shown;
+use crate::model::{Actor, Rollout, Tally, one_line};
 use crate::pipeline::{
     Fault, Gathered, audit_store, export_store, gather, gather_groups, import_rollouts, publish_report,
     publish_rollouts, report_store,
@@ -26,6 +28,7 @@ pub(super) fn export(config: &Config, args: &ExportArgs) -> Outcome {
     let store = existing_run_locked(&args.out)?;
     let options = ExportOptions { strict: args.strict, ..export_options(&args.data, &args.out)? };
     let summary = export_store(&store, &options)?;
+    exported::note(&summary);
     if args.strict && summary.measured_pairs < FEWEST_PAIRS {
         let pairs = summary.measured_pairs;
         say::note(format!(
@@ -78,12 +81,20 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
         for why in &summary.refused {
             say::note(format!("not imported: {why}"));
         }
+        for note in &summary.notes {
+            say::note(format!("note: {note}"));
+        }
+        if let Some(skipped) = skipped(&summary.skipped) {
+            say::note(skipped);
+        }
         match config.format {
             Format::Json => say::json(&serde_json::json!({
                 "place": place,
                 "rollouts": summary.rollouts.iter().map(rollout_id).collect::<Vec<_>>(),
                 "known": summary.known,
                 "refused": summary.refused.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "notes": summary.notes,
+                "skipped": summary.skipped,
             }))?,
             Format::Text => say::line(format!(
                 "{}: {} rollouts imported ({} imported before), {} refused",
@@ -100,8 +111,18 @@ pub(super) fn import(config: &Config, args: &ImportArgs) -> Outcome {
     for group in gather_groups(&store)? {
         publish_rollouts(&store, &group?.rollouts).map_err(Fault::from)?;
     }
-    export_store(&store, &export_options(&args.data, &args.out)?)?;
+    exported::note(&export_store(&store, &export_options(&args.data, &args.out)?)?);
     Ok(if refused == 0 { Status::Ok } else { Status::Failed })
+}
+
+/// What is said about files of other formats: their number, and the names of the first ones.
+fn skipped(files: &[PathBuf]) -> Option<String> {
+    const NAMED: usize = 5;
+    let names: Vec<_> = files.iter().take(NAMED).map(|file| format!("`{}`", shown(file))).collect();
+    let more = if files.len() > NAMED { ", …" } else { "" };
+    (!files.is_empty()).then(|| {
+        format!("skipped: {} files that are no ATIF documents: {}{more}", files.len(), names.join(", "))
+    })
 }
 
 pub(super) fn audit(config: &Config, args: &AuditArgs) -> Outcome {
@@ -209,7 +230,7 @@ pub(super) fn rows_with(
             text,
             "{mark} {:<18} {:<28} {checks:<16} {}",
             kind.unwrap_or_default(),
-            row.name,
+            one_line(&row.name),
             row.note.lines().next().unwrap_or_default()
         );
         text.push_str(&below(row));
@@ -257,7 +278,7 @@ fn transcript(rollout: &Rollout) -> String {
         for (handoff, shown) in record.handoffs.iter().zip(&rollout.handoffs) {
             if handoff.turns == number {
                 let _ = match &handoff.step {
-                    Some(step) => write!(text, "\n── step `{step}` of the task ──\n"),
+                    Some(step) => write!(text, "\n── step `{}` of the task ──\n", one_line(step)),
                     None => write!(text, "\n── the conversation continues from a summary ──\n"),
                 };
                 // The prompt was printed above.
@@ -280,9 +301,10 @@ fn transcript(rollout: &Rollout) -> String {
         }
     }
     let verdict = &record.verdict;
-    let _ = writeln!(text, "\n── verdict: {:?} {} ──", verdict.outcome, verdict.cause);
+    let _ = writeln!(text, "\n── verdict: {:?} {} ──", verdict.outcome, one_line(&verdict.cause));
     for check in &verdict.checks {
-        let _ = writeln!(text, "{} {}", if check.passed { "pass" } else { "FAIL" }, check.id);
+        let _ =
+            writeln!(text, "{} {}", if check.passed { "pass" } else { "FAIL" }, one_line(check.id.as_str()));
     }
     text
 }

@@ -9,7 +9,7 @@ use super::config::{Config, Format, existing_run_locked, export_options, runtime
 use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
-use super::{models, open, say};
+use super::{exported, models, open, say};
 use crate::llm::ModelRole;
 use crate::pipeline::{
     Fault, JudgingReport, Stop, export_store, gather_rollouts, judge_store, publish_report, publish_rollouts,
@@ -27,6 +27,7 @@ pub(super) fn judge(config: &Config, args: &JudgeArgs) -> Outcome {
     }
     publish_report(&store, &report_store(&store)?)?;
     let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
+    exported::note(&summary);
     match config.format {
         Format::Json => say::json(&json!({
             "judged": report.judged,

@@ -14,6 +14,7 @@ mod config;
 mod doctor;
 mod estimate;
 mod exit;
+mod exported;
 mod failure;
 mod inspect;
 mod interrupt;

@@ -13,7 +13,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{models, open, paths, say};
+use super::{exported, models, open, paths, say};
 use crate::agent::terminal::Wake;
 use crate::agent::{Dollars, Logprobs, SCAFFOLDS, ScaffoldOptions, StepLimits};
 use crate::assets::Assets;
@@ -56,6 +56,7 @@ pub(super) fn rollout(config: &Config, args: &RolloutArgs) -> Outcome {
         say::note(format!("{} trials written to `{}`", job.trials, job.path.display()));
     }
     let summary = export_store(&store, &export_options(&args.data, &args.out)?)?;
+    exported::note(&summary);
     let mut scores: Scores = report.members.iter().map(|member| Scores::of(member.failure)).sum();
     scores += Scores::unscored(report.faults.len());
     let left_open = report.faults.iter().filter(|(_, fault)| open::is_rollout_left_open(fault)).count();

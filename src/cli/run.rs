@@ -11,7 +11,7 @@ use super::exit::Status;
 use super::failure::{Failure, Outcome};
 use super::interrupt::Interrupts;
 use super::progress::Progress;
-use super::{card_command, estimate, models, open, paths, say, summary};
+use super::{card_command, estimate, exported, models, open, paths, say, summary};
 use crate::domain::{Authors, Domains, Plan, Shard, plan_by};
 use crate::harbor::Publication;
 use crate::model::Seed;
@@ -80,6 +80,7 @@ pub(super) fn run_plan(
     })?;
     let audit = audit_store(assets, &store)?;
     publish_audit(&store, &audit)?;
+    report.export.iter().for_each(exported::note);
     let status = status(&report);
     match config.format {
         Format::Json => say::json(&summary::json(&report, started.elapsed()))?,

@@ -1,5 +1,6 @@
 //! The dataset card: `README.md` of the data folder, whose front matter tells loaders which files make which config.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use arrow_schema::DataType;
@@ -9,11 +10,12 @@ use serde::Serialize;
 
 use super::figures::{Content, Figures};
 use super::row::Column;
+use super::secrets::SecretReport;
 use super::separability::{FEWEST_PAIRS, MOST_AUC};
 use super::{ConfigSummary, Excluded, ExportConfig, ExportOptions, split};
 use crate::model::{
     Actor, Certificate, CheckClass, Outcome, Rollout, Row as CertificateRow, RowKind, Scores, Tally,
-    floored_percent,
+    floored_percent, table_cell,
 };
 
 /// The template that is used unless [`ExportOptions::card_template`] names another one.
@@ -87,8 +89,8 @@ impl TeacherCounts {
 #[derive(Serialize)]
 struct TeacherRow<'a> {
     kind: TeacherKind,
-    name: &'a str,
-    scaffold: &'a str,
+    name: Cow<'a, str>,
+    scaffold: Cow<'a, str>,
     arm: &'a str,
     rollouts: Scores,
 }
@@ -168,13 +170,17 @@ struct Context<'a> {
     version: &'static str,
     size_category: &'static str,
     configs: Vec<Config>,
-    domains: &'a BTreeMap<String, Counts>,
+    domains: BTreeMap<Cow<'a, str>, &'a Counts>,
     total: Counts,
     command: Option<&'a str>,
     certificates: Option<&'a Certificates>,
     survivors: &'a [String],
     untouched_pass_ratio: Option<String>,
     excluded: Excluded,
+    /// Kinds of values that look like credentials, and their numbers.
+    secrets: Vec<(String, u64)>,
+    secrets_in: usize,
+    secrets_masked: bool,
     content: Content,
     most_auc: f64,
     fewest_pairs: usize,
@@ -210,7 +216,7 @@ pub(super) fn render(
     configs: &[(&ExportConfig, ConfigSummary)],
     domains: &BTreeMap<String, Counts>,
     teachers: &BTreeMap<Teacher, TeacherCounts>,
-    (excluded, figures): (Excluded, &Figures),
+    (excluded, figures, secrets): (Excluded, &Figures, &SecretReport),
     options: &ExportOptions,
 ) -> Result<String, Box<Error>> {
     let rows = configs.iter().map(|(_, summary)| summary.rows).sum();
@@ -231,8 +237,8 @@ pub(super) fn render(
             .iter()
             .map(|(who, counts)| TeacherRow {
                 kind: who.kind,
-                name: &who.name,
-                scaffold: &who.scaffold,
+                name: table_cell(&who.name),
+                scaffold: table_cell(&who.scaffold),
                 arm: who.arm,
                 rollouts: counts.rollouts,
             })
@@ -256,7 +262,7 @@ pub(super) fn render(
                 columns: describe((config.columns)()),
             })
             .collect(),
-        domains,
+        domains: domains.iter().map(|(name, counts)| (table_cell(name), counts)).collect(),
         total: total(domains, configs),
         command: options.command.as_deref(),
         certificates,
@@ -267,6 +273,9 @@ pub(super) fn render(
             .and_then(|all| all.untouched.rate())
             .map(|rate| format!("{rate:.2}")),
         excluded,
+        secrets: secrets.named(),
+        secrets_in: secrets.trajectories.len(),
+        secrets_masked: secrets.masked,
         content: figures.card(),
         most_auc: MOST_AUC,
         fewest_pairs: FEWEST_PAIRS,

@@ -70,15 +70,23 @@ impl WriteError {
     /// The I/O error inside `source`, if there is one, else a mismatch of rows and schema.
     pub(super) fn from_parquet(path: &Path, source: ParquetError) -> Self {
         match source {
-            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-                Ok(io) => Self::Storage(StoreError::io("write", path)(*io)),
-                Err(inner) => Self::Encode { path: path.to_owned(), source: inner },
-            },
-            other => Self::Encode { path: path.to_owned(), source: Box::new(other) },
+            ParquetError::External(inner) => Self::from_any(path, inner),
+            other => Self::from_any(path, Box::new(other)),
         }
     }
 
     pub(super) fn from_arrow(path: &Path, source: ArrowError) -> Self {
-        Self::Encode { path: path.to_owned(), source: Box::new(source) }
+        match source {
+            ArrowError::IoError(_, io) => Self::Storage(StoreError::io("write", path)(io)),
+            ArrowError::ExternalError(inner) => Self::from_any(path, inner),
+            other => Self::from_any(path, Box::new(other)),
+        }
+    }
+
+    fn from_any(path: &Path, source: Box<dyn Error + Send + Sync>) -> Self {
+        match source.downcast::<io::Error>() {
+            Ok(io) => Self::Storage(StoreError::io("write", path)(*io)),
+            Err(source) => Self::Encode { path: path.to_owned(), source },
+        }
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn rollout(domain: &str, index: u32, attempt: u32, commands: usize, p
         .collect();
     let ratio = f64::from(passed) / f64::from(CHECKS);
     Rollout {
+        left_out: 0,
         id: format!("{index:08x}{attempt:08x}"),
         record: TrajectoryRecord {
             task: TaskName::parse(format!("{}-roll-up-{index}", domain.replace('_', "-"))).unwrap(),

@@ -23,6 +23,7 @@ pub mod pref_step;
 mod publish;
 pub mod report;
 mod row;
+pub mod secrets;
 pub mod separability;
 pub mod sft;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use self::pairs::PairPolicy;
 use self::parquet::Bounds;
 use self::phi::Gamma;
 use self::publish::Staging;
+use self::secrets::{SecretHandling, SecretReport};
 use self::train::FailedTurns;
 use self::version::versions;
 use crate::model::{Actor, Rollout, Scores};
@@ -80,6 +82,8 @@ pub struct ExportOptions {
     /// DMPO's discount.
     pub gamma: Gamma,
     pub bounds: Bounds,
+    /// What becomes of values that look like credentials.
+    pub secrets: SecretHandling,
     /// Whether an export is refused whose pairs can be told apart by surface features.
     pub strict: bool,
     /// For the card: the command that wrote the rows.
@@ -101,6 +105,7 @@ impl Default for ExportOptions {
             pairs: PairPolicy::default(),
             gamma: Gamma::default(),
             bounds: Bounds::default(),
+            secrets: SecretHandling::default(),
             strict: false,
             command: None,
             certificates: None,
@@ -133,6 +138,10 @@ pub struct ExportSummary {
     pub excluded: Excluded,
     /// Pairs whose sides were compared by surface features; below [`separability::FEWEST_PAIRS`] a strict export refuses nothing.
     pub measured_pairs: usize,
+    /// Values that look like credentials.
+    pub secrets: SecretReport,
+    /// Numbers of records that are out of range. Their columns are null.
+    pub left_out: u64,
     /// Whether any file changed.
     pub changed: bool,
 }
@@ -217,9 +226,15 @@ fn export_configs<E: Error + 'static>(
     let mut teachers = BTreeMap::new();
     let mut excluded = Excluded::default();
     let mut figures = Figures::default();
+    let mut secrets = SecretReport::new(options.secrets);
+    let mut left_out = 0;
     for group in groups {
         let TaskRollouts { rollouts, solutions } = group.map_err(ExportError::Source)?.into();
-        for rollouts in versions(rollouts) {
+        for mut rollouts in versions(rollouts) {
+            for rollout in &mut rollouts {
+                secrets.examine(rollout);
+                left_out += u64::from(rollout.left_out);
+            }
             let Some(first) = rollouts.first() else { continue };
             let counts = domains.entry(first.metadata.domain.clone()).or_default();
             counts.tasks += 1;
@@ -243,7 +258,7 @@ fn export_configs<E: Error + 'static>(
     for (config, writer) in writers {
         summaries.push((config, writer.finish(figures.hold_out())?));
     }
-    let card = card::render(&summaries, &domains, &teachers, (excluded, &figures), options)
+    let card = card::render(&summaries, &domains, &teachers, (excluded, &figures, &secrets), options)
         .map_err(ExportError::Card)?;
     let summaries: Vec<ConfigSummary> = summaries.into_iter().map(|(_, summary)| summary).collect();
     let mut changed = false;
@@ -252,5 +267,5 @@ fn export_configs<E: Error + 'static>(
     }
     changed |= staging.publish_file("README.md", &card)? == FileChange::Written;
     let measured_pairs = figures.separability.pairs();
-    Ok(ExportSummary { configs: summaries, domains, excluded, measured_pairs, changed })
+    Ok(ExportSummary { configs: summaries, domains, excluded, measured_pairs, secrets, left_out, changed })
 }

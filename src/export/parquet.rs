@@ -184,8 +184,10 @@ impl<R: Row> Shards<R> {
         self.encode()?;
         let Some(open) = self.open.take() else { return Ok(()) };
         let (path, rows) = (open.path, open.rows);
-        // `into_inner` writes the footer, which readers require.
-        let file = open.writer.into_inner().map_err(|source| WriteError::from_parquet(&path, source))?;
+        // This writes the footer, which readers require. `into_inner` would too, but it loses the cause of an I/O error.
+        let mut writer = open.writer;
+        writer.finish().map_err(|source| WriteError::from_parquet(&path, source))?;
+        let file = writer.inner();
         file.sync_all().map_err(StoreError::io("sync", &path))?;
         let bytes = file.metadata().map_err(StoreError::io("read the size of", &path))?.len();
         self.closed.push(Unnamed { part: path, rows, bytes });
@@ -258,7 +260,7 @@ mod tests {
 
     use super::*;
     use crate::export::row::text;
-    use crate::export::split::TRAIN;
+    use crate::export::split::{TEST, TRAIN};
     use crate::export::train::FailedTurns;
     use crate::export::{Column, ExportOptions, RowsError, fixture, sft};
     use crate::model::Rollout;
@@ -278,6 +280,13 @@ mod tests {
         };
         assert_eq!((named, source.kind()), (&path, ErrorKind::StorageFull));
         assert!(error.to_string().contains("hint: free some space"), "{error}");
+
+        // A file that fits into the writer's buffer is written when it is closed.
+        let path = part_path(dir.path(), TEST, 0);
+        symlink("/dev/full", &path).unwrap();
+        let shards = Shards::<sft::Row>::create(dir.path(), TEST, Bounds::default()).unwrap();
+        let error = shards.finish_with_schema().unwrap_err();
+        assert!(matches!(&error, WriteError::Storage(StoreError::Io { .. })), "{error:?}");
     }
 
     #[test]

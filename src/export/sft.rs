@@ -336,7 +336,7 @@ impl RowOf for Row {
 #[cfg(test)]
 mod tests {
     use crate::export::{fixture, shapes};
-    use crate::model::{Exploit, Role};
+    use crate::model::{Exploit, Role, Tokens};
 
     use super::*;
 
@@ -370,6 +370,32 @@ mod tests {
         assert_eq!(rewards(&only(&failed)), (Some(0.0), Some(0.75), Some(0.75), Some(1.0)));
         let unmeasured = fixture::unmeasured(failed);
         assert_eq!(rewards(&only(&unmeasured)), (None, None, None, None));
+    }
+
+    #[test]
+    fn numbers_of_records_from_elsewhere() {
+        let check = |change: fn(&mut Rollout), left_out: u32, expect: (Option<u64>, Option<u64>, u32)| {
+            let mut rollout = fixture::rollout("games", 0, 1, 2, 8);
+            rollout.metadata.seed = Some(5);
+            for turn in &mut rollout.record.turns {
+                turn.usage = Some(Tokens { prompt: 1, completion: 2 });
+            }
+            change(&mut rollout);
+            assert_eq!(rollout.leave_out_of_range(), left_out);
+            let row = only(&rollout);
+            assert_eq!((row.n_tokens, row.seed, row.attempt), expect);
+        };
+        let all = |rollout: &Rollout| Some(2 * rollout.record.turns.len() as u64);
+        let whole = all(&fixture::rollout("games", 0, 1, 2, 8));
+        check(|_| {}, 0, (whole, Some(5), 1));
+        check(|rollout| rollout.metadata.seed = Some(u64::MAX), 1, (whole, None, 1));
+        check(|rollout| rollout.record.attempt = u32::MAX, 1, (whole, Some(5), 0));
+        let odd = |rollout: &mut Rollout| {
+            for turn in &mut rollout.record.turns[..2] {
+                turn.usage = Some(Tokens { prompt: 1, completion: u64::MAX });
+            }
+        };
+        check(odd, 2, (None, Some(5), 1));
     }
 
     #[test]

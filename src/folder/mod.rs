@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub use open::{open_file, read_file, read_named_by_user};
 pub use surrogates::replace_lone_surrogates;
-pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, walk};
+pub use walk::{Bounds, Clutter, Fault, Links, Listed, WalkError, is_clutter, shown, walk};
 
 use crate::model::{File, FileTree, RelPath};
 

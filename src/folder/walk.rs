@@ -57,7 +57,7 @@ pub enum Fault {
 
 impl fmt::Display for WalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
+        let path = shown(&self.path);
         match &self.fault {
             Fault::Io(error) => write!(f, "failed to read `{path}`: {error}"),
             Fault::Link => write!(
@@ -91,6 +91,12 @@ impl fmt::Display for WalkError {
             }
         }
     }
+}
+
+/// A path on one line: a name may contain a line feed, and forge the next line of a message.
+pub fn shown(path: &Path) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    path.display().to_string().chars().map(escaped).collect()
 }
 
 impl std::error::Error for WalkError {

@@ -444,6 +444,8 @@ pub struct Rollout {
     pub round_rewards: Vec<Option<Rewards>>,
     /// Labels of the detectors and the judge, in a fixed order.
     pub labels: Vec<String>,
+    /// Numbers of the record that are out of range, and left out of it.
+    pub left_out: u32,
     /// The source of the labels (`rules-6`, `rules-6+MODEL@PROMPTS`).
     pub judge: String,
 }

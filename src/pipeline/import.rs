@@ -1,7 +1,7 @@
 //! Imports rollouts of other harnesses: their records are those of our own rollouts, with their source.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -10,6 +10,7 @@ use super::campaign::{MEMBER, MemberRecord};
 use super::known_tasks::KnownTasks;
 use super::prepared::{PREPARED, PreparedRecord};
 use crate::agent::{HandoffSeen, TurnSeen};
+use crate::folder::shown;
 use crate::model::{Key, TrajectoryRecord};
 use crate::rollout::import::{ImportError, Imported, Imports, read_imports};
 use crate::rollout::{ROLLOUT, RolloutLog, read_record};
@@ -32,6 +33,10 @@ pub struct ImportSummary {
     /// How many of these had been imported before.
     pub known: usize,
     pub refused: Vec<ImportError>,
+    /// What was left out of imported files, each note with its file.
+    pub notes: Vec<String>,
+    /// Files of other formats.
+    pub skipped: Vec<PathBuf>,
 }
 
 /// Imports every rollout at `path`: a Harbor job folder, a trial folder, or an ATIF file.
@@ -40,13 +45,15 @@ pub fn import_rollouts(
     assets: &PipelineAssets,
     path: &Path,
 ) -> Result<ImportSummary, ImportTaskError> {
-    let Imports { rollouts, refused } = read_imports(path)?;
-    let mut summary = ImportSummary { refused, ..ImportSummary::default() };
+    let Imports { rollouts, refused, skipped } = read_imports(path)?;
+    let mut summary = ImportSummary { refused, skipped, ..ImportSummary::default() };
     let known_tasks = KnownTasks::read(store, assets)?;
     let mut copies = Copies::new();
     for mut imported in rollouts {
         imported.record.exploits = assets.texts.forensics().examine(&imported.record.turns);
         imported.metadata = known_tasks.metadata(&imported.record, imported.metadata)?;
+        let place = shown(&imported.path);
+        summary.notes.extend(imported.notes.iter().map(|note| format!("`{place}`: {note}")));
         let (key, known) = store_rollout(store, imported, &mut copies)?;
         summary.known += usize::from(known);
         summary.rollouts.push(key);

@@ -42,7 +42,7 @@ pub use judging::{JudgingReport, judge_store};
 pub use outputs::{export_harbor_job, harbor_trial, report_attempt, report_store};
 pub use prepared::{PREPARED, PrepareError, PreparedRecord, Ready, prepare};
 pub use publish::{REVOKED, add_clauses, publish, publish_rollouts, trajectory_documents};
-pub use read::{audit_store, export_store, publish_audit, publish_report};
+pub use read::{SECRETS, audit_store, export_store, publish_audit, publish_report};
 pub use redraw::Redrawn;
 pub use rehearse::{Rehearsal, Scope, rehearse};
 pub use run::{RunOptions, RunReport, run};

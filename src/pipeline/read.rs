@@ -15,6 +15,9 @@ use crate::harbor::task_name;
 use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, Scores, TaskDigest};
 use crate::store::{ReadStore, Store, StoreError};
 
+/// Which trajectories hold values that look like credentials. It lies beside the data, which may be published.
+pub const SECRETS: &str = "report/secrets.json";
+
 /// Writes `data/` from the store, one task at a time.
 pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSummary, PipelineError> {
     let groups = gather_tasks(store)?.map(|task| {
@@ -26,7 +29,14 @@ pub fn export_store(store: &Store, options: &ExportOptions) -> Result<ExportSumm
     let authoring = authoring_funnel(store)?.map(|funnel| funnel.line());
     let certificates = Some(certificates(store)?);
     let options = ExportOptions { authoring, certificates, ..options.clone() };
-    Ok(export(&store.dir().root().join("data"), groups, &options)?)
+    let summary = export(&store.dir().root().join("data"), groups, &options)?;
+    if summary.secrets.trajectories.is_empty() {
+        store.dir().remove(SECRETS)?;
+    } else {
+        let json = serde_json::to_string_pretty(&summary.secrets).map_err(StoreError::Encode)? + "\n";
+        store.dir().publish_file(SECRETS, &File::text(json))?;
+    }
+    Ok(summary)
 }
 
 /// The reference and the second solution.

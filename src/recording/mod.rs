@@ -11,7 +11,7 @@ mod transcript;
 
 use std::path::{Path, PathBuf};
 
-use crate::folder::{WalkError, read_file, read_named_by_user};
+use crate::folder::{WalkError, read_file, read_named_by_user, shown};
 
 pub use filters::{FilterError, Filters, Refusal};
 
@@ -44,19 +44,22 @@ pub struct Recording {
 pub enum RecordingError {
     #[error(transparent)]
     Read(#[from] WalkError),
-    #[error("`{}` does not exist", path.display())]
+    #[error("`{}` does not exist", shown(path))]
     Missing { path: PathBuf },
-    #[error("`{}` shows more than {} lines", path.display(), transcript::MAX_LINES)]
+    #[error("`{}` shows more than {} lines", shown(path), transcript::MAX_LINES)]
     TooLong { path: PathBuf },
-    #[error("`{}` is binary\nhint: decompress it first", path.display())]
+    #[error("`{}` is binary\nhint: decompress it first", shown(path))]
     NotText { path: PathBuf },
-    #[error("`{}`:{line}: {message}\nhint: asciicasts of versions 1, 2 and 3 are understood, and plain transcripts", path.display())]
+    #[error(
+        "`{}`:{line}: {message}\nhint: asciicasts of versions 1, 2 and 3 are understood, and plain transcripts",
+        shown(path)
+    )]
     Malformed { path: PathBuf, line: usize, message: String },
     #[error(
         "`{}` shows no command: no prompt recurs at the beginnings of its lines, and no input was recorded\nhint: record with a prompt \
          that ends in a sign and a blank, e.g. PS1='$ ', or record the input too: `asciinema rec --stdin` (version 2) or \
          `asciinema rec --capture-input` (version 3)",
-        path.display()
+        shown(path)
     )]
     NoCommand { path: PathBuf },
 }
@@ -145,7 +148,10 @@ mod tests {
         check(|path| std::fs::create_dir(path), "is neither a regular file nor a folder");
         check(|path| std::fs::File::create(path)?.set_len(MAX_FILE + 1), "is larger than");
         check(|path| std::fs::write(path, "\u{1f}\u{8b}\0"), "is binary");
-        check(|path| std::fs::write(path, "\n".repeat(transcript::MAX_LINES + 100)), "shows more than 200000 lines");
+        check(
+            |path| std::fs::write(path, "\n".repeat(transcript::MAX_LINES + 100)),
+            "shows more than 200000 lines",
+        );
         check(|path| std::fs::write(path, "no prompt\n"), "no prompt recurs");
         let error = Recording::read(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(error.contains("is a device"), "{error}");

@@ -67,7 +67,8 @@ pub fn read_rollout(
     let Some((record, log)) = read_record(store, key)? else { return Ok(None) };
     let shown: Vec<Vec<Shown>> = log.turns.iter().map(|turn| turn.shown.clone()).collect();
     let (labels, judge) = judge::merged(&judge::labels(&record, &shown), judgements.of(key));
-    let rollout = Rollout {
+    let mut rollout = Rollout {
+        left_out: 0,
         id: rollout_id(key),
         metadata: metadata.clone(),
         rewards: record.rewards(checks),
@@ -78,6 +79,7 @@ pub fn read_rollout(
         handoffs: log.handoffs.iter().map(|handoff| handoff.shown.clone()).collect(),
         record,
     };
+    rollout.left_out = rollout.leave_out_of_range();
     Ok(Some((rollout, log)))
 }
 

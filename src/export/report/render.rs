@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{AttemptClass, Report, SolverReport, Spread, StepScores, TaskReport};
-use crate::model::{Estimate, Scores, floored_percent};
+use crate::model::{Estimate, Scores, floored_percent, one_line};
 
 /// The report as text. Shares are per cent; brackets hold 95 % intervals.
 pub fn text(report: &Report) -> String {
@@ -50,7 +50,11 @@ impl Table {
     }
 
     fn render(&self) -> String {
-        let lines = || [&self.head].into_iter().chain(&self.rows);
+        let head = self.head.clone();
+        // Names of agents and tasks come from files of others.
+        let cells = |row: &Vec<String>| row.iter().map(|cell| one_line(cell).into_owned()).collect();
+        let rows: Vec<Vec<String>> = self.rows.iter().map(cells).collect();
+        let lines = || [&head].into_iter().chain(&rows);
         let width = |at: usize| lines().map(|row| row.get(at).map_or(0, |cell| cell.chars().count())).max();
         let widths: Vec<usize> = (0..self.head.len()).map(|at| width(at).unwrap_or_default()).collect();
         let mut text = String::new();
@@ -238,5 +242,17 @@ fn interval(estimate: Option<Estimate>) -> String {
         Some(Estimate { mean, low, high }) => {
             format!("{} [{}, {}]", percent(mean), percent(low), percent(high))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_end_its_row() {
+        let mut table = Table::new(&["teacher"], ["passed".to_owned()]);
+        table.rows.push(vec!["a\n  model  9".to_owned(), "0".to_owned()]);
+        assert_eq!(table.render().lines().count(), 2, "{}", table.render());
     }
 }

@@ -4,22 +4,23 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::document::{Call, Content, Document, Source, Step};
+use super::document::{Call, Content, Count, Document, Source, Step};
 use super::outcome::{self, TrialResult};
 use super::{ImportError, Imported, Problem, malformed, read_text, refused};
 use crate::agent::terminus::Format;
 use crate::agent::{TERMINUS_JSON, TERMINUS_XML};
+use crate::folder::replace_lone_surrogates;
 use crate::model::{
-    Act, Actor, CheckResult, End, EnvironmentDigest, ForkPoint, Handoff, HandoffShown, Message, Origin,
-    Outcome, Role, ShellOutcome, Shown, TaskDigest, TaskMetadata, TaskName, Tokens, ToolCall, ToolDefinition,
-    TrajectoryRecord, Turn, TurnKind, Verdict,
+    Act, Actor, CheckResult, End, EnvironmentDigest, ForkPoint, Handoff, HandoffShown, MOST_ATTEMPTS,
+    Message, Origin, Outcome, Role, ShellOutcome, Shown, TaskDigest, TaskMetadata, TaskName, Tokens,
+    ToolCall, ToolDefinition, TrajectoryRecord, Turn, TurnKind, Verdict,
 };
 
 /// Name of Harbor's terminus-2 agent, and the scaffold name for its trajectories that contain rendered instead of raw messages.
 pub(super) const TERMINUS: &str = "terminus-2";
 const TERMINUS_RENDERED: &str = "terminus-2-rendered";
 /// Prefix of the names of termsmith's own agents.
-const OURS: &str = "termsmith-";
+pub(super) const OURS: &str = "termsmith-";
 
 /// The rollout in `text`, the content of the file at `path`. `result` is that of its trial.
 pub(super) fn read(path: &Path, text: &str, result: Option<&TrialResult>) -> Result<Imported, ImportError> {
@@ -45,7 +46,8 @@ fn not_a_rollout(document: &Document) -> Option<Problem> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Document, ImportError> {
-    let document: Document = serde_json::from_str(text).map_err(malformed(path))?;
+    let text = replace_lone_surrogates(text);
+    let document: Document = serde_json::from_str(&text).map_err(malformed(path))?;
     check_version(&document.schema_version).map_err(|problem| refused(path, problem))?;
     Ok(document)
 }
@@ -114,7 +116,10 @@ fn convert(
             .map(TaskDigest::parse)
             .transpose()?,
         environment_digest: string("environment_digest").map(EnvironmentDigest::parse).transpose()?,
-        attempt: extra.and_then(|extra| parsed(extra, "attempt")).unwrap_or_default(),
+        attempt: extra
+            .and_then(|extra| parsed(extra, "attempt"))
+            .filter(|attempt| *attempt <= MOST_ATTEMPTS)
+            .unwrap_or_default(),
         actor: Actor::Imported(Origin {
             agent: document.agent.name.clone(),
             agent_version: document.agent.version.clone(),
@@ -145,6 +150,7 @@ fn convert(
         shown: conversation.shown,
         handoffs: conversation.handed,
         parts: Vec::new(),
+        notes: conversation.notes,
         record,
     })
 }
@@ -160,6 +166,8 @@ struct Conversation {
     handed: Vec<HandoffShown>,
     /// Whether an observation followed the last turn.
     answered: bool,
+    /// What was left out.
+    notes: Vec<String>,
 }
 
 impl Conversation {
@@ -168,12 +176,21 @@ impl Conversation {
     fn read(document: &Document, parts: &[Document], fork: Option<&ForkPoint>) -> Result<Self, Problem> {
         let mut conversation = Self::default();
         let mut copied = Self::default();
+        let mut odd = Odd::default();
         for (number, step) in numbered(document)? {
             let target = if step.is_copied() && fork.is_none() { &mut copied } else { &mut conversation };
-            target.add_step(step).map_err(|fault| fault.at(number))?;
+            target.add_step(step, document.agent.without_message()).map_err(|fault| fault.at(number))?;
+            odd.look(step, number);
         }
         for part in parts {
-            conversation.add_part(part)?;
+            conversation.add_part(part, &mut odd)?;
+        }
+        conversation.notes.extend(odd.note());
+        match copied.turns.len() {
+            0 => {}
+            count => conversation.notes.push(format!(
+                "{count} messages of the agent are copied from another file, and are no part of this rollout"
+            )),
         }
         if conversation.turns.is_empty() {
             return Err(Problem::NoTurns);
@@ -188,7 +205,7 @@ impl Conversation {
     }
 
     /// Adds a part that follows a summary. The steps before its first own agent step replace all earlier context.
-    fn add_part(&mut self, part: &Document) -> Result<(), Problem> {
+    fn add_part(&mut self, part: &Document, odd: &mut Odd) -> Result<(), Problem> {
         self.handoffs.push(Handoff { turns: self.turns.len(), unread: 0, step: None, asides: Vec::new() });
         // The next agent step starts a new turn, although no observation was recorded before it.
         self.answered = true;
@@ -196,7 +213,8 @@ impl Conversation {
         let begun = self.turns.len();
         for (number, step) in numbered(part)? {
             if self.turns.len() > begun || (step.source == Source::Agent && !step.is_copied()) {
-                self.add_step(step).map_err(|fault| fault.at(number))?;
+                self.add_step(step, part.agent.without_message()).map_err(|fault| fault.at(number))?;
+                odd.look(step, number);
                 continue;
             }
             let role = match step.source {
@@ -212,26 +230,30 @@ impl Conversation {
         Ok(())
     }
 
-    fn add_step(&mut self, step: &Step) -> Result<(), Fault> {
+    fn add_step(&mut self, step: &Step, empty: Empty) -> Result<(), Fault> {
         let text = match &step.message {
             Some(message) => message.text().ok_or(Fault::Media)?,
             None => String::new(),
         };
         match step.source {
+            // Some agents write what a call returned as a step of its own.
+            Source::Agent if empty == Empty::IsNoMessage && step.only_observes(&text) => self.observe(step),
             Source::Agent => self.turn(step, text),
             // The context was replaced: the steps that follow are another conversation.
             Source::System if step.extra("context_management").is_some() => Err(Fault::Summarised),
             Source::System if self.turns.is_empty() => {
                 join(&mut self.system, &text);
-                Ok(())
+                self.observe(step)
             }
             Source::User if self.turns.is_empty() => {
                 join(&mut self.prompt, &text);
-                Ok(())
+                self.observe(step)
             }
             Source::System | Source::User => {
-                self.show(Shown::text(text));
-                Ok(())
+                if !text.is_empty() {
+                    self.show(Shown::text(text));
+                }
+                self.observe(step)
             }
         }
     }
@@ -248,11 +270,13 @@ impl Conversation {
             call: None,
             guide: None,
             usage: step.metrics.as_ref().and_then(|metrics| {
-                Some(Tokens { prompt: metrics.prompt_tokens?, completion: metrics.completion_tokens? })
+                let number = |count: &Count| count.number().ok().flatten();
+                let (prompt, completion) =
+                    (number(&metrics.prompt_tokens)?, number(&metrics.completion_tokens)?);
+                Some(Tokens { prompt, completion })
             }),
             cut_off: step.extra("cut_off") == Some(&Value::Bool(true)),
         };
-        let call_ids: Vec<String> = turn.tool_calls.iter().map(|call| call.id.clone()).collect();
         // Some agents write one step for each part of a message: steps without an observation in between are one turn.
         match self.turns.last_mut() {
             Some(last) if !self.answered => merge(last, turn),
@@ -262,10 +286,20 @@ impl Conversation {
             }
         }
         self.answered = false;
+        self.observe(step)
+    }
+
+    /// Adds what a step observed to the last turn, or to the prompt if the agent wrote nothing yet.
+    fn observe(&mut self, step: &Step) -> Result<(), Fault> {
         for result in step.observation.iter().flat_map(|observation| &observation.results) {
             let Some(content) = &result.content else { continue };
             let content = content.text().ok_or(Fault::Media)?;
-            let tool_call = result.source_call_id.clone().filter(|id| call_ids.contains(id));
+            let Some(last) = self.turns.last() else {
+                join(&mut self.prompt, &content);
+                continue;
+            };
+            let called = |id: &String| last.tool_calls.iter().any(|call| call.id == *id);
+            let tool_call = result.source_call_id.clone().filter(called);
             self.show(Shown { tool_call, content });
         }
         Ok(())
@@ -299,6 +333,41 @@ impl Conversation {
                 turn.kind = TurnKind::Submitted;
             }
         }
+    }
+}
+
+/// What a step of the agent without a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Empty {
+    /// The model's reply was empty. terminus-2 observes an error then.
+    IsMessage,
+    IsNoMessage,
+}
+
+/// Numbers of tokens that are none.
+#[derive(Debug, Default)]
+struct Odd {
+    count: usize,
+    /// Where the first one is, and what it says.
+    first: Option<(usize, String)>,
+}
+
+impl Odd {
+    fn look(&mut self, step: &Step, number: usize) {
+        let counts =
+            step.metrics.iter().flat_map(|metrics| [&metrics.prompt_tokens, &metrics.completion_tokens]);
+        for found in counts.filter_map(|count| count.number().err()) {
+            self.count += 1;
+            self.first.get_or_insert((number, found));
+        }
+    }
+
+    fn note(self) -> Option<String> {
+        let (step, found) = self.first?;
+        Some(format!(
+            "{} numbers of tokens are left out, the first in step {step}: it is {found}",
+            self.count
+        ))
     }
 }
 
@@ -487,7 +556,7 @@ fn task_metadata(extra: &Map<String, Value>) -> TaskMetadata {
         kind: parsed(extra, "kind"),
         difficulty: parsed(extra, "difficulty"),
         recipe: parsed(extra, "recipe"),
-        seed: parsed(extra, "seed"),
+        seed: parsed(extra, "seed").filter(|seed| *seed <= i64::MAX.cast_unsigned()),
         ..TaskMetadata::default()
     }
 }

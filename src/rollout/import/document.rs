@@ -1,18 +1,57 @@
 //! The fields of ATIF v1.0 to v1.8 that rollouts need. Unknown fields are ignored, because versions add different ones.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+
+use super::atif::{Empty, OURS, TERMINUS};
+use crate::model::MOST_TOKENS;
+
+/// Characters of a value that are shown in a note.
+const LONGEST_ODD: usize = 40;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Document {
     pub(super) schema_version: String,
     pub(super) agent: Agent,
+    #[serde(deserialize_with = "steps")]
     pub(super) steps: Vec<Step>,
     /// File of the part that follows a summary.
     #[serde(default)]
     pub(super) continued_trajectory_ref: Option<String>,
     #[serde(default)]
     pub(super) extra: Option<Map<String, Value>>,
+}
+
+/// Steps of a document. The longest known rollouts have some thousands.
+pub(super) const MOST_STEPS: usize = 50_000;
+
+/// The steps, as long as there are not too many: each takes more memory than its text.
+fn steps<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<Step>, D::Error> {
+    struct Steps;
+
+    impl<'de> Visitor<'de> for Steps {
+        type Value = Vec<Step>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of steps")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Self::Value, A::Error> {
+            let mut steps = Vec::new();
+            while let Some(step) = list.next_element()? {
+                if steps.len() == MOST_STEPS {
+                    return Err(A::Error::custom(format_args!("it has more than {MOST_STEPS} steps")));
+                }
+                steps.push(step);
+            }
+            Ok(steps)
+        }
+    }
+
+    deserializer.deserialize_seq(Steps)
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,7 +98,25 @@ pub(super) struct Step {
     pub(super) extra: Option<Map<String, Value>>,
 }
 
+impl Agent {
+    /// What its steps without a message are.
+    pub(super) fn without_message(&self) -> Empty {
+        if self.name == TERMINUS || self.name.starts_with(OURS) {
+            Empty::IsMessage
+        } else {
+            Empty::IsNoMessage
+        }
+    }
+}
+
 impl Step {
+    /// Whether it holds nothing but observations.
+    pub(super) fn only_observes(&self, text: &str) -> bool {
+        let silent = text.is_empty() && self.reasoning_content.as_deref().unwrap_or_default().is_empty();
+        let calls = self.tool_calls.as_deref().unwrap_or_default();
+        silent && calls.is_empty() && self.metrics.is_none() && self.observation.is_some()
+    }
+
     pub(super) fn is_copied(&self) -> bool {
         self.is_copied_context == Some(true)
     }
@@ -141,7 +198,26 @@ pub(super) struct Result {
 #[derive(Debug, Deserialize)]
 pub(super) struct Metrics {
     #[serde(default)]
-    pub(super) prompt_tokens: Option<u64>,
+    pub(super) prompt_tokens: Count,
     #[serde(default)]
-    pub(super) completion_tokens: Option<u64>,
+    pub(super) completion_tokens: Count,
+}
+
+/// A number of tokens as somebody else wrote it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Count(Value);
+
+impl Count {
+    /// The number; `None` if there is none. The error is what stands in its place.
+    pub(super) fn number(&self) -> std::result::Result<Option<u64>, String> {
+        if self.0.is_null() {
+            return Ok(None);
+        }
+        // Some programs write `12.0`.
+        let whole = || format!("{:.0}", self.0.as_f64().filter(|number| number.fract() == 0.0)?).parse().ok();
+        let number = self.0.as_u64().or_else(whole);
+        let number = number.filter(|number| *number <= MOST_TOKENS);
+        number.map(Some).ok_or_else(|| self.0.to_string().chars().take(LONGEST_ODD).collect())
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::outcome::{TestReport, TrialResult};
 use super::{ImportError, Imports, Problem, atif, logs, malformed, read_text, refused};
-use crate::folder::{Fault, WalkError};
+use crate::folder::{Fault, WalkError, replace_lone_surrogates};
 use crate::model::TaskName;
 
 /// Levels of folders above trials: a folder of jobs, a job, a trial.
@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path) -> Result<Imports, ImportError> {
     if path.is_dir() {
         visit(path, DEPTH, &mut imports)?;
         if imports.rollouts.is_empty() && imports.refused.is_empty() {
-            single_files(path, &mut imports)?;
+            single_files(path, DEPTH, &mut imports);
         }
     } else if let Some(text) = read_text(path)? {
         imports.add(atif::read(path, &text, None));
@@ -62,30 +62,46 @@ fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), Impor
         return Ok(());
     }
     for entry in entries(folder)? {
-        if is_folder(&entry) {
-            visit(&entry, depth - 1, imports)?;
+        // One folder that cannot be read does not stop the others.
+        if is_folder(&entry)
+            && let Err(error) = visit(&entry, depth - 1, imports)
+        {
+            imports.refused.push(error);
         }
     }
     Ok(())
 }
 
-/// Adds the ATIF files directly in `folder`. A continuation is a part of the rollout that it continues.
-fn single_files(folder: &Path, imports: &mut Imports) -> Result<(), ImportError> {
-    for path in entries(folder)? {
-        if path.extension().is_none_or(|extension| extension != "json") || path.is_dir() {
+/// Adds the ATIF files at or below `folder`. A continuation is a part of the rollout that it continues.
+fn single_files(folder: &Path, depth: usize, imports: &mut Imports) {
+    let entries = match entries(folder) {
+        Ok(entries) => entries,
+        Err(error) => return imports.refused.push(error),
+    };
+    for path in entries {
+        if is_folder(&path) {
+            if depth > 0 {
+                single_files(&path, depth - 1, imports);
+            }
             continue;
         }
-        let Some(text) = read_text(&path)? else { continue };
-        // Other JSON files are no rollouts.
-        if !text.contains("\"ATIF-v") {
-            continue;
-        }
-        match atif::read(&path, &text, None) {
-            Err(ImportError::Refused { problem: Problem::Part | Problem::Aside, .. }) => {}
-            found => imports.add(found),
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        match if is_json { read_text(&path) } else { Ok(None) } {
+            Ok(Some(text)) if text.contains("\"ATIF-v") => match atif::read(&path, &text, None) {
+                Err(ImportError::Refused { problem: Problem::Part | Problem::Aside, .. }) => {}
+                found => imports.add(found),
+            },
+            Ok(Some(text)) if is_torn(&text) => imports.refused.push(refused(&path, Problem::Torn)),
+            Ok(_) => imports.skipped.push(path),
+            Err(error) => imports.refused.push(error),
         }
     }
-    Ok(())
+}
+
+/// Whether a text is JSON whose end is missing.
+fn is_torn(text: &str) -> bool {
+    let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
+    !text.trim().is_empty() && parsed.is_err_and(|error| error.is_eof())
 }
 
 /// Adds the rollouts of the trial in `folder`: its trajectory and continuations, or else its episodes.
@@ -131,10 +147,12 @@ fn trial(folder: &Path, imports: &mut Imports) {
 fn trial_result(folder: &Path) -> Result<Option<TrialResult>, ImportError> {
     let path = folder.join("result.json");
     let Some(text) = read_text(&path)? else { return Ok(None) };
-    let mut result: TrialResult = serde_json::from_str(&text).map_err(malformed(&path))?;
+    let mut result: TrialResult =
+        serde_json::from_str(&replace_lone_surrogates(&text)).map_err(malformed(&path))?;
     // In shared mode the solver can spoil the tests' report; then it is ignored, because the reward decides.
     let report = read_text(&folder.join("verifier").join("ctrf.json")).ok().flatten();
-    let report: Option<TestReport> = report.and_then(|text| serde_json::from_str(&text).ok());
+    let report: Option<TestReport> =
+        report.and_then(|text| serde_json::from_str(&replace_lone_surrogates(&text)).ok());
     result.tests = report.map(|report| report.checks()).unwrap_or_default();
     Ok(Some(result))
 }

@@ -95,6 +95,7 @@ pub(super) fn read(folder: &Path, result: Option<&TrialResult>) -> Result<Option
         shown,
         handoffs: Vec::new(),
         parts: Vec::new(),
+        notes: Vec::new(),
         record,
     }))
 }

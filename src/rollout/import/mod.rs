@@ -15,7 +15,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::folder::WalkError;
+use crate::folder::{WalkError, shown};
 use crate::model::{HandoffShown, IdError, Shown, TaskMetadata, TrajectoryRecord};
 
 /// An imported rollout.
@@ -35,6 +35,8 @@ pub struct Imported {
     pub reward: Option<f64>,
     /// Start as ISO 8601, if the source has one.
     pub started: Option<String>,
+    /// What of the file was left out, e.g. a number that none of our formats holds.
+    pub notes: Vec<String>,
 }
 
 /// The rollouts found below a path.
@@ -44,6 +46,8 @@ pub struct Imports {
     pub rollouts: Vec<Imported>,
     /// Rollouts that cannot be imported.
     pub refused: Vec<ImportError>,
+    /// Files among those of rollouts that are of another format, e.g. a session file of an agent.
+    pub skipped: Vec<PathBuf>,
 }
 
 /// Why a rollout cannot be imported.
@@ -51,12 +55,13 @@ pub struct Imports {
 pub enum ImportError {
     #[error(transparent)]
     Read(#[from] WalkError),
-    #[error("`{path}` is not valid: {source}")]
+    #[error("`{}` is not valid: {source}", shown(path))]
     Malformed { path: PathBuf, source: serde_json::Error },
-    #[error("`{path}` cannot be imported: {problem}")]
+    #[error("`{}` cannot be imported: {problem}", shown(path))]
     Refused { path: PathBuf, problem: Problem },
     #[error(
-        "`{0}` is neither an ATIF file nor a folder with trials\nhint: give a Harbor job folder, a trial folder, a `trajectory.json` or a folder of such files"
+        "`{}` is neither an ATIF file nor a folder with trials\nhint: give a Harbor job folder, a trial folder, a `trajectory.json` or a folder of such files",
+        shown(.0)
     )]
     Nothing(PathBuf),
 }
@@ -84,14 +89,14 @@ pub enum Problem {
     Part,
     #[error("it is the conversation of a summary, not a rollout")]
     Aside,
+    #[error("its end is missing\nhint: copy it again")]
+    Torn,
     #[error("the agent wrote no message")]
     NoTurns,
     #[error("there is no prompt before the first message of the agent")]
     NoPrompt,
     #[error("it has no `agent/trajectory.json` and no episodes")]
     NoTrajectory,
-    #[error("it is not UTF-8")]
-    NotUtf8,
     #[error("the name or digest of its task is not valid: {0}")]
     Id(#[from] IdError),
 }
@@ -102,12 +107,14 @@ pub fn read_imports(path: &Path) -> Result<Imports, ImportError> {
 }
 
 /// Largest size of one file, in bytes. Token ids of long rollouts take tens of megabytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MOST_BYTES: u64 = 128 << 20;
 
 /// The text of the file at `path`, or `None` if there is no file.
 fn read_text(path: &Path) -> Result<Option<String>, ImportError> {
     let Some(bytes) = crate::folder::read_file(path, MOST_BYTES)? else { return Ok(None) };
-    String::from_utf8(bytes).map(Some).map_err(|_| refused(path, Problem::NotUtf8))
+    // Logs hold what a terminal printed, e.g. half a character.
+    let text = String::from_utf8(bytes);
+    Ok(Some(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())))
 }
 
 fn refused(path: &Path, problem: Problem) -> ImportError {

@@ -19,9 +19,13 @@ fn document(steps: Value) -> Value {
 }
 
 fn one(document: &Value) -> Result<Imported, ImportError> {
+    of_text(&document.to_string())
+}
+
+fn of_text(text: &str) -> Result<Imported, ImportError> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("some-task.json");
-    fs::write(&path, document.to_string()).unwrap();
+    fs::write(&path, text).unwrap();
     let imports = read_imports(&path)?;
     match (imports.rollouts.into_iter().next(), imports.refused.into_iter().next()) {
         (Some(imported), None) => Ok(imported),
@@ -188,6 +192,129 @@ fn invalid_documents_are_refused() {
     check(&document(summarised), "summarised before its step 3");
 }
 
+/// Some agents write what a call returned as a step of its own.
+#[test]
+fn steps_with_results_only() {
+    let check = |name: &str, steps: Value, expect: &[&str]| {
+        let mut document = document(steps);
+        document["agent"]["name"] = json!(name);
+        let told = told(&one(&document).unwrap());
+        assert_eq!(told.lines().skip(1).collect::<Vec<_>>(), expect, "{told}");
+    };
+    let call = |message: &str| {
+        let call = json!({ "tool_call_id": "c", "function_name": "bash", "arguments": { "command": "ls" } });
+        json!({ "source": "agent", "message": message, "tool_calls": [call] })
+    };
+    let results = |source: &str| json!({ "source": source, "message": "", "observation": { "results": [{ "source_call_id": "c", "content": "a" }] } });
+    let looked = "> \"look\" Acted [\"ls\"] [\"bash({\\\"command\\\":\\\"ls\\\"})\"]";
+    let done = "> \"done\" Submitted [] []";
+    for source in ["agent", "system", "user"] {
+        check(
+            "other",
+            json!([user("Task"), call("look"), results(source), { "source": "agent", "message": "done" }]),
+            &[looked, "< Some(\"c\") \"a\"", done],
+        );
+    }
+    // Two in a row, and one before the first message.
+    check(
+        "other",
+        json!([user("Task"), results("system"), call("look"), results("agent"), results("agent"), { "source": "agent", "message": "done" }]),
+        &[looked, "< Some(\"c\") \"a\"", "< Some(\"c\") \"a\"", done],
+    );
+    // An empty reply of terminus-2 is a message.
+    check(
+        "terminus-2",
+        json!([user("Task"), results("agent"), { "source": "agent", "message": "done" }]),
+        &["> \"\" Acted [] []", "< None \"a\"", done],
+    );
+}
+
+#[test]
+fn numbers_and_characters_that_do_not_fit() {
+    let with = |metrics: &str, message: &str| {
+        format!(
+            r#"{{"schema_version":"ATIF-v1.6","agent":{{"name":"other"}},"steps":[{{"source":"user","message":"Task"}},
+            {{"source":"agent","message":"{message}","metrics":{metrics}}}]}}"#
+        )
+    };
+    let check = |metrics: &str, expect: Option<(u64, u64)>, notes: &[&str]| {
+        let imported = of_text(&with(metrics, "a")).unwrap();
+        let usage = imported.record.turns[0].usage.map(|usage| (usage.prompt, usage.completion));
+        assert_eq!(usage, expect, "{metrics}");
+        assert_eq!(imported.notes.len(), notes.len(), "{:?}", imported.notes);
+        assert!(
+            imported.notes.iter().zip(notes).all(|(note, part)| note.contains(part)),
+            "{:?}",
+            imported.notes
+        );
+    };
+    check(r#"{"prompt_tokens":7,"completion_tokens":3}"#, Some((7, 3)), &[]);
+    check(r#"{"prompt_tokens":7.0,"completion_tokens":3}"#, Some((7, 3)), &[]);
+    check(r#"{"prompt_tokens":7,"completion_tokens":null}"#, None, &[]);
+    for odd in [
+        "18446744073709551615",
+        "9223372036854775808",
+        "99999999999999999999999",
+        "-1",
+        "1.5",
+        "\"7\"",
+        "[]",
+        "1e300",
+    ] {
+        let note = "1 numbers of tokens are left out, the first in step 2";
+        check(&format!(r#"{{"prompt_tokens":7,"completion_tokens":{odd}}}"#), None, &[note]);
+    }
+    let text = |message: &str| of_text(&with("null", message)).unwrap().record.turns[0].content.clone();
+    assert_eq!(text(r"cut \ud83d off"), "cut \u{fffd} off");
+    assert_eq!(text(r"\ud83d\ude00"), "😀");
+}
+
+#[test]
+fn a_document_has_a_bound() {
+    let check = |steps: usize, expect: bool| {
+        let mut all = vec![user("Task")];
+        all.extend(std::iter::repeat_n(json!({ "source": "agent", "message": "a" }), steps - 1));
+        let found = one(&document(Value::from(all)));
+        assert_eq!(found.is_ok(), expect, "{steps}");
+        if let Err(error) = found {
+            assert!(error.to_string().contains("more than 50000 steps"), "{error}");
+        }
+    };
+    check(super::document::MOST_STEPS, true);
+    check(super::document::MOST_STEPS + 1, false);
+}
+
+#[test]
+fn a_folder_of_files_of_several_formats() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = || document(json!([user("Task"), agent("a", "b")])).to_string();
+    lay(
+        dir.path(),
+        &[
+            ("a.json", good()),
+            ("b.json.gz", String::new()),
+            ("c.json", good()[..40].to_owned()),
+            ("notes.json", "{}".to_owned()),
+            ("s.jsonl", "{}".to_owned()),
+            ("more/d.json", good()),
+        ],
+    );
+    // One file that cannot be read does not stop the others.
+    symlink("/dev/zero", dir.path().join("b.json")).unwrap();
+    let found = read_imports(dir.path()).unwrap();
+    let name = |path: &PathBuf| path.strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned();
+    let taken: Vec<_> = found.rollouts.iter().map(|imported| name(&imported.path)).collect();
+    assert_eq!(taken, ["a.json", "more/d.json"]);
+    assert_eq!(found.skipped.iter().map(name).collect::<Vec<_>>(), ["b.json.gz", "notes.json", "s.jsonl"]);
+    let refused: Vec<_> = found.refused.iter().map(ToString::to_string).collect();
+    assert!(
+        refused[0].contains("b.json` is a symbolic link")
+            && refused[1].contains("c.json` cannot be imported: its end is missing"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.len(), 2);
+}
+
 /// A trial's folder in `dir`, with these files.
 fn lay(dir: &Path, files: &[(&str, String)]) {
     for (path, text) in files {
@@ -266,7 +393,7 @@ fn jobs_and_trials() {
     for (message, expect) in refused.iter().zip([
         "t__3/result.json` is not valid: EOF",
         "t__4` cannot be imported: it has no `agent/trajectory.json`",
-        "t__6/agent/trajectory.json` cannot be imported: it is not UTF-8",
+        "t__6/agent/trajectory.json` is not valid: expected value",
         "t__7/agent/trajectory.json` is a symbolic link",
     ]) {
         assert!(message.contains(expect), "{message}");

@@ -1,0 +1,240 @@
+//! Values in trajectories that look like credentials: counted by kind, and masked on request.
+//!
+//! An agent that prints its environment writes keys into the observations. The shape of a value does not tell whether it is in use:
+//! tasks have invented ones too. So an export reports by default, and masks if it is asked to.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Regex, RegexSet};
+use serde::{Deserialize, Serialize};
+
+use crate::model::Rollout;
+
+/// The patterns are data of the tool, not of a run: the same trajectories give the same report everywhere.
+const PATTERNS: &str = include_str!("../../templates/secrets/patterns.toml");
+
+/// What becomes of such values in the rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SecretHandling {
+    /// They are counted.
+    #[default]
+    Report,
+    /// They are counted, and `[masked: <kind>]` stands in their place.
+    Mask,
+}
+
+/// What an export found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SecretReport {
+    /// Whether the rows hold the values.
+    pub masked: bool,
+    /// How many values there are of each kind.
+    pub kinds: BTreeMap<String, u64>,
+    /// The kinds in each trajectory that has any, by its id, the column `trajectory_id`.
+    pub trajectories: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declared {
+    #[allow(dead_code, reason = "for readers of the file")]
+    version: u32,
+    kind: Vec<DeclaredKind>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeclaredKind {
+    id: String,
+    about: String,
+    pattern: String,
+}
+
+/// The kinds of credentials.
+#[derive(Debug)]
+struct Kinds {
+    kinds: Vec<Kind>,
+    /// Any of them: most texts have none.
+    any: RegexSet,
+}
+
+#[derive(Debug)]
+struct Kind {
+    id: String,
+    about: String,
+    pattern: Regex,
+}
+
+static KINDS: LazyLock<Option<Kinds>> = LazyLock::new(Kinds::load);
+
+impl Kinds {
+    fn load() -> Option<Self> {
+        let declared: Declared = toml::from_str(PATTERNS).ok()?;
+        let any = RegexSet::new(declared.kind.iter().map(|kind| &kind.pattern)).ok()?;
+        let kind = |kind: DeclaredKind| {
+            Some(Kind { pattern: Regex::new(&kind.pattern).ok()?, id: kind.id, about: kind.about })
+        };
+        Some(Self { kinds: declared.kind.into_iter().map(kind).collect::<Option<_>>()?, any })
+    }
+
+    /// The values in `text` in order. Where two kinds match, the earlier one in the file counts.
+    fn find(&self, text: &str) -> Vec<(&str, Range<usize>)> {
+        let mut found: Vec<(&str, Range<usize>)> = Vec::new();
+        for at in self.any.matches(text) {
+            let Some(kind) = self.kinds.get(at) else { continue };
+            for captures in kind.pattern.captures_iter(text) {
+                let value = captures.get(1).or_else(|| captures.get(0));
+                let Some(range) = value.map(|value| value.range()) else { continue };
+                let is_free =
+                    |(_, other): &(&str, Range<usize>)| range.end <= other.start || other.end <= range.start;
+                if found.iter().all(is_free) {
+                    found.push((&kind.id, range));
+                }
+            }
+        }
+        found.sort_by_key(|(_, range)| range.start);
+        found
+    }
+}
+
+impl SecretReport {
+    pub(super) fn new(handling: SecretHandling) -> Self {
+        Self { masked: handling == SecretHandling::Mask, ..Self::default() }
+    }
+
+    /// Looks through all texts of `rollout`, and masks what it finds if it is to.
+    pub(super) fn examine(&mut self, rollout: &mut Rollout) {
+        let Some(kinds) = KINDS.as_ref() else { return };
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for text in texts(rollout) {
+            let values = kinds.find(text);
+            if values.is_empty() {
+                continue;
+            }
+            let mut masked = String::with_capacity(text.len());
+            let mut done = 0;
+            for (kind, range) in values {
+                *found.entry(kind.to_owned()).or_default() += 1;
+                masked.push_str(&text[done..range.start]);
+                masked.push_str(&format!("[masked: {kind}]"));
+                done = range.end;
+            }
+            masked.push_str(&text[done..]);
+            if self.masked {
+                *text = masked;
+            }
+        }
+        for (kind, count) in &found {
+            *self.kinds.entry(kind.clone()).or_default() += count;
+        }
+        if !found.is_empty() {
+            self.trajectories.insert(rollout.id.clone(), found);
+        }
+    }
+
+    /// The kinds that were found, as a sentence names them, with their numbers.
+    pub fn named(&self) -> Vec<(String, u64)> {
+        let kinds = KINDS.as_ref().map(|kinds| kinds.kinds.as_slice()).unwrap_or_default();
+        let about =
+            |id: &String| kinds.iter().find(|kind| kind.id == *id).map_or(id, |kind| &kind.about).clone();
+        self.kinds.iter().map(|(id, count)| (about(id), *count)).collect()
+    }
+}
+
+/// The texts of a rollout that rows can hold.
+fn texts(rollout: &mut Rollout) -> impl Iterator<Item = &mut String> {
+    let Rollout { record, shown, handoffs, .. } = rollout;
+    let turns = record.turns.iter_mut().flat_map(|turn| {
+        let calls = turn.tool_calls.iter_mut().map(|call| &mut call.arguments);
+        std::iter::once(&mut turn.content).chain(turn.reasoning.as_mut()).chain(calls)
+    });
+    let shown = shown.iter_mut().flatten().map(|shown| &mut shown.content);
+    let context =
+        handoffs.iter_mut().flat_map(|handoff| &mut handoff.context).map(|message| &mut message.content);
+    [&mut record.system, &mut record.prompt, &mut record.verdict.cause]
+        .into_iter()
+        .chain(turns)
+        .chain(shown)
+        .chain(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::fixture;
+
+    #[test]
+    fn values_of_each_kind() {
+        let kinds = Kinds::load().unwrap();
+        let check = |text: &str, expect: &[(&str, &str)]| {
+            let found: Vec<_> =
+                kinds.find(text).into_iter().map(|(kind, range)| (kind, &text[range])).collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        let a = |count: usize| "aB3".repeat(count);
+        check("id AKIAIOSFODNN7EXAMPLE", &[("aws-access-key", "AKIAIOSFODNN7EXAMPLE")]);
+        let github = format!("ghp_{}", a(12));
+        check(&format!("remote https://{github}@github.com"), &[("github-token", &github)]);
+        let key = format!("sk-proj-{}", a(10));
+        check(&format!("OPENAI_API_KEY={key}\n"), &[("api-key", &key)]);
+        let key = format!("sk-ant-api03-{}", a(10));
+        check(&format!("\"x-api-key\": \"{key}\""), &[("api-key", &key)]);
+        let slack = format!("xoxb-{}", a(6));
+        check(&slack, &[("slack-token", &slack)]);
+        let jwt = format!("eyJ{0}.eyJ{0}.{0}", a(5));
+        check(&format!("cookie={jwt};"), &[("jwt", &jwt)]);
+        check(
+            "AWS_SECRET_ACCESS_KEY: \"wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzzzz\"",
+            &[("assigned-secret", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzzzz")],
+        );
+        check(
+            "Authorization: Bearer abcdef0123456789abcd",
+            &[("authorization-header", "abcdef0123456789abcd")],
+        );
+        check("postgres://app:hunter2secret@db/x", &[("password-in-url", "hunter2secret")]);
+        let pem =
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\nAAAA\n-----END OPENSSH PRIVATE KEY-----";
+        check(&format!("a\n{pem}\nb"), &[("private-key", pem)]);
+        // As an argument of a call, and cut off.
+        let pem = "-----BEGIN RSA PRIVATE KEY-----\\nMIIEow==\\n-----END RSA PRIVATE KEY-----";
+        check(&format!("{{\"text\":\"{pem}\"}}"), &[("private-key", pem)]);
+        check("-----BEGIN PRIVATE KEY-----", &[("private-key", "-----BEGIN PRIVATE KEY-----")]);
+        for plain in [
+            "total 12",
+            "sk-learn",
+            "MAX_TOKENS=4096",
+            "token: none",
+            "https://example.org/a:b",
+            "ghp_short",
+            "commit 0123456789abcdef0123456789abcdef01234567",
+            "-----BEGIN CERTIFICATE-----",
+            "TOKEN=$TOKEN",
+        ] {
+            check(plain, &[]);
+        }
+    }
+
+    #[test]
+    fn rollouts_are_reported_and_masked() {
+        let secret = format!("ghp_{}", "aB3".repeat(12));
+        let check = |handling: SecretHandling, kept: bool| {
+            let mut rollout = fixture::rollout("games", 0, 0, 2, 8);
+            rollout.shown[0][0].content.push_str(&format!("\n{secret} {secret}"));
+            rollout.record.turns[1].content.push_str(&secret);
+            let mut report = SecretReport::new(handling);
+            report.examine(&mut fixture::rollout("games", 1, 0, 2, 8));
+            report.examine(&mut rollout);
+            assert_eq!(report.kinds, BTreeMap::from([("github-token".to_owned(), 3)]));
+            assert_eq!(report.trajectories.keys().collect::<Vec<_>>(), [&rollout.id]);
+            assert_eq!(report.named(), [("tokens of GitHub".to_owned(), 3)]);
+            let shown = &rollout.shown[0][0].content;
+            assert_eq!(shown.contains(&secret), kept, "{shown}");
+            assert_eq!(shown.ends_with("\n[masked: github-token] [masked: github-token]"), !kept);
+            assert_eq!(rollout.record.turns[1].content.contains(&secret), kept);
+        };
+        check(SecretHandling::Report, true);
+        check(SecretHandling::Mask, false);
+    }
+}

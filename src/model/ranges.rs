@@ -1,0 +1,31 @@
+//! Numbers of records from elsewhere that no format of ours holds.
+
+use super::{Rollout, Tokens};
+
+/// Tokens of one model call. Sums over a run stay far below 2⁶³.
+pub const MOST_TOKENS: u64 = 1 << 40;
+/// Attempts at one task. A larger number does not come from a count.
+pub const MOST_ATTEMPTS: u32 = 1_000_000;
+
+impl Rollout {
+    /// Leaves out the numbers that are out of range, and returns how many there were.
+    ///
+    /// A run folder can come from elsewhere. Its columns have signed types, and one such number would end every export.
+    pub fn leave_out_of_range(&mut self) -> u32 {
+        let mut count = 0;
+        let mut drop_tokens = |usage: &mut Option<Tokens>| {
+            let is_odd = |usage: &mut Tokens| usage.prompt > MOST_TOKENS || usage.completion > MOST_TOKENS;
+            count += u32::from(usage.take_if(is_odd).is_some());
+        };
+        self.record.turns.iter_mut().for_each(|turn| drop_tokens(&mut turn.usage));
+        let asides = self.record.handoffs.iter_mut().flat_map(|handoff| &mut handoff.asides);
+        asides.for_each(|aside| drop_tokens(&mut aside.usage));
+        let is_odd = |seed: &mut u64| *seed > i64::MAX.cast_unsigned();
+        count += u32::from(self.metadata.seed.take_if(is_odd).is_some());
+        if self.record.attempt > MOST_ATTEMPTS {
+            self.record.attempt = 0;
+            count += 1;
+        }
+        count
+    }
+}
