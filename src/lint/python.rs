@@ -220,7 +220,7 @@ fn lenient_zip<'t>(looping: Node<'t>, text: &str) -> Option<Node<'t>> {
         .then_some(zip)
 }
 
-/// Whether the function around a loop compares the length of one of the sequences.
+/// Whether the function around a loop compares the length of one of the sequences, or the sequences as a whole.
 fn lengths_are_compared(looping: Node<'_>, sequences: &[Node<'_>], text: &str) -> bool {
     let mut around = looping;
     while let Some(parent) = around.parent() {
@@ -229,11 +229,13 @@ fn lengths_are_compared(looping: Node<'_>, sequences: &[Node<'_>], text: &str) -
             break;
         }
     }
-    let lengths: Vec<_> =
-        sequences.iter().map(|sequence| format!("len({})", text_of(*sequence, text))).collect();
-    descendants(around)
-        .filter(|node| node.kind() == "comparison_operator")
-        .any(|comparison| lengths.iter().any(|length| text_of(comparison, text).contains(length)))
+    let sequences: Vec<_> = sequences.iter().map(|sequence| text_of(*sequence, text)).collect();
+    let lengths: Vec<_> = sequences.iter().map(|sequence| format!("len({sequence})")).collect();
+    descendants(around).filter(|node| node.kind() == "comparison_operator").any(|comparison| {
+        let sides: Vec<_> = named_children(comparison).into_iter().map(|side| text_of(side, text)).collect();
+        sequences.iter().all(|sequence| sides.contains(sequence))
+            || lengths.iter().any(|length| text_of(comparison, text).contains(length))
+    })
 }
 
 /// Lines of the assertions whose conditions ask the wall clock, or a variable that was set from it.

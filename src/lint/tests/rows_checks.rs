@@ -314,7 +314,7 @@ pub(super) const ROWS: &[Row] = &[
         "lenient-zip",
         &[(
             TEST,
-            "def test_a():\n    assert set(zip(a, b)) == c\n    row = dict(zip(a, b))\n    for x, y in zip(a, b):\n        print(x)\ndef test_b():\n    assert len(a) == len(b)\n    for x, y in zip(a, b):\n        assert x == y\ndef test_c():\n    assert all(x < y for x, y in zip(a, a[1:]))\n",
+            "def test_a():\n    assert set(zip(a, b)) == c\n    row = dict(zip(a, b))\n    for x, y in zip(a, b):\n        print(x)\ndef test_b():\n    assert len(a) == len(b)\n    for x, y in zip(a, b):\n        assert x == y\ndef test_c():\n    assert all(x < y for x, y in zip(a, a[1:]))\ndef test_d():\n    bad = [x for x, y in zip(a, b) if x != y]\n    assert a == b, bad\n",
         )],
         &[],
     ),
