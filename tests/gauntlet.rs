@@ -9,7 +9,7 @@ use common::Bench;
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
-const SAMPLE: [&str; 18] = [
+const SAMPLE: [&str; 20] = [
     "build-fails",
     "clause-untested",
     "conftest-loaded",
@@ -20,7 +20,9 @@ const SAMPLE: [&str; 18] = [
     "no-reward-on-failure",
     "no-test-script",
     "programs-as-root",
+    "runner-missing",
     "sound-edited-data",
+    "sound-entrypoint",
     "sound-moved-input",
     "sound-separate-verifier",
     "sound-two-steps",

@@ -270,6 +270,10 @@ mod tests {
         NoVerdict::NoResults { cause: "nothing".to_owned() }
     }
 
+    fn no_runner() -> NoVerdict {
+        NoVerdict::NoRunner { line: "/tests/test.sh: line 4: uvx: command not found".to_owned() }
+    }
+
     fn out_of_time() -> NoVerdict {
         NoVerdict::OutOfTime { cause: "slow".to_owned() }
     }
@@ -335,6 +339,10 @@ mod tests {
         check(&[silent, killed, silent], Judged, Some(Outcome::Fail), 3, 1);
         check(&[nothing], Judged, Some(Outcome::Fail), 2, 1);
         check(&[nothing], NoResults, Some(Outcome::VerifierError), 2, 1);
+        // A task may ask to install the program: then its own solution is judged.
+        let missing: fn() -> _ = || Some(no_runner());
+        check(&[missing], Judged, Some(Outcome::Fail), 2, 1);
+        check(&[missing], NoResults, Some(Outcome::VerifierError), 2, 1);
         // The solver does not act in the verifier, so the verifier's limits alone do not blame the solver.
         check(&[verifier_oom], Judged, Some(Outcome::Fail), 2, 1);
         check(&[verifier_oom], NoResults, Some(Outcome::VerifierError), 2, 1);

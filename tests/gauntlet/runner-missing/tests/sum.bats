@@ -1,0 +1,3 @@
+@test "the sum is right" {
+  [ "$(cat /app/sum.txt)" = 5050 ]
+}
