@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use super::damage::Damaged;
+use super::damage::{Damaged, SERVED};
 use super::leak::leak;
 use super::rates::rates;
 use super::soundness;
@@ -13,12 +13,14 @@ use super::target::{Ends, Extent, Only, ScreeningTarget};
 use super::unsteady::Unsteady;
 use super::{battery, clauses, forms};
 use crate::model::{
-    Certificate, EquivalentMutant, File, FileTree, RelPath, Rigor, Row, RowKind, SET_ASIDE, Seed, Tally,
-    Timings, Verdict,
+    Certificate, EquivalentMutant, File, FileTree, RelPath, Rigor, Row, RowKind, SET_ASIDE, Seed,
+    ShellOutcome, Tally, Timings, Verdict,
 };
 use crate::mutate::{Mutant, ablations, cuts, mutants, sample};
 use crate::store::Stage;
-use crate::verify::{Act, Condition, Outline, TrialError, TrialLog, TrialRunner, well_formed};
+use crate::verify::{
+    Act, Condition, NOT_APPLICABLE, Outline, TrialError, TrialLog, TrialRunner, well_formed,
+};
 
 /// Bump when the table changes, so that certificates of the old table are made again.
 pub const SCREEN: Stage = Stage { name: "certificate", version: 9 };
@@ -251,6 +253,11 @@ async fn make(
             }
             Err(error) => return Err(error),
         };
+        let is_damaged = row.kind == RowKind::WrongSolution && matches!(row.act, Act::Edit { .. });
+        if is_damaged && record.exit == Some(ShellOutcome::Exited(NOT_APPLICABLE)) {
+            table.skipped(row.kind, &row.name, SERVED);
+            continue;
+        }
         let equal = log.state.is_some() && log.state == reference.state;
         if row.kind == RowKind::Reference && row.condition == Condition::Ordinary && !equal {
             unsteady = Unsteady::of(&reference.outline, &log.outline);
