@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::agent::{AgentError, Ended};
-use crate::model::{Blame, End, FileTree, Outcome, Verdict};
+use crate::model::{Blame, End, Outcome, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, MissingRunner, Mode, NoVerdict,
@@ -107,9 +107,7 @@ impl Evaluation<'_> {
         match self {
             Self::CleanRoom(hashed) => runner.control(hashed).await,
             Self::InPlace { task, images } => match runner.engine.get().await {
-                Ok(engine) => {
-                    control_in_place(engine, images, task, Act::Solve(&FileTree::default()), ignored).await
-                }
+                Ok(engine) => control_in_place(engine, images, task, Act::Idle, ignored).await,
                 Err(_) => Control::Lost,
             },
         }

@@ -32,6 +32,8 @@ pub const NOT_APPLICABLE: i32 = 3;
 pub enum Act<'a> {
     /// Nothing at all.
     Nothing,
+    /// A control: it starts a shell as every solver does, and does nothing in it.
+    Idle,
     /// `bash /solution/solve.sh`, with these files uploaded.
     Solve(&'a FileTree),
     /// An edit of a solution, for at most this long: one that hangs would otherwise use the processor until the task's own limit.
@@ -54,6 +56,7 @@ impl Act<'_> {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Act::Nothing => "nothing",
+            Act::Idle => "idle",
             Act::Solve(_) => "solve",
             Act::Edit { .. } => "edit",
             Act::Vary { .. } => "vary",
@@ -65,6 +68,7 @@ impl Act<'_> {
     pub(super) fn identity(&self) -> Value {
         match self {
             Act::Nothing => Value::Null,
+            Act::Idle => json!("idle"),
             Act::Solve(files) => json!(task_digest(files)),
             Act::Edit { solution, within } => {
                 json!({ "edit": task_digest(solution), "seconds": within.as_secs() })
@@ -87,7 +91,7 @@ impl Act<'_> {
             Act::Solve(_) | Act::Edit { .. } => {
                 Some(format!("the solver ran longer than {} s", limit.as_secs()))
             }
-            Act::Nothing | Act::Vary { .. } | Act::Attack { .. } => None,
+            Act::Nothing | Act::Idle | Act::Vary { .. } | Act::Attack { .. } => None,
         }
     }
 }
@@ -162,6 +166,7 @@ async fn peak_memory(sandbox: &Sandbox) -> Option<u64> {
 async fn enact(act: Act<'_>, sandbox: &Sandbox, context: &ActContext<'_>) -> Result<Acted, SandboxError> {
     match act {
         Act::Nothing => Ok(Acted::default()),
+        Act::Idle => shell(":", BRIEF_TIMEOUT, sandbox).await.map(|_| Acted::default()),
         Act::Solve(files) => solve(files, sandbox, context).await,
         Act::Edit { solution, within } => {
             let context = ActContext { timeout: context.timeout.min(within), ..*context };

@@ -72,9 +72,15 @@ pub async fn control_in_place(
 ) -> Control {
     let control = match (act, task.solution()) {
         (Act::Nothing, Some(solution)) => Act::Solve(solution),
-        (Act::Nothing | Act::Solve(_) | Act::Edit { .. } | Act::Vary { .. } | Act::Attack { .. }, _) => {
+        (
             Act::Nothing
-        }
+            | Act::Idle
+            | Act::Solve(_)
+            | Act::Edit { .. }
+            | Act::Vary { .. }
+            | Act::Attack { .. },
+            _,
+        ) => Act::Idle,
     };
     let trial = try_in_place(engine, images, task, control, Condition::Ordinary, (None, on_missing)).await;
     Control::of(&trial.map(|trial| trial.verdict))

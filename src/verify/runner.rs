@@ -296,7 +296,7 @@ impl TrialRunner<'_> {
         let judged = async {
             let image = self.image(hashed).await?;
             let engine = self.engine.get().await?;
-            try_trial(engine, &image, hashed.task, Act::Nothing, Condition::Ordinary, None).await
+            try_trial(engine, &image, hashed.task, Act::Idle, Condition::Ordinary, None).await
         };
         Control::of(&judged.await.map(|trial| trial.verdict))
     }

@@ -86,7 +86,7 @@ pub async fn run_trial(
         Retries::new(Some(engine), drain),
         async |silent| try_trial(engine, image, task, act, condition, silent).await,
         async || {
-            let control = if matches!(act, Act::Nothing) { Act::Solve(&task.solution) } else { Act::Nothing };
+            let control = if matches!(act, Act::Nothing) { Act::Solve(&task.solution) } else { Act::Idle };
             let trial = try_trial(engine, image, task, control, Condition::Ordinary, None).await;
             Control::of(&trial.map(|trial| trial.verdict))
         },

@@ -25,7 +25,7 @@ use super::scaffolds::{Messages, message, scaffold};
 use super::support::{docker, launch, process, run, shell};
 
 /// Most time that a row may take beyond its limits. It only ends a failing test.
-const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(30);
 const SUBMIT: &str = "So.\n\n```bash\nsubmit\n```";
 
 /// Models behind `server`, whose requests may take `timeout` seconds and are sent up to `attempts` times. Only the requests take time.
@@ -299,5 +299,33 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
         };
         let (evaluated, ()) = tokio::join!(judged, others);
         assert_eq!(evaluated.unwrap().verdict.outcome, Outcome::Fail);
+    });
+}
+
+/// An interrupted run gives out no slots, but its finished episodes are judged.
+#[test]
+fn an_interrupted_run_judges_finished_episodes() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let (_dir, store) = fresh_store();
+        let engine = EngineOnDemand::from(engine);
+        let (slots, drain) = (Slots::new(1), CancellationToken::new());
+        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+        let task = task(Shape::Files);
+        let hashed = HashedTask::new(&task, environment_digest(&task.environment, "core")).unwrap();
+        let evaluation = Evaluation::CleanRoom(&hashed);
+        let evaluated = evaluation.run(
+            &runner,
+            Slot::ForJudging,
+            None,
+            Keep::Nothing,
+            async |_, sandbox, _, _| {
+                shell(sandbox, REFERENCE).await;
+                drain.cancel();
+                Ok(Ended { end: End::Submitted, cause: String::new() })
+            },
+            async |_, _| Ok(()),
+        );
+        assert_eq!(evaluated.await.unwrap().verdict.outcome, Outcome::Pass);
     });
 }

@@ -508,7 +508,7 @@ async fn an_agent_that_never_starts_is_no_rollout() {
         let body = r#"{"model":"m","messages":[{"role":"user","content":"Hello?"}]}"#;
         format!(
             "exec 3<>/dev/tcp/127.0.0.1/8421; printf 'POST {path} HTTP/1.1\\r\\nhost: x\\r\\n\
-             content-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{body}' >&3; cat <&3 >&2",
+             content-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{body}' >&3; cat <&3 >/dev/null",
             body.len()
         )
     };
@@ -536,6 +536,10 @@ async fn an_agent_that_never_starts_is_no_rollout() {
     check("true", BAD_INPUT, "(it printed nothing)");
     check("exec sleep 100", BAD_INPUT, "time limit");
     // Another dialect.
-    check(&ask("/v1/messages"), BAD_INPUT, "POST /v1/messages is not supported");
+    check(
+        &ask("/v1/messages"),
+        BAD_INPUT,
+        "its last request was refused: POST /v1/messages is not supported",
+    );
     check(&format!("{}; echo lost my way; exit 127", ask("/v1/chat/completions")), 0, "lost my way");
 }

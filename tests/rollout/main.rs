@@ -20,6 +20,7 @@ mod faults;
 mod kept;
 mod kills;
 mod lost_states;
+mod openings;
 mod pauses;
 mod recorded;
 mod refusals;

@@ -148,6 +148,10 @@ pub async fn run_installed(
         return Err(AgentError::GaveUp { waited: held_up });
     }
     if !answered && refused.is_none() {
+        let how = match proxy.refusal() {
+            Some(refusal) => format!("{how}; its last request was refused: {refusal}"),
+            None => how,
+        };
         return Err(AgentError::NeverAsked { how, output: end_of(&output) });
     }
     // An agent that exits with an error is judged too, and its output is kept.

@@ -34,6 +34,8 @@ pub(super) struct Proxy<'a, 't> {
     held_up: Duration,
     /// The model has answered a call of the agent, or has refused what it was asked.
     answered: bool,
+    /// Why the last request was refused that the model never saw, e.g. for an address of another API.
+    refusal: Option<String>,
 }
 
 /// Consumption by all calls of the agent, those of earlier conversations included.
@@ -83,6 +85,7 @@ impl<'a, 't> Proxy<'a, 't> {
             waited: Duration::ZERO,
             held_up: Duration::ZERO,
             answered: false,
+            refusal: None,
         }
     }
 
@@ -129,6 +132,11 @@ impl<'a, 't> Proxy<'a, 't> {
         self.answered
     }
 
+    /// Why the last request was refused that the model never saw.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
     /// How long the call during which the agent ended was held up, and not by the model. Zero if there was no such call.
     pub(super) fn held_up(&self) -> Duration {
         self.held_up
@@ -148,7 +156,7 @@ impl<'a, 't> Proxy<'a, 't> {
 
     async fn answer(&mut self, bytes: &[u8]) -> Result<Vec<u8>, AgentError> {
         let Some(request) = wire::request(bytes) else {
-            return Ok(wire::error(400, "malformed HTTP request"));
+            return Ok(self.refuse(400, "malformed HTTP request"));
         };
         match (request.method, request.path.trim_end_matches('/')) {
             ("GET", path) if path.ends_with("/models") => {
@@ -159,10 +167,15 @@ impl<'a, 't> Proxy<'a, 't> {
             }
             ("POST", path) if path.ends_with("/chat/completions") => match wire::chat(&request.body) {
                 Ok((request, form)) => self.chat(request, form).await,
-                Err(message) => Ok(wire::error(400, &message)),
+                Err(message) => Ok(self.refuse(400, &message)),
             },
-            (method, path) => Ok(wire::error(404, &format!("{method} {path} is not supported"))),
+            (method, path) => Ok(self.refuse(404, &format!("{method} {path} is not supported"))),
         }
+    }
+
+    fn refuse(&mut self, status: u16, message: &str) -> Vec<u8> {
+        self.refusal = Some(message.to_owned());
+        wire::error(status, message)
     }
 
     async fn chat(&mut self, request: ChatRequest, form: ResponseForm) -> Result<Vec<u8>, AgentError> {
@@ -196,7 +209,7 @@ impl<'a, 't> Proxy<'a, 't> {
             Err(error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. }))) => {
                 // Any other refusal is of a form of request that the endpoint does not know.
                 self.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });
-                return Ok(wire::error(400, &error.to_string()));
+                return Ok(self.refuse(400, &error.to_string()));
             }
             Err(error) => return Err(error),
         };
