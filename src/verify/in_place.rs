@@ -56,9 +56,12 @@ fn on_missing_runner(task: &Foreign, act: Act<'_>, silent: Option<Blame>) -> Mis
         Act::Nothing | Act::Solve(_) if task.solution().is_some() && silent != Some(Blame::Solver) => {
             MissingRunner::AsksControl
         }
-        Act::Nothing | Act::Solve(_) | Act::Edit { .. } | Act::Vary { .. } | Act::Attack { .. } => {
-            MissingRunner::Ignored
-        }
+        Act::Nothing
+        | Act::Idle
+        | Act::Solve(_)
+        | Act::Edit { .. }
+        | Act::Vary { .. }
+        | Act::Attack { .. } => MissingRunner::Ignored,
     }
 }
 
