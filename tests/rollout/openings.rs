@@ -9,6 +9,7 @@ use termsmith::agent::{
 use termsmith::model::{Blame, End};
 use termsmith::rollout::RolloutError;
 use termsmith::verify::Blamed as _;
+use tokio_util::sync::CancellationToken;
 
 use super::deadlines::LONG;
 use super::scaffolds::{Messages, scaffold};
@@ -26,8 +27,8 @@ fn an_episode_that_cannot_begin_in_a_fresh_sandbox_is_no_failure() {
             let limits = StepLimits::scripted(LONG);
             let deadline = Deadline::after(LONG, sandbox.clock().clone());
             let silent_loss = Some(Blame::Solver);
-            let (sandbox, limits) = (&sandbox, &limits);
-            let episode = EpisodeContext { sandbox, env: &[], limits, deadline, silent_loss, machine };
+            let (sandbox, limits, drain) = (&sandbox, &limits, CancellationToken::new());
+            let episode = EpisodeContext { sandbox, env: &[], limits, deadline, silent_loss, machine, drain };
             let (mut log, mut conversation) = (NoTurnLog, Conversation::default());
             let mut says_nothing = Messages(VecDeque::new());
             let hooks = Hooks::none(&mut log);
