@@ -1,5 +1,7 @@
 //! `tests/test.sh` of emitted tasks, as a harness runs it: the reward that it leaves, or none.
 
+#![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
+
 mod support;
 
 #[allow(dead_code, reason = "the saboteurs use the rest")]

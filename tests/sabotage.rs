@@ -653,8 +653,11 @@ impl Hogs {
     fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         // Each in a session of its own, since the kernel shares processors among sessions first.
+        // They end by themselves after ten minutes, since a killed test does not end them.
         let hog = || {
-            std::process::Command::new("setsid").args(["sh", "-c", "while :; do :; done"]).spawn().unwrap()
+            let sleepless = "while :; do :; done";
+            let args = ["timeout", "--foreground", "600", "sh", "-c", sleepless];
+            std::process::Command::new("setsid").args(args).spawn().unwrap()
         };
         Self((0..processors * HOGS).map(|_| hog()).collect())
     }

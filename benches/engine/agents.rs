@@ -98,8 +98,10 @@ async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<
     for (number, (load, name, aim)) in SCAFFOLDS.into_iter().enumerate() {
         let mut sample = Sample::default();
         let limits = limits();
+        let drain = CancellationToken::new();
         let episode = EpisodeContext {
             sandbox: &sandbox,
+            drain: &drain,
             env: &[],
             limits: &limits,
             deadline: Deadline::after(limits.total, sandbox.clock().clone()),
@@ -320,8 +322,10 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
             gate.wait().await;
             let began = Instant::now();
             let limits = limits();
+            let drain = CancellationToken::new();
             let episode = EpisodeContext {
                 sandbox: &sandbox,
+                drain: &drain,
                 env: &[],
                 limits: &limits,
                 deadline: Deadline::after(limits.total, sandbox.clock().clone()),

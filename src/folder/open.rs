@@ -119,13 +119,13 @@ mod tests {
         match (read_file(&path, MOST).map(|bytes| bytes.map(text)), foreign) {
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (found, expect) => {
-                assert_eq!(found.map_err(|error| error.to_string()), expect.map_err(str::to_owned))
+                assert_eq!(found.map_err(|error| error.to_string()), expect.map_err(str::to_owned));
             }
         }
         match (read_named_by_user(&path, MOST).map(text), by_user) {
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (found, expect) => {
-                assert_eq!(found.map_err(|error| error.to_string()), expect.map_err(str::to_owned))
+                assert_eq!(found.map_err(|error| error.to_string()), expect.map_err(str::to_owned));
             }
         }
     }

@@ -286,7 +286,7 @@ impl<'t> Reader<'t, '_> {
     fn command(&self, node: Node<'t>, around: &Around) -> Command {
         let mut words: Vec<String> = Vec::new();
         let (mut writes, mut reads) = (around.writes.to_vec(), around.reads.to_vec());
-        let mut input = around.input.as_ref().map(|input| input.to_string());
+        let mut input = around.input.as_ref().map(std::string::ToString::to_string);
         if node.kind() == "test_command" {
             words =
                 text_of(node, self.text).split_whitespace().map(|word| self.variables.expand(word)).collect();
@@ -297,7 +297,7 @@ impl<'t> Reader<'t, '_> {
                     "file_redirect" => self.file(part, &mut writes, &mut reads),
                     "herestring_redirect" => {
                         input =
-                            Some(self.variables.expand(text_of(part, self.text).trim_start_matches("<<<")))
+                            Some(self.variables.expand(text_of(part, self.text).trim_start_matches("<<<")));
                     }
                     _ => words.push(self.variables.expand(text_of(part, self.text))),
                 }
@@ -312,7 +312,7 @@ impl<'t> Reader<'t, '_> {
             writes,
             reads,
             input,
-            function: around.function.as_ref().map(|function| function.to_string()),
+            function: around.function.as_ref().map(std::string::ToString::to_string),
             conditional: around.conditional,
         }
     }
@@ -324,11 +324,11 @@ impl<'t> Reader<'t, '_> {
             return;
         };
         let descriptor = redirect.child_by_field_name("descriptor").map(|node| text_of(node, self.text));
-        let operator = parts.iter().map(|part| part.kind()).find(|kind| kind.contains(['<', '>']));
+        let operator = parts.iter().map(tree_sitter::Node::kind).find(|kind| kind.contains(['<', '>']));
         match operator {
             Some("<") => reads.push(file),
             Some(">" | ">>" | ">|" | "&>" | "&>>") if matches!(descriptor, None | Some("1")) => {
-                writes.push(file)
+                writes.push(file);
             }
             _ => {}
         }
@@ -356,7 +356,7 @@ impl<'t> Reader<'t, '_> {
                 self.each(node, &Around { function: name, ..Around::nothing() });
             }
             "command_substitution" | "process_substitution" => {
-                self.sequence(&named_children(node), &around.substituted())
+                self.sequence(&named_children(node), &around.substituted());
             }
             "program" | "compound_statement" | "subshell" => self.sequence(&named_children(node), around),
             "do_group" | "else_clause" | "case_item" => {

@@ -49,12 +49,11 @@ impl Fault {
     /// Whether the infrastructure failed: the work is left open, and the same command tries it again.
     pub fn is_left_open(&self) -> bool {
         match self {
-            // An image can be had later, e.g. after a login at its registry. It keeps no other task from its result.
-            Self::Engine(EngineError::MissingImage { .. }) => true,
+            // An image can be had later, e.g. after a login at its registry. Other tasks go on.
+            Self::Engine(EngineError::MissingImage { .. }) | Self::AwaitsRequest { .. } => true,
             Self::Engine(error) => error.blame() == Blame::Infra,
             Self::NoVerdict(error) => matches!(error.blame(), None | Some(Blame::Infra)),
             Self::Rollout(error) => matches!(error.blame(), None | Some(Blame::Infra)),
-            Self::AwaitsRequest { .. } => true,
             Self::Author(_)
             | Self::Authoring(_)
             | Self::Trial(_)

@@ -28,7 +28,7 @@ impl TrialRunner<'_> {
             ImageSource::Named(name) => {
                 let timeout = Duration::from_secs(task.limits.build_timeout_sec.into());
                 let pull = async || self.engine.get().await?.pulled(name, timeout).await;
-                self.retry(|| pull()).await?
+                self.retry(pull).await?
             }
             ImageSource::Build(context) => {
                 match self.retry(|| self.build_foreign(&task.environment_digest, context, task)).await? {

@@ -22,13 +22,13 @@ const LONG: Duration = Duration::from_secs(60);
 /// The text that servers here refuse.
 const BAD: &str = "<|bad|>";
 
-fn raw(status: u16, body: Value) -> Answer {
+fn raw(status: u16, body: &Value) -> Answer {
     let headers = vec![("content-type", "application/json".to_owned())];
     Answer::Raw { status, headers, body: body.to_string() }
 }
 
-fn refused(status: u16, error: Value) -> Answer {
-    raw(status, json!({ "error": error }))
+fn refused(status: u16, error: &Value) -> Answer {
+    raw(status, &json!({ "error": error }))
 }
 
 /// A message with these calls of `bash`, by their arguments.
@@ -42,7 +42,7 @@ fn calls(arguments: &[&str]) -> Answer {
         })
         .collect();
     let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
-    raw(200, json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": message }] }))
+    raw(200, &json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": message }] }))
 }
 
 /// The messages of the policy in a request.
@@ -92,7 +92,7 @@ fn a_malformed_call_is_a_mistake_of_one_turn() {
                             _ => {
                                 return refused(
                                     status,
-                                    json!({ "message": "'str' object has no attribute" }),
+                                    &json!({ "message": "'str' object has no attribute" }),
                                 );
                             }
                         }
@@ -132,11 +132,11 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
     fn error(status: u16) -> Answer {
         refused(
             status,
-            json!({ "message": format!("cannot tokenize {BAD}"), "type": "BadRequestError", "code": status }),
+            &json!({ "message": format!("cannot tokenize {BAD}"), "type": "BadRequestError", "code": status }),
         )
     }
     fn filter() -> Answer {
-        refused(400, json!({ "message": "flagged", "code": "content_filter" }))
+        refused(400, &json!({ "message": "flagged", "code": "content_filter" }))
     }
     #[derive(Debug, PartialEq)]
     enum Is {
@@ -228,7 +228,7 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
         check(
             "no credit",
             |turns, bad, _| {
-                if bad { refused(429, json!({ "code": "insufficient_quota" })) } else { goes_on(turns) }
+                if bad { refused(429, &json!({ "code": "insufficient_quota" })) } else { goes_on(turns) }
             },
             Is::Error,
         )
@@ -278,7 +278,7 @@ fn an_installed_agent_answers_for_its_own_requests() {
                 let text = body.to_string();
                 // The request of an agent, then the same or another one, then the control.
                 if text.contains("Bad?") || (everyone && !text.contains("Hello?")) {
-                    refused(status, json!({ "message": "no" }))
+                    refused(status, &json!({ "message": "no" }))
                 } else {
                     whole("Hello.")
                 }

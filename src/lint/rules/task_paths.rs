@@ -8,6 +8,7 @@ use crate::lint::python::module;
 use crate::lint::rule::RuleMatch;
 use crate::lint::shell::{Command, Shell, Status, pythons};
 use crate::lint::subject::{Subject, in_solution, in_tests};
+use crate::model::RelPath;
 
 /// Programs that run the file that follows.
 const INTERPRETERS: [&str; 12] =
@@ -115,7 +116,7 @@ fn is_missing(subject: &Subject<'_>, script: &str, path: &str) -> bool {
         of_step.map(|(step, _)| format!("steps/{step}/{wanted}")).into_iter().chain([wanted.to_owned()]);
     let tree = subject.files;
     let there = |place: &String| {
-        let all = tree.files.keys().chain(&tree.empty_folders).map(|path| path.as_str());
+        let all = tree.files.keys().chain(&tree.empty_folders).map(RelPath::as_str);
         let special = subject.special_files.iter().map(|special| special.path.as_str());
         all.chain(special).any(|path| {
             is_within(path, place) || (is_within(place, path) && subject.files.get(path).is_none())

@@ -130,7 +130,7 @@ impl DockerEngine {
         let memory_mb = u64::try_from(info.mem_total?).ok()? >> 20;
         let root = info.docker_root_dir.filter(|_| self.shared.is_on_this_host());
         let disk = root.and_then(|root| rustix::fs::statvfs(root.as_str()).ok());
-        Some(HostSize { memory_mb, storage_mb: disk.map(|disk| disk.f_blocks * disk.f_frsize >> 20) })
+        Some(HostSize { memory_mb, storage_mb: disk.map(|disk| (disk.f_blocks * disk.f_frsize) >> 20) })
     }
 
     /// What is known about the disk of the host while this container ran, which may have begun after the last look.
