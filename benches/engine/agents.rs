@@ -101,7 +101,7 @@ async fn actions(context: &BenchContext, endpoint: &Endpoint) -> anyhow::Result<
         let drain = CancellationToken::new();
         let episode = EpisodeContext {
             sandbox: &sandbox,
-            drain: &drain,
+            drain,
             env: &[],
             limits: &limits,
             deadline: Deadline::after(limits.total, sandbox.clock().clone()),
@@ -325,7 +325,7 @@ pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
             let drain = CancellationToken::new();
             let episode = EpisodeContext {
                 sandbox: &sandbox,
-                drain: &drain,
+                drain,
                 env: &[],
                 limits: &limits,
                 deadline: Deadline::after(limits.total, sandbox.clock().clone()),
