@@ -97,7 +97,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
         assert!(
-            read_certificate(dir.path()).unwrap_err().to_string().contains("hold more than 4194304 bytes")
+            read_certificate(dir.path()).unwrap_err().to_string().contains("is larger than 4194304 bytes")
         );
     }
 }

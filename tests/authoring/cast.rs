@@ -84,7 +84,7 @@ async fn recordings_that_become_no_task_are_named() {
         ("look.txt", "$ ls\n$ cat a\n$ exit\n", "0 of its commands do more than look"),
         ("broken.cast", "{\"version\":2}\n[0.1,\"o\",\"a\"]\nno\n[0.1,\"o\",\"a\"]\n", "broken.cast`:3"),
         ("empty.txt", "nothing happened\n", "shows no command"),
-        ("missing.cast", "", "No such file"),
+        ("missing.cast", "", "does not exist"),
     ];
     for (name, text, says) in cases {
         if name != "missing.cast" {

@@ -308,7 +308,7 @@ fn hostile_directories_are_refused() {
         (
             "task.toml is huge",
             |dir| fs::File::create(dir.join("task.toml"))?.set_len(1 << 40),
-            "hold more than 4194304 bytes",
+            "is larger than 4194304 bytes",
         ),
         ("tests is a link", |dir| symlink("/etc", dir.join("tests")), "tests` is a symbolic link"),
         (
