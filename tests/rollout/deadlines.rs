@@ -8,7 +8,7 @@ use termsmith::agent::{
     Logprobs, Machine, ModelPolicy, NoTurnLog, Policy, Scaffold, StepLimits, run_episode, run_installed,
 };
 use termsmith::llm::{CallError, ModelRole, Models, Options, RetryPolicy, Settings};
-use termsmith::model::{End, Outcome, Shown, TurnKind, environment_digest};
+use termsmith::model::{End, File, Outcome, RelPath, Shown, TurnKind, environment_digest};
 use termsmith::retry::Backoff;
 use termsmith::rollout::{Evaluation, Slot};
 use termsmith::sandbox::Sandbox;
@@ -327,5 +327,34 @@ fn an_interrupted_run_judges_finished_episodes() {
             async |_, _| Ok(()),
         );
         assert_eq!(evaluated.await.unwrap().verdict.outcome, Outcome::Pass);
+    });
+}
+
+/// A Dockerfile that hangs is at fault for its build, like one that fails. It is built twice.
+#[test]
+fn a_build_that_hangs_is_the_tasks_fault() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let (_dir, store) = fresh_store();
+        let engine = EngineOnDemand::from(engine);
+        let (slots, drain) = (Slots::new(1), CancellationToken::new());
+        let runner = TrialRunner { engine: &engine, store: &store, slots: &slots, rank: 0, drain: &drain };
+        let check = async |step: &str, limit: u32, expect: Result<(), &str>| {
+            let mut task = task(Shape::Files);
+            let dockerfile = task.environment.text("Dockerfile").unwrap().to_owned();
+            let dockerfile = File::text(format!("{dockerfile}RUN {step} # {}\n", std::process::id()));
+            task.environment.insert(RelPath::new("Dockerfile").unwrap(), dockerfile);
+            task.limits.build_timeout_sec = limit;
+            let digest = environment_digest(&task.environment, "core");
+            let hashed = HashedTask::new(&task, digest).unwrap();
+            match (runner.build(&hashed).await.unwrap(), expect) {
+                (Ok(()), Ok(())) => {}
+                (Err(log), Err(part)) => assert!(log.contains(part), "{step}: {log}"),
+                (found, expect) => panic!("{step}: {found:?}, where {expect:?} was expected"),
+            }
+        };
+        check("true", 600, Ok(())).await;
+        check("sleep 1000", 5, Err("twice")).await;
+        check("exit 3", 600, Err("returned a non-zero code: 3")).await;
     });
 }
