@@ -22,6 +22,9 @@ pub enum Evidence {
     OutOfMemory,
     /// The watchdog killed it for exceeding its own limits: bytes, files, nested folders, pipes and the like.
     OwnLimit,
+    /// The watchdog killed it, since deleted files in flight between its processes may hold the
+    /// space that the disk has lost. Another program of the host may hold that space as well.
+    FilesInFlight,
     /// The guest met a limit of the container: processes, descriptors, terminals, memory. It ended, or could not start a program.
     GuestLimit,
     /// The guest could not start a program for a limit that all containers of the host share, e.g. the number of terminals.
@@ -60,7 +63,7 @@ impl Evidence {
             | Self::Paused
             | Self::StreamBroken
             | Self::Protocol => Some(Blame::Infra),
-            Self::Silent | Self::Unexplained => None,
+            Self::FilesInFlight | Self::Silent | Self::Unexplained => None,
         }
     }
 
@@ -69,6 +72,7 @@ impl Evidence {
         match self {
             Self::OutOfMemory => "out of memory",
             Self::OwnLimit => "a limit of the container was exceeded",
+            Self::FilesInFlight => "its files in flight may exceed the disk limit",
             Self::GuestLimit => "the guest met a limit of the container",
             Self::HostLimit => "the host has none left for any container",
             Self::KilledFromOutside => "killed from outside the container",

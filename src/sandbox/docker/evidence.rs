@@ -37,8 +37,8 @@ impl DockerEngine {
         let shared = &self.shared;
         let lost = |evidence, detail| SandboxError::Lost(Loss { evidence, detail });
         // Our own kill, for the container's own limits, takes precedence over all other evidence.
-        if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
-            return lost(Evidence::OwnLimit, cause);
+        if let Some(loss) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
+            return SandboxError::Lost(loss);
         }
         if closed.symptom == Symptom::StreamEnded {
             // The stream ends a moment before the engine has recorded the exit.
@@ -53,8 +53,8 @@ impl DockerEngine {
             Err(error) => return SandboxError::Engine(error),
         };
         // The watchdog may have killed it in the meantime.
-        if let Some(cause) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
-            return lost(Evidence::OwnLimit, cause);
+        if let Some(loss) = shared.live().get(id).and_then(|watched| watched.killed.clone()) {
+            return SandboxError::Lost(loss);
         }
         let evidence = if state.paused == Some(true) {
             Evidence::Paused

@@ -36,8 +36,8 @@ pub(super) struct Watched {
     upper: Option<WritableLayer>,
     /// The last look at which it had no descriptors in flight, or the first one.
     settled: Option<Arc<Look>>,
-    /// Why it was killed.
-    pub(super) killed: Option<String>,
+    /// Why the watchdog killed it.
+    pub(super) killed: Option<Loss>,
     /// Times of its out-of-memory events, in seconds since 1970.
     pub(super) oom_times: Vec<i64>,
     /// Its pauses by the engine. They belong to the container's clock, so a restart does not forget them.
@@ -151,10 +151,10 @@ async fn look(engine: &DockerEngine) {
         }
     }
     let offenders = seen.offenders;
-    for (id, cause) in offenders {
+    for (id, loss) in offenders {
         if let Some(watched) = shared.live().get_mut(&id) {
-            tracing::debug!(container = %id, cause, "killing a container for its own limit");
-            watched.killed = Some(cause);
+            tracing::debug!(container = %id, %loss, "killing a container for its own limit");
+            watched.killed = Some(loss);
         }
         // If it has ended by itself, the cause is recorded anyway.
         if let Err(error) = shared.kill(id.as_str()).await {
@@ -228,7 +228,7 @@ struct Seen {
     /// The containers for which this look is the one that later ones are compared with.
     settled: Vec<ContainerId>,
     /// Those that exceed their limits, with the reason.
-    offenders: Vec<(ContainerId, String)>,
+    offenders: Vec<(ContainerId, Loss)>,
 }
 
 /// What limits the disk of containers.
@@ -251,8 +251,13 @@ fn see(watched: &[Watching], disk: Disk) -> Seen {
     let look = Arc::new(Look { free: free.filter(|_| disk == Disk::Polled), used });
     let (mut settled, mut offenders) = (Vec::new(), Vec::new());
     for (watching, usage) in watched.iter().zip(&usages) {
-        let excess = excess(usage, watching.max_bytes).or_else(|| watching.hidden_excess(usage, &look));
-        offenders.extend(excess.map(|cause| (watching.id.clone(), cause)));
+        let counted = excess(usage, watching.max_bytes);
+        let counted = counted.map(|detail| Loss { evidence: Evidence::OwnLimit, detail });
+        let hidden = || {
+            let detail = watching.hidden_excess(usage, &look)?;
+            Some(Loss { evidence: Evidence::FilesInFlight, detail })
+        };
+        offenders.extend(counted.or_else(hidden).map(|loss| (watching.id.clone(), loss)));
         if usage.open.in_flight == 0 || watching.settled.is_none() {
             settled.push(watching.id.clone());
         }
@@ -368,8 +373,10 @@ mod tests {
             container("allowed", 3 << 20, 8 * MIB),
         ];
         let seen = see(&watched, Disk::Polled);
-        let expected = vec![(ContainerId("large".to_owned()), "disk limit of 1 MiB exceeded".to_owned())];
-        assert_eq!(seen.offenders, expected);
+        let found =
+            seen.offenders.iter().map(|(id, loss)| (id.as_str(), loss.evidence, loss.detail.as_str()));
+        let expected = [("large", Evidence::OwnLimit, "disk limit of 1 MiB exceeded")];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
         assert_eq!((seen.settled.len(), seen.look.used.len()), (3, 3));
     }
 
