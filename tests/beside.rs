@@ -87,6 +87,12 @@ fn a_busy_machine_shortens_no_limit() {
     check("slow(1); print(run('sleep 1; exit 3', 0.4))", "124");
     check("slow(5); print(run('sleep 1; exit 3', 0.4))", "3");
     check("slow(5); print(run('exec >&- 2>&-; sleep 1; exit 3', 0.4))", "3");
+    // A program that ends between two looks at it is not stopped.
+    check(
+        "import subprocess\nchild = subprocess.Popen(['true'])\n\
+         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)\nprint(beside._is_stopped(child))",
+        "False",
+    );
     check("slow(1); print(run('exec >&- 2>&-; sleep 9; exit 3', 0.4))", "124");
     // Programs that hang have lost what there is for them.
     check(

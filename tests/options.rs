@@ -201,7 +201,7 @@ fn every_certificate_is_looked_at() {
         ("b-newer", "is a certificate of version 9"),
         ("c-none", "no certificate.json"),
         ("d-broken", "task.toml` cannot be used"),
-        ("e-huge", "hold more than"),
+        ("e-huge", "is larger than"),
         ("f-linked", "is a symbolic link"),
     ] {
         let line = ran.out.lines().find(|line| line.starts_with(&format!("tasks/{task}: "))).unwrap();

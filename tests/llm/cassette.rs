@@ -109,7 +109,7 @@ fn invalid_recordings_are_refused() {
         }
     }
     let missing = Cassette::open(&dir.path().join("none")).err().unwrap().to_string();
-    assert!(missing.starts_with("failed to read recording `"), "{missing}");
+    assert!(missing.starts_with("failed to read `"), "{missing}");
 
     // A line that a killed process left unfinished is cut off, and the other lines are kept.
     std::fs::write(&file, line(1, "a") + &line(1, "b")[..40]).unwrap();

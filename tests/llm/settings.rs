@@ -124,7 +124,9 @@ fn bad_settings() {
     assert_eq!(Settings::parse("t.toml", &many).unwrap_err().problems.len(), 3);
     let missing = Settings::load("/nonexistent/termsmith.toml".as_ref()).unwrap_err().to_string();
     assert!(
-        missing.starts_with("/nonexistent/termsmith.toml: No such file") && missing.contains("hint:"),
+        missing.starts_with("/nonexistent/termsmith.toml: ")
+            && missing.contains("No such file")
+            && missing.contains("hint:"),
         "{missing}"
     );
 }

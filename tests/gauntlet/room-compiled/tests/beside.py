@@ -253,7 +253,11 @@ def _collect(child, stdin, limit):
 
 
 def _is_stopped(child):
-    return os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    try:
+        return os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        # It has ended since it was looked at.
+        return False
 
 
 def _send(stream, unsent):
