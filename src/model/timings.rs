@@ -60,7 +60,7 @@ pub struct TrialSeen {
 
 impl Timings {
     /// The version that this build writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Longest act, in seconds, and largest peak, in bytes, of rows of one kind.
     pub fn most(&self, kind: RowKind) -> Option<(f64, Option<u64>)> {
