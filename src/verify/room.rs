@@ -214,6 +214,11 @@ impl Room<'_> {
             // The tests wait only for the subject's files and programs, so the subject caused the timeout.
             return Ok(Verdict::without_checks(Outcome::Fail, OUT_OF_TIME));
         }
+        // What kills the test runner may have written results in its place.
+        if done.outcome != ProcessOutcome::Exited(0) {
+            let cause = format!("the test runner ended ({:?}) without results", done.outcome);
+            return Err(NoVerdict::NoResults { cause });
+        }
         match verifier.get(RESULTS, MAX_RESULTS).await {
             Ok(text) => {
                 let extent = match condition {
@@ -232,8 +237,7 @@ impl Room<'_> {
             }
             Err(GetError::Sandbox(error)) => Err(lost(error)),
             Err(GetError::Missing { .. } | GetError::NotRegular { .. } | GetError::TooLarge { .. }) => {
-                let cause = format!("the test runner ended ({:?}) without results", done.outcome);
-                Err(NoVerdict::NoResults { cause })
+                Err(NoVerdict::NoResults { cause: "the test runner left no results".to_owned() })
             }
         }
     }

@@ -180,6 +180,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "restored-tests",
+        &[(SCRIPT, "true\n"), ("tests/pristine/make-repo.sh", "git init -q\ngit restore tests\n")],
+        &[],
+    ),
+    row(
+        "restored-tests",
         &[(TEST, "subprocess.run(['git', 'checkout', 'HEAD', '--', 'tests'])\n")],
         &["tests/test_outputs.py:1 git restores files from `HEAD`, which a solver can move by a commit"],
     ),

@@ -78,14 +78,25 @@ fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
         }
     };
     for process in processes {
+        // Threads that show the same ones share a table of descriptors. All instances look alike.
+        let mut tables = BTreeSet::new();
+        for thread in entries(&process.join("task")) {
+            let is_inotify =
+                |descriptor: &PathBuf| fs::read_link(descriptor).is_ok_and(|link| link == Path::new(INOTIFY));
+            let instances = entries(&thread.join("fd")).filter(is_inotify);
+            let mut names: Vec<_> = instances.filter_map(|one| Some(one.file_name()?.to_owned())).collect();
+            names.sort();
+            let number = names.len() as u64;
+            if tables.insert(names) {
+                open.inotify += number;
+            }
+        }
         for descriptor in descriptors(process) {
             // It may have been closed meanwhile.
             let link = fs::read_link(&descriptor).unwrap_or_default();
             let link = link.to_string_lossy();
             if link.starts_with(PIPE) {
                 pipes.insert(link.into_owned());
-            } else if link == INOTIFY {
-                open.inotify += 1;
             } else if link == IO_URING {
                 open.in_flight += 1;
             } else if link.starts_with(SOCKET) {
@@ -142,7 +153,7 @@ mod tests {
 
     /// Holds files of a megabyte without names in the folder `argv[1]`, as `argv[2]` says, until its input ends.
     const HOLDER: &str = r#"
-import ctypes, mmap, os, socket, sys, threading
+import ctypes, mmap, os, socket, sys, threading, time
 libc = ctypes.CDLL(None)
 def unlinked():
     path = sys.argv[1] + '/file'
@@ -199,6 +210,7 @@ def nothing():
 def pooled():
     for _ in range(10): os.pipe()
     for _ in range(3): libc.inotify_init()
+    for _ in range(20): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
 globals()[sys.argv[2]]()
 until_end()
 "#;

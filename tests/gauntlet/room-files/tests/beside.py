@@ -83,7 +83,8 @@ def place(received, roots):
     """Puts `roots` of the subject, which lies under `received`, in their own places, and returns the folder that the tests read.
 
     A tool of the tests that follows an absolute path, e.g. git with `objects/info/alternates`, finds there what the solver's container had,
-    and not the task's pristine files. The tests read another folder, whose name no solver knows. Nothing in the places can be executed.
+    and not the task's pristine files. The tests read another folder, whose name no solver knows. No file in the places has an execute bit.
+    An interpreter still runs what it is given, so tests start programs of the subject by `run` alone.
     """
     copies = pathlib.Path(tempfile.mkdtemp(prefix="subject-", dir="/var/tmp"))
     if os.path.isdir(received):
