@@ -145,7 +145,7 @@ fn recorded_conversations_end_as_recorded() {
 fn references_are_run_reported_and_exported() {
     let bench = Bench::new();
     let task = task_dir("sound-modes").display().to_string();
-    for (scaffold, passed) in [("oracle", "2 passed"), ("nop", "0 passed")] {
+    for (scaffold, passed) in [("oracle", "2 of 2 scored passed"), ("nop", "0 of 2 scored passed")] {
         let args =
             ["rollout", &task, "--scaffold", scaffold, "-k", "2", "--out", "out", "--harbor-jobs", "jobs"];
         bench.run(&args).ok().says(passed);
@@ -157,7 +157,7 @@ fn references_are_run_reported_and_exported() {
     insta::assert_snapshot!(
         bench.run(&["report", "--out", "out"]).ok().out.lines().take(4).collect::<Vec<_>>().join("\n")
     );
-    assert_eq!(report["version"], 2);
+    assert_eq!(report["version"], 3);
     assert_eq!(
         std::fs::read_dir(bench.path("jobs/out"))
             .unwrap()
