@@ -1,4 +1,5 @@
-//! The time of day. Every time stamp of a record is made here. Durations are measured with `Instant`, and time limits with [`running`].
+//! The time of day. Every time stamp of a record is made here. Durations are measured with
+//! `Instant`, and time limits with [`running`].
 
 pub mod running;
 

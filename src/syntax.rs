@@ -1,5 +1,6 @@
-//! Syntax trees of shell and Python texts, and the instructions of Dockerfiles. The texts are not trusted: trees are walked by a work list,
-//! and by recursion only where [`depth`] was looked at before.
+//! Syntax trees of shell and Python texts, and the instructions of Dockerfiles. The texts are not
+//! trusted: trees are walked by a work list, and by recursion only where [`depth`] was looked at
+//! before.
 
 pub(crate) mod builder;
 pub(crate) mod dockerfile;

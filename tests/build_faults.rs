@@ -1,4 +1,5 @@
-//! Builds and pulls that fail for reasons of the engine, of a registry or of the task, at an engine that only pretends.
+//! Builds and pulls that fail for reasons of the engine, of a registry or of the task, at an engine
+//! that only pretends.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where it cannot go on")]
 
@@ -101,7 +102,8 @@ async fn serve(mut client: UnixStream, answers: Answers, builds: Arc<AtomicUsize
     let _ = client.write_all(format!("{head}{text}").as_bytes()).await;
 }
 
-/// A step that the engine ended without a status is the engine's fault if it starts no other container of that image either.
+/// A step that the engine ended without a status is the engine's fault if it starts no other
+/// container of that image either.
 #[test]
 fn an_engine_without_network_or_disk_is_no_fault_of_the_dockerfile() {
     run(async {

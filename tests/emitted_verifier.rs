@@ -17,7 +17,8 @@ use termsmith::sandbox::{ImageSpec, LaunchSpec, Network};
 
 /// The limit for all checks in the emitted script, which would make the test slow.
 const EMITTED: &str = "seconds=290\n";
-/// The limit instead: enough for the checks to begin on a busy host, and for programs to have half of it.
+/// The limit instead: enough for the checks to begin on a busy host, and for programs to have half
+/// of it.
 const SECONDS: [&str; 2] = ["seconds=6\n", "seconds=15\n"];
 /// The beginning of the checks: the host of this test may be busy, and that must not decide.
 const SETTLED: &str =
@@ -77,7 +78,8 @@ fn checks_that_run_out_of_time_leave_no_reward() {
         // A program of the solver's met its own limit, which is a failing check.
         check(ORDINARY, "assert run(['sleep', '99'], timeout=1).code == 0", ("status 0", "0")).await;
         check(ORDINARY, "run(['sleep', '99'], timeout=1); time.sleep(99)", ("status 0", "0")).await;
-        // Programs of the solver's took the time, one by one within their limits, or one that has not met its limit.
+        // Programs of the solver's took the time, one by one within their limits, or one that has
+        // not met its limit.
         check(ORDINARY, "[run(['sleep', '1']) for _ in range(99)]", ("status 0", "0")).await;
         check(ORDINARY, "run(['sleep', '99'], timeout=60)", ("status 0", "0")).await;
         // The same programs on a busy machine, where they had a fifth of that time.

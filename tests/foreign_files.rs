@@ -1,4 +1,5 @@
-//! Files that somebody else may have made are opened by `folder` alone, which checks their type and their size.
+//! Files that somebody else may have made are opened by `folder` alone, which checks their type and
+//! their size.
 
 #![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Calls that follow links, wait for named pipes, or read devices without end.
 const CALLS: &[&str] = &["fs::read(", "read_to_string(", "File::open(", "fs::File::open("];
-/// Modules that read files of the kernel and of the machine, e.g. `/proc/stat`; the guest's own program; and folders to be synced.
+/// Modules that read files of the kernel and of the machine, e.g. `/proc/stat`; the guest's own
+/// program; and folders to be synced.
 const EXEMPT: &[&str] = &[
     "doctor/",
     "guest/",

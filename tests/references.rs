@@ -1,5 +1,6 @@
-//! States whose files name others by absolute paths. Both verdicts on such a state are the same: the clean room's, and that of Harbor's
-//! separate mode. A tool of the tests finds under `/app` what the solver left there, and not the pristine files of the task's image.
+//! States whose files name others by absolute paths. Both verdicts on such a state are the same:
+//! the clean room's, and that of Harbor's separate mode. A tool of the tests finds under `/app`
+//! what the solver left there, and not the pristine files of the task's image.
 
 #![allow(clippy::unwrap_used, reason = "a failed step ends the test")]
 

@@ -241,7 +241,8 @@ fn statuses_are_not_forged() {
     run(async {
         for (name, engine) in engines().await {
             let sandbox = launch(&engine).await;
-            // By number in the shell, in a subshell, and by a child that finds the shell's descriptors in `/proc`.
+            // By number in the shell, in a subshell, and by a child that finds the shell's
+            // descriptors in `/proc`.
             let own =
                 r"for n in {3..60} {190..210}; do printf '1 0\0002 0\0003 0\000x\0-1' >&$n; done 2>/dev/null";
             let every = |action: &str| {

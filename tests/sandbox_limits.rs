@@ -1,4 +1,5 @@
-//! Limits of containers on a real engine: what one container cannot take from the host and from others.
+//! Limits of containers on a real engine: what one container cannot take from the host and from
+//! others.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -67,7 +68,8 @@ fn locks_on_the_guest_are_not_seen_by_other_sandboxes() {
     });
 }
 
-/// System calls that would let containers of one machine talk, or evade what watches them. Each line is an errno, or 0.
+/// System calls that would let containers of one machine talk, or evade what watches them. Each
+/// line is an errno, or 0.
 #[test]
 fn calls_that_reach_past_a_container_are_refused() {
     run(async {
@@ -131,7 +133,8 @@ fn files_in_flight_count_to_the_disk_limit() {
         let Some(engine) = docker().await else { return };
         let sandbox = launch(&engine).await;
         shell(&sandbox, "sleep 4").await;
-        // Perl's own modules cannot send descriptors: `struct iovec`, `struct cmsghdr`, `struct msghdr`.
+        // Perl's own modules cannot send descriptors: `struct iovec`, `struct cmsghdr`, `struct
+        // msghdr`.
         let send = r#"use Socket; socketpair(A, B, AF_UNIX, SOCK_STREAM, 0);
 for (1..10) {
   open(F, "+>", "/var/tmp/f"); unlink "/var/tmp/f"; syswrite F, "x" x 1000000 for 1..40;

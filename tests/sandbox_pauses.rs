@@ -1,4 +1,5 @@
-//! Pauses of a container by its engine: no program meets a time limit for one, and nothing else stops its clock.
+//! Pauses of a container by its engine: no program meets a time limit for one, and nothing else
+//! stops its clock.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 

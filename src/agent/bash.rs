@@ -26,7 +26,8 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "bash";
-/// Calls of one message that are run. Messages have one to ten, and a run that stops waits for all of them.
+/// Calls of one message that are run. Messages have one to ten, and a run that stops waits for all
+/// of them.
 const MAX_CALLS: usize = 32;
 /// The name of the tool.
 pub(super) const TOOL: &str = "bash";
@@ -117,7 +118,7 @@ impl BashTool {
         }
         let mut step = Step { kind: TurnKind::Acted, ..Step::default() };
         for (number, call) in assistant.tool_calls.iter().enumerate() {
-            // Every call needs an answer: servers refuse a history in which one has none.
+            // Servers refuse a history with an unanswered call.
             let surplus = match () {
                 () if number >= MAX_CALLS => Some(format!("a message can make {MAX_CALLS} calls")),
                 () if number > 0 && episode.left().is_zero() => Some("the time is up".to_owned()),

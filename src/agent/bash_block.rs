@@ -117,7 +117,7 @@ fn fence_of(line: &str) -> (usize, &str) {
     (ticks, line.trim_start().get(ticks..).unwrap_or_default().trim())
 }
 
-/// Whether every fence in `text` opens a block or closes one that is open in it.
+/// Whether the fences in `text` are balanced: each one opens a block or closes an open block.
 fn has_whole_blocks(text: &str) -> bool {
     let mut open = None;
     for (ticks, rest) in text.lines().map(fence_of).filter(|(ticks, _)| *ticks >= 3) {
@@ -156,7 +156,8 @@ pub fn read_block(message: &str) -> Result<&str, BlockError> {
             None if ticks >= 3 && !rest.contains('`') => {
                 open = Some((at + line.len(), ticks, ["", "bash", "sh", "shell"].contains(&rest)));
             }
-            // The text of a here document can have fences of its own, as long as none of them can be the block's.
+            // The text of a here document can have fences of its own, as long as none of them can
+            // be the block's.
             Some((.., true)) if ticks < 3 => {
                 let after = message.get(at + line.len()..).unwrap_or_default();
                 let length =

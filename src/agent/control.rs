@@ -1,9 +1,10 @@
 //! Who is at fault when a model's endpoint refuses a request.
 //!
-//! Every request of an episode holds text of the policy, and a server may refuse it for that text alone, e.g. for special tokens or by
-//! its content filter. It may also refuse every request, e.g. because of a wrong parameter in the settings. An experiment decides: the
-//! *control* is a request in the same place without the policy's text. If it is answered, the refusal is the policy's own failure.
-//! Otherwise a policy could turn a failure into a sample that is left out.
+//! Every request of an episode holds text of the policy, and a server may refuse it for that text
+//! alone, e.g. for special tokens or by its content filter. It may also refuse every request, e.g.
+//! because of a wrong parameter in the settings. An experiment decides: the *control* is a request
+//! in the same place without the policy's text. If it is answered, the refusal is the policy's own
+//! failure. Otherwise a policy could turn a failure into a sample that is left out.
 
 use super::conversation::Conversation;
 use super::episode::AgentError;
@@ -13,8 +14,8 @@ use crate::model::End;
 /// The text of every message in a control.
 const NEUTRAL: &str = "ok";
 
-/// The reply to `request`. If the server refuses it and answers `control`, the error is [`AgentError::Refused`]. Without a control the
-/// request holds no text of the policy.
+/// The reply to `request`. If the server refuses it and answers `control`, the error is
+/// [`AgentError::Refused`]. Without a control the request holds no text of the policy.
 pub(super) async fn call(
     models: &Models,
     site: &CallSite,
@@ -55,7 +56,8 @@ struct Suspicion {
 
 /// A server gives such a refusal every time.
 const FINAL: u32 = 1;
-/// A server that fails for some other reason may recover between request and control. It does not do so twice.
+/// A server that fails for some other reason may recover between request and control. It does not
+/// do so twice.
 const TWICE: u32 = 2;
 
 fn suspicion(error: &CallError) -> Option<Suspicion> {
@@ -90,7 +92,8 @@ pub(super) fn greeting() -> ChatRequest {
     ChatRequest::of(vec![ChatMessage::user(NEUTRAL)])
 }
 
-/// The control of a request that continues `conversation`; `None` before the policy's first message.
+/// The control of a request that continues `conversation`; `None` before the policy's first
+/// message.
 pub(super) fn in_other_words(conversation: &Conversation, request: &ChatRequest) -> Option<ChatRequest> {
     if conversation.turns.is_empty() {
         return None;

@@ -1,9 +1,10 @@
 //! The time limit of an episode, and what counts against it.
 //!
-//! An agent's time is that of its commands and of the model's replies. A reply takes the time of the request that was answered. Queues, rate limits,
-//! pauses between attempts, and attempts that failed are the infrastructure's: however long an endpoint is out of order, no episode ends by its
-//! time limit meanwhile. It waits until the call has a reply or an error, and an error leaves the rollout open. Time in which the agent's
-//! programs could not run does not count either, e.g. a `docker pause` of their container: the clock is the sandbox's.
+//! The time of an agent's commands and of its model's replies counts. A reply counts with the time
+//! of the request that was answered. Queues, rate limits, pauses between attempts and failed attempts
+//! belong to the infrastructure and do not count. The episode waits until a call has a reply or an
+//! error, and an error leaves the rollout open. The clock is the sandbox's: it stands still while the
+//! agent's programs cannot run, e.g. during a `docker pause`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -103,7 +104,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// `expect` is what is left of ten seconds.
+    /// `expect`: seconds left of a deadline of ten seconds.
     #[test]
     fn only_what_is_counted_passes() {
         let check = |change: fn(&Deadline, &Seconds), expect: u64| {

@@ -84,7 +84,8 @@ pub enum AgentError {
     /// A fresh sandbox could not be opened, before the agent was asked anything.
     #[error("the episode could not begin: {0}")]
     NotBegun(SandboxError),
-    /// An agent with a loop of its own ended before a model answered it: its command line is wrong, or does not fit the task's image.
+    /// An agent with a loop of its own ended before a model answered it: its command line is wrong,
+    /// or does not fit the task's image.
     #[error(
         "the agent ended ({how}) before the model answered it\n{output}\nhint: --agent-command must start a program of the task's image, which sends chat completions to $OPENAI_BASE_URL"
     )]
@@ -93,7 +94,8 @@ pub enum AgentError {
     Prompts(#[from] PromptsError),
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The endpoint refuses what the policy wrote, and nothing else: the episode ends so, and its state is judged.
+    /// The endpoint refuses what the policy wrote, and nothing else: the episode ends so, and its
+    /// state is judged.
     #[error("{cause}")]
     Refused { end: End, cause: String },
     /// The run is stopping. The turn is executed again by the next run.
@@ -114,8 +116,8 @@ pub enum AgentError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
     pub end: End,
-    /// Why the sandbox was lost, how a replayed turn differs from its record, or the end of the output of an agent with a loop of its own;
-    /// otherwise empty.
+    /// Why the sandbox was lost, how a replayed turn differs from its record, or the end of the
+    /// output of an agent with a loop of its own; otherwise empty.
     pub cause: String,
 }
 
@@ -409,7 +411,7 @@ fn lost(
     }
 }
 
-/// The end of an episode whose session could not be opened.
+/// How an episode ends if its session, e.g. its shell, cannot be opened.
 fn not_begun(error: ScaffoldError, episode: &EpisodeContext<'_>) -> Result<Ended, AgentError> {
     match (error, episode.machine) {
         (ScaffoldError::Sandbox { error, .. }, Machine::Fresh) => Err(AgentError::NotBegun(error)),
@@ -417,7 +419,8 @@ fn not_begun(error: ScaffoldError, episode: &EpisodeContext<'_>) -> Result<Ended
     }
 }
 
-/// Opens what an episode of `driver` opens first, and closes it again: what a control has to do beside an episode that was lost.
+/// Opens what an episode of `driver` opens first, and closes it again: what a control has to do
+/// beside an episode that was lost.
 pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<(), AgentError> {
     match driver {
         Driver::TurnByTurn(protocol) => match protocol.open(episode, "").await {

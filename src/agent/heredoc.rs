@@ -1,7 +1,9 @@
-//! Here documents of bash. Their text is data, whatever it looks like, e.g. a README with fences of its own.
+//! Here documents of bash. Their text is data, whatever it looks like, e.g. a README with fences of
+//! its own.
 
-/// Length of the here documents that `line` opens, from the start of `rest`, the text after the line. The lines that end them are
-/// part of it. `None` where the line opens none, or one never ends.
+/// Length of the here documents that `line` opens, from the start of `rest`, the text after the
+/// line. The lines that end them are part of it. `None` where the line opens none, or one never
+/// ends.
 pub(super) fn length(line: &str, rest: &str) -> Option<usize> {
     let documents = opened_by(line);
     let mut lines = rest.split_inclusive('\n');

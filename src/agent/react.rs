@@ -126,8 +126,9 @@ pub fn read_action(message: &str) -> Option<&str> {
             command = Some(rest);
         }
         at += line.len();
-        // The text of a here document can look like the next part of the message, e.g. `Action: none` in notes. An observation in it is the
-        // model's own invention: the document never ended.
+        // The text of a here document can look like the next part of the message, e.g. `Action:
+        // none` in notes. An observation in it is the model's own invention: the document never
+        // ended.
         let after = message.get(at..).unwrap_or_default();
         let length = command.and_then(|command| heredoc::length(command, after));
         let length = length.filter(|&length| {

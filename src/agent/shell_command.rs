@@ -78,8 +78,8 @@ pub(super) fn malformed(
     Ok(Step::malformed(prompts.render("malformed.md.j2", context! { fault, cut_off })?))
 }
 
-/// Starts the shell, and makes the first messages by the scaffold's `system.md.j2` and `task.md.j2`. A shell that cannot be started is so noticed
-/// before a model is asked anything.
+/// Starts the shell, and makes the first messages by the scaffold's `system.md.j2` and
+/// `task.md.j2`. A shell that cannot be started is so noticed before a model is asked anything.
 pub(super) async fn opening(
     prompts: &PromptSet,
     episode: &EpisodeContext<'_>,

@@ -326,7 +326,8 @@ pub struct Shipping<'a> {
     pub limits: &'a Limits,
 }
 
-/// Seconds of the declared limit that the checks leave to the start and the end of `test.sh`. A harness kills it at the limit.
+/// Seconds of the declared limit that the checks leave to the start and the end of `test.sh`. A
+/// harness kills it at the limit.
 const MARGIN_SEC: u32 = 10;
 
 /// `own` tests with what every task ships beside them: the verifier's files and pristine copies of the environment.

@@ -193,7 +193,7 @@ mod tests {
         let mut working = Working::begun(String::new(), String::new(), Difficulty::Easy);
         let judged = EquivalentMutant { mutant: "m".to_owned(), why: "b".to_owned() };
         working.clauses.equivalent.push(judged);
-        // The judge's answers are lost only where a reply changed what was judged.
+        // An accepted reply that changes the judged files discards the judge's answers.
         let is_changed = expect.is_ok() && stage <= AuthorStage::Solution;
         let left = usize::from(!is_changed);
         match (accept(stage, reply, &mut working, 6), expect) {

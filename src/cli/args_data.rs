@@ -20,8 +20,9 @@ pub(super) struct DataArgs {
     /// Reward that the two sides of a pair are compared by
     #[arg(long, value_enum, default_value_t = PairRewardArg::F2p)]
     pub(super) pair_reward: PairRewardArg,
-    /// Put `[masked: <kind>]` in the place of values that look like credentials, such as API keys and private keys. Without it they are
-    /// counted, and `report/secrets.json` names the trajectories
+    /// Put `[masked: <kind>]` in the place of values that look like credentials, such as API keys
+    /// and private keys. Without it they are counted, and `report/secrets.json` names the
+    /// trajectories
     #[arg(long)]
     pub(super) mask_secrets: bool,
 }

@@ -130,7 +130,8 @@ fn problem(error: &io::Error) -> String {
     }
 }
 
-/// The task directories at or below `paths`, each once. Each path must have at least one. What is passed over is noted.
+/// The task directories at or below `paths`, each once. Each path must have at least one. What is
+/// passed over is noted.
 pub(super) fn tasks(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let (mut found, mut places) = (Vec::new(), BTreeSet::new());
     for path in paths {

@@ -1,7 +1,7 @@
-//! Time in which this process could run. A stop of the process (Ctrl-Z, SIGSTOP) is left out.
+//! A clock that stands still while this process is stopped, e.g. by Ctrl-Z or SIGSTOP.
 //!
-//! The clock is read every [`STEP`] by a thread of its own. A much longer gap between two readings shows that the process was stopped,
-//! e.g. 45 s in which a user looked at something else in the same terminal.
+//! A thread reads the clock every [`STEP`]. A much longer gap between two readings shows that the
+//! process was stopped. E.g. a user presses Ctrl-Z and returns after 45 s.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between two readings.
 const STEP: Duration = Duration::from_millis(100);
-/// Longest gap between two readings that counts in full; of a longer one this much counts. A busy host delays a thread for less.
+/// A longer gap between two readings counts as this much. A busy host delays a thread for less.
 const LONGEST_GAP: Duration = Duration::from_secs(2);
 
 /// Time since the first reading, without stops.

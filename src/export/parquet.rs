@@ -184,7 +184,8 @@ impl<R: Row> Shards<R> {
         self.encode()?;
         let Some(open) = self.open.take() else { return Ok(()) };
         let (path, rows) = (open.path, open.rows);
-        // This writes the footer, which readers require. `into_inner` would too, but it loses the cause of an I/O error.
+        // This writes the footer, which readers require. `into_inner` would too, but it loses the
+        // cause of an I/O error.
         let mut writer = open.writer;
         writer.finish().map_err(|source| WriteError::from_parquet(&path, source))?;
         let file = writer.inner();

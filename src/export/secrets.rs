@@ -1,7 +1,8 @@
 //! Values in trajectories that look like credentials: counted by kind, and masked on request.
 //!
-//! An agent that prints its environment writes keys into the observations. The shape of a value does not tell whether it is in use:
-//! tasks have invented ones too. So an export reports by default, and masks if it is asked to.
+//! An agent that prints its environment writes keys into the observations. The shape of a value
+//! does not tell whether it is in use: tasks have invented ones too. So an export reports by
+//! default, and masks if it is asked to.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Rollout;
 
-/// The patterns are data of the tool, not of a run: the same trajectories give the same report everywhere.
+/// The patterns are data of the tool, not of a run: the same trajectories give the same report
+/// everywhere.
 const PATTERNS: &str = include_str!("../../templates/secrets/patterns.toml");
 
 /// What becomes of such values in the rows.

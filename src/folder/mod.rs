@@ -22,7 +22,7 @@ pub fn read_tree(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
     read_listed(root, bounds, Clutter::Kept, Links::Refused)
 }
 
-/// Everything below `root`, a build context, in which links are content like files. They are not followed.
+/// Everything below `root`, a build context. Links are listed as content and not followed.
 pub fn read_context(root: &Path, bounds: &Bounds) -> Result<FileTree, WalkError> {
     read_listed(root, bounds, Clutter::Kept, Links::Listed)
 }

@@ -1,7 +1,8 @@
 //! Opens and reads single files. Every path that somebody else may have made goes through here.
 //!
-//! A path can lead to a device that never ends (`/dev/zero`), to a pipe that nobody writes to, or through a link to a private file.
-//! So the type is checked on the open descriptor, and the size while reading: the metadata of a device or a pipe says 0 bytes.
+//! A path can lead to a device that never ends (`/dev/zero`), to a pipe that nobody writes to, or
+//! through a link to a private file. So the type is checked on the open descriptor, and the size
+//! while reading: the metadata of a device or a pipe says 0 bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _};
@@ -34,7 +35,8 @@ pub fn open_file(path: &Path) -> Result<Option<File>, WalkError> {
     }
 }
 
-/// The bytes of the regular file at `path`, or `None` if it does not exist. A link is refused, and more than `most` bytes are.
+/// The bytes of the regular file at `path`, or `None` if it does not exist. A link is refused, and
+/// more than `most` bytes are.
 pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     match open_file(path)? {
         Some(file) => read_bounded(file, path, most).map(Some),
@@ -42,8 +44,8 @@ pub fn read_file(path: &Path, most: u64) -> Result<Option<Vec<u8>>, WalkError> {
     }
 }
 
-/// The bytes at a path that the user typed. It may be a link or an unnamed pipe, e.g. `/dev/stdin` or `<(zstd -dc calls.zst)`.
-/// Devices and named pipes are refused, and more than `most` bytes are.
+/// The bytes at a path that the user typed. It may be a link or an unnamed pipe, e.g. `/dev/stdin`
+/// or `<(zstd -dc calls.zst)`. Devices and named pipes are refused, and more than `most` bytes are.
 pub fn read_named_by_user(path: &Path, most: u64) -> Result<Vec<u8>, WalkError> {
     let io = |error| WalkError::io(path, error);
     let refused = |fault| Err(WalkError { path: path.to_owned(), fault });

@@ -9,8 +9,8 @@ const ESCAPE: usize = 6;
 
 /// `json` with U+FFFD in the place of every lone surrogate.
 ///
-/// Programs in JavaScript and Python write half of a character that was cut, e.g. by a bound on an output, as `\ud83d`.
-/// A parser refuses the whole text then.
+/// Programs in JavaScript and Python write half of a character that was cut, e.g. by a bound on an
+/// output, as `\ud83d`. A parser refuses the whole text then.
 pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let mut mended = String::new();
     let (mut done, mut at) = (0, 0);
@@ -24,7 +24,8 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
                 at += ESCAPE;
                 done = at;
             }
-            // Another escape, e.g. `\\` or `\n`. The character behind the backslash may be of any length.
+            // Another escape, e.g. `\\` or `\n`. The character behind the backslash may be of any
+            // length.
             _ => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }

@@ -43,7 +43,7 @@ pub enum Fault {
     Io(io::Error),
     Link,
     Special,
-    /// Something whose end may never come.
+    /// A device, FIFO or socket: reading it may never end.
     Endless,
     Folder,
     NotUtf8,
@@ -141,7 +141,7 @@ pub fn is_clutter(name: &str) -> bool {
 pub struct Listed {
     /// Regular files, in path order.
     pub files: Vec<Found>,
-    /// Paths of the folders in which nothing is.
+    /// Paths of the empty folders.
     pub empty_folders: Vec<String>,
     /// Paths of symbolic links, each with its target as it is written.
     pub links: Vec<(String, String)>,

@@ -1,8 +1,10 @@
-//! The guest's clock. It stands still while the engine pauses the container, so no program meets a time limit for a pause.
+//! The guest's clock. It stands still while the engine pauses the container, so no program meets a
+//! time limit for a pause.
 //!
-//! A pause stops the guest too, and the guest cannot tell a pause from a lack of processor time, which programs of the container can cause.
-//! So only the host's word counts: it announces a pause, and tells its length afterwards. The announcement is in the guest's input before
-//! the guest continues, and is read before any time limit is looked at.
+//! A pause stops the guest too, and the guest cannot tell a pause from a lack of processor time,
+//! which programs of the container can cause. So only the host's word counts: it announces a pause,
+//! and tells its length afterwards. The announcement is in the guest's input before the guest
+//! continues, and is read before any time limit is looked at.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +45,8 @@ impl Clock {
         self.paused += length;
     }
 
-    /// The instant of the machine's clock at which this clock reads `reading`; `None` while it stands still.
+    /// The instant of the machine's clock at which this clock reads `reading`; `None` while it
+    /// stands still.
     pub(super) fn machine(&self, reading: Instant) -> Option<Instant> {
         match self.held {
             Some(_) => None,

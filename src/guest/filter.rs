@@ -1,7 +1,8 @@
 //! A system-call filter on top of the engine's, for the guest and all processes that it starts.
 //!
-//! It refuses calls that reach past a container or past its limits. [`REFUSALS`] has a row for each, with
-//! the reason. Programs know the errors from kernels and file systems that lack these calls, and do without.
+//! It refuses calls that reach past a container or past its limits. [`REFUSALS`] has a row for
+//! each, with the reason. Programs know the errors from kernels and file systems that lack these
+//! calls, and do without.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
@@ -33,7 +34,8 @@ struct Refusal {
     answer: Answer,
 }
 
-/// The lower half of an argument. The kernel ignores the upper half of those that are compared here.
+/// The lower half of an argument. The kernel ignores the upper half of those that are compared
+/// here.
 #[derive(Clone, Copy)]
 struct Argument {
     index: u32,
@@ -65,7 +67,8 @@ const fn request(value: u32) -> Refusal {
 }
 
 const REFUSALS: [Refusal; 18] = [
-    // `AF_VSOCK`: its ports are shared by all containers of a machine, so two attempts at a task could talk.
+    // `AF_VSOCK`: its ports are shared by all containers of a machine, so two attempts at a task
+    // could talk.
     with(SOCKET, 0, 40, Eafnosupport),
     // `io_uring` does what filters refuse.
     every(425, Enosys),
@@ -73,13 +76,14 @@ const REFUSALS: [Refusal; 18] = [
     every(427, Enosys),
     // `memfd_secret`: no limit of files or of the disk counts its memory.
     every(447, Enosys),
-    // `io_setup`: all containers and the host share `/proc/sys/fs/aio-max-nr` requests, and each can see how
-    // many are taken. Databases fall back, e.g. InnoDB to threads.
+    // `io_setup`: all containers and the host share `/proc/sys/fs/aio-max-nr` requests, and each
+    // can see how many are taken. Databases fall back, e.g. InnoDB to threads.
     every(IO_SETUP, Enosys),
-    // `F_SETPIPE_SZ`: the buffers of pipes are counted for all containers together. The kernel gives this
-    // answer when that count is too high.
+    // `F_SETPIPE_SZ`: the buffers of pipes are counted for all containers together. The kernel
+    // gives this answer when that count is too high.
     with(FCNTL, 1, 1031, Eperm),
-    // Preallocation takes gigabytes of the disk between two looks of the watchdog. Programs write instead.
+    // Preallocation takes gigabytes of the disk between two looks of the watchdog. Programs write
+    // instead.
     every(FALLOCATE, Eopnotsupp),
     // XFS_IOC_ALLOCSP, XFS_IOC_ALLOCSP64, FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE.
     request(0x4030_580a),
@@ -87,8 +91,8 @@ const REFUSALS: [Refusal; 18] = [
     request(0x4030_5828),
     request(0x4030_582a),
     request(0x4030_5839),
-    // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, `file_setattr`: a file that leaves its project leaves the quota of the
-    // container on XFS, and a hint of a large extent preallocates.
+    // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, `file_setattr`: a file that leaves its project leaves the
+    // quota of the container on XFS, and a hint of a large extent preallocates.
     request(0x401c_5820),
     request(0x4008_6602),
     every(469, Eopnotsupp),

@@ -24,8 +24,9 @@ pub mod head_tail;
 
 mod codec;
 
-/// Pseudo-terminals of a container, where the engine can limit them. Programs such as `tmux` and `script` hold one
-/// for each window. A container with fewer is not the reason why the host has none left.
+/// Pseudo-terminals of a container, where the engine can limit them. Programs such as `tmux` and
+/// `script` hold one for each window. A container with fewer is not the reason why the host has
+/// none left.
 pub const MAX_TERMINALS: u32 = 64;
 
 // Compiled into the guest binary, and into the library's tests only: nothing in the library can call `run`, which closes and replaces the

@@ -1,4 +1,5 @@
-//! Whose limit kept a process or a terminal from being started: the container's own, or one that all containers of the host share.
+//! Whose limit kept a process or a terminal from being started: the container's own, or one that
+//! all containers of the host share.
 
 use std::fs;
 use std::io;
@@ -6,7 +7,8 @@ use std::io;
 use super::MAX_TERMINALS;
 use super::frame::Limit;
 
-/// Where the kernel lists the terminals of a container. Nothing in it can remove an entry whose terminal is open.
+/// Where the kernel lists the terminals of a container. Nothing in it can remove an entry whose
+/// terminal is open.
 const TERMINALS: &str = "/dev/pts";
 /// How often the container met its limit of processes, in control groups of version 2 and 1.
 const PROCESSES: [&str; 2] = ["/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"];
@@ -32,7 +34,8 @@ pub(super) fn limit_of(error: &io::Error, start: Start) -> Limit {
     judge(error.raw_os_error().unwrap_or_default(), start, terminals, processes)
 }
 
-/// `terminals` counts those that the container holds, and `processes` how often it met its limit of processes.
+/// `terminals` counts those that the container holds, and `processes` how often it met its limit of
+/// processes.
 fn judge(
     errno: i32,
     start: Start,

@@ -24,17 +24,17 @@ use super::wire::{Interest, Outbound, read_ready, write_ready};
 
 /// The driver script that the shell runs. It uses descriptors 200 and 201, far from those that commands use.
 ///
-/// - A command is sent as `length NUL bytes token NUL`. Bash reads byte by byte up to a delimiter, but a
-///   known number of bytes in blocks; `LC_ALL=C` makes it count bytes.
-/// - The shell reads the token after the command has ended, and reports it with the status. Until then the
-///   token waits in a socket, which `/proc/PID/fd` cannot open. So no child can report a status, e.g. by
-///   `printf '0\0' >/proc/$$/fd/201`.
+/// - A command is sent as `length NUL bytes token NUL`. Bash reads byte by byte up to a delimiter,
+///   but a known number of bytes in blocks; `LC_ALL=C` makes it count bytes.
+/// - The shell reads the token after the command has ended, and reports it with the status. Until
+///   then the token waits in a socket, which `/proc/PID/fd` cannot open. So no child can report a
+///   status, e.g. by `printf '0\0' >/proc/$$/fd/201`.
 /// - Before a command the driver restores `$?` of the previous command, without triggering `set -e` or an `ERR` trap.
 /// - The driver's own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
-/// - The real-time signal is the time-out: its trap runs as soon as the foreground process is dead, and makes bash skip
-///   every further command up to the one that reads the token, which its redirection marks. So
-///   `sleep 50; echo no` never prints `no`, and folder and variables survive. Where there is no command to
-///   skip (`while :; do :; done`) the guest finally kills the shell.
+/// - The real-time signal is the time-out: its trap runs as soon as the foreground process is dead,
+///   and makes bash skip every further command up to the one that reads the token, which its
+///   redirection marks. So `sleep 50; echo no` never prints `no`, and folder and variables survive.
+///   Where there is no command to skip (`while :; do :; done`) the guest finally kills the shell.
 /// - `__r` is 1 while a command runs: a signal that comes later must not skip the next command.
 const DRIVER: &str = concat!(
     r#"trap '((__r)) && { shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG; }' RTMAX; "#,
@@ -44,7 +44,8 @@ const DRIVER: &str = concat!(
     r#"{ __s=$?; IFS= builtin read -r -d '' -u 200 __t >&201; __r=0; builtin printf '%s %s\0' "$__t" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
-/// The command line of the shell as `ps` shows it: the driver itself is sent through the command socket.
+/// The command line of the shell as `ps` shows it: the driver itself is sent through the command
+/// socket.
 const LOADER: &str = r#"read -rd '' -u 200 __c; eval "$__c""#;
 /// The driver's end of the command socket.
 const COMMAND_FD: i32 = 200;
@@ -376,7 +377,8 @@ impl Live {
             self.statuses = None;
         }
         let Some(end) = partial.iter().rposition(|byte| *byte == 0) else {
-            // Any process of the shell's user can write here: bytes longer than any report are not a report.
+            // Any process of the shell's user can write here: bytes longer than any report are not
+            // a report.
             partial.drain(..partial.len().saturating_sub(MAX_REPORT));
             return None;
         };

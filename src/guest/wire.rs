@@ -186,7 +186,8 @@ pub(super) fn read_some(source: &mut impl Read, limit: usize, mut sink: impl FnM
     Source::More
 }
 
-/// Like [`read_some`], for pipes and terminals, which fail only when nothing can come any more. `false` at the end.
+/// Like [`read_some`], for pipes and terminals, which fail only when nothing can come any more.
+/// `false` at the end.
 pub(super) fn read_ready(source: &mut impl Read, limit: usize, sink: impl FnMut(&[u8])) -> bool {
     matches!(read_some(source, limit, sink), Source::More | Source::Dry)
 }

@@ -13,7 +13,8 @@ const DEPTH: usize = 6;
 /// What is at and below a folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundTasks {
-    /// In path order. A folder is a task if it has a `task.toml`, or an `expect.toml` that wants the task refused.
+    /// In path order. A folder is a task if it has a `task.toml`, or an `expect.toml` that wants
+    /// the task refused.
     pub tasks: Vec<PathBuf>,
     /// Folders and links that are no tasks, in path order. Hidden ones are not named.
     pub skipped: Vec<Skipped>,
@@ -36,7 +37,8 @@ pub enum SkippedBecause {
     HasNoTask,
     TooDeep,
     LeadsNowhere,
-    /// A link to a folder that is no task itself. What is in it is not searched, since links can lead anywhere.
+    /// A link to a folder that is no task itself. What is in it is not searched, since links can
+    /// lead anywhere.
     LeadsToNoTask,
     LeadsToTask(PathBuf),
 }
@@ -57,8 +59,8 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// The task directories at or below `root`. Folders inside a task are not searched. A link is followed if it leads to a task, and
-/// each task is taken once.
+/// The task directories at or below `root`. Folders inside a task are not searched. A link is
+/// followed if it leads to a task, and each task is taken once.
 pub fn find_tasks(root: &Path) -> Result<FoundTasks, WalkError> {
     let mut search = Search::default();
     if is_task(root) {

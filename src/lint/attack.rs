@@ -34,7 +34,8 @@ pub enum Kind {
         script: String,
         alone: Alone,
     },
-    /// Patterns over the task's files. An empty list stands for a function of `lint` with the attack's name.
+    /// Patterns over the task's files. An empty list stands for a function of `lint` with the
+    /// attack's name.
     Scan(Vec<Scan>),
     /// Patterns over the commands of a trajectory.
     Trace(Vec<Trace>),

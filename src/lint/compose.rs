@@ -104,7 +104,8 @@ pub(super) fn context_elsewhere(subject: &Subject<'_>, context: &str) -> bool {
     })
 }
 
-/// Names of the build arguments that a compose file next to the Dockerfile of folder `context` gives.
+/// Names of the build arguments that a compose file next to the Dockerfile of folder `context`
+/// gives.
 pub(super) fn build_arguments(subject: &Subject<'_>, context: &str) -> BTreeSet<String> {
     let composes = composes(subject);
     let services = composes.iter().filter(|it| it.file.starts_with(context)).flat_map(Compose::services);

@@ -23,7 +23,8 @@ impl Variables {
         self.values.remove(name);
     }
 
-    /// A word without its quotes. A variable or substitution of unknown value stays as it is written.
+    /// A word without its quotes. A variable or substitution of unknown value stays as it is
+    /// written.
     pub(super) fn expand(&self, word: &str) -> String {
         let mut out = String::with_capacity(word.len());
         let mut quoted = false;
@@ -91,7 +92,8 @@ impl Variables {
         let default = rest.strip_prefix(":-").or_else(|| rest.strip_prefix(":="));
         match (self.values.get(name), rest.is_empty(), default) {
             (Some(value), true, _) | (Some(value), _, Some(_)) => Some(value.clone()),
-            // A default within a default stays as it is written, so that a deep text needs no deep stack.
+            // A default within a default stays as it is written, so that a deep text needs no deep
+            // stack.
             (None, _, Some(default)) if !default.contains("${") => {
                 Some(self.expand(default)).filter(|value| !value.contains('$'))
             }

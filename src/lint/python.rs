@@ -16,7 +16,8 @@ const FAILING_CALLS: [&str; 9] =
 /// Endings of the names of functions that start a program.
 const STARTS_PROGRAM: [&str; 6] = ["run", "system", "popen", "Popen", "call", "check_output"];
 
-/// Loops of a module that are looked into: each look takes time in proportion to the module's length.
+/// Loops of a module that are looked into: each look takes time in proportion to the module's
+/// length.
 const MOST_LOOPS: usize = 500;
 
 /// Catching one of these catches a failed assertion.
@@ -31,7 +32,8 @@ pub(super) struct Module<'a> {
     pub(super) assertions: usize,
     /// Calls that start a program.
     pub(super) programs: Vec<ProgramCall>,
-    /// Lines of the comparisons that end silently with the shorter of several sequences, because of `zip`.
+    /// Lines of the comparisons that end silently with the shorter of several sequences, because of
+    /// `zip`.
     pub(super) lenient_zips: Vec<u32>,
     /// Calls that download something.
     pub(super) fetches: Vec<Fetch<'a>>,
@@ -55,7 +57,8 @@ pub(super) struct Function<'a> {
     pub(super) asserts: Vec<Assertion<'a>>,
     /// Whether a call can fail, judged by its name.
     pub(super) fails_otherwise: bool,
-    /// Whether the module calls it with arguments or uses what it returns, or it is a fixture: pytest is not its only caller.
+    /// Whether the module calls it with arguments or uses what it returns, or it is a fixture:
+    /// pytest is not its only caller.
     pub(super) helps: bool,
     /// Names of what it calls.
     pub(super) calls: Vec<&'a str>,
@@ -220,7 +223,8 @@ fn lenient_zip<'t>(looping: Node<'t>, text: &str) -> Option<Node<'t>> {
         .then_some(zip)
 }
 
-/// Whether the function around a loop compares the length of one of the sequences, or the sequences as a whole.
+/// Whether the function around a loop compares the length of one of the sequences, or the sequences
+/// as a whole.
 fn lengths_are_compared(looping: Node<'_>, sequences: &[Node<'_>], text: &str) -> bool {
     let mut around = looping;
     while let Some(parent) = around.parent() {

@@ -1,4 +1,5 @@
-//! The commands of a shell text: their words, where their output goes, and what becomes of their exit status.
+//! The commands of a shell text: their words, where their output goes, and what becomes of their
+//! exit status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -31,7 +32,8 @@ pub(super) enum Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) line: u32,
-    /// Without assignments and quotes. A variable of one known value is replaced; any other stays as it is written.
+    /// Without assignments and quotes. A variable of one known value is replaced; any other stays
+    /// as it is written.
     pub(super) words: Vec<String>,
     pub(super) status: Status,
     /// Whether the next statement asks for `$?`.
@@ -235,7 +237,8 @@ fn shell_text(command: &Command) -> Option<Inner> {
     }
 }
 
-/// The last command of an inner shell gives the shell its status; all of them share where the shell's output goes.
+/// The last command of an inner shell gives the shell its status; all of them share where the
+/// shell's output goes.
 fn inherit(found: &mut [Command], from: usize) {
     let Some((outer, inner)) = found.get_mut(from..).and_then(<[Command]>::split_first_mut) else { return };
     let last = inner.len().saturating_sub(1);
@@ -463,7 +466,8 @@ impl<'t> Reader<'t, '_> {
         self.open.extend(rest);
     }
 
-    /// What becomes of the status before `<<EOF || …`, where the grammar makes the rest a part of the redirection.
+    /// What becomes of the status before `<<EOF || …`, where the grammar makes the rest a part of
+    /// the redirection.
     fn status_after(&self, redirect: Node<'t>) -> Option<Status> {
         let parts = children(redirect);
         let at = parts.iter().position(|part| matches!(part.kind(), "||" | "&&"))?;
@@ -472,7 +476,8 @@ impl<'t> Reader<'t, '_> {
         Some(if harmless { Status::Discarded } else { Status::Tested })
     }
 
-    /// A statement that tests what stands before the node or word `then`, and runs what stands after it under a condition.
+    /// A statement that tests what stands before the node or word `then`, and runs what stands
+    /// after it under a condition.
     fn branches(&mut self, node: Node<'t>, around: &Around, then: &str) {
         let parts = children(node);
         let at = parts.iter().position(|part| part.kind() == then).unwrap_or(parts.len());

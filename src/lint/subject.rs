@@ -46,7 +46,8 @@ impl<'a> Subject<'a> {
         self.manifest.environment.as_ref()
     }
 
-    /// Whether a file belongs to what is built. A Dockerfile is not, beside an image that `task.toml` names.
+    /// Whether a file belongs to what is built. A Dockerfile is not, beside an image that
+    /// `task.toml` names.
     pub(super) fn builds(&self, path: &str) -> bool {
         let named =
             |environment: Option<&Environment>| environment.is_some_and(|it| it.docker_image.is_some());

@@ -18,7 +18,8 @@ use crate::folder::{WalkError, read_named_by_user};
 const VERSION: u32 = 1;
 /// Extension of compressed recordings.
 const COMPRESSED: &str = "zst";
-/// Bytes of a recording, also of a decompressed one: hundreds of tasks. A small compressed file can hold any number.
+/// Bytes of a recording, also of a decompressed one: hundreds of tasks. A small compressed file can
+/// hold any number.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// One line of a recording.

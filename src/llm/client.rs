@@ -310,7 +310,8 @@ impl Models {
         self.counts.sent.fetch_add(1, Ordering::Relaxed);
         reservation.sent();
         grant.sent(clock.elapsed());
-        // It counts towards the time limits of rollouts, so time in which termsmith was stopped is left out.
+        // It counts towards the time limits of rollouts, so time in which termsmith was stopped is
+        // left out.
         let sent = running::elapsed();
         let response = transport.send(&call.body, limit).await;
         let took = running::elapsed().saturating_sub(sent);
@@ -474,8 +475,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Time that is left for further requests, where one may take `limit`. A server that sends a byte now and then uses up every
-    /// request's whole time, and the call must come to an end.
+    /// Time that is left for further requests, where one may take `limit`. A server that sends a
+    /// byte now and then uses up every request's whole time, and the call must come to an end.
     fn left(&self, limit: Duration) -> Duration {
         limit.saturating_mul(LONG_REQUESTS).saturating_sub(self.spent)
     }

@@ -122,14 +122,15 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
 /// Longest name of a function that servers take.
 const MAX_NAME: usize = 64;
 
-/// The arguments of an earlier call, as they are sent back. Servers parse them, and refuse the whole history if they are not a
-/// JSON object (vLLM: status 400 or 500), e.g. where `max_tokens` cut them off.
+/// The arguments of an earlier call, as they are sent back. Servers parse them, and refuse the
+/// whole history if they are not a JSON object (vLLM: status 400 or 500), e.g. where `max_tokens`
+/// cut them off.
 fn sent_arguments(arguments: &str) -> &str {
     if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
 }
 
-/// The name of an earlier call, as it is sent back. OpenAI refuses a history with other characters in a name, and a model may
-/// call a function that does not exist.
+/// The name of an earlier call, as it is sent back. OpenAI refuses a history with other characters
+/// in a name, and a model may call a function that does not exist.
 fn sent_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed) {

@@ -154,12 +154,14 @@ pub(super) fn usage_of(body: &str) -> Option<Usage> {
     serde_json::from_str(body).ok().map(|body: UsageOnly| body.usage).filter(is_counted)
 }
 
-/// Most tokens of one call. No model has such a context, and the sum over a conversation still fits a column of 64 bits.
+/// Most tokens of one call. No model has such a context, and the sum over a conversation still fits
+/// a column of 64 bits.
 const MAX_TOKENS: u64 = u32::MAX as u64;
 /// A log-probability is at most 0, and some servers round it upwards.
 const MAX_LOGPROB: f64 = 1e-3;
 
-/// Whether the server counts tokens, and the numbers are possible. Every prompt has tokens: servers that do not count send zeros.
+/// Whether the server counts tokens, and the numbers are possible. Every prompt has tokens: servers
+/// that do not count send zeros.
 fn is_counted(usage: &Usage) -> bool {
     let Usage { prompt_tokens, completion_tokens } = *usage;
     let possible = prompt_tokens.max(completion_tokens) <= MAX_TOKENS;

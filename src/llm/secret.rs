@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 /// The text that replaces a key.
 const REDACTED: &str = "[redacted]";
-/// Length from which a key is removed from errors. Shorter keys are placeholders of local servers, e.g. `test` or `EMPTY`. Their
-/// letters occur in ordinary words.
+/// Length from which a key is removed from errors. Shorter keys are placeholders of local servers,
+/// e.g. `test` or `EMPTY`. Their letters occur in ordinary words.
 const MIN_IN_ERRORS: usize = 8;
-/// Length from which a key is removed from replies too. A reply is data, e.g. a model may write `password` in a command. Providers'
-/// keys have 20 characters and more.
+/// Length from which a key is removed from replies too. A reply is data, e.g. a model may write
+/// `password` in a command. Providers' keys have 20 characters and more.
 const MIN_IN_REPLIES: usize = 16;
 /// Most backslashes before one escaped character: JSON within JSON within JSON has seven.
 const MAX_BACKSLASHES: usize = 7;
@@ -44,7 +44,8 @@ impl Secret {
         self.redact_from(MIN_IN_ERRORS, text)
     }
 
-    /// A response's body without the key. Bodies of replies are stored, so a key in one would reach every export.
+    /// A response's body without the key. Bodies of replies are stored, so a key in one would reach
+    /// every export.
     pub(super) fn redact_body<'t>(&self, body: &'t str) -> Cow<'t, str> {
         self.redact_from(MIN_IN_REPLIES, body)
     }
@@ -84,7 +85,8 @@ impl Secret {
     }
 }
 
-/// Length of `byte` at the start of `text`: as itself, escaped as in JSON (`\u0073`, `\/`), or as in a URL (`%73`).
+/// Length of `byte` at the start of `text`: as itself, escaped as in JSON (`\u0073`, `\/`), or as
+/// in a URL (`%73`).
 fn escaped(text: &[u8], byte: u8) -> Option<usize> {
     let first = *text.first()?;
     let is_hex = |digits: Option<&[u8]>| {
@@ -108,7 +110,8 @@ fn escaped(text: &[u8], byte: u8) -> Option<usize> {
     (first == byte).then_some(1)
 }
 
-/// The base64 form of `key` after `before` other bytes, without the characters that also depend on its neighbours.
+/// The base64 form of `key` after `before` other bytes, without the characters that also depend on
+/// its neighbours.
 fn encoded(key: &str, before: usize) -> String {
     let mut bytes = vec![0; before];
     bytes.extend_from_slice(key.as_bytes());

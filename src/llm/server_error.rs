@@ -1,8 +1,9 @@
 //! The error in a response's body.
 //!
-//! Servers quote the request in their messages, and the request contains what the solver wrote. So the cause is read from the
-//! fields `code` and `type` alone. Only a context overflow is also read from a message, since vLLM and others name it nowhere
-//! else; its message must begin as the server itself begins it.
+//! Servers quote the request in their messages, and the request contains what the solver wrote. So
+//! the cause is read from the fields `code` and `type` alone. Only a context overflow is also read
+//! from a message, since vLLM and others name it nowhere else; its message must begin as the server
+//! itself begins it.
 
 use serde_json::Value;
 
@@ -58,8 +59,8 @@ pub(super) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the shapes in use: `{"error": {"message", "type", "code"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`, or
-    /// anything else as text.
+    /// Reads the shapes in use: `{"error": {"message", "type", "code"}}`, `{"error": "…"}`,
+    /// `{"message"}`, `{"detail"}`, or anything else as text.
     pub(super) fn read(body: &str) -> Self {
         let json: Value = serde_json::from_str(body).unwrap_or_default();
         let error = json.get("error").filter(|error| !error.is_null()).unwrap_or(&json);

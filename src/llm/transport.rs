@@ -30,7 +30,8 @@ const REQUEST_ID: &str = "x-request-id";
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     pub(super) status: u16,
-    /// Byte for byte, except that the key is replaced. Texts of errors go through [`Exchange::redact`] too.
+    /// Byte for byte, except that the key is replaced. Texts of errors go through
+    /// [`Exchange::redact`] too.
     pub(super) body: String,
     /// The server repeated the key in the body.
     pub(super) repeated_key: bool,

@@ -52,7 +52,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// A model's well-formed message is sent back byte for byte, and our own form of it survives the store.
+    /// A model's well-formed message is sent back byte for byte, and our own form of it survives
+    /// the store.
     #[test]
     fn messages_survive_the_wire(message in assistant_message()) {
         let (_, endpoint) = settings();

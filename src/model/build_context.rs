@@ -1,4 +1,5 @@
-//! What Docker's builders receive of a build context: everything that `.dockerignore` does not exclude.
+//! What Docker's builders receive of a build context: everything that `.dockerignore` does not
+//! exclude.
 
 use regex::Regex;
 
@@ -62,7 +63,8 @@ impl IgnoreRules {
         Ok(Self(rules))
     }
 
-    /// Whether `path` in the context is excluded. A folder's match holds for all that is in it, until a later pattern differs.
+    /// Whether `path` in the context is excluded. A folder's match holds for all that is in it,
+    /// until a later pattern differs.
     pub fn excludes(&self, path: &str) -> bool {
         let mut matched = vec![false; self.0.len()];
         let mut excluded = false;
@@ -70,7 +72,8 @@ impl IgnoreRules {
         for here in ends.map(|end| &path[..end]) {
             excluded = false;
             for (rule, matched) in self.0.iter().zip(&mut matched) {
-                // A pattern that could change nothing is not tried; one that matched the folder above matches here too.
+                // A pattern that could change nothing is not tried; one that matched the folder
+                // above matches here too.
                 let decides = (rule.effect == Effect::Include) == excluded;
                 *matched |= decides && rule.paths.is_match(here);
                 if *matched {
@@ -119,7 +122,8 @@ pub enum Stars {
     WithinFolder,
 }
 
-/// A pattern of Docker's (Go's `filepath.Match`) as an expression over whole paths. `None` if Docker refuses it.
+/// A pattern of Docker's (Go's `filepath.Match`) as an expression over whole paths. `None` if
+/// Docker refuses it.
 pub fn glob(pattern: &str, stars: Stars) -> Option<Regex> {
     let mut expression = String::from("(?s)^");
     let mut chars = pattern.chars().peekable();

@@ -77,7 +77,8 @@ impl File {
     }
 }
 
-/// How a [`File`] stands in JSON: text where it is UTF-8, else Base64. An empty folder has only `folder`.
+/// How a [`File`] stands in JSON: text where it is UTF-8, else Base64. An empty folder has only
+/// `folder`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileRepr {
@@ -122,11 +123,12 @@ impl<'de> Deserialize<'de> for File {
     }
 }
 
-/// Files by path, in path order, and the folders in which nothing is.
+/// Files by path, in path order, and empty folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileTree {
     pub files: BTreeMap<RelPath, File>,
-    /// A folder with files needs no entry; an empty one has nothing else that shows it, e.g. to `COPY inbox/ /app/inbox/`.
+    /// A folder with files needs no entry; an empty one has nothing else that shows it, e.g. to
+    /// `COPY inbox/ /app/inbox/`.
     pub empty_folders: BTreeSet<RelPath>,
     /// Symbolic links with their targets as they are written. Only build contexts have some.
     pub links: BTreeMap<RelPath, String>,
@@ -221,7 +223,8 @@ impl FileTree {
         Self { files: files.collect(), empty_folders, links: links.collect() }
     }
 
-    /// What a link at `path` leads to, if that is a file, a folder or a link of this tree. Links within its target are not followed.
+    /// What a link at `path` leads to, if that is a file, a folder or a link of this tree. Links
+    /// within its target are not followed.
     pub fn link_target(&self, path: &RelPath, target: &str) -> Option<RelPath> {
         // An absolute target is a path of the image.
         let target = Some(target).filter(|target| !target.starts_with('/'))?;

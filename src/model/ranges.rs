@@ -10,7 +10,8 @@ pub const MOST_ATTEMPTS: u32 = 1_000_000;
 impl Rollout {
     /// Leaves out the numbers that are out of range, and returns how many there were.
     ///
-    /// A run folder can come from elsewhere. Its columns have signed types, and one such number would end every export.
+    /// A run folder can come from elsewhere. Its columns have signed types, and one such number
+    /// would end every export.
     pub fn leave_out_of_range(&mut self) -> u32 {
         let mut count = 0;
         let mut drop_tokens = |usage: &mut Option<Tokens>| {

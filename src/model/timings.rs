@@ -40,7 +40,8 @@ pub struct RowTiming {
     pub seen: Option<TrialSeen>,
 }
 
-/// What the trial of a row that is not ok showed, for people. The texts come from the task: control characters are not escaped.
+/// What the trial of a row that is not ok showed, for people. The texts come from the task: control
+/// characters are not escaped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSeen {

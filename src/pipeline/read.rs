@@ -15,7 +15,8 @@ use crate::harbor::task_name;
 use crate::model::{Actor, Blueprint, DomainId, Draft, File, Rollout, Scores, TaskDigest};
 use crate::store::{ReadStore, Store, StoreError};
 
-/// Which trajectories hold values that look like credentials. It lies beside the data, which may be published.
+/// Which trajectories hold values that look like credentials. It lies beside the data, which may be
+/// published.
 pub const SECRETS: &str = "report/secrets.json";
 
 /// Writes `data/` from the store, one task at a time.

@@ -81,7 +81,8 @@ pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
     Ok(session)
 }
 
-/// Where the header of an asciicast begins: behind blank lines and comments. `None` for a transcript.
+/// Where the header of an asciicast begins: behind blank lines and comments. `None` for a
+/// transcript.
 fn header_at(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

@@ -11,7 +11,8 @@ const END_OF_INPUT: char = '\u{4}';
 /// Leaves the line as it is.
 const CLEAR_SCREEN: char = '\u{c}';
 
-/// The commands that were typed, as far as keys alone tell: completions, the shell's history and its clipboard do not appear in the input.
+/// The commands that were typed, as far as keys alone tell: completions, the shell's history and
+/// its clipboard do not appear in the input.
 ///
 /// None if any other control key was used: the prompts of the output show more.
 pub(super) fn typed(input: &str) -> Vec<String> {

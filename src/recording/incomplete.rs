@@ -8,7 +8,8 @@ const BEFORE_COMMAND: [&str; 7] = ["do", "then", "else", "elif", "!", "time", "{
 
 /// Whether `command` lacks the end of a quotation, a here-document, a list or a loop.
 ///
-/// A parser of whole scripts cannot say so: it reads an unfinished here-document to the end of the text.
+/// A parser of whole scripts cannot say so: it reads an unfinished here-document to the end of the
+/// text.
 pub(super) fn is_incomplete(command: &str) -> bool {
     let mut scan = Scan::default();
     let mut lines = command.lines();
@@ -100,7 +101,8 @@ impl Scan {
         }
     }
 
-    /// Whether the parenthesis before `at` ends the pattern of a `case`: none was opened on this line.
+    /// Whether the parenthesis before `at` ends the pattern of a `case`: none was opened on this
+    /// line.
     fn in_pattern(&self, characters: &[char], at: usize) -> bool {
         let count = |sign: char| characters[..at].iter().filter(|character| **character == sign).count();
         count(')') > count('(') && self.open > 0

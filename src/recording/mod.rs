@@ -67,7 +67,8 @@ pub enum RecordingError {
 impl Recording {
     /// Reads the recording in `path`.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
-        // A link among downloaded recordings could lead to a private file, which a model would be shown.
+        // A link among downloaded recordings could lead to a private file, which a model would be
+        // shown.
         let bytes = if OPEN_FILES.iter().any(|folder| path.starts_with(folder)) {
             read_named_by_user(path, MAX_FILE)?
         } else {

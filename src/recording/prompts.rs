@@ -1,7 +1,8 @@
 //! Finds the commands of a transcript by its prompt.
 //!
-//! Prompts differ: `$ `, `box% `, `me@box ~/work> `, `[12:30:01] ~ ❯ `. But one recurs at the beginnings of lines, and behind it
-//! stand commands. Each line is cut behind every sign that may end a prompt, and the earliest beginning that recurs is the prompt.
+//! Prompts differ: `$ `, `box% `, `me@box ~/work> `, `[12:30:01] ~ ❯ `. But one recurs at the
+//! beginnings of lines, and behind it stand commands. Each line is cut behind every sign that may
+//! end a prompt, and the earliest beginning that recurs is the prompt.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -222,7 +223,8 @@ fn continuation(line: &Line) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The transcript has one line for each of `text`. The terminal waited behind the part of a line before `|`.
+    /// The transcript has one line for each of `text`. The terminal waited behind the part of a
+    /// line before `|`.
     #[track_caller]
     fn check(text: &str, expect: &[&str]) {
         let line = |text: &str| match text.split_once('|') {

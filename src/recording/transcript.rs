@@ -21,11 +21,13 @@ const STEP: usize = 64 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
-    /// What stood before the cursor whenever the output paused on this line: behind a prompt a shell waits for input.
+    /// What stood before the cursor whenever the output paused on this line: behind a prompt a
+    /// shell waits for input.
     pub(super) waited: Vec<String>,
 }
 
-/// The output as a terminal shows it, with all that has left the screen, or was cleared. `None` if it is too long.
+/// The output as a terminal shows it, with all that has left the screen, or was cleared. `None` if
+/// it is too long.
 pub(super) fn rendered(session: &Session) -> Option<Vec<Line>> {
     let columns = session.columns.unwrap_or(COLUMNS).clamp(1, MAX_COLUMNS);
     let columns = u16::try_from(columns).unwrap_or(u16::MAX);
@@ -84,7 +86,8 @@ mod tests {
         };
         check("$ cat a\r\nb\r\n", "$ cat a\nb\n");
         check("$ ls | head -1\r\na\r\n", "$ ls | head -1\na\n");
-        // A line editor goes to the next line before it goes on, here behind a blank in the last column.
+        // A line editor goes to the next line before it goes on, here behind a blank in the last
+        // column.
         check("$ ls  a |  \rwc -l\r\n3\r\n", "$ ls  a | wc -l\n3\n");
         check("0123456789\r\nb\r\n", "0123456789\nb\n");
         check(

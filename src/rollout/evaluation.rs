@@ -46,9 +46,10 @@ impl Evaluation<'_> {
     /// Runs `solve` in a fresh container (of `state`, if given), and judges the result. `solve` receives the number of the task's step (0
     /// for a task of one step), the sandbox and the image's environment.
     ///
-    /// If the infrastructure fails during an episode or its verification, both run again in fresh containers ([`settled`]). `solve` is then
-    /// called again; its argument says who is at fault for a loss without evidence. `opens` opens in a fresh container what an episode opens
-    /// first, e.g. a terminal: a control has to do the same.
+    /// If the infrastructure fails during an episode or its verification, both run again in fresh
+    /// containers ([`settled`]). `solve` is then called again; its argument says who is at fault
+    /// for a loss without evidence. `opens` opens in a fresh container what an episode opens first,
+    /// e.g. a terminal: a control has to do the same.
     pub async fn run(
         &self,
         runner: &TrialRunner<'_>,

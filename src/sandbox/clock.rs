@@ -1,4 +1,5 @@
-//! The clock of a sandbox: time in which its programs could run, as far as that depends on the engine and on termsmith.
+//! The clock of a sandbox: time in which its programs could run, as far as that depends on the
+//! engine and on termsmith.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use tokio::sync::watch;
 
 use crate::clock::running;
 
-/// A pause that lasts longer is no longer waited for: the sandbox then counts as lost, with [`super::Evidence::Paused`].
+/// A pause that lasts longer is no longer waited for: the sandbox then counts as lost, with
+/// [`super::Evidence::Paused`].
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// Shortest wait after one that a pause has made too short.
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
@@ -49,7 +51,8 @@ impl Pauses {
     }
 }
 
-/// Time that passes for the programs of a sandbox. It stands still while the engine pauses the container, and while termsmith is stopped.
+/// Time that passes for the programs of a sandbox. It stands still while the engine pauses the
+/// container, and while termsmith is stopped.
 pub trait SandboxTime: std::fmt::Debug + Send + Sync {
     fn elapsed(&self) -> Duration;
 }
@@ -88,7 +91,8 @@ impl SandboxClock {
         self.wait(time, Duration::MAX).await;
     }
 
-    /// The result of `answer`, or `None` if it takes longer than `time`. Pauses are left out, up to [`LONGEST_PAUSE`].
+    /// The result of `answer`, or `None` if it takes longer than `time`. Pauses are left out, up to
+    /// [`LONGEST_PAUSE`].
     pub(crate) async fn timeout<T>(&self, time: Duration, answer: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

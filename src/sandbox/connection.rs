@@ -131,7 +131,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Tells the guest of the container's pauses, as long as this connection lasts: its time limits stand still meanwhile.
+    /// Tells the guest of the container's pauses, as long as this connection lasts: its time limits
+    /// stand still meanwhile.
     pub(super) fn tell_pauses(&self, pauses: watch::Receiver<Pauses>) {
         let stop = self.streams.token().clone();
         tokio::spawn(stop.run_until_cancelled_owned(tell_pauses(pauses, self.frames.clone())));

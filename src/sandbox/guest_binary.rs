@@ -27,7 +27,8 @@ pub(super) fn install(cache: &Path) -> Result<PathBuf, EngineError> {
         return Ok(path);
     }
     let written = fs::create_dir_all(cache).and_then(|()| {
-        // Threads and PID namespaces that share the cache have the same process number, so it makes no name.
+        // Threads and PID namespaces that share the cache have the same process number, so it makes
+        // no name.
         let mut file = NamedTempFile::new_in(cache)?;
         file.write_all(BYTES)?;
         file.as_file().set_permissions(fs::Permissions::from_mode(0o755))?;

@@ -20,14 +20,17 @@ pub struct Loss {
 pub enum Evidence {
     /// The kernel killed processes of the container because it was at its own memory limit.
     OutOfMemory,
-    /// The watchdog killed it for exceeding its own limits: bytes, files, nested folders, pipes and the like.
+    /// The watchdog killed it for exceeding its own limits: bytes, files, nested folders, pipes and
+    /// the like.
     OwnLimit,
     /// The watchdog killed it, since deleted files in flight between its processes may hold the
     /// space that the disk has lost. Another program of the host may hold that space as well.
     FilesInFlight,
-    /// The guest met a limit of the container: processes, descriptors, terminals, memory. It ended, or could not start a program.
+    /// The guest met a limit of the container: processes, descriptors, terminals, memory. It ended,
+    /// or could not start a program.
     GuestLimit,
-    /// The guest could not start a program for a limit that all containers of the host share, e.g. the number of terminals.
+    /// The guest could not start a program for a limit that all containers of the host share, e.g.
+    /// the number of terminals.
     HostLimit,
     /// The container ended by SIGKILL, with neither an out-of-memory event nor a kill of ours.
     KilledFromOutside,

@@ -75,8 +75,8 @@ pub(super) enum Life {
     /// A process with this number started then, and has not ended.
     Started(u64),
     Ended,
-    /// The process may live. E.g. `hidepid=2` hides the processes of other users, and a process without a
-    /// free descriptor can read nothing.
+    /// The process may live. E.g. `hidepid=2` hides the processes of other users, and a process
+    /// without a free descriptor can read nothing.
     Unknown,
 }
 

@@ -425,7 +425,8 @@ impl Sandbox {
         self.lost(Closed { symptom: Symptom::Protocol, detail }).await
     }
 
-    /// The guest could not do it. The evidence must say whose limit was met, and which disk is full.
+    /// The guest could not do it. The evidence must say whose limit was met, and which disk is
+    /// full.
     pub(super) async fn failed(&self, errno: i32, limit: Limit, message: &[u8]) -> SandboxError {
         let met = |evidence| {
             SandboxError::Lost(Loss { evidence, detail: String::from_utf8_lossy(message).into_owned() })

@@ -1,5 +1,5 @@
-//! Wrong solutions that need no author: the reference, whose results are then damaged. Tests that pass look at no content, e.g. at
-//! nothing but the first four bytes of a program.
+//! Wrong solutions that need no author: the reference, whose results are then damaged. Tests that
+//! pass look at no content, e.g. at nothing but the first four bytes of a program.
 
 use super::table::{Expect, Planned, Table};
 use super::target::{Only, ScreeningTarget};
@@ -10,7 +10,8 @@ use std::time::Duration;
 /// What is done to each result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
-    /// Each byte behind the first ones is replaced by the next in order, so that type and size stay.
+    /// Each byte behind the first ones is replaced by the next in order, so that type and size
+    /// stay.
     Garbled,
     Halved,
 }
@@ -19,7 +20,8 @@ enum Damage {
 const LIST: &str = "damaged-results";
 /// Why a row of damaged results does not count.
 pub(super) const SERVED: &str = "not applicable: a process of the reference may hold what its files said";
-/// Ends with [`NOT_APPLICABLE`](crate::verify::NOT_APPLICABLE) if a process of the reference is left, where tests see processes: a service may hold in memory what its files said.
+/// Ends with [`NOT_APPLICABLE`](crate::verify::NOT_APPLICABLE) if a process of the reference is
+/// left, where tests see processes: a service may hold in memory what its files said.
 const UNLESS_SERVED: &str = r#"own=" "
 next=$$
 while [ "${next:-0}" -gt 0 ]; do
@@ -116,7 +118,8 @@ impl Damaged {
     }
 }
 
-/// The files that the reference writes and the instruction names. Others may be by-products, e.g. a log, or `.bashrc` in a named home.
+/// The files that the reference writes and the instruction names. Others may be by-products, e.g. a
+/// log, or `.bashrc` in a named home.
 fn results(instruction: &str, reference: &Outline, untouched: &Outline) -> Vec<String> {
     let named = absolute_paths(instruction);
     let written = reference
@@ -205,7 +208,8 @@ mod tests {
         check(Damage::Halved, b"1", b"");
     }
 
-    /// This test's own processes are such that a shell sees others, which end the script before the damage.
+    /// This test's own processes are such that a shell sees others, which end the script before the
+    /// damage.
     #[test]
     fn results_that_a_process_may_hold_are_not_damaged() {
         let ended =

@@ -1,4 +1,5 @@
-//! What the trial of a failing row showed: how its solution ended, and the last lines that were printed.
+//! What the trial of a failing row showed: how its solution ended, and the last lines that were
+//! printed.
 
 use crate::model::TrialSeen;
 use crate::verify::{Outline, TrialLog};

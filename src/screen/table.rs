@@ -137,7 +137,8 @@ impl Table {
         self.push(row);
     }
 
-    /// Says so if no wrong answer was tried: the certificate shows that right work passes, and not that wrong work fails.
+    /// Says so if no wrong answer was tried: the certificate shows that right work passes, and not
+    /// that wrong work fails.
     pub(super) fn unprobed(&mut self) {
         let is_probe = |row: &Row| {
             let kind = matches!(row.kind, RowKind::WrongSolution | RowKind::Clause | RowKind::Mutant);
@@ -169,7 +170,8 @@ impl Table {
             }
         };
         let ok = note.is_empty();
-        // Trainers that take the number as it is pay for doing nothing. It is the task's choice, e.g. partial credit, and no rejection.
+        // Trainers that take the number as it is pay for doing nothing. It is the task's choice,
+        // e.g. partial credit, and no rejection.
         let paid = log.reward.filter(|reward| ok && *reward > 0.0);
         let note = paid.map_or(note, |reward| format!("doing nothing has a reward of {reward}"));
         self.push_timed(trial_row(RowKind::Untouched, "1", verdict, ok, &note), log);

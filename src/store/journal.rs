@@ -15,7 +15,8 @@ use crate::model::{File, Key, canonical_json};
 
 /// Folder for notes of work that has begun and is not committed.
 const NOTES: &str = "begun";
-/// Bytes of a record. The longest ones hold an imported rollout, whose file has at most half of this.
+/// Bytes of a record. The longest ones hold an imported rollout, whose file has at most half of
+/// this.
 const LARGEST_RECORD: u64 = 512 << 20;
 
 /// A pipeline stage. Bump `version` whenever the same input would give another result.

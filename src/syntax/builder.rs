@@ -120,7 +120,8 @@ pub(crate) fn bases(dockerfile: &str) -> Vec<Base> {
     found
 }
 
-/// `text` with its variables replaced, as builders replace them in FROM: `$A`, `${A}`, `${A:-default}`, `${A:+other}`.
+/// `text` with its variables replaced, as builders replace them in FROM: `$A`, `${A}`,
+/// `${A:-default}`, `${A:+other}`.
 pub(crate) fn expand(text: &str, values: &BTreeMap<String, String>) -> String {
     let value = |name: &str| values.get(name).map(String::as_str).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

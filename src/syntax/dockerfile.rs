@@ -1,4 +1,5 @@
-//! A Dockerfile as a list of instructions. Enough of the language to lint and to build it: continuations, comments, heredocs, flags.
+//! A Dockerfile as a list of instructions. Enough of the language to lint and to build it:
+//! continuations, comments, heredocs, flags.
 
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,8 @@ const SOLUTION_DIR: &str = "/solution";
 const BRIEF_DIR: &str = "/run/brief";
 /// Bytes of a solution's output that the log keeps.
 const MAX_LOG: usize = 16 << 10;
-/// Maximum size of an output whose end is read: package managers and tracebacks write some megabytes.
+/// Maximum size of an output whose end is read: package managers and tracebacks write some
+/// megabytes.
 const MAX_OUTPUT: u64 = 16 << 20;
 /// Time limit of an attack or variant. They do no work, so a longer run is a hang.
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(60);

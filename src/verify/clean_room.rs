@@ -13,7 +13,8 @@ use crate::sandbox::{ArchiveError, Engine, GetError, Image, Sandbox, SandboxErro
 
 /// The three files that the engine mounts over a container's own.
 const ENGINE_FILES: [&str; 3] = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
-/// Disk space of the largest subject in the verifier's container, which holds it twice: for the tests, and in its own place.
+/// Disk space of the largest subject in the verifier's container, which holds it twice: for the
+/// tests, and in its own place.
 const SUBJECT_MB: u32 = 2 * (SubjectLimits::STANDARD.bytes >> 20) as u32;
 
 /// A verdict with the observations of its verification.

@@ -1,14 +1,16 @@
 //! Whether other work of the host kept a subject's programs from running, so that their time limits say nothing about them.
 //!
-//! Tests give programs seconds. On a machine with many more runnable processes than processors, a program that needs a tenth of its
-//! limit can meet it, which would turn the load of the host into a failure of the solver. Such a program goes on for a while.
+//! Tests give programs seconds. On a machine with many more runnable processes than processors, a
+//! program that needs a tenth of its limit can meet it, which would turn the load of the host into
+//! a failure of the solver. Such a program goes on for a while.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
 
 use crate::sandbox::{Engine, HostLoad, Sandbox};
 
-/// Factor for the time limit of a program that is kept from running, and for all limits where the tests run again beside a control.
+/// Factor for the time limit of a program that is kept from running, and for all limits where the
+/// tests run again beside a control.
 pub(super) const PATIENCE: u32 = 5;
 
 /// Time before the first look at a program that runs, and between two looks: most have ended by then.
@@ -16,7 +18,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Mean number of other runnable threads per processor from which on a time limit means nothing. Four trials at once on two
 /// processors stay below it.
 const CONTENDED: f64 = 4.0;
-/// Mean number of runnable threads below which a container sleeps, and other work keeps nothing from running.
+/// Mean number of runnable threads below which a container sleeps, and other work keeps nothing
+/// from running.
 const RUNNABLE: f64 = 0.5;
 /// Time that programs may lose to their limits, and the limit of each later one.
 const MAX_LOST: Duration = Duration::from_secs(60);
@@ -118,14 +121,15 @@ async fn others_beside(load: HostLoad, own: &[&Sandbox]) -> Option<f64> {
 }
 
 impl Observed {
-    /// The time limit of a program for which the tests ask for `asked`. Programs that hang must not take the time of all checks, so
-    /// there is little left for each once they have lost a minute.
+    /// The time limit of a program for which the tests ask for `asked`. Programs that hang must not
+    /// take the time of all checks, so there is little left for each once they have lost a minute.
     pub(super) fn limit(&self, asked: Duration) -> Duration {
         if self.lost >= MAX_LOST { asked.min(SHORT) } else { asked }
     }
 
-    /// Runs `call`, a program in `place`, until it ends or meets its limit (`None`). A program that is kept from running has
-    /// [`PATIENCE`] times as long. `met_a_limit` says from the result whether a program that it started met its own limit.
+    /// Runs `call`, a program in `place`, until it ends or meets its limit (`None`). A program that
+    /// is kept from running has [`PATIENCE`] times as long. `met_a_limit` says from the result
+    /// whether a program that it started met its own limit.
     pub(super) async fn during<T>(
         &mut self,
         place: Place<'_>,

@@ -1,5 +1,6 @@
-//! The ENTRYPOINT of a foreign task's image. Harbor's containers run it with `sh -c "sleep infinity"` as its arguments, in place of the image's
-//! CMD; it may prepare files and start services.
+//! The ENTRYPOINT of a foreign task's image. Harbor's containers run it with `sh -c "sleep
+//! infinity"` as its arguments, in place of the image's CMD; it may prepare files and start
+//! services.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use super::in_place::TrialContext;
 use super::no_verdict::{NoVerdict, Phase};
 use crate::sandbox::{Process, ProcessOutcome, Sandbox};
 
-/// Time for it to come to its arguments. One that never does is a service itself, and has started by then.
+/// Time for it to come to its arguments. One that never does is a service itself, and has started
+/// by then.
 const READY_WITHIN: Duration = Duration::from_secs(15);
 /// The script ends on its own within this time more.
 const MARGIN: Duration = Duration::from_secs(15);
@@ -16,8 +18,9 @@ const MARGIN: Duration = Duration::from_secs(15);
 const KEEP: usize = 16 << 10;
 /// Exit status of the script if the ENTRYPOINT ended.
 const ENDED: i32 = 3;
-/// Starts its arguments in a session of their own, which outlives the script, and waits until they have come to the command that is theirs.
-/// The files lie in memory, so that they are no change of the container's files.
+/// Starts its arguments in a session of their own, which outlives the script, and waits until they
+/// have come to the command that is theirs. The files lie in memory, so that they are no change of
+/// the container's files.
 const START: &str = r#"
 ready=/dev/shm/.entrypoint-ready log=/dev/shm/.entrypoint-log
 rm -f "$ready" "$log"

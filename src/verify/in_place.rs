@@ -49,8 +49,9 @@ pub async fn run_in_place(
     .await
 }
 
-/// What a trial of `act` does where a program that runs the tests is missing. Without a solution nothing tells whether the task asks to
-/// install it; edits of a solution and attacks are judged beside a solution that passes.
+/// What a trial of `act` does where a program that runs the tests is missing. Without a solution
+/// nothing tells whether the task asks to install it; edits of a solution and attacks are judged
+/// beside a solution that passes.
 fn on_missing_runner(task: &Foreign, act: Act<'_>, silent: Option<Blame>) -> MissingRunner {
     match act {
         Act::Nothing | Act::Solve(_) if task.solution().is_some() && silent != Some(Blame::Solver) => {
@@ -89,7 +90,8 @@ pub async fn control_in_place(
     Control::of(&trial.map(|trial| trial.verdict))
 }
 
-/// Runs a trial once. `silent` says who is at fault for a loss without evidence, and `on_missing` what follows if the tests could not run.
+/// Runs a trial once. `silent` says who is at fault for a loss without evidence, and `on_missing`
+/// what follows if the tests could not run.
 async fn try_in_place(
     engine: &Engine,
     images: &ForeignImages,

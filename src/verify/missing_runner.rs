@@ -1,8 +1,10 @@
 //! Tests that could not run, because a program that runs them is missing.
 //!
-//! Many test scripts write a reward of 0 after such a message (`/tests/test.sh: line 4: uvx: command not found`), so that every solver gets
-//! 0. The message alone decides nothing: a solver can cause it, and a task can ask to install the program. It makes a control run, the
-//! task's own solution; only where that meets the same is the task at fault.
+//! Many test scripts write a reward of 0 after such a message (`/tests/test.sh: line 4: uvx:
+//! command not found`), so that every solver gets
+//! 0. The message alone decides nothing: a solver can cause it, and a task can ask to install the
+//! program. It makes a control run, the task's own solution; only where that meets the same is the
+//! task at fault.
 
 /// Lines at the end of an output in which the message is looked for. Scripts print little after it.
 const LAST_LINES: usize = 8;

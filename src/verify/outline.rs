@@ -16,7 +16,8 @@ pub type Outline = BTreeMap<String, Trace>;
 pub struct Trace {
     /// BLAKE3 of the content.
     pub hash: String,
-    /// BLAKE3 of the normalised content, for formats whose bytes can differ, e.g. JSON with other blanks.
+    /// BLAKE3 of the normalised content, for formats whose bytes can differ, e.g. JSON with other
+    /// blanks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<String>,
     /// The kind that it parses as.

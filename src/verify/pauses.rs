@@ -1,5 +1,6 @@
-//! Pauses while tests run. Tests have time limits of their own, which run on in a paused container, e.g. that of `subprocess.run`. So a failure
-//! beside a pause proves nothing, and counts as a loss that the infrastructure caused.
+//! Pauses while tests run. Tests have time limits of their own, which run on in a paused container,
+//! e.g. that of `subprocess.run`. So a failure beside a pause proves nothing, and counts as a loss
+//! that the infrastructure caused.
 
 use std::time::Duration;
 

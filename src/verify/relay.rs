@@ -26,7 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Status of a program that met its time limit, as timeout(1) has it.
 const TIMED_OUT: i32 = 124;
-/// A line on standard error of a probe that started programs one of which met its time limit (`templates/verifier/patience.py`).
+/// A line on standard error of a probe that started programs one of which met its time limit
+/// (`templates/verifier/patience.py`).
 const MET_LIMIT: &[u8] = b"a program met its time limit";
 /// The guest ends a program this long after the host should have.
 const GUEST_MARGIN: Duration = Duration::from_secs(30);

@@ -19,7 +19,8 @@ use crate::sandbox::{
     SandboxError, Spooled,
 };
 
-/// The folder in which the subject's files arrive in the verifier's container. Tests find them under a name that no solver knows.
+/// The folder in which the subject's files arrive in the verifier's container. Tests find them
+/// under a name that no solver knows.
 pub(super) const SUBJECT_ROOT: &str = "subject";
 const RESULTS: &str = "/logs/verifier/checks.json";
 /// Maximum size of the results: an id, a flag and a bounded message per check.
@@ -68,7 +69,8 @@ pub(super) struct Verified {
 }
 
 impl Room<'_> {
-    /// Runs the tests. `programs` is the container of the subject's programs, if the tests run any; it is destroyed afterwards.
+    /// Runs the tests. `programs` is the container of the subject's programs, if the tests run any;
+    /// it is destroyed afterwards.
     pub(super) async fn verify(&self, programs: Option<Sandbox>) -> Verified {
         let verifier = match self.furnish(programs.as_ref()).await {
             Ok(verifier) => verifier,
@@ -243,8 +245,9 @@ impl Room<'_> {
     }
 }
 
-/// Factor for all time limits. Where an earlier run met one on a busy host, and a control did not, the control may have had less to do: only
-/// work that does not end in several times as long is the solver's fault.
+/// Factor for all time limits. Where an earlier run met one on a busy host, and a control did not,
+/// the control may have had less to do: only work that does not end in several times as long is the
+/// solver's fault.
 fn patience(silent: Option<Blame>) -> u32 {
     match silent {
         Some(Blame::Solver) => PATIENCE,

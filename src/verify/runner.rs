@@ -316,8 +316,9 @@ impl TrialRunner<'_> {
     }
 }
 
-/// Builds the image of `spec` if it does not exist. `Err(log)` inside means that its files are at fault. A build that takes too long is made
-/// once more: too long again, on a host that has time, is due to its Dockerfile.
+/// Builds the image of `spec` if it does not exist. `Err(log)` inside means that its files are at
+/// fault. A build that takes too long is made once more: too long again, on a host that has time,
+/// is due to its Dockerfile.
 pub(super) async fn built(
     engine: &Engine,
     spec: &ImageSpec<'_>,

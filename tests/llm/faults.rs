@@ -163,7 +163,8 @@ async fn attempts_are_limited() {
     assert_eq!((server.requests(), clock.sleeps().len()), (3, 2));
 }
 
-/// Each request of such a server takes the whole time limit. Failures that take no time are retried as often as ever.
+/// Each request of such a server takes the whole time limit. Failures that take no time are retried
+/// as often as ever.
 #[tokio::test]
 async fn a_server_that_drips_ends_a_call() {
     let check = async |kind: Kind, expect: u32| {

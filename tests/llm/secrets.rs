@@ -1,4 +1,5 @@
-//! Errors, logs and stored replies never contain the key, though the server repeats it. Nothing else in a reply is changed.
+//! Errors, logs and stored replies never contain the key, though the server repeats it. Nothing
+//! else in a reply is changed.
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +87,8 @@ async fn no_key_is_sent_where_none_is_configured_and_a_missing_one_is_named() {
     }
 }
 
-/// A reply is committed, recorded and replayed as it came, without the key. Short keys are words, and words are kept.
+/// A reply is committed, recorded and replayed as it came, without the key. Short keys are words,
+/// and words are kept.
 #[tokio::test]
 async fn a_stored_reply_does_not_contain_the_key() {
     let escaped: String = KEY.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();

@@ -498,7 +498,8 @@ async fn an_installed_agent_reaches_the_model_without_a_network() {
     }
 }
 
-/// An agent that ends before a model answered it says nothing about the model: the command line is at fault.
+/// An agent that ends before a model answered it says nothing about the model: the command line is
+/// at fault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_never_starts_is_no_rollout() {
     let server = Server::start(|_, _| whole("Hello.")).await;

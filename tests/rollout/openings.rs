@@ -15,7 +15,8 @@ use super::deadlines::LONG;
 use super::scaffolds::{Messages, scaffold};
 use super::support::{launch, process, run, shell};
 
-/// The folder in which a terminal's shell begins is gone, which is one reason why it cannot be started.
+/// The folder in which a terminal's shell begins is gone, which is one reason why it cannot be
+/// started.
 #[test]
 fn an_episode_that_cannot_begin_in_a_fresh_sandbox_is_no_failure() {
     run(async {

@@ -18,7 +18,8 @@ const LIMIT_SECONDS: &str = "25";
 /// Longer than the limit, and than the wait for a late answer after it.
 const DISTURBANCE: Duration = Duration::from_secs(60);
 
-/// Runs a rollout, with `begin` a second after the model was first asked and `end` after the disturbance. Returns its document.
+/// Runs a rollout, with `begin` a second after the model was first asked and `end` after the
+/// disturbance. Returns its document.
 async fn disturbed(begin: impl Fn(&Child) + Send, end: impl Fn(&Child) + Send) -> Value {
     let server = Server::start(|body, _| {
         let messages = body["messages"].as_array().unwrap();

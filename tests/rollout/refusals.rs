@@ -1,4 +1,5 @@
-//! Requests that a server refuses: for the policy's text, which is the policy's failure, or for any other reason, which is the caller's.
+//! Requests that a server refuses: for the policy's text, which is the policy's failure, or for any
+//! other reason, which is the caller's.
 
 use std::time::Duration;
 
@@ -78,7 +79,8 @@ async fn episode(
     run_episode(protocol, &mut policy, conversation, "Do it.", &episode, Hooks::none(&mut log)).await
 }
 
-/// Servers refuse a history with such calls, whichever way: the next request has to go without them.
+/// Servers refuse a history with such calls, whichever way: the next request has to go without
+/// them.
 #[test]
 fn a_malformed_call_is_a_mistake_of_one_turn() {
     run(async {
@@ -117,7 +119,8 @@ fn a_malformed_call_is_a_mistake_of_one_turn() {
     });
 }
 
-/// What a server answers: by the number of the policy's messages in the request, whether the refused text is in it, and the attempt.
+/// What a server answers: by the number of the policy's messages in the request, whether the
+/// refused text is in it, and the attempt.
 type Answers = fn(usize, bool, u32) -> Answer;
 
 #[test]

@@ -34,7 +34,8 @@ pub(super) struct Proxy<'a, 't> {
     held_up: Duration,
     /// The model has answered a call of the agent, or has refused what it was asked.
     answered: bool,
-    /// Why the last request was refused that the model never saw, e.g. for an address of another API.
+    /// Why the last request was refused that the model never saw, e.g. for an address of another
+    /// API.
     refusal: Option<String>,
 }
 
@@ -127,7 +128,8 @@ impl<'a, 't> Proxy<'a, 't> {
         self.refused
     }
 
-    /// Whether the model has answered the agent at all, if only by the refusal of what it was asked.
+    /// Whether the model has answered the agent at all, if only by the refusal of what it was
+    /// asked.
     pub(super) fn is_answered(&self) -> bool {
         self.answered
     }
@@ -205,7 +207,8 @@ impl<'a, 't> Proxy<'a, 't> {
         self.waited = took.saturating_sub(served);
         let reply = match called {
             Ok(reply) => reply,
-            // The agent is told, and can correct its request. Any other error would recur in every further call.
+            // The agent is told, and can correct its request. Any other error would recur in every
+            // further call.
             Err(error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. }))) => {
                 // Any other refusal is of a form of request that the endpoint does not know.
                 self.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });

@@ -281,7 +281,8 @@ impl Grid {
         self.history.iter().map(|line| line.text.trim_end_matches(' '))
     }
 
-    /// The history and the lines, with those joined that were wrapped, and the row where each begins.
+    /// The history and the lines, with those joined that were wrapped, and the row where each
+    /// begins.
     pub(super) fn joined(&self) -> Vec<(usize, String)> {
         let mut lines: Vec<(usize, String)> = Vec::new();
         let mut goes_on = false;

@@ -69,7 +69,8 @@ impl Screen {
         text
     }
 
-    /// `tmux capture-pane -p -J -S -`: the same with trailing blanks, where a text that was wrapped is one line, and the row where each begins.
+    /// `tmux capture-pane -p -J -S -`: the same with trailing blanks, where a text that was wrapped
+    /// is one line, and the row where each begins.
     pub fn joined_lines(&self) -> Vec<(usize, String)> {
         self.state.grid.joined()
     }

@@ -151,7 +151,8 @@ impl Terminal {
         (screen.full_pane(), screen.screen())
     }
 
-    /// Bytes that the terminal was sent so far, and lines that they pushed off the top of the screen.
+    /// Bytes that the terminal was sent so far, and lines that they pushed off the top of the
+    /// screen.
     pub fn written(&self) -> Written {
         let bytes = self.progress.borrow().bytes;
         Written { bytes, pushed_lines: lock(&self.shared).pushed() }

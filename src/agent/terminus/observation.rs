@@ -29,9 +29,9 @@ pub struct Pane {
 impl Pane {
     /// `get_incremental_output`: what has come since the last call, or the screen where that cannot be told or is nothing.
     ///
-    /// `full` is the pane with its history, `screen` what is visible of it, and `pushed` the number of lines that output has pushed off the
-    /// screen since the last call. Harbor does not say that lines are missing where the history was too short for the output (2,000 lines),
-    /// and may show a prompt alone. Here a line above the screen says so.
+    /// `full` is the pane with its history. `screen` is the visible part. `pushed` is the number of
+    /// lines that left the screen since the last call. The history holds 2,000 lines. Harbor does not
+    /// mark longer output as cut; here a line above the screen does.
     pub fn show(&mut self, full: String, screen: &str, pushed: u64) -> String {
         let fresh = self.previous.as_deref().and_then(|previous| new_content(previous, &full));
         let is_whole = fresh.as_ref().is_some_and(|fresh| fresh.is_whole);

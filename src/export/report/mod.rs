@@ -58,7 +58,8 @@ pub struct Solver {
 pub struct SolverReport {
     pub solver: Solver,
     pub counts: Scores,
-    /// Share of all scored attempts that passed. Its interval is Wilson's at the attempts: how sure the share is on these very tasks.
+    /// Share of all scored attempts that passed. Its interval is Wilson's at the attempts: how sure
+    /// the share is on these very tasks.
     pub pass_rate: Option<Estimate>,
     /// For k = 1, 2, 4, … up to the most counted attempts at one task.
     pub at: Vec<At>,

@@ -40,7 +40,8 @@ pub(in crate::lint) fn unlisted_artifact(subject: &Subject<'_>) -> Vec<RuleMatch
     let instructions = subject.instructions();
     let solution: String =
         subject.texts(|path| path.starts_with("solution/")).map(|(_, text)| format!("{text}\n")).collect();
-    // The images of a task are built from these; a file whose name is in one of them may come with the image.
+    // The images of a task are built from these; a file whose name is in one of them may come with
+    // the image.
     let of_images: Vec<(&str, &str)> =
         subject.texts(|path| path.starts_with("environment/") || path == "tests/Dockerfile").collect();
     let in_image = |path: &str| {

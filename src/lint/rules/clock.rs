@@ -9,7 +9,8 @@ use crate::lint::pattern::{MOST_IN_ONE_FILE, line_of};
 use crate::lint::rule::RuleMatch;
 use crate::lint::subject::{Subject, in_tests};
 
-/// Seconds of an alarm, which ends a check and all that it has started. Longer ones are a last resort.
+/// Seconds of an alarm, which ends a check and all that it has started. Longer ones are a last
+/// resort.
 const SHORT_ALARM: f64 = 30.0;
 /// Seconds of a program. At a load of ten per processor one with half a second of work meets it.
 const SHORT_LIMIT: f64 = 5.0;

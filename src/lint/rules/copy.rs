@@ -62,7 +62,8 @@ struct Stage {
     triggers: Vec<Instruction>,
 }
 
-/// The transfers that a build executes. `arguments` are given from outside, so that their defaults do not hold.
+/// The transfers that a build executes. `arguments` are given from outside, so that their defaults
+/// do not hold.
 fn transfers(instructions: &[Instruction], arguments: &BTreeSet<String>) -> Vec<Transfer> {
     let mut found = Vec::new();
     let mut global = Stage::default();

@@ -59,7 +59,8 @@ pub(in crate::lint) fn crlf_script(subject: &Subject<'_>) -> Vec<RuleMatch> {
     matches
 }
 
-/// The scripts of the task that a shell text starts. Without a `folder` they lie anywhere in the task.
+/// The scripts of the task that a shell text starts. Without a `folder` they lie anywhere in the
+/// task.
 fn started<'a>(subject: &Subject<'a>, shell: &Shell, folder: &str) -> Vec<(&'a str, Start)> {
     let names: Vec<(String, Start)> = shell.commands.iter().filter_map(script_of).collect();
     let files = subject.texts(|path| path.starts_with(folder));

@@ -142,7 +142,8 @@ fn is_host(word: &str) -> bool {
     name.chars().all(plain) && end.is_some_and(|(_, end)| DOMAINS.contains(&end))
 }
 
-/// Whether a URL names a host of the network at large, not this machine, a service of the task or a private address.
+/// Whether a URL names a host of the network at large, not this machine, a service of the task or a
+/// private address.
 fn is_remote(url: &str) -> bool {
     let Some((_, rest)) =
         url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https" | "ftp"))

@@ -31,7 +31,8 @@ fn restores(commands: &[Command]) -> impl Iterator<Item = (u32, String)> {
     })
 }
 
-/// The revision from which a git command restores files, if a solver can move it. A commit's own hash cannot be moved.
+/// The revision from which a git command restores files, if a solver can move it. A commit's own
+/// hash cannot be moved.
 fn restored_from(command: &Command) -> Option<String> {
     let words = command.program();
     if command.name() != "git" {

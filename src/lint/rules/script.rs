@@ -77,7 +77,8 @@ fn writes_reward(command: &Command) -> bool {
     to_file || by_tee
 }
 
-/// Whether the test modules write the reward themselves, so that the runner's status decides nothing.
+/// Whether the test modules write the reward themselves, so that the runner's status decides
+/// nothing.
 fn written_by_tests(subject: &Subject<'_>) -> bool {
     subject.texts(|path| in_tests(path) && path.ends_with(".py")).any(|(_, text)| text.contains("reward."))
 }

@@ -101,7 +101,8 @@ fn verifier_has_image(subject: &Subject<'_>) -> bool {
         })
 }
 
-/// Whether a path below `/tests` or `/solution` names a file that the task lacks. `script` is the file that uses it.
+/// Whether a path below `/tests` or `/solution` names a file that the task lacks. `script` is the
+/// file that uses it.
 fn is_missing(subject: &Subject<'_>, script: &str, path: &str) -> bool {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+".contains(char);
     if !FOLDERS.iter().any(|folder| path.starts_with(folder) && path.len() > folder.len())
@@ -153,7 +154,8 @@ fn needs(command: &Command) -> Vec<&str> {
     needed
 }
 
-/// The files and folders that a command may make: those that it names without a need for them, e.g. behind `-o`.
+/// The files and folders that a command may make: those that it names without a need for them, e.g.
+/// behind `-o`.
 fn makes(command: &Command) -> Vec<&str> {
     let needed = needs(command);
     let named =

@@ -1,4 +1,5 @@
-//! Rows of the rules that read the commands of scripts: carriage returns, paths, rewards, restored tests.
+//! Rows of the rules that read the commands of scripts: carriage returns, paths, rewards, restored
+//! tests.
 
 use super::{Row, row};
 

@@ -72,7 +72,8 @@ fn visit(folder: &Path, depth: usize, imports: &mut Imports) -> Result<(), Impor
     Ok(())
 }
 
-/// Adds the ATIF files at or below `folder`. A continuation is a part of the rollout that it continues.
+/// Adds the ATIF files at or below `folder`. A continuation is a part of the rollout that it
+/// continues.
 fn single_files(folder: &Path, depth: usize, imports: &mut Imports) {
     let entries = match entries(folder) {
         Ok(entries) => entries,

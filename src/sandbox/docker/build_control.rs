@@ -1,8 +1,9 @@
 //! Whether the engine can run the steps of a build at all.
 //!
-//! A step whose command ended has a status, and that is the Dockerfile's. A step without one was ended by the engine: because of what the
-//! Dockerfile asks (a missing file of COPY, a missing program), or because the engine cannot make containers (no network, no disk). Its
-//! words do not tell them apart reliably, so a container of the same image decides.
+//! A step whose command ended has a status, and that is the Dockerfile's. A step without one was
+//! ended by the engine: because of what the Dockerfile asks (a missing file of COPY, a missing
+//! program), or because the engine cannot make containers (no network, no disk). Its words do not
+//! tell them apart reliably, so a container of the same image decides.
 
 use crate::model::{Limits, Profile};
 use crate::sandbox::{EngineError, Image, LaunchSpec, Network};
@@ -15,8 +16,9 @@ const MADE: &str = " ---> ";
 const SHORT_ID: usize = 12;
 
 impl DockerEngine {
-    /// Starts a container like those of build steps in `image`: with the usual network and the guest as its only program, which needs nothing
-    /// of the image. An error means that the engine fails.
+    /// Starts a container like those of build steps in `image`: with the usual network and the
+    /// guest as its only program, which needs nothing of the image. An error means that the engine
+    /// fails.
     pub(super) async fn starts_steps(&self, image: &str) -> Result<(), EngineError> {
         let image = Image::named(image);
         let limits = Limits::default();

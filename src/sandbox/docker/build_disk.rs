@@ -9,8 +9,8 @@ use super::quota::POLLED_EVERY;
 use super::upper::Most;
 use super::watchdog::WritableLayer;
 
-/// What the steps of a build may write together. Not counted are the image that it begins with and what
-/// `COPY` and `ADD` write.
+/// What the steps of a build may write together. Not counted are the image that it begins with and
+/// what `COPY` and `ADD` write.
 pub(crate) const MAX_BUILD_BYTES: u64 = 10 << 30;
 
 impl Shared {

@@ -1,7 +1,8 @@
 //! The engine's events of live containers: out of memory, paused, resumed.
 //!
-//! The engine keeps its last few hundred events, of all containers: on a busy host those of some seconds. So they are noted as they
-//! happen. The engine's own list is asked only for the out-of-memory events that were missed while no stream was open.
+//! The engine keeps its last few hundred events, of all containers: on a busy host those of some
+//! seconds. So they are noted as they happen. The engine's own list is asked only for the
+//! out-of-memory events that were missed while no stream was open.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ fn all_events(docker: &Docker) -> impl Stream<Item = Result<EventMessage, bollar
     docker.events(Some(EventsOptionsBuilder::new().filters(&filters).build()))
 }
 
-/// Out-of-memory events of one container since the engine's start. The stream continues until it is dropped.
+/// Out-of-memory events of one container since the engine's start. The stream continues until it is
+/// dropped.
 fn oom_events(
     docker: &Docker,
     id: &ContainerId,

@@ -131,8 +131,9 @@ impl DockerEngine {
         Ok(Image::kept(reference, guard))
     }
 
-    /// Builds an image. A step whose failure the host may have caused as well is built again: if it fails each time, the Dockerfile is at
-    /// fault, unless the host has no space left or the engine starts no container of its image.
+    /// Builds an image. A step whose failure the host may have caused as well is built again: if it
+    /// fails each time, the Dockerfile is at fault, unless the host has no space left or the engine
+    /// starts no container of its image.
     async fn build(&self, reference: &str, spec: &ImageSpec<'_>, layers: Layers) -> Result<(), ImageError> {
         let dockerfile = spec.context.text("Dockerfile").unwrap_or_default();
         self.shared.have_bases(dockerfile, spec.timeout).await?;
@@ -150,7 +151,8 @@ impl DockerEngine {
                         );
                         return Err(EngineError::Transport { action: "build an image", message }.into());
                     }
-                    // The engine's trouble may have passed meanwhile; a missing file of COPY stays missing.
+                    // The engine's trouble may have passed meanwhile; a missing file of COPY stays
+                    // missing.
                     (ImageError::Build { log }, if step.runs() { Again::Yes } else { Again::Never })
                 }
             };

@@ -1,8 +1,8 @@
 //! Files that are hidden in descriptors in flight.
 //!
-//! A descriptor that waits in a Unix socket belongs to no process, and the kernel says only how many wait.
-//! A deleted file that it leads to takes disk space that is not seen anywhere else. So what counts is the
-//! space that the disk has lost since nothing of the container was in flight.
+//! A descriptor that waits in a Unix socket belongs to no process, and the kernel says only how
+//! many wait. A deleted file that it leads to takes disk space that is not seen anywhere else. So
+//! what counts is the space that the disk has lost since nothing of the container was in flight.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Bytes that the disk has lost since `earlier`, and that no container is known to hold. Containers that
-    /// were removed meanwhile only make this smaller.
+    /// Bytes that the disk has lost since `earlier`, and that no container is known to hold.
+    /// Containers that were removed meanwhile only make this smaller.
     pub(super) fn unexplained_since(&self, earlier: &Self) -> u64 {
         let (Some(before), Some(now)) = (earlier.free, self.free) else { return 0 };
         let had = |id| earlier.used.get(id).copied().unwrap_or_default();

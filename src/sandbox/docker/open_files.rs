@@ -1,5 +1,5 @@
-//! What processes of a container hold open: files without a name, which occupy the disk until the last user
-//! closes them and are in no folder, and things that all containers share.
+//! What processes of a container hold open: files without a name, which occupy the disk until the
+//! last user closes them and are in no folder, and things that all containers share.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,8 +26,8 @@ const INOTIFY: &str = "anon_inode:inotify";
 pub(super) struct OpenFiles {
     /// Bytes of deleted files that are open or mapped.
     pub(super) unlinked: u64,
-    /// Descriptors that wait in sockets. No descriptor of a process leads to their files, so deleted ones are
-    /// not counted. An `io_uring`, which can hide files too, counts as one.
+    /// Descriptors that wait in sockets. No descriptor of a process leads to their files, so
+    /// deleted ones are not counted. An `io_uring`, which can hide files too, counts as one.
     pub(super) in_flight: u64,
     /// Descriptors of inotify instances.
     pub(super) inotify: u64,
@@ -37,7 +37,8 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Of the container of process `pid`. Deleted files count on the disks of `folders` and of its root.
+    /// Of the container of process `pid`. Deleted files count on the disks of `folders` and of its
+    /// root.
     pub(super) fn of(pid: i64, folders: &[PathBuf]) -> Self {
         let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
         // A file in memory has no name either, but is counted as memory.

@@ -1,4 +1,5 @@
-//! Pauses of containers, as the engine reports them: `docker pause`, backups, and commits of running containers.
+//! Pauses of containers, as the engine reports them: `docker pause`, backups, and commits of
+//! running containers.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -45,8 +46,8 @@ impl Shared {
     }
 }
 
-/// Ends the pause when the engine says that the container is not paused any more. Time limits would otherwise stand still for ever after a
-/// missed event.
+/// Ends the pause when the engine says that the container is not paused any more. Time limits would
+/// otherwise stand still for ever after a missed event.
 async fn notice_end(shared: Weak<Shared>, id: ContainerId) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;

@@ -1,4 +1,5 @@
-//! Things that the kernel counts for all containers of a user together: one container could take them all.
+//! Things that the kernel counts for all containers of a user together: one container could take
+//! them all.
 
 use super::open_files::OpenFiles;
 

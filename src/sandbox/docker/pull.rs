@@ -1,4 +1,5 @@
-//! Base images: pulled before a build, so that the registry's answer has a status of its own, and never the Dockerfile's fault.
+//! Base images: pulled before a build, so that the registry's answer has a status of its own, and
+//! never the Dockerfile's fault.
 
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ impl Shared {
     }
 }
 
-/// The repository and the tag or digest of an image's name. Without a tag, an engine would pull all of them.
+/// The repository and the tag or digest of an image's name. Without a tag, an engine would pull all
+/// of them.
 fn parts(name: &str) -> (&str, &str) {
     if let Some(parts) = name.split_once('@') {
         return parts;
@@ -90,7 +92,8 @@ fn unanswered(name: &str, message: String) -> EngineError {
     EngineError::Registry { image: name.to_owned(), message }
 }
 
-/// The registry's answer by its status: a name that it does not give stays so, everything else may pass.
+/// The registry's answer by its status: a name that it does not give stays so, everything else may
+/// pass.
 fn not_pulled(name: &str, error: &Error) -> EngineError {
     let message = api::full_message(error);
     match api::status(error) {

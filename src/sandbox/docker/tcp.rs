@@ -1,7 +1,7 @@
 //! A limit on the memory in socket buffers, e.g. of connections that nobody reads.
 //!
-//! Cgroup v2 counts it as memory of the container. Version 1 has a limit of its own for it, which the
-//! engine's API no longer sets.
+//! Cgroup v2 counts it as memory of the container. Version 1 has a limit of its own for it, which
+//! the engine's API no longer sets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ pub(crate) const PART: u64 = 8;
 pub(crate) const LIMIT_OF_HOST: &str = "/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes";
 
 impl Shared {
-    /// Limits a container that has been started, where the engine is on this host and this user is root.
+    /// Limits a container that has been started, where the engine is on this host and this user is
+    /// root.
     pub(super) async fn limit_tcp(&self, id: &ContainerId) {
         let bytes = self.live().get(id).map(|watched| watched.max_memory / PART);
         let Some(bytes) = bytes.filter(|_| self.is_on_this_host() && Path::new(LIMIT_OF_HOST).exists())
@@ -35,7 +36,8 @@ impl Shared {
     }
 }
 
-/// The file with the limit, from `/proc/PID/cgroup`. `None` if that process is not in the container.
+/// The file with the limit, from `/proc/PID/cgroup`. `None` if that process is not in the
+/// container.
 fn limit_file(cgroups: &str, container: &str) -> Option<PathBuf> {
     let host = Path::new(LIMIT_OF_HOST);
     cgroups.lines().find_map(|line| {

@@ -1,7 +1,7 @@
 //! A `/dev/pts` with a limit for each container.
 //!
-//! All pseudo-terminals of a host are one pool (`/proc/sys/kernel/pty/max`), and the engine's own mount has
-//! no limit. So one container could take them all, and no other could open a terminal.
+//! All pseudo-terminals of a host are one pool (`/proc/sys/kernel/pty/max`), and the engine's own
+//! mount has no limit. So one container could take them all, and no other could open a terminal.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use crate::guest::MAX_TERMINALS;
 
 const PLACE: &str = "/dev/pts";
 
-/// The mount. The engine makes it when the container starts, and removes it with the container's volumes.
+/// The mount. The engine makes it when the container starts, and removes it with the container's
+/// volumes.
 pub(super) fn mount() -> Mount {
     let options = [
         ("type", "devpts".to_owned()),

@@ -1,5 +1,6 @@
-//! Enforces limits that the engine has not: of the disk (overlay2 on ext4 does not support [`super::quota`]), of
-//! files, and of what the kernel counts for all containers together ([`super::pools`]).
+//! Enforces limits that the engine has not: of the disk (overlay2 on ext4 does not support
+//! [`super::quota`]), of files, and of what the kernel counts for all containers together
+//! ([`super::pools`]).
 
 use std::collections::HashMap;
 use std::fs;
@@ -40,7 +41,8 @@ pub(super) struct Watched {
     pub(super) killed: Option<Loss>,
     /// Times of its out-of-memory events, in seconds since 1970.
     pub(super) oom_times: Vec<i64>,
-    /// Its pauses by the engine. They belong to the container's clock, so a restart does not forget them.
+    /// Its pauses by the engine. They belong to the container's clock, so a restart does not forget
+    /// them.
     pub(super) pauses: watch::Sender<Pauses>,
     /// The disk of the host was full while it ran.
     pub(super) host_disk_full: Option<Loss>,
@@ -266,8 +268,9 @@ fn see(watched: &[Watching], disk: Disk) -> Seen {
 }
 
 impl Watching {
-    /// Whether files in flight explain more than the limit allows. Programs have descriptors in flight for a
-    /// moment only, so it takes both: descriptors in flight now, and a disk that has lost that much space.
+    /// Whether files in flight explain more than the limit allows. Programs have descriptors in
+    /// flight for a moment only, so it takes both: descriptors in flight now, and a disk that has
+    /// lost that much space.
     fn hidden_excess(&self, usage: &Usage, now: &Look) -> Option<String> {
         let settled = self.settled.as_ref().filter(|_| usage.open.in_flight > 0)?;
         let hidden = now.unexplained_since(settled);

@@ -1,4 +1,5 @@
-//! What an environment asks of builders and of hosts: things that trials here do not have are refused by name.
+//! What an environment asks of builders and of hosts: things that trials here do not have are
+//! refused by name.
 
 use super::Unsupported;
 use crate::harbor::HarborTask;
@@ -9,7 +10,8 @@ use crate::syntax::builder::needs_buildkit;
 /// More than any machine has.
 const MAX_CPUS: f64 = 1024.0;
 
-/// Refuses Dockerfiles, of those that are built here, that only BuildKit can build, and links that leave a build context.
+/// Refuses Dockerfiles, of those that are built here, that only BuildKit can build, and links that
+/// leave a build context.
 pub(super) fn check(task: &HarborTask, folders: &[&str]) -> Result<(), Unsupported> {
     for folder in folders {
         let context = task.folder(folder);
@@ -57,7 +59,8 @@ pub(super) fn cpus(value: Option<f64>, default: f64) -> Result<f64, Unsupported>
     }
 }
 
-/// Refuses limits that a host cannot hold a container to, because it has less itself. Fewer processors only make a trial slower.
+/// Refuses limits that a host cannot hold a container to, because it has less itself. Fewer
+/// processors only make a trial slower.
 pub(in crate::verify) fn check_host(limits: &Limits, host: HostSize) -> Result<(), Unsupported> {
     let sizes = [
         ("memory_mb", u64::from(limits.memory_mb), Some(host.memory_mb)),
