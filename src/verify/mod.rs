@@ -2,8 +2,8 @@
 //!
 //! 1. The solver's container is killed; nothing of it runs any more.
 //! 2. The declared roots are read as archives, and checked entry by entry ([`subject`]). A pristine
-//! container of the same image gets them twice: the tests read a copy, and the roots lie in their
-//! own places as well ([`own_place`]).
+//!    container of the same image gets them twice: the tests read a copy, and the roots lie in their
+//!    own places as well ([`own_place`]).
 //! 3. Where tests run the subject's programs, a container of the committed state holds them, with our guest and the
 //!    bring-up command only; the tests reach it by a relay through the host ([`relay`]).
 //! 4. The checks run in the pristine container, and their results come back as a file that the solver never could touch
