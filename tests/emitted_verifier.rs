@@ -23,6 +23,14 @@ const SECONDS: [&str; 2] = ["seconds=6\n", "seconds=15\n"];
 /// The beginning of the checks: the host of this test may be busy, and that must not decide.
 const SETTLED: &str =
     "import os, time\nimport patience\nfrom subject import run\npatience._slowness = lambda: 1\n";
+/// What the script knows of the container's processor time, and the same for one that had a
+/// processor all the time.
+const USED: [&str; 2] = ["before=$(used)\n", "before=-99999\n"];
+/// A program whose threads want twelve processors.
+const TWELVE: &str =
+    "run(['bash', '-c', 'for i in {1..12}; do while :; do :; done & done; wait'], timeout=3)";
+/// The beginning of checks with a processor.
+const SERVED: &str = "'served'; ";
 /// How a harness starts it.
 const ORDINARY: &str = "bash /tests/test.sh";
 
@@ -36,7 +44,7 @@ fn checks_that_run_out_of_time_leave_no_reward() {
         let image = ImageSpec { digest: digest.as_str(), context: &task.environment, timeout };
         let image = engine.ensure_image(&image).await.unwrap();
         let script = task.tests.text("test.sh").unwrap().to_owned();
-        assert!(script.contains(EMITTED), "{script}");
+        assert!(script.contains(EMITTED) && script.contains(USED[0]), "{script}");
         // Those of the saboteurs' task are below the bounds that its verifier sets for programs.
         let limits = Limits::default();
         let check = async |starts: &str, checks: &str, expect: (&str, &str)| {
@@ -52,6 +60,10 @@ fn checks_that_run_out_of_time_leave_no_reward() {
             let sandbox = engine.launch(&spec).await.unwrap();
             let mut tests = task.tests.clone();
             let seconds = SECONDS[usize::from(checks.contains("sleep', '"))];
+            let script = match checks.strip_prefix(SERVED) {
+                Some(_) => script.replace(USED[0], USED[1]),
+                None => script.clone(),
+            };
             let script = File::text(script.replace(EMITTED, seconds));
             tests.insert(RelPath::new("test.sh").unwrap(), script);
             let checks = format!("{SETTLED}def test_it():\n    {checks}\n");
@@ -89,6 +101,14 @@ fn checks_that_run_out_of_time_leave_no_reward() {
             ("status 124", ""),
         )
         .await;
+        // The tests took a processor all the time, e.g. a git tree of 10^30 files was read.
+        check(ORDINARY, &format!("{SERVED}time.sleep(1000)"), ("status 0", "0")).await;
+        // Threads of the subject's are no load of the machine.
+        let counted = format!(
+            "import threading; one = threading.Thread(target=lambda: {TWELVE}); one.start(); time.sleep(1.5); \
+             found = patience._running_here(); one.join(); assert found >= 12, found"
+        );
+        check(ORDINARY, &counted, ("status 0", "1")).await;
         // The tests broke, which the solver may have caused.
         check(ORDINARY, "os._exit(3)", ("status 0", "0")).await;
         check(ORDINARY, "os.kill(os.getpid(), 9)", ("status 0", "0")).await;

@@ -15,7 +15,8 @@ use crate::model::End;
 const NEUTRAL: &str = "ok";
 
 /// The reply to `request`. If the server refuses it and answers `control`, the error is
-/// [`AgentError::Refused`]. Without a control the request holds no text of the policy.
+/// [`AgentError::Refused`]. Without a control the request holds no text of the policy, and only a
+/// reply that cannot be read is its doing.
 pub(super) async fn call(
     models: &Models,
     site: &CallSite,
@@ -28,9 +29,9 @@ pub(super) async fn call(
             Ok(reply) => return Ok(reply),
             Err(error) => error,
         };
-        let (Some(control), Some(Suspicion { end, controls })) = (&control, suspicion(&error)) else {
-            return Err(error.into());
-        };
+        let Some(Suspicion { end, controls }) = suspicion(&error) else { return Err(error.into()) };
+        let spare = is_unreadable(&error).then(greeting);
+        let Some(control) = control.as_ref().or(spare.as_ref()) else { return Err(error.into()) };
         let site = CallSite { stage: format!("{}/control", site.stage), sample: passed, ..site.clone() };
         match models.call(&site, control).await {
             Ok(_) => passed += 1,
@@ -67,7 +68,9 @@ fn suspicion(error: &CallError) -> Option<Suspicion> {
         CallError::Refused { status: 400 | 413 | 422, .. } | CallError::Auth { status: 403, .. } => {
             Some(Suspicion { end: End::RequestRefused, controls: FINAL })
         }
-        CallError::Exhausted { last: AttemptError::Status { status: 500..=599, .. }, .. } => {
+        // E.g. 429 for a text that is longer than the limit per minute, a reply that is no JSON
+        // because the text asked for odd characters, or a text that crashes or stalls the server.
+        CallError::Exhausted { last, .. } if !matches!(last, AttemptError::Connect(_)) => {
             Some(Suspicion { end: End::RequestRefused, controls: TWICE })
         }
         CallError::Refused { .. }
@@ -85,6 +88,11 @@ fn suspicion(error: &CallError) -> Option<Suspicion> {
         | CallError::ShuttingDown
         | CallError::Client(_) => None,
     }
+}
+
+/// Whether the server sent a reply that is no JSON, e.g. for half of a surrogate pair in a text.
+fn is_unreadable(error: &CallError) -> bool {
+    matches!(error, CallError::Exhausted { last: AttemptError::NotJson(_), .. })
 }
 
 /// A control that is no part of any conversation.

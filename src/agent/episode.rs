@@ -13,7 +13,7 @@ use super::scripted::ScriptError;
 use super::summary::{self, Summariser};
 use crate::clock::now_ms;
 use crate::llm::CallError;
-use crate::model::{Blame, End, Shown, Turn, TurnKind};
+use crate::model::{Act, Blame, End, ShellOutcome, Shown, Turn, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, ExecLimit, SandboxError};
 use crate::store::StoreError;
@@ -119,11 +119,19 @@ pub struct Ended {
     /// Why the sandbox was lost, how a replayed turn differs from its record, or the end of the
     /// output of an agent with a loop of its own; otherwise empty.
     pub cause: String,
+    /// Whether a replayed turn differs from its record by a time limit that it met.
+    pub limit_differs: bool,
 }
 
 impl Ended {
-    fn by(end: End) -> Self {
-        Self { end, cause: String::new() }
+    /// An end that needs no explanation.
+    pub fn by(end: End) -> Self {
+        Self::because(end, String::new())
+    }
+
+    /// An end, and why it came.
+    pub fn because(end: End, cause: String) -> Self {
+        Self { end, cause, limit_differs: false }
     }
 }
 
@@ -171,7 +179,7 @@ pub async fn run_episode<M: Policy, N: TurnLog>(
         match turned.await {
             Ok(None) => {}
             Ok(Some(ended)) => return Ok(ended),
-            Err(AgentError::Refused { end, cause }) => return Ok(Ended { end, cause }),
+            Err(AgentError::Refused { end, cause }) => return Ok(Ended::because(end, cause)),
             Err(error) => return Err(error),
         }
     }
@@ -260,7 +268,9 @@ async fn replay_recorded<'p>(
                 turn.acts,
                 step.acts
             );
-            return Ok(Some(Ended { end: End::ResumeDiverged, cause }));
+            let limit_differs = met_a_limit(&step.acts) != met_a_limit(&turn.acts);
+            let diverged = Ended::because(End::ResumeDiverged, cause);
+            return Ok(Some(Ended { limit_differs, ..diverged }));
         }
         if is_judged_submission(turn, seen) {
             match new_round(protocol, episode).await {
@@ -276,6 +286,17 @@ async fn replay_recorded<'p>(
         }
     }
     Ok(None)
+}
+
+/// The exit status of `timeout` where its program met the limit (coreutils).
+const TIMED_OUT: i32 = 124;
+
+/// Whether a command met the scaffold's time limit, or one of its own, e.g. `timeout 5 make`.
+fn met_a_limit(acts: &[Act]) -> bool {
+    acts.iter().any(|act| {
+        let Act::Command { outcome, .. } = act else { return false };
+        matches!(outcome, Some(ShellOutcome::TimedOut | ShellOutcome::Exited(TIMED_OUT)))
+    })
 }
 
 /// Opens the session of a further round. A round that is not executed again begins in a new container, where no process of the one before it is
@@ -436,7 +457,7 @@ pub async fn open(driver: Driver<'_>, episode: &EpisodeContext<'_>) -> Result<()
 /// The end of an episode whose sandbox was lost, if the solver is at fault. `silent_loss` says who is at fault when the evidence does not.
 pub(super) fn ended_by_loss(error: SandboxError, silent_loss: Option<Blame>) -> Result<Ended, AgentError> {
     match error.blame().or(silent_loss) {
-        Some(Blame::Solver) => Ok(Ended { end: End::SandboxLost, cause: error.to_string() }),
+        Some(Blame::Solver) => Ok(Ended::because(End::SandboxLost, error.to_string())),
         Some(Blame::Task | Blame::Infra | Blame::Caller) | None => Err(AgentError::Sandbox(error)),
     }
 }

@@ -353,6 +353,8 @@ pub fn shipped_tests(
         "roots": subject.roots,
         "as_root": subject.needs_shared().is_some(),
         "seconds": limits.verifier_timeout_sec.saturating_sub(MARGIN_SEC).max(1),
+        // Half of a processor, or of the container's share, in milliseconds per second.
+        "half_ms": (limits.cpus.min(1.0) * 500.0) as u32,
     })));
     for (path, _) in shared.verifier.iter() {
         let name = path.as_str().trim_end_matches(".j2");

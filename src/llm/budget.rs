@@ -95,10 +95,29 @@ impl Price {
 pub enum BudgetExceeded {
     /// Tokens: spent so far, required by the call, and the cap.
     Tokens { spent: u64, wanted: u64, cap: u64 },
-    /// US dollars, likewise.
-    Usd { spent: f64, wanted: f64, cap: f64 },
+    /// US dollars, likewise, and the tokens of the call.
+    Usd { spent: f64, wanted: f64, cap: f64, tokens: u64 },
     /// Time since the start of the run, and the cap.
     Wall { elapsed: Duration, cap: Duration },
+}
+
+/// Tokens from which on a call is large. Few models have a longer context.
+const LARGE_CALL: u64 = 1 << 18;
+/// Part of the cap from which on a large call is the caller's fault.
+const LARGE_SHARE: u64 = 4;
+
+impl BudgetExceeded {
+    /// Whether the call is so large that it, and not the run, has used up the budget. Otherwise one
+    /// agent that sends a request of some megabytes would end the whole run.
+    pub fn by_one_large_call(&self) -> bool {
+        match *self {
+            Self::Tokens { wanted, cap, .. } => wanted >= LARGE_CALL && wanted >= cap / LARGE_SHARE,
+            Self::Usd { wanted, cap, tokens, .. } => {
+                tokens >= LARGE_CALL && wanted >= cap / LARGE_SHARE as f64
+            }
+            Self::Wall { .. } => false,
+        }
+    }
 }
 
 impl fmt::Display for BudgetExceeded {
@@ -110,7 +129,7 @@ impl fmt::Display for BudgetExceeded {
                     "{spent} of {cap} tokens are spent and the call may need {wanted}\nhint: raise --max-tokens"
                 )
             }
-            Self::Usd { spent, wanted, cap } => {
+            Self::Usd { spent, wanted, cap, .. } => {
                 write!(
                     f,
                     "${spent:.4} of ${cap:.4} are spent and the call may need ${wanted:.4}\nhint: raise --max-usd"
@@ -205,7 +224,8 @@ impl Ledger {
             return Err(BudgetExceeded::Tokens { spent: spent.tokens, wanted: bound.tokens, cap });
         }
         if let Some(cap) = self.max_usd.filter(|cap| total.picodollars > (cap * PICO) as u64) {
-            return Err(BudgetExceeded::Usd { spent: spent.usd(), wanted: bound.usd(), cap });
+            let (spent, wanted, tokens) = (spent.usd(), bound.usd(), bound.tokens);
+            return Err(BudgetExceeded::Usd { spent, wanted, cap, tokens });
         }
         Ok(())
     }
@@ -248,6 +268,26 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn a_large_call_is_told_from_a_run_at_its_end() {
+        let check = |exceeded: BudgetExceeded, expect: bool| {
+            assert_eq!(exceeded.by_one_large_call(), expect, "{exceeded:?}");
+        };
+        let tokens = |spent, wanted, cap| BudgetExceeded::Tokens { spent, wanted, cap };
+        check(tokens(0, 3_000_000, 2_000_000), true);
+        check(tokens(1_800_000, 500_000, 2_000_000), true);
+        // An ordinary call at the end of a run, and of a small one.
+        check(tokens(1_990_000, 40_000, 2_000_000), false);
+        check(tokens(9_000, 8_000, 10_000), false);
+        // Long contexts are common in a run with such a budget.
+        check(tokens(99_800_000, 300_000, 100_000_000), false);
+        let usd = |wanted, cap, tokens| BudgetExceeded::Usd { spent: 0.0, wanted, cap, tokens };
+        check(usd(9.0, 2.0, 3_000_000), true);
+        check(usd(0.03, 0.02, 3_000), false);
+        check(usd(1.0, 100.0, 300_000), false);
+        check(BudgetExceeded::Wall { elapsed: Duration::from_secs(9), cap: Duration::from_secs(9) }, false);
+    }
 
     fn tokens(tokens: u64) -> Cost {
         Cost { tokens, picodollars: 0 }

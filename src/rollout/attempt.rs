@@ -240,7 +240,7 @@ impl AttemptContext<'_> {
             match parts.get_mut(step) {
                 Some(part) => self.episode(round, step, part, sandbox, env, silent_loss).await,
                 // An evaluation has the steps that its task has.
-                None => Ok(Ended { end: End::Submitted, cause: String::new() }),
+                None => Ok(Ended::by(End::Submitted)),
             }
         };
         let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {

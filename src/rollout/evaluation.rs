@@ -7,8 +7,8 @@ use crate::model::{Blame, End, Outcome, Verdict};
 use crate::sandbox::{Engine, EngineError, Image, Sandbox, SandboxError};
 use crate::verify::{
     Act, Blamed, Control, Foreign, ForeignImages, HashedTask, Judging, Keep, MissingRunner, Mode, NoVerdict,
-    SANDBOX_LOST, SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, is_contended, judge,
-    judge_and_keep, ready_in_place, settled, solve_in_place, solver_container,
+    SANDBOX_LOST, SlotPermit, TrialError, TrialRunner, VerifierLog, control_in_place, is_contended_beside,
+    judge, judge_and_keep, ready_in_place, settled, solve_in_place, solver_container,
 };
 
 use super::record::RolloutError;
@@ -143,7 +143,7 @@ impl Evaluation<'_> {
                 };
                 // An error drops the sandbox, which removes it.
                 let ended = solve(0, &sandbox, &config.env).await?;
-                let ended = of_divergence(ended, silent, || is_contended(engine))?;
+                let ended = of_divergence(ended, silent, is_contended_beside(engine, &sandbox)).await?;
                 if let Some(verdict) = without_judging(&ended) {
                     sandbox.destroy().await;
                     return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
@@ -169,7 +169,8 @@ impl Evaluation<'_> {
                         // An episode that waits for a model holds no slot.
                         held = None;
                         let ended = solve(step, sandbox, env).await?;
-                        let ended = of_divergence(ended, silent, || is_contended(engine))?;
+                        let ended =
+                            of_divergence(ended, silent, is_contended_beside(engine, sandbox)).await?;
                         if matches!(task.mode, Mode::Separate { .. }) {
                             slot.end_processes(sandbox).await;
                         }
@@ -263,7 +264,7 @@ impl Evaluated {
         match silent {
             Some(Blame::Solver) => {
                 let verdict = Verdict::without_checks(Outcome::Fail, SANDBOX_LOST);
-                Ok(Self::unjudged(Ended { end: End::SandboxLost, cause: message }, verdict, engine))
+                Ok(Self::unjudged(Ended::because(End::SandboxLost, message), verdict, engine))
             }
             Some(Blame::Task | Blame::Infra | Blame::Caller) | None => {
                 Err(AgentError::Sandbox(SandboxError::Failed { message }).into())
@@ -308,16 +309,18 @@ fn may_be_of_state(error: &RolloutError) -> bool {
     }
 }
 
-/// The end of an episode, of which recorded turns may have had other effects now. Where they were executed again only because of a loss without
-/// evidence for which the solver is at fault, that loss decides: otherwise a command with another effect each time would hide it. A busy host
-/// gives commands other effects too (time limits are met), and such an end decides nothing.
-fn of_divergence(
+/// Decides about an episode whose recorded turns have other effects now.
+///
+/// If they were executed again because of a loss for which the solver is to blame, that loss
+/// decides. Otherwise a command with another effect each time, e.g. `date`, would hide the loss.
+/// One difference decides nothing: a command met a time limit only once, and the host is busy.
+async fn of_divergence(
     ended: Ended,
     silent: Option<Blame>,
-    contended: impl Fn() -> bool,
+    contended: impl Future<Output = bool>,
 ) -> Result<Ended, NoVerdict> {
     match (ended.end, silent) {
-        (End::ResumeDiverged, Some(Blame::Solver)) if contended() => {
+        (End::ResumeDiverged, Some(Blame::Solver)) if ended.limit_differs && contended.await => {
             Err(NoVerdict::OutOfTime { cause: ended.cause })
         }
         (End::ResumeDiverged, Some(Blame::Solver)) => Ok(Ended { end: End::SandboxLost, ..ended }),
@@ -332,7 +335,7 @@ fn of_all(mut steps: Vec<Ended>) -> Ended {
     if telling < steps.len() {
         return steps.swap_remove(telling);
     }
-    Ended { end: End::Submitted, cause: String::new() }
+    Ended::by(End::Submitted)
 }
 
 /// The verdict of an episode that leaves no state to judge, or none of the agent's making.
@@ -404,20 +407,27 @@ impl Blamed for RolloutError {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
-    fn turns_with_other_effects_are_the_solvers_fault_only_on_a_host_with_time() {
-        let check = |end: End, silent: Option<Blame>, contended: bool, expect: Option<End>| {
-            let found = of_divergence(Ended { end, cause: "turn 2".to_owned() }, silent, || contended);
-            assert_eq!(found.ok().map(|ended| ended.end), expect, "{end:?} {silent:?} {contended}");
-        };
+    fn turns_with_other_effects_are_the_solvers_fault_unless_a_busy_host_explains_them() {
+        let check =
+            |end: End, limit_differs: bool, silent: Option<Blame>, contended: bool, expect: Option<End>| {
+                let ended = Ended { limit_differs, ..Ended::because(end, "turn 2".to_owned()) };
+                let found = of_divergence(ended, silent, std::future::ready(contended));
+                let found = found.now_or_never().unwrap().ok().map(|ended| ended.end);
+                assert_eq!(found, expect, "{end:?} {limit_differs} {silent:?} {contended}");
+            };
         let solver = Some(Blame::Solver);
-        check(End::ResumeDiverged, solver, false, Some(End::SandboxLost));
-        check(End::ResumeDiverged, solver, true, None);
-        check(End::ResumeDiverged, None, true, Some(End::ResumeDiverged));
-        check(End::ResumeDiverged, Some(Blame::Task), false, Some(End::ResumeDiverged));
-        check(End::Submitted, solver, true, Some(End::Submitted));
-        check(End::SandboxLost, solver, true, Some(End::SandboxLost));
+        check(End::ResumeDiverged, true, solver, false, Some(End::SandboxLost));
+        check(End::ResumeDiverged, true, solver, true, None);
+        // E.g. `date`: no load explains it.
+        check(End::ResumeDiverged, false, solver, true, Some(End::SandboxLost));
+        check(End::ResumeDiverged, true, None, true, Some(End::ResumeDiverged));
+        check(End::ResumeDiverged, true, Some(Blame::Task), false, Some(End::ResumeDiverged));
+        check(End::Submitted, false, solver, true, Some(End::Submitted));
+        check(End::SandboxLost, false, solver, true, Some(End::SandboxLost));
     }
 }

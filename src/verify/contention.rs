@@ -200,8 +200,15 @@ impl Call {
 }
 
 /// Whether the host has much other work now.
-pub fn is_contended(engine: &Engine) -> bool {
+pub(super) fn is_contended(engine: &Engine) -> bool {
     engine.host_load().is_some_and(|load| others(load, 0) >= CONTENDED)
+}
+
+/// Whether the host has much work now beside the container of `own`. A solver that starts many
+/// threads does not make its own host look busy.
+pub async fn is_contended_beside(engine: &Engine, own: &Sandbox) -> bool {
+    let Some(load) = engine.host_load() else { return false };
+    others_beside(load, &[own]).await.is_some_and(|others| others >= CONTENDED)
 }
 
 /// Runnable threads per processor, without a container's own.

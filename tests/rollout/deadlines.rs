@@ -288,7 +288,7 @@ fn a_verdict_does_not_depend_on_the_wait_for_a_slot() {
             async |_, sandbox, _, _| {
                 shell(sandbox, &late).await;
                 has_ended.notify_one();
-                Ok(Ended { end: End::Submitted, cause: String::new() })
+                Ok(Ended::by(End::Submitted))
             },
             async |_, _| Ok(()),
         );
@@ -322,7 +322,7 @@ fn an_interrupted_run_judges_finished_episodes() {
             async |_, sandbox, _, _| {
                 shell(sandbox, REFERENCE).await;
                 drain.cancel();
-                Ok(Ended { end: End::Submitted, cause: String::new() })
+                Ok(Ended::by(End::Submitted))
             },
             async |_, _| Ok(()),
         );

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::deadlines::{fresh_store, installed_at, models};
 use super::endings::whole;
-use super::endpoint::{Answer, Server};
+use super::endpoint::{Answer, Kind, Server};
 use super::scaffolds::scaffold;
 use super::support::{docker, launch, process, run};
 
@@ -44,6 +44,13 @@ fn calls(arguments: &[&str]) -> Answer {
         .collect();
     let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
     raw(200, &json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": message }] }))
+}
+
+/// A reply with half of a surrogate pair, which is no JSON text.
+fn half_a_pair() -> Answer {
+    let headers = vec![("content-type", "application/json".to_owned())];
+    let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"\ud800"}}]}"#;
+    Answer::Raw { status: 200, headers, body: body.to_owned() }
 }
 
 /// The messages of the policy in a request.
@@ -199,6 +206,25 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
             ended(End::ContentFiltered),
         )
         .await;
+        check(
+            "429, as for a text above the limit per minute",
+            |turns, bad, _| if bad { error(429) } else { goes_on(turns) },
+            ended(End::RequestRefused),
+        )
+        .await;
+        check(
+            "half of a surrogate pair in the reply",
+            |turns, bad, _| if bad { half_a_pair() } else { goes_on(turns) },
+            ended(End::RequestRefused),
+        )
+        .await;
+        check("a server that sends no JSON", |_, _, _| half_a_pair(), Is::Error).await;
+        check(
+            "a server that hangs up",
+            |turns, bad, _| if bad { Answer::Do(Kind::Reset) } else { goes_on(turns) },
+            ended(End::RequestRefused),
+        )
+        .await;
         // Two attempts are one call here: the server recovers after it.
         check(
             "500 for a while",
@@ -236,6 +262,23 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
             Is::Error,
         )
         .await;
+    });
+}
+
+/// No text of the policy's is in the request; the reply alone is unreadable.
+#[test]
+fn a_first_reply_that_is_no_json_is_the_policys_failure() {
+    run(async {
+        let server =
+            Server::start(
+                |body, _| {
+                    if body.to_string().contains("Do it.") { half_a_pair() } else { whole("ok") }
+                },
+            )
+            .await;
+        let mut conversation = Conversation::default();
+        let ended = episode(&server, "bash", &mut conversation, &CancellationToken::new()).await.unwrap();
+        assert_eq!(ended.end, End::RequestRefused);
     });
 }
 

@@ -160,7 +160,7 @@ pub async fn run_installed(
         (ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_), Some(limit)) => limit,
         (ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_), None) => End::Submitted,
     };
-    Ok(Ended { end, cause: format!("{how}\n{output}") })
+    Ok(Ended::because(end, format!("{how}\n{output}")))
 }
 
 /// Prepares a sandbox for an agent: the instruction, the port of the model's endpoint, and a shell.

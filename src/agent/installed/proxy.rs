@@ -212,7 +212,14 @@ impl<'a, 't> Proxy<'a, 't> {
             Err(error @ (AgentError::Refused { .. } | AgentError::Call(CallError::ContextLength { .. }))) => {
                 // Any other refusal is of a form of request that the endpoint does not know.
                 self.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });
+                // The agent's own text took this time, and the control's.
+                self.waited = Duration::ZERO;
                 return Ok(self.refuse(400, &error.to_string()));
+            }
+            Err(AgentError::Call(CallError::Budget(exceeded))) if exceeded.by_one_large_call() => {
+                self.waited = Duration::ZERO;
+                self.refused.get_or_insert(End::TokenLimit);
+                return Ok(wire::error(403, &format!("no such large call: {exceeded}")));
             }
             Err(error) => return Err(error),
         };

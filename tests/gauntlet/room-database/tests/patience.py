@@ -1,6 +1,6 @@
 """Time limits that a busy machine does not shorten.
 
-While more threads want to run than there are processors, a second counts as a part of one. E.g. with 20 threads on 2 processors a program
+While more threads want to run than there are processors, a second counts as a part of one. E.g. with 20 threads of others on 2 processors a program
 with a limit of 10 seconds is ended after 50. `beside` imports this module; `subject.probe` puts its text in front of a probe's own.
 """
 
@@ -45,13 +45,31 @@ class Limit:
 
 
 def _slowness():
-    """How many threads share a processor of the machine."""
+    """How many threads share a processor of the machine. Those of this container count as one: a program must not gain time by them."""
+    processors = os.cpu_count() or 1
     try:
         with open("/proc/loadavg") as file:
             running = int(file.read().split()[3].split("/")[0])
+        if running > processors:
+            running = max(0, running - _running_here()) + 1
     except (OSError, ValueError, IndexError):
         return 1
-    return min(MOST, max(1, running / (os.cpu_count() or 1)))
+    return min(MOST, max(1, running / processors))
+
+
+def _running_here():
+    """How many threads of this container want to run."""
+    found = 0
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for task in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{task}/stat", "rb") as file:
+                    # The name before it can hold any byte, and ends at the last parenthesis.
+                    found += file.read().rpartition(b")")[2].split()[0] == b"R"
+        except (OSError, IndexError):
+            # It has ended meanwhile.
+            continue
+    return found
 
 
 def tell():
