@@ -263,6 +263,30 @@ fn a_state_with_names_of_deletions_is_not_committed() {
     });
 }
 
+/// A file with holes has no blocks for them, but an image holds their zeros.
+#[test]
+fn a_state_larger_than_the_disk_limit_is_not_committed() {
+    run(async {
+        let Some(engine) = docker().await else { return };
+        let check = async |name: &str, command: &str, larger: bool| {
+            let sandbox = launch(&engine).await;
+            assert_eq!(output(&sandbox, command).await, "", "{name}");
+            let running = sandbox.snapshot().await;
+            assert_eq!(output(&sandbox, "echo resumed").await, "resumed\n", "{name}");
+            let stopped = sandbox.stop().await.unwrap().commit().await;
+            for committed in [running, stopped] {
+                let refused = matches!(committed, Err(EngineError::StateTooLarge { limit_mib: 64 }));
+                assert_eq!(refused, larger, "{name}: {committed:?}");
+                assert_eq!(committed.is_err(), larger, "{name}: {committed:?}");
+            }
+        };
+        check("files with holes", "cd /srv; truncate -s 40M a b", true).await;
+        check("a smaller file with holes", "cd /srv; truncate -s 40M a", false).await;
+        let names = "cd /srv; truncate -s 40M a; for name in b c d; do ln a $name; done";
+        check("a file with several names", names, false).await;
+    });
+}
+
 #[test]
 fn a_stopped_container_can_be_started_again() {
     run(async {

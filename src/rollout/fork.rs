@@ -76,6 +76,9 @@ pub async fn fork(
         Err(EngineError::NotKept { .. }) => {
             return Err(unsupported("its state holds names that an image cannot keep"));
         }
+        Err(EngineError::StateTooLarge { .. }) => {
+            return Err(unsupported("an image of its state would be larger than its disk limit"));
+        }
         state => state.map_err(TrialError::Engine)?,
     };
     stopped.destroy().await;

@@ -35,6 +35,13 @@ pub enum EngineError {
     Transport { action: &'static str, message: String },
     #[error("the engine cannot keep `{path}`: in its images, names that begin with `.wh.` are deletions")]
     NotKept { path: String },
+    /// Without the measured size: the text is stored in a verdict, and two equal runs may measure
+    /// different sizes.
+    #[error(
+        "an image of the container's state would be larger than its disk limit of {limit_mib} MiB: \
+         it holds sparse files at their full length"
+    )]
+    StateTooLarge { limit_mib: u64 },
     #[error(
         "the engine cannot keep the state of a container with a volume, whose files no image holds: the image declares `VOLUME {path}`"
     )]
@@ -87,7 +94,7 @@ impl EngineError {
             | Self::VolumeNotKept { .. }
             | Self::Io { .. } => Blame::Caller,
             Self::NoSuchUser { .. } => Blame::Task,
-            Self::NotKept { .. } => Blame::Solver,
+            Self::NotKept { .. } | Self::StateTooLarge { .. } => Blame::Solver,
         }
     }
 

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use super::common::Bench;
 use super::endpoint::{Answer, Server};
-use super::solver::task_dir;
+use super::solver::with_small_disk;
 
-/// A model that does nothing and submits. As a judge it gives nothing that can be used.
-async fn server() -> Server {
-    Server::start(|body, _| {
+/// A model that executes `first` and submits. As a judge it gives nothing that can be used.
+async fn server(first: &'static str) -> Server {
+    Server::start(move |body, _| {
         let messages = body["messages"].as_array().unwrap();
         let before = messages.iter().filter(|message| message["role"] == "assistant").count();
-        let command = if before == 0 { "true" } else { "submit" };
+        let command = if before == 0 { first } else { "submit" };
         Answer::Text(format!("So.\n\n```bash\n{command}\n```"))
     })
     .await
@@ -19,7 +19,8 @@ async fn server() -> Server {
 
 fn check(server: &Server, args: &[&str], code: i32, why: &str) {
     let bench = Bench::new();
-    let task = task_dir("sound-modes").display().to_string();
+    with_small_disk("sound-modes", &bench.path("sound-modes"));
+    let task = bench.path("sound-modes").display().to_string();
     let base_url = server.base_url();
     let mut all =
         vec!["--json", "rollout", &task, "--scaffold", "bash-block", "--sft", "all", "--out", "out"];
@@ -39,9 +40,11 @@ fn check(server: &Server, args: &[&str], code: i32, why: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_committed_is_kept_whatever_fails_after_it() {
-    let server = server().await;
+    let idle = server("true").await;
+    let large = server("truncate -s 40M a b c").await;
     tokio::task::block_in_place(|| {
-        check(&server, &["--arm", "fork", "--fork-at", "50", "-k", "2"], 65, "fewer turns than --fork-at");
-        check(&server, &["--judge", "model"], 75, "no usable");
+        check(&idle, &["--arm", "fork", "--fork-at", "50", "-k", "2"], 65, "fewer turns than --fork-at");
+        check(&large, &["--arm", "fork", "--fork-at", "1", "-k", "2"], 65, "larger than its disk limit");
+        check(&idle, &["--judge", "model"], 75, "no usable");
     });
 }

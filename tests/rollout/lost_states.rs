@@ -5,7 +5,7 @@ use serde_json::json;
 use super::common::copy;
 use super::endings::{block, run_rollout, run_rollout_of};
 use super::endpoint::{Answer, Server};
-use super::solver::task_dir;
+use super::solver::{task_dir, with_small_disk};
 
 /// A solver is root in its container: it can leave a state from which no further round could begin, and a failed submission would have no verdict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -22,6 +22,29 @@ async fn a_state_that_cannot_be_started_is_the_solvers_failure() {
         tokio::task::block_in_place(|| run_rollout(&server, &["--arm", "self-correction", "--rounds", "1"]));
     assert_eq!(found, json!(["sandbox_lost", "fail", "policy", false, 0.0]));
     assert_eq!(document["extra"]["rounds"].as_array().unwrap().len(), 1);
+}
+
+/// An image of it would fill the host's disk with the zeros of its sparse files.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_too_large_for_an_image_is_the_solvers_failure() {
+    let server = Server::start(|body, _| {
+        let messages = body["messages"].as_array().unwrap();
+        let assistant = messages.iter().filter(|message| message["role"] == "assistant").count();
+        Answer::Text(block(if assistant == 0 { "cd /tmp; truncate -s 40M a b c" } else { "submit" }))
+    })
+    .await;
+    for (kind, task) in [("judged in place", "sound-modes"), ("judged in a clean room", "room-files")] {
+        let args = ["--arm", "self-correction", "--rounds", "1"];
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join(task);
+        with_small_disk(task, &place);
+        let (found, document) = tokio::task::block_in_place(|| run_rollout_of(&place, &server, &args));
+        assert_eq!(found, json!(["submitted", "fail", "policy", false, 0.0]), "{kind}");
+        // No second round begins in it.
+        assert_eq!(document["extra"]["rounds"], json!([]), "{kind}: {document:#}");
+        let cause = document["extra"]["cause"].as_str().unwrap();
+        assert!(cause.contains("larger than its disk limit of 64 MiB"), "{kind}: {cause}");
+    }
 }
 
 /// A loss without evidence is confirmed by executing the recorded turns again. A turn with another status each time does not hide it.

@@ -1,4 +1,4 @@
-//! Task images, built once, and snapshots, removed with their last user.
+//! Task images, built once.
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
@@ -8,30 +8,23 @@ use std::time::Duration;
 
 use bollard::body_full;
 use bollard::errors::Error;
-use bollard::models::{ContainerConfig, MountPoint};
-use bollard::query_parameters::{
-    BuildImageOptionsBuilder, CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
-};
+use bollard::query_parameters::{BuildImageOptionsBuilder, RemoveImageOptionsBuilder};
 use futures_util::StreamExt as _;
 use tokio::sync::watch;
 
 use crate::guest::head_tail::HeadTail;
 use crate::model::FileTree;
 use crate::retry::{Again, Backoff};
-use crate::sandbox::container::Pause;
-use crate::sandbox::{Change, ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
+use crate::sandbox::{ContainerId, EngineError, Image, ImageConfig, ImageError, ImageSpec};
 
 use super::api::{self, asked_again};
 use super::build_control::{is_status_of_command, made_image};
 use super::build_disk::MAX_BUILD_BYTES;
-use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, terminals, watchdog};
+use super::snapshot::{SNAPSHOTS, SnapshotGuard};
+use super::{DockerEngine, OWNER_LABEL, Shared, TASK_LABEL, watchdog};
 
-/// The engine's word for a mount that an image declares.
-pub(super) const VOLUME: &str = "volume";
 /// Repository of task images.
 const TASKS: &str = "termsmith/task";
-/// Repository of snapshots.
-const SNAPSHOTS: &str = "termsmith/snapshot";
 /// Kept bytes of a build's log: package managers print megabytes, and the error is at the end.
 const MAX_LOG: usize = 256 * 1024;
 /// Memory limit of each build step, without swap. Compilers and package managers stay below it; a foreign Dockerfile
@@ -100,37 +93,6 @@ impl DockerEngine {
         })
     }
 
-    /// Commits a container's state as an image.
-    pub(in crate::sandbox) async fn commit(
-        &self,
-        id: &ContainerId,
-        pause: Pause,
-    ) -> Result<Image, EngineError> {
-        let unkept = |change: &Change| change.path.split('/').any(|name| name.starts_with(WHITEOUT));
-        if let Some(change) = self.changes(id).await?.into_iter().find(unkept) {
-            return Err(EngineError::NotKept { path: change.path });
-        }
-        if let Some(path) = self.shared.volume(id).await? {
-            return Err(EngineError::VolumeNotKept { path });
-        }
-        // The guard is created first: the engine may complete a commit whose request was cancelled on this side.
-        let reference = format!("{SNAPSHOTS}:{}", self.shared.new_name());
-        let guard = SnapshotGuard { engine: self.clone(), reference: reference.clone() };
-        let (repository, tag) = reference.split_once(':').unwrap_or((SNAPSHOTS, ""));
-        let options = CommitContainerOptionsBuilder::new()
-            .container(id.as_str())
-            .repo(repository)
-            .tag(tag)
-            .pause(pause == Pause::WhileCommitting)
-            .build();
-        let labels = HashMap::from([(OWNER_LABEL.to_owned(), self.shared.owner.to_string())]);
-        let config = ContainerConfig { labels: Some(labels), ..ContainerConfig::default() };
-        tracing::debug!(container = %id, reference, "committing a container");
-        let committed = self.shared.docker.commit_container(options, config).await;
-        committed.map_err(|error| self.shared.error("commit a container", error))?;
-        Ok(Image::kept(reference, guard))
-    }
-
     /// Builds an image. A step whose failure the host may have caused as well is built again: if it
     /// fails each time, the Dockerfile is at fault, unless the host has no space left or the engine
     /// starts no container of its image.
@@ -164,19 +126,6 @@ impl DockerEngine {
     }
 }
 
-/// Names that begin so are deletions in the archives of layers, which a commit reads and writes.
-const WHITEOUT: &str = ".wh.";
-
-/// Whether `image` is a container's state, which its processes determine.
-pub(super) fn is_snapshot(image: &Image) -> bool {
-    image.reference().strip_prefix(SNAPSHOTS).is_some_and(|rest| rest.starts_with(':'))
-}
-
-/// Where a mount is, if it is a volume.
-fn volume_at(mount: MountPoint) -> Option<String> {
-    mount.destination.filter(|_| mount.typ.as_deref() == Some(VOLUME))
-}
-
 /// Whether a build may use cached layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layers {
@@ -184,35 +133,7 @@ enum Layers {
     Fresh,
 }
 
-/// Removes a snapshot with its last user.
-struct SnapshotGuard {
-    engine: DockerEngine,
-    reference: String,
-}
-
-impl Drop for SnapshotGuard {
-    fn drop(&mut self) {
-        let shared = self.engine.shared.clone();
-        let reference = std::mem::take(&mut self.reference);
-        let removal = async move {
-            // A later sweep finds it by its owner label.
-            if let Err(error) = shared.remove_image(&reference).await {
-                tracing::warn!(reference, %error, "cannot remove a snapshot");
-            }
-        };
-        self.engine.shared.removals.spawn_on(removal, &self.engine.shared.runtime);
-    }
-}
-
 impl Shared {
-    /// Where a volume is mounted in a container, if it has one.
-    async fn volume(&self, id: &ContainerId) -> Result<Option<String>, EngineError> {
-        let inspected = asked_again(|| self.docker.inspect_container(id.as_str(), None)).await;
-        let inspected = inspected.map_err(|error| self.error("inspect a container", error))?;
-        let mut mounts = inspected.mounts.into_iter().flatten().filter(|mount| !terminals::is_ours(mount));
-        Ok(mounts.find_map(volume_at))
-    }
-
     /// The lock of those in this process that make the image `name`.
     pub(super) fn build_lock(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -520,21 +441,6 @@ mod tests {
         check(&exit(137), "", false, enough, Unclear);
         check(&exit(137), "", true, enough, Dockerfile);
         check(&exit(13), "returned a non-zero code: 137", false, enough, Dockerfile);
-    }
-
-    #[test]
-    fn volumes_are_told_from_other_mounts() {
-        let check = |mount: &str, expect: Option<&str>| {
-            assert_eq!(volume_at(serde_json::from_str(mount).unwrap()).as_deref(), expect, "{mount}");
-        };
-        check(r#"{"Type":"volume","Name":"a1","Source":"/x/_data","Destination":"/data"}"#, Some("/data"));
-        // The guest.
-        check(r#"{"Type":"bind","Source":"/x","Destination":"/.termsmith/guest"}"#, None);
-        check("{}", None);
-        let config = ImageConfig { volumes: vec!["/data".to_owned()], ..ImageConfig::default() };
-        let refused = config.check_kept().unwrap_err();
-        assert!(refused.to_string().ends_with("`VOLUME /data`"), "{refused}");
-        assert!(ImageConfig::default().check_kept().is_ok());
     }
 
     #[test]

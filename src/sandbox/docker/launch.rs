@@ -24,8 +24,8 @@ use crate::sandbox::{
 
 use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
-use super::image::is_snapshot;
 use super::quota;
+use super::snapshot::is_snapshot;
 use super::terminals;
 use super::watchdog::Watched;
 use super::{DockerEngine, OWNER_LABEL, PURPOSE_LABEL, Shared};

@@ -22,6 +22,7 @@ mod pauses;
 pub(crate) mod pools;
 mod pull;
 pub(crate) mod quota;
+mod snapshot;
 mod state;
 mod sweep;
 pub(crate) mod tcp;

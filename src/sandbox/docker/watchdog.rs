@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::model::Limits;
 use crate::sandbox::{ContainerId, Evidence, Loss, Pauses};
 
-use super::image::VOLUME;
 use super::in_flight::Look;
 use super::quota::POLLED_EVERY;
+use super::snapshot::VOLUME;
 use super::upper::{Held, MAX_FILES, MAX_PATHS, Most, Upper, Usage, level};
 use super::{DockerEngine, Shared, pools, terminals};
 
