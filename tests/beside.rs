@@ -124,3 +124,53 @@ fn a_busy_machine_shortens_no_limit() {
         "7",
     );
 }
+
+/// Prints the inodes of a copy: a letter for each, in the order of the names.
+const COPY: &str = r"
+import os, sys, tempfile
+os.environ['SUBJECT_AS_ROOT'] = '1'
+sys.path.insert(0, sys.argv[1])
+import beside
+with tempfile.TemporaryDirectory() as place:
+    source, target = os.path.join(place, 'source'), os.path.join(place, 'target')
+    os.makedirs(os.path.join(source, 'sub'))
+    for names in sys.argv[2].split():
+        first, *others = [os.path.join(source, name) for name in names.split(',')]
+        with open(first, 'w') as file:
+            file.write(names.ljust(1000))
+        for other in others:
+            os.link(first, other)
+    left = [int(sys.argv[3]), 100]
+    try:
+        beside._copy(source, target, left, 0, {})
+    except beside.TooLarge:
+        sys.exit('too large')
+    inodes = []
+    for folder, _, names in sorted(os.walk(target)):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            original = os.path.join(source, os.path.relpath(path, target))
+            assert open(path).read() == open(original).read(), path
+            inode = os.stat(path).st_ino
+            assert inode != os.stat(original).st_ino, path
+            if inode not in inodes:
+                inodes.append(inode)
+            print('abcdef'[inodes.index(inode)], end='')
+    print('', left[0])
+";
+
+#[test]
+fn a_file_with_several_names_is_copied_once() {
+    let check = |files: &str, most: &str, expect: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier");
+        let ended =
+            Command::new("python3").args(["-I", "-B", "-c", COPY, folder, files, most]).output().unwrap();
+        let said = [ended.stdout, ended.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&said).trim(), expect, "{files} {most}");
+    };
+    check("1 2", "2000", "ab 0");
+    check("1 2", "1999", "too large");
+    check("1,2,sub/3", "1000", "aaa 0");
+    check("1,2,sub/3", "999", "too large");
+    check("1,sub/2 3,sub/4", "2500", "abab 500");
+}

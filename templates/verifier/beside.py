@@ -72,7 +72,7 @@ def take(roots, hidden):
         if os.path.lexists(root):
             target = copies / root.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
-            _copy(root, target, left, 0)
+            _copy(root, target, left, 0, {})
             _give(root)
     _home = tempfile.mkdtemp(prefix="home-", dir="/tmp")
     os.chown(_home, USER, USER)
@@ -103,12 +103,15 @@ def place(received, roots):
         source = copies / root.lstrip("/")
         if os.path.lexists(source):
             os.makedirs(os.path.dirname(root), exist_ok=True)
-            _copy(source, root, left, 0, modes=0o1666)
+            _copy(source, root, left, 0, {}, modes=0o1666)
     return copies
 
 
-def _copy(source, target, left, depth, modes=0o1777):
-    """Files with their modes, owners and links; no devices, FIFOs and sockets, and no set-id bits. Links are never followed."""
+def _copy(source, target, left, depth, copied, modes=0o1777):
+    """Files with their modes, owners and links; no devices, FIFOs and sockets, and no set-id bits. Links are never followed.
+
+    `copied` has the copies of files with several names. Such a file is written once, e.g. each one of `git clone --local`.
+    """
     found = os.lstat(source)
     left[1] -= 1
     if left[1] < 0 or depth > MAX_COPY_DEPTH:
@@ -120,8 +123,12 @@ def _copy(source, target, left, depth, modes=0o1777):
     if stat.S_ISDIR(found.st_mode):
         os.mkdir(target)
         for entry in os.scandir(source):
-            _copy(entry.path, os.path.join(target, entry.name), left, depth + 1, modes)
+            _copy(entry.path, os.path.join(target, entry.name), left, depth + 1, copied, modes)
     elif stat.S_ISREG(found.st_mode):
+        if found.st_nlink > 1:
+            first = copied.setdefault((found.st_dev, found.st_ino), target)
+            if first != target and _link(first, target):
+                return
         left[0] -= found.st_size
         if left[0] < 0:
             raise TooLarge(f"{source}: more than {MAX_COPY_BYTES} bytes")
@@ -133,6 +140,15 @@ def _copy(source, target, left, depth, modes=0o1777):
     os.chown(target, found.st_uid, found.st_gid)
     os.chmod(target, stat.S_IMODE(found.st_mode) & (modes if stat.S_ISREG(found.st_mode) else 0o1777))
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _link(first, target):
+    """Whether the copy `first` has the name `target` too. A file system may allow fewer names than that of the subject."""
+    try:
+        os.link(first, target)
+        return True
+    except OSError:
+        return False
 
 
 def _give(place):
