@@ -1,4 +1,4 @@
-//! The README's commands are valid, and its sample output matches the binary's.
+//! The commands of README and guide are valid, and their sample output matches the binary's.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step ends the test")]
 
@@ -14,24 +14,40 @@ const TASK: &str = "security-harden-file-shelf-0000";
 /// Lines left out of a sample.
 const ELLIPSIS: &str = "…";
 
-fn readme() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+/// The documents whose commands and samples are checked.
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide.md"];
+
+/// Documents that stay short, with their lines and columns at most.
+const SHORT: [(&str, usize, usize); 2] = [("README.md", 150, 120), ("ARCHITECTURE.md", 200, 120)];
+
+fn document(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// All of [`DOCUMENTS`].
+fn documents() -> String {
+    DOCUMENTS.map(document).join("\n")
 }
 
 /// The contents of the code blocks of `language`.
 fn blocks(language: &str) -> Vec<String> {
-    let text = readme();
+    let text = documents();
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Commands of the `console` blocks, each with the output that is shown for it.
+/// Commands of the `console` blocks, each with the output that is shown for it. A command that ends
+/// in a backslash goes on in the next line.
 fn sessions() -> Vec<(String, Vec<String>)> {
     let mut sessions: Vec<(String, Vec<String>)> = Vec::new();
     for block in blocks("console") {
         for line in block.lines() {
             match (line.strip_prefix("$ "), sessions.last_mut()) {
                 (Some(command), _) => sessions.push((command.to_owned(), Vec::new())),
+                (None, Some((command, _))) if command.ends_with('\\') => {
+                    command.pop();
+                    command.push_str(line.trim_start());
+                }
                 (None, Some((_, output))) => output.push(line.to_owned()),
                 (None, None) => {}
             }
@@ -40,14 +56,17 @@ fn sessions() -> Vec<(String, Vec<String>)> {
     sessions
 }
 
-/// The output that the README shows for the command that begins with `prefix`.
-fn shown(prefix: &str) -> Vec<String> {
-    let found = sessions().into_iter().find(|(command, _)| command.starts_with(prefix));
-    found.unwrap_or_else(|| panic!("the README does not show `{prefix}`")).1
+/// Asserts that the lines that the documents show for `command` are in `output`, in this order. A
+/// line may end in an ellipsis. A line that is only an ellipsis stands for any lines.
+#[track_caller]
+fn assert_shown(command: &str, output: &str) {
+    let found: Vec<_> = sessions().into_iter().filter(|(shown, _)| shown == command).collect();
+    assert!(!found.is_empty(), "no document shows `{command}`");
+    for (_, shown) in found {
+        assert_shows(&shown, output);
+    }
 }
 
-/// Asserts that the shown lines are in `output`, in this order. A line may end in an ellipsis, and one that is only an ellipsis stands for
-/// any lines.
 #[track_caller]
 fn assert_shows(shown: &[String], output: &str) {
     let mut lines = output.lines();
@@ -58,7 +77,7 @@ fn assert_shows(shown: &[String], output: &str) {
         };
         assert!(
             lines.any(matches),
-            "the README shows, and the command does not print in this place:\n{wanted}\n\nIt prints:\n{output}"
+            "a document shows, and the command does not print in this place:\n{wanted}\n\nIt prints:\n{output}"
         );
     }
 }
@@ -80,7 +99,7 @@ fn shape(line: &str) -> String {
 #[test]
 fn every_command_shown_is_understood() {
     let bench = Bench::new();
-    let table = readme();
+    let table = documents();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `termsmith ")?.split('`').next());
     let mut commands: Vec<String> = rows.map(str::to_owned).collect();
     commands.extend(
@@ -88,7 +107,7 @@ fn every_command_shown_is_understood() {
             .into_iter()
             .filter_map(|(command, _)| Some(command.strip_prefix("termsmith ")?.to_owned())),
     );
-    assert!(commands.len() > 15, "{commands:?}");
+    assert!(commands.len() > 30, "{commands:?}");
     for command in commands {
         // Placeholders serve as values, and options in brackets are included. With a final --help nothing is run.
         let mut words: Vec<String> = command
@@ -112,7 +131,7 @@ fn exit_statuses_are_those_of_the_help() {
     let help = Bench::new().run(&["--help"]).ok();
     // The help is wrapped to the width of the terminal.
     let words = help.out.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
-    let text = readme();
+    let text = documents();
     let rows: Vec<(u8, &str)> = text
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "))
@@ -137,15 +156,86 @@ fn the_sample_output_matches_the_binary() {
     assert_eq!(shapes(&summary), shapes(&ran.out), "\n{}", ran.out);
 
     let show = bench.run(&["show", TASK, "--out", "out/demo"]).ok();
-    assert_shows(&shown("termsmith show"), &show.out);
+    assert_shown(&format!("termsmith show {TASK} --out out/demo"), &show.out);
 
     let task = format!("out/demo/tasks/{TASK}");
     let passed = bench.run(&["verify", &task]).ok();
-    assert_shows(&shown(&format!("termsmith verify {task}")), &passed.out);
+    assert_shown(&format!("termsmith verify {task}"), &passed.out);
     let failed = bench.run(&["verify", &task, "--nothing"]).ends(1);
-    assert_shows(&shown(&format!("termsmith verify {task} --nothing")), &failed.out);
+    assert_shown(&format!("termsmith verify {task} --nothing"), &failed.out);
     // The same solution as a folder, and as a script without the files beside it.
     bench.run(&["verify", &task, "--solution", &format!("{task}/solution")]).ok().says("checks passed");
+}
+
+#[test]
+fn short_documents_stay_short() {
+    for (name, max_lines, max_columns) in SHORT {
+        let text = document(name);
+        let lines = text.lines().count();
+        assert!(lines <= max_lines, "{name} has {lines} lines");
+        for (number, line) in text.lines().enumerate() {
+            let columns = line.chars().count();
+            assert!(columns <= max_columns, "{name}:{} has {columns} columns", number + 1);
+        }
+    }
+}
+
+/// The text that a heading's anchor is made of, as code hosts make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().trim().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut names: Vec<String> = std::fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()))
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    names.extend(["README.md", "ARCHITECTURE.md", "SPECIFICATION.md"].map(str::to_owned));
+    let mut links = 0;
+    for name in names {
+        let text = document(&name);
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if target.contains("://") {
+                continue;
+            }
+            let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
+            let file = Path::new(&name).parent().unwrap().join(path);
+            let file = if path.is_empty() { Path::new(&name).to_owned() } else { file };
+            assert!(root.join(&file).exists(), "{name} links to {target}");
+            if !fragment.is_empty() {
+                let linked = document(file.to_str().unwrap());
+                let mut headings = linked.lines().filter(|line| line.starts_with('#'));
+                let found = headings.any(|line| anchor(line.trim_start_matches('#')) == fragment);
+                assert!(found, "{name} links to {target}");
+            }
+            links += 1;
+        }
+    }
+    assert!(links > 20, "{links} links");
+}
+
+/// `file::name` of a test, in backticks.
+fn named_tests(text: &str) -> Vec<(String, String)> {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let quoted = text.split('`').skip(1).step_by(2);
+    let named = quoted.filter_map(|quoted| quoted.split_once(".rs::"));
+    named
+        .filter(|(_, name)| is_name(name))
+        .map(|(file, name)| (format!("{file}.rs"), name.to_owned()))
+        .collect()
+}
+
+#[test]
+fn tests_that_the_specification_names_exist() {
+    let named = named_tests(&document("SPECIFICATION.md"));
+    assert!(named.len() > 40, "{named:?}");
+    for (file, name) in named {
+        assert!(document(&file).contains(&format!("fn {name}(")), "{file} has no test `{name}`");
+    }
 }
 
 /// `cargo test` passes where no test has the name that it is given.

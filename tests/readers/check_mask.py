@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Applies the README's mask of the loss to every row of an exported `sft` file, with a tokenizer that is trained on the rows themselves.
+"""Applies the guide's mask of the loss to every row of an exported `sft` file, with a tokenizer that is trained on the rows themselves.
 
     /tmp/readers/bin/python tests/readers/check_mask.py out/demo/data
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
 START, END = "<|im_start|>", "<|im_end|>"
 # ChatML, the template of many chat models.
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -22,8 +22,8 @@ NO_LOSS = -100
 
 
 def shown_function():
-    """`tokens_and_labels` as the README has it."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    """`tokens_and_labels` as the guide has it."""
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S)
     names = {}
     exec(next(block for block in blocks if "def tokens_and_labels" in block), names)
     return names["tokens_and_labels"]
@@ -69,7 +69,7 @@ def main(data):
     if wrong:
         sys.exit("\n".join(wrong))
     masked = sum(row["train"].count(False) for row in rows)
-    print(f"{len(rows)} rows, {masked} messages masked: tokens and labels are as the README says")
+    print(f"{len(rows)} rows, {masked} messages masked: tokens and labels are as the guide says")
 
 
 if __name__ == "__main__":
