@@ -174,3 +174,18 @@ fn a_file_with_several_names_is_copied_once() {
     check("1,2,sub/3", "999", "too large");
     check("1,sub/2 3,sub/4", "2500", "abab 500");
 }
+
+/// The kernel counts processes by user over all containers: a sibling that holds 512 of them
+/// must not be another container's user.
+#[test]
+fn the_programs_user_is_another_one_each_time() {
+    let script = "
+ids = [beside._free_ids() for _ in range(99)]
+used = [id for pair in ids for id in pair]
+print(len(set(used)) == 198, min(used) >= 1 << 15, max(used) < 1 << 31, beside.KILLER - beside.USER)
+";
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/verifier");
+    let ended = Command::new("python3").args(["-I", "-B", "-c", TEXT, folder, script]).output().unwrap();
+    let said = [ended.stdout, ended.stderr].concat();
+    assert_eq!(String::from_utf8_lossy(&said).trim(), "True True True 1");
+}

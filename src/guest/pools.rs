@@ -7,9 +7,15 @@ use std::io;
 use super::MAX_TERMINALS;
 use super::frame::Limit;
 
-/// Where the kernel lists the terminals of a container. Nothing in it can remove an entry whose
-/// terminal is open.
+/// Where the kernel lists the terminals of a container. An entry goes with the terminal's first
+/// half, and the other half still counts.
 const TERMINALS: &str = "/dev/pts";
+/// The terminals of the host: those in use, the limit, and how many of them only the host's own
+/// `/dev/pts` may use (`Documentation/filesystems/devpts.rst`).
+const POOL: [&str; 3] =
+    ["/proc/sys/kernel/pty/nr", "/proc/sys/kernel/pty/max", "/proc/sys/kernel/pty/reserve"];
+/// Terminals that may have been closed since the host had none left.
+const CLOSED_SINCE: u64 = 64;
 /// How often the container met its limit of processes, in control groups of version 2 and 1.
 const PROCESSES: [&str; 2] = ["/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"];
 
@@ -31,15 +37,21 @@ pub(super) fn limit_of(error: &io::Error, start: Start) -> Limit {
     let terminals =
         || fs::read_dir(TERMINALS).ok().map(|entries| entries.flatten().filter(is_terminal).count());
     let processes = || PROCESSES.iter().find_map(|path| times_met(&fs::read_to_string(path).ok()?));
-    judge(error.raw_os_error().unwrap_or_default(), start, terminals, processes)
+    let full = || {
+        let [used, most, reserved] =
+            POOL.map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+        Some(used? + reserved? + CLOSED_SINCE >= most?)
+    };
+    judge(error.raw_os_error().unwrap_or_default(), start, terminals, full, processes)
 }
 
-/// `terminals` counts those that the container holds, and `processes` how often it met its limit of
-/// processes.
+/// `terminals` counts those that the container holds, `full` says whether the host has none left,
+/// and `processes` how often the container met its limit of processes.
 fn judge(
     errno: i32,
     start: Start,
     terminals: impl FnOnce() -> Option<usize>,
+    full: impl FnOnce() -> Option<bool>,
     processes: impl FnOnce() -> Option<u64>,
 ) -> Limit {
     let own = |is_own: Option<bool>| match is_own {
@@ -48,7 +60,11 @@ fn judge(
         None => Limit::Unknown,
     };
     match (errno, start) {
-        (ENOSPC, Start::Terminal) => own(terminals().map(|held| held >= MAX_TERMINALS as usize)),
+        (ENOSPC, Start::Terminal) => own(match terminals() {
+            Some(held) if held >= MAX_TERMINALS as usize => Some(true),
+            Some(_) => full().map(|full| !full),
+            None => None,
+        }),
         (EAGAIN, Start::Process | Start::Terminal) => own(processes().map(|met| met > 0)),
         // The limit of one process: the guest itself.
         (EMFILE, _) => Limit::Own,
@@ -77,12 +93,15 @@ mod tests {
         use Start::{Process, Terminal};
         let check =
             |errno: i32, start: Start, terminals: Option<usize>, processes: Option<u64>, expect: Limit| {
-                let found = judge(errno, start, || terminals, || processes);
+                let found = judge(errno, start, || terminals, || Some(true), || processes);
                 assert_eq!(found, expect, "{errno} {start:?} {terminals:?} {processes:?}");
             };
         // A sibling took all terminals of the host; this container holds two.
         check(ENOSPC, Terminal, Some(2), Some(0), Limit::Host);
         check(ENOSPC, Terminal, Some(63), Some(0), Limit::Host);
+        // The host has terminals left: the container holds halves of some that have no entry.
+        let held = |full| judge(ENOSPC, Terminal, || Some(0), || full, || Some(0));
+        assert_eq!([Some(false), Some(true), None].map(held), [Limit::Own, Limit::Host, Limit::Unknown]);
         check(ENOSPC, Terminal, Some(64), Some(0), Limit::Own);
         check(ENOSPC, Terminal, Some(3000), Some(0), Limit::Own);
         check(ENOSPC, Terminal, None, Some(0), Limit::Unknown);

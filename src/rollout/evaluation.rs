@@ -65,11 +65,18 @@ impl Evaluation<'_> {
         opens: impl AsyncFn(&Sandbox, &[(String, String)]) -> Result<(), AgentError>,
     ) -> Result<Evaluated, RolloutError> {
         let no_runner = AtomicBool::new(false);
+        // A busy host explains one time limit. Otherwise a solver could keep its loss open for ever.
+        let excused = AtomicBool::new(false);
         settled(
             runner.retries(),
             async |silent| {
                 let solve = async |step: usize, sandbox: &Sandbox, env: &[(String, String)]| {
-                    solve(step, sandbox, env, silent).await
+                    let ended = solve(step, sandbox, env, silent).await?;
+                    let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
+                    let is_excuse = async {
+                        is_contended_beside(engine, sandbox).await && !excused.swap(true, Ordering::Relaxed)
+                    };
+                    Ok::<_, RolloutError>(of_divergence(ended, silent, is_excuse).await?)
                 };
                 let tried = self.try_once(runner, slot, state, keep, silent, solve).await;
                 no_runner.store(matches!(&tried, Err(error) if is_without_runner(error)), Ordering::Relaxed);
@@ -121,7 +128,7 @@ impl Evaluation<'_> {
         state: Option<&Image>,
         keep: Keep,
         silent: Option<Blame>,
-        mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, AgentError>,
+        mut solve: impl AsyncFnMut(usize, &Sandbox, &[(String, String)]) -> Result<Ended, RolloutError>,
     ) -> Result<Evaluated, RolloutError> {
         let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
         if keep == Keep::State {
@@ -143,7 +150,6 @@ impl Evaluation<'_> {
                 };
                 // An error drops the sandbox, which removes it.
                 let ended = solve(0, &sandbox, &config.env).await?;
-                let ended = of_divergence(ended, silent, is_contended_beside(engine, &sandbox)).await?;
                 if let Some(verdict) = without_judging(&ended) {
                     sandbox.destroy().await;
                     return Ok(Evaluated::unjudged(ended, verdict, engine.name()));
@@ -169,8 +175,6 @@ impl Evaluation<'_> {
                         // An episode that waits for a model holds no slot.
                         held = None;
                         let ended = solve(step, sandbox, env).await?;
-                        let ended =
-                            of_divergence(ended, silent, is_contended_beside(engine, sandbox)).await?;
                         if matches!(task.mode, Mode::Separate { .. }) {
                             slot.end_processes(sandbox).await;
                         }

@@ -43,6 +43,9 @@ pub(super) struct Proxy<'a, 't> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Consumption {
     replies: u32,
+    /// Calls that were refused for the agent's own text. An agent that goes on with them must end,
+    /// and the deadline does not pass during a call.
+    refusals: u32,
     tokens: u64,
     usd: f64,
 }
@@ -57,7 +60,7 @@ impl Consumption {
 
     /// The limit that permits no further call, if there is one.
     fn limit_reached(&self, limits: &StepLimits) -> Option<End> {
-        if self.replies >= limits.turns {
+        if self.replies + self.refusals >= limits.turns {
             Some(End::StepLimit)
         } else if limits.tokens.is_some_and(|most| self.tokens >= most) {
             Some(End::TokenLimit)
@@ -182,7 +185,7 @@ impl<'a, 't> Proxy<'a, 't> {
 
     async fn chat(&mut self, request: ChatRequest, form: ResponseForm) -> Result<Vec<u8>, AgentError> {
         let limits = self.episode.limits;
-        if let Some(limit) = self.consumed.limit_reached(limits) {
+        if let Some(limit) = self.refused.or_else(|| self.consumed.limit_reached(limits)) {
             self.refused.get_or_insert(limit);
             // OpenAI's clients send a request again after 408, 409, 429 and 5xx, but not after this status.
             return Ok(wire::error(403, &format!("no further calls: {} reached", limit.as_str())));
@@ -214,6 +217,7 @@ impl<'a, 't> Proxy<'a, 't> {
                 self.answered |= !matches!(error, AgentError::Refused { end: End::RequestRefused, .. });
                 // The agent's own text took this time, and the control's.
                 self.waited = Duration::ZERO;
+                self.consumed.refusals += 1;
                 return Ok(self.refuse(400, &error.to_string()));
             }
             Err(AgentError::Call(CallError::Budget(exceeded))) if exceeded.by_one_large_call() => {
@@ -306,7 +310,7 @@ mod tests {
             ..StepLimits::scripted(Duration::from_secs(1))
         };
         let check = |(replies, tokens, usd): (u32, u64, f64), limits: StepLimits, expect: Option<End>| {
-            let consumed = Consumption { replies, tokens, usd };
+            let consumed = Consumption { replies, tokens, usd, ..Consumption::default() };
             assert_eq!(consumed.limit_reached(&limits), expect, "{consumed:?} {limits:?}");
         };
         check((0, 0, 0.0), limits(1, None, None), None);
@@ -316,6 +320,9 @@ mod tests {
         check((2, 100, 0.0), limits(3, Some(100), None), Some(End::TokenLimit));
         check((2, 100, 0.9), limits(3, None, Some(dollars)), None);
         check((2, 100, 1.0), limits(3, None, Some(dollars)), Some(End::DollarLimit));
+        let refused = Consumption { replies: 2, refusals: 3, ..Consumption::default() };
+        assert_eq!(refused.limit_reached(&limits(6, None, None)), None);
+        assert_eq!(refused.limit_reached(&limits(5, None, None)), Some(End::StepLimit));
         assert_eq!(dollars.of(1_000_000, 500_000), 2.0);
     }
 }

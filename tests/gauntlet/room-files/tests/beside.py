@@ -8,6 +8,7 @@ none of them survives the call. So no program of the subject reaches the tests, 
 import ctypes
 import os
 import pathlib
+import random
 import resource
 import selectors
 import shutil
@@ -19,10 +20,26 @@ import time
 
 from patience import LOOK, TIMED_OUT, Limit
 
-# Debian's `nobody`: an account that owns no file of the image.
-USER = 65534
-# No account. A process with this real and saved id gets no signals of the programs' user, and can send them as him.
-KILLER = 65533
+
+def _free_ids():
+    """Two user ids that no other container has: the kernel counts a user's processes, pipes and watches over the whole host.
+
+    They are drawn from the upper half of the ids of this user namespace, e.g. 32768 to 65535 in a rootless container.
+    """
+    try:
+        with open("/proc/self/uid_map") as file:
+            inside, _, count = max((list(map(int, line.split())) for line in file), key=lambda ids: ids[2])
+    except (OSError, ValueError):
+        inside, count = 0, 1 << 16
+    # Some programs read an id as a signed number.
+    half = min(count, 1 << 31) // 2
+    first = inside + half + 2 * random.SystemRandom().randrange(half // 2)
+    return first, first + 1
+
+
+# USER runs the subject's programs and owns no file of the image.
+# A process with KILLER as real and saved id gets no signals of USER's, and can send them as USER.
+USER, KILLER = _free_ids()
 # Bounds of a copy, as in termsmith's clean room.
 MAX_COPY_BYTES = 256 * 1024 * 1024
 MAX_COPY_ENTRIES = 100_000
@@ -76,7 +93,20 @@ def take(roots, hidden):
             _give(root)
     _home = tempfile.mkdtemp(prefix="home-", dir="/tmp")
     os.chown(_home, USER, USER)
+    _name_user()
     return copies
+
+
+def _name_user():
+    """Gives the programs' user a name: some programs end if their user has none, e.g. PostgreSQL's."""
+    lines = {"/etc/passwd": f"subject:x:{USER}:{USER}::{_home}:/bin/sh\n", "/etc/group": f"subject:x:{USER}:\n"}
+    for name, line in lines.items():
+        try:
+            with open(name, "a") as file:
+                file.write(line)
+        except OSError:
+            # E.g. a file system that can only be read.
+            pass
 
 
 def place(received, roots):
