@@ -9,7 +9,7 @@ use common::Bench;
 use termsmith::model::{Certificate, Judging, Outcome, RowKind, Timings};
 
 /// Tasks of the corpus that are screened here; the others differ in the planted defect, not in the path through the code.
-const SAMPLE: [&str; 20] = [
+const SAMPLE: [&str; 21] = [
     "build-fails",
     "clause-untested",
     "conftest-loaded",
@@ -20,6 +20,7 @@ const SAMPLE: [&str; 20] = [
     "no-reward-on-failure",
     "no-test-script",
     "programs-as-root",
+    "room-interpreter",
     "runner-missing",
     "sound-edited-data",
     "sound-entrypoint",

@@ -14,12 +14,15 @@ mod pattern;
 mod programs;
 mod python;
 mod python_files;
+mod python_starts;
+mod python_values;
 mod read;
 mod report;
 mod rule;
 mod rules;
 mod sarif;
 mod shell;
+mod starts;
 mod subject;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ mod python;
 mod restore;
 mod reward;
 mod script;
+mod starts;
 mod task_paths;
 mod unused;
 
@@ -70,6 +71,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("root-agent", image::root_agent),
     ("same-check-twice", python::same_check_twice),
     ("shared-verifier", config::shared_verifier),
+    ("solver-code-started", starts::solver_code),
     ("sudo", script::sudo),
     ("swallowed-assertion", python::swallowed),
     ("symbolic-link", files::symbolic_link),

@@ -10,6 +10,7 @@ mod rows_image;
 mod rows_scans;
 mod rows_scripts;
 mod shell;
+mod starts;
 
 use std::collections::BTreeSet;
 

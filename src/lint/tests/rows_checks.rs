@@ -29,6 +29,45 @@ pub(super) const ROWS: &[Row] = &[
         &["tests/test_outputs.py:4 1 of 2 checks have no docstring"],
     ),
     row(
+        "solver-code-started",
+        &[(
+            TEST,
+            "import subprocess\nfrom subject import path, run\nrun(['python3', '/app/x.py'])\nsubprocess.run(['cat', path('/app/x')])\n",
+        )],
+        &[],
+    ),
+    row(
+        "solver-code-started",
+        &[
+            (
+                TEST,
+                "import os, subprocess\nfrom helper import start\nsubprocess.run(['python3', '/app/x.py'])\nstart()\nopen('/tests/probe.py').read()\n",
+            ),
+            ("tests/helper.py", "import os\ndef start():\n    os.system('cd /app && make')\n"),
+            // A probe starts it beside the subject's programs.
+            ("tests/probe.py", "import os\nos.system('/app/x')\n"),
+            ("tests/pristine/app/test_x.py", "import os\nos.system('/app/x')\n"),
+        ],
+        &[
+            "tests/helper.py:3 `os.system` runs code of the solver's beside the tests",
+            "tests/test_outputs.py:3 `subprocess.run` runs code of the solver's beside the tests",
+        ],
+    ),
+    row(
+        "solver-code-started",
+        &[
+            (
+                "task.toml",
+                "[task]\nname = \"org/a-task\"\n[metadata.termsmith]\nroots = [\"/srv/shop\", \"/usr/lib/shop\"]\n",
+            ),
+            (
+                TEST,
+                "import subprocess\nsubprocess.run(['bash', '/app/x'])\nsubprocess.run(['bash', '/srv/shop/x'])\nsubprocess.run(['/usr/bin/git'])\n",
+            ),
+        ],
+        &["tests/test_outputs.py:3 `subprocess.run` runs code of the solver's beside the tests"],
+    ),
+    row(
         "unscaled-time-limit",
         &[(
             TEST,

@@ -1,0 +1,73 @@
+//! Tests that run code of the solver's by themselves.
+
+use std::collections::BTreeMap;
+
+use crate::lint::pattern::MOST_IN_ONE_FILE;
+use crate::lint::python_starts::starts_of_solver;
+use crate::lint::rule::RuleMatch;
+use crate::lint::starts::Roots;
+use crate::lint::subject::{Subject, in_tests};
+
+/// Of a task that does not say what is judged.
+const USUAL: &str = "/app";
+/// Folders of the tests' own programs, which a task may judge a part of.
+const PROGRAMS: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+/// Files that a task has from termsmith.
+const SHIPPED: [&str; 5] = ["subject.py", "run_checks.py", "beside.py", "many_runs.py", "patience.py"];
+
+pub(in crate::lint) fn solver_code(subject: &Subject<'_>) -> Vec<RuleMatch> {
+    let roots = Roots(roots(subject));
+    let mut matches = Vec::new();
+    for (path, text) in modules(subject) {
+        let found = starts_of_solver(text, &roots, 0).into_iter().take(MOST_IN_ONE_FILE);
+        matches.extend(found.map(|(line, what)| RuleMatch::at(path, line, what)));
+    }
+    matches
+}
+
+fn roots<'a>(subject: &Subject<'a>) -> Vec<&'a str> {
+    let declared = || {
+        let table = subject.manifest.metadata.as_ref()?.get("termsmith")?.as_table()?;
+        let roots = table.get("roots")?.as_array()?;
+        Some(roots.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>())
+    };
+    let of_draft =
+        subject.draft.map(|draft| draft.task.subject.roots.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut roots = of_draft.or_else(declared).unwrap_or_else(|| vec![USUAL]);
+    let is_system =
+        |root: &str| PROGRAMS.iter().any(|folder| root == *folder || root.starts_with(&format!("{folder}/")));
+    roots.retain(|root| *root != "/" && !is_system(root));
+    roots
+}
+
+/// The test modules, and the modules of `tests/` that they import. A text that a probe runs beside
+/// the subject's programs is imported by none.
+fn modules<'a>(subject: &Subject<'a>) -> BTreeMap<&'a str, &'a str> {
+    let mut found: BTreeMap<&str, &str> =
+        subject.test_modules().filter(|(path, _)| !path.contains("/pristine/")).collect();
+    let mut open: Vec<&str> = found.values().copied().collect();
+    let helpers: Vec<_> = subject.texts(|path| in_tests(path) && path.ends_with(".py")).collect();
+    while let Some(text) = open.pop() {
+        let imports = |name: &str| {
+            text.lines().any(|line| {
+                let line = line.trim_start();
+                let rest = line.strip_prefix("import ").or_else(|| line.strip_prefix("from "));
+                rest.is_some_and(|rest| {
+                    rest.split([',', ' ']).take_while(|word| *word != "import").any(|word| word == name)
+                })
+            })
+        };
+        for (path, helper) in &helpers {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let beside = path.matches('/').count() == 1;
+            if beside
+                && !SHIPPED.contains(&name)
+                && imports(name.trim_end_matches(".py"))
+                && found.insert(path, helper).is_none()
+            {
+                open.push(helper);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,153 @@
+"""Runs every check of test_outputs.py and writes what came of it.
+
+Writes to /logs/verifier: checks.json (termsmith's structured results), ctrf.json, reward.json and reward.txt. The reward
+is 1 only when every check ran and passed. In reward.json stand beside it, by the classes and
+weights of classes.json, the shares of passed checks among those that the untouched machine fails (f2p) and among those that
+it passes already (p2p). Started as `python3 -I -S -B`: neither the environment, nor the working directory, nor a `.pth` file of
+the image can add code. (An editable install of `/app` leaves such a file, and `/app` holds the solver's files.)
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import site
+import sys
+import tempfile
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parent
+LOGS = pathlib.Path("/logs/verifier")
+# Enough of a failure to act on; results are read by machines with bounds of their own.
+MAX_MESSAGE = 600
+NOT_RUN = "did not run"
+# Statuses of a run that met the limit for all checks: test.sh turns the first into a reward of 0, and the second into no reward.
+FAILED, OUT_OF_TIME = 1, 124
+STARTED = time.monotonic()
+# Screening asks for the outcome alone where a trial is to fail, and names the checks that are likely to, which run first.
+UNTIL_ONE_FAILS = "TERMSMITH_FIRST_FAILURE" in os.environ
+LIKELY = os.environ.get("TERMSMITH_FIRST_FAILURE", "").splitlines()
+
+
+class Collector:
+    """A pytest plugin that keeps one result a check: passed only when set-up, call and tear-down all passed."""
+
+    def __init__(self):
+        self.results = {}
+
+    def pytest_collection_modifyitems(self, items):
+        # Screening asks for another order, to see whether checks lean on each other.
+        if seed := os.environ.get("TERMSMITH_SHUFFLE"):
+            random.Random(seed).shuffle(items)
+        items.sort(key=lambda item: item.name not in LIKELY)
+        for item in items:
+            self.results[item.name] = {"id": item.name, "passed": False, "message": NOT_RUN}
+
+    def pytest_runtest_logreport(self, report):
+        result = self.results[report.nodeid.rsplit("::", 1)[-1]]
+        if report.when == "call" and report.passed:
+            result.update(passed=True, message="")
+        elif not report.passed:
+            result.update(passed=False, message=_message(report))
+
+
+def _message(report):
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash else str(report.longrepr)
+    # The copy has another name in each run. A message names files as the solver knows them, e.g. `/app/report.csv`.
+    if (copy := os.environ["SUBJECT_ROOT"]) != "/":
+        text = text.replace(copy, "")
+    # Names that are not UTF-8 reach messages as lone surrogates, which no JSON reader takes.
+    return text[:MAX_MESSAGE].encode("utf-8", "backslashreplace").decode()
+
+
+def _rewards(checks):
+    """The contents of reward.json; the reward comes first, for readers that take the first number."""
+    rewards = {"reward": float(bool(checks) and all(check["passed"] for check in checks))}
+    try:
+        classes = json.loads((TESTS / "classes.json").read_text())["checks"]
+    except FileNotFoundError:
+        # Screening has not yet told the classes.
+        return rewards
+    passed = {check["id"] for check in checks if check["passed"]}
+    for name, if_none in (("f2p", 0.0), ("p2p", 1.0)):
+        weights = {id: each["weight"] for id, each in classes.items() if each["class"] == name.upper()}
+        won = sum(weight for id, weight in weights.items() if id in passed)
+        rewards[name] = won / sum(weights.values()) if weights else if_none
+    return rewards
+
+
+def _write(name, text):
+    # A link planted in the place of a result must be replaced, not written through.
+    place = LOGS / name
+    if place.is_symlink() or place.exists():
+        place.unlink()
+    place.write_text(text)
+
+
+def _out_of_time(*_):
+    """Ends the run at the limit for all checks, with no program of the subject's alive."""
+    import beside
+
+    status = FAILED if beside.took_the_time(time.monotonic() - STARTED) else OUT_OF_TIME
+    try:
+        beside.kill_all(None)
+    finally:
+        os._exit(status)
+
+
+def _hide_pristine():
+    """Moves the pristine files to a folder that no solver can name: e.g. git follows `objects/info/alternates` to any path."""
+    hidden = pathlib.Path(tempfile.mkdtemp(prefix="pristine-", dir="/var/tmp")) / "pristine"
+    try:
+        shutil.move(TESTS / "pristine", hidden)
+    except OSError:
+        # A read-only mount keeps its files; the copy is complete all the same. Tests without pristine files have none to hide.
+        pass
+    os.environ["SUBJECT_PRISTINE"] = str(hidden)
+
+
+def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.chdir(TESTS)
+    sys.path.insert(0, str(TESTS))
+    sys.path += [folder for folder in site.getsitepackages() if folder not in sys.path]
+    _hide_pristine()
+    import beside
+
+    roots = [root for root in os.environ["SUBJECT_ROOTS"].split(":") if root]
+    if received := os.environ.get("SUBJECT_RECEIVED"):
+        os.environ["SUBJECT_ROOT"] = str(beside.place(received, roots))
+    else:
+        signal.signal(signal.SIGTERM, _out_of_time)
+        os.environ["SUBJECT_ROOT"] = str(beside.take(roots, hidden=[TESTS, LOGS]))
+    import pytest
+
+    collector = Collector()
+    options = ["--maxfail=1"] if UNTIL_ONE_FAILS else []
+    options += ["-q", "-c", "/dev/null", "--rootdir", str(TESTS), "--noconftest", "-p", "no:cacheprovider"]
+    status = pytest.main([*options, "--assert=plain", "--tb=short", str(TESTS / "test_outputs.py")], plugins=[collector])
+    # The results are complete or not there.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    checks = [result for result in collector.results.values() if not (UNTIL_ONE_FAILS and result["message"] == NOT_RUN)]
+    # 0 = all passed, 1 = some failed; anything else is pytest's own trouble and no result.
+    if int(status) not in (0, 1) or not checks:
+        _write("reward.json", json.dumps(_rewards([])) + "\n")
+        return int(status) or 5
+    reward = int(all(check["passed"] for check in checks))
+    passed = sum(check["passed"] for check in checks)
+    tests = [{"name": c["id"], "status": "passed" if c["passed"] else "failed", "duration": 0} for c in checks]
+    summary = {"tests": len(checks), "passed": passed, "failed": len(checks) - passed}
+    summary.update(pending=0, skipped=0, other=0, start=0, stop=0)
+    _write("ctrf.json", json.dumps({"results": {"tool": {"name": "pytest"}, "summary": summary, "tests": tests}}) + "\n")
+    _write("checks.json", json.dumps({"version": 1, "checks": checks}) + "\n")
+    _write("reward.json", json.dumps(_rewards(checks)) + "\n")
+    _write("reward.txt", f"{reward}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
