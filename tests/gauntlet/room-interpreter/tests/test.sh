@@ -8,6 +8,13 @@
 echo 0 > /logs/verifier/.zero
 tests=$(cd "${BASH_SOURCE[0]%/*}" && builtin pwd -P)
 seconds=290
+# Milliseconds of processor time that this container has used, by control groups of version 1 or 2.
+used() {
+    local name number=0
+    read -r number </sys/fs/cgroup/cpuacct/cpuacct.usage || { read -r name number </sys/fs/cgroup/cpu.stat && number+=000; }
+    echo $((number / 1000000))
+} 2>/dev/null
+before=$(used)
 SECONDS=0
 /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
     SUBJECT_WORKDIR=/app SUBJECT_ROOTS=/app \
@@ -18,9 +25,12 @@ status=$?
 /bin/chmod 755 /logs/verifier
 # run_checks.py ends with 124 at the limit. timeout kills it (137, 143) if it cannot. The kernel also kills (137), so the time decides.
 if [ "$status" = 124 ] || { [ "$status" -ge 137 ] && [ "$SECONDS" -ge "$seconds" ]; }; then
-    echo "the checks ran out of time on this machine: no verdict" >&2
-    /bin/rm -rf /logs/verifier/{reward.txt,reward.json,.zero}
-    exit 124
+    # With half of a processor all the time, the machine was not too busy: the subject made the checks take so long.
+    if [ $(($(used) - before)) -lt $((SECONDS * 500)) ]; then
+        echo "the checks ran out of time on this machine: no verdict" >&2
+        /bin/rm -rf /logs/verifier/{reward.txt,reward.json,.zero}
+        exit 124
+    fi
 fi
 [ "$status" = 0 ] || /bin/mv -fT /logs/verifier/.zero /logs/verifier/reward.txt
 # A full disk leaves it empty, and Harbor reads it first.
