@@ -8,6 +8,9 @@ COUNT ?= 5
 ARGS ?=
 
 CARGO ?= cargo
+
+# The nextest profile of `make test` (.config/nextest.toml).
+PROFILE ?= default
 DEMO = out/demo
 SEED = 7
 
@@ -39,7 +42,7 @@ define build
 	beat=$$!; $(1); status=$$?; kill $$beat 2>/dev/null; exit $$status
 endef
 
-.PHONY: help demo demo-model test conformance gauntlet bench outsiders lint fmt tools
+.PHONY: help demo demo-model test test-fast test-slow conformance gauntlet bench outsiders lint fmt tools
 
 help: ## Show this text
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,14 +67,24 @@ demo-model: tools ## Replay how models wrote MODEL_TASKS, at full rigor; hours, 
 	    --cassette tests/authoring/played/cassette.jsonl.zst --out out/demo-model || exit; \
 	done
 
-test: tools ## Set the machine up and run all tests
+test-fast: tools ## Run the tests that need no container engine
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  set -x; $(CARGO) nextest run --locked --profile fast; \
+	else \
+	  set -x; $(CARGO) test --locked --lib --test lint --test export --test llm --test judge; \
+	fi
+
+test-slow: ## Set the machine up and run all tests, with the long tables; an hour and more
+	+$(MAKE) test PROFILE=slow
+
+test: tools ## Set the machine up and run the tests (nextest leaves out the long tables)
 	@echo "== Building termsmith (debug)"
 	$(call build,$(CARGO) build --locked)
 	@echo "== Checking the machine, and providing what it lacks"
 	$(CARGO) run --locked --quiet -- doctor --fix
 	@echo "== Testing"
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-	  set -x; $(CARGO) nextest run --locked; \
+	  set -x; $(CARGO) nextest run --locked --profile $(PROFILE); \
 	else \
 	  set -x; $(CARGO) test --locked --all-targets; \
 	fi

@@ -83,6 +83,7 @@ fn calls_that_reach_past_a_container_are_refused() {
         const ENOSYS: &str = "38";
         const EOPNOTSUPP: &str = "95";
         const EPERM: &str = "1";
+        const EINVAL: &str = "22";
         check("socket(my $s, 40, SOCK_STREAM, 0)", EAFNOSUPPORT).await;
         check("socket(my $s, 40, SOCK_DGRAM, 0)", EAFNOSUPPORT).await;
         check("socket(my $s, AF_UNIX, SOCK_STREAM, 0)", "0").await;
@@ -97,6 +98,12 @@ fn calls_that_reach_past_a_container_are_refused() {
             let call = format!("open(F, q(>), q(file)) && ioctl(F, {request}, my $b = pack(q(x48)))");
             check(&call, EOPNOTSUPP).await;
         }
+        // `openat`, `open` and `F_SETFL` with `O_DIRECT`, and `openat2`.
+        check("1 + syscall(257, -100, my $p = q(/etc/passwd), 0x4000)", EINVAL).await;
+        check("1 + syscall(2, my $p = q(/etc/passwd), 0x4000)", EINVAL).await;
+        check("open(F, q(<), q(/etc/passwd)) && fcntl(F, 4, 0x4000)", EINVAL).await;
+        check("open(F, q(<), q(/etc/passwd)) && fcntl(F, 4, 0x800)", "0").await;
+        check("1 + syscall(437, -100, my $p = q(/etc/passwd), my $h = pack(q(x24)), 24)", ENOSYS).await;
         check("pipe(R, W) && fcntl(W, 1031, 1 << 20)", EPERM).await;
         check("pipe(R, W) && fcntl(W, 1032, 0)", "0").await;
     });
@@ -123,6 +130,11 @@ fn the_watchdog_counts_what_all_containers_share() {
         let pipes =
             r"ulimit -n 4096; perl -e 'for (1..600) { pipe(my $r, my $w); push @a, $r, $w } sleep 100'";
         is_killed(&launch(&engine).await, pipes, (Evidence::OwnLimit, "limit of 512 pipes exceeded")).await;
+        // Each of 100 instances watches 3,000 descriptors.
+        let watches = r#"ulimit -n 4096; perl -MPOSIX -e 'open F, "<", "/proc/version"; @d = map { POSIX::dup(fileno F) } 1..3000;
+            for (1..100) { my $e = syscall(291, 0); syscall(233, $e, 1, $_, my $v = pack("LQ", 1, 0)) for @d } sleep 100'"#;
+        let expect = (Evidence::OwnLimit, "limit of 262144 epoll watches exceeded");
+        is_killed(&launch(&engine).await, watches, expect).await;
     });
 }
 

@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(unit_status(&solver()), expect);
             assert_eq!(rollout_status(&solver().into()), expect);
         };
-        let budget = || CallError::Budget(BudgetExceeded::Tokens { spent: 9, wanted: 2, cap: 10 });
+        let budget = || CallError::Budget(BudgetExceeded::Tokens { spent: 9, wanted: 2, cap: 10, usual: 2 });
         check(budget, Status::TryAgain);
         check(|| CallError::ShuttingDown, Status::Interrupted);
         check(|| CallError::NoRole { role: ModelRole::Solver }, Status::BadInput);

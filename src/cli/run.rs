@@ -186,7 +186,8 @@ mod tests {
             };
             assert_eq!(status(&report), expect, "{:?}", report.faults);
         };
-        let budget = || Some(CallError::Budget(BudgetExceeded::Tokens { spent: 9, wanted: 2, cap: 10 }));
+        let budget =
+            || Some(CallError::Budget(BudgetExceeded::Tokens { spent: 9, wanted: 2, cap: 10, usual: 2 }));
         let unset = || Some(CallError::NoRole { role: ModelRole::Solver });
         check(None, Others::Ended, Status::Ok);
         check(None, Others::Interrupted, Status::Interrupted);

@@ -119,6 +119,12 @@ fn limits(facts: &Facts<'_>) -> Vec<Limit> {
     rows.extend(POOLS.iter().map(|pool| (pool.name, both(watchdog), pool.limit.to_string())));
     rows.extend([
         ("asynchronous I/O", refused(Nothing), "`io_setup` and `io_uring` are refused".to_owned()),
+        (
+            "disk reads in one call",
+            refused(Nothing),
+            "`O_DIRECT` is refused: no signal ends such a read".to_owned(),
+        ),
+        ("disk throughput", both(Nothing), "containers and the host share it".to_owned()),
         ("size of a pipe", refused(Nothing), "a pipe cannot be made larger".to_owned()),
         ("pending signals", both(Nothing), "all containers share those of the user root".to_owned()),
         ("message queues", both(Nothing), "all containers share those of the user root".to_owned()),
@@ -189,9 +195,12 @@ mod tests {
         disk of a build                  watchdog   watchdog     10 GiB; not what `FROM`, `COPY` and `ADD` bring
         pseudo-terminals                 kernel     kernel       64
         inotify instances                watchdog   watchdog     64
+        epoll watches                    watchdog   watchdog     262144
         pipes                            watchdog   watchdog     512
         descriptors in flight            watchdog   watchdog     1024
         asynchronous I/O                 seccomp    nothing      `io_setup` and `io_uring` are refused
+        disk reads in one call           seccomp    nothing      `O_DIRECT` is refused: no signal ends such a read
+        disk throughput                  nothing    nothing      containers and the host share it
         size of a pipe                   seccomp    nothing      a pipe cannot be made larger
         pending signals                  nothing    nothing      all containers share those of the user root
         message queues                   nothing    nothing      all containers share those of the user root

@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
-use Answer::{Eafnosupport, Enosys, Eopnotsupp, Eperm};
+use Answer::{Eafnosupport, Einval, Enosys, Eopnotsupp, Eperm};
 
 /// An instruction of classic BPF: `struct sock_filter` of linux/filter.h.
 #[repr(C)]
@@ -29,8 +29,8 @@ struct Program {
 struct Refusal {
     /// The number of the call.
     call: u32,
-    /// Only calls with this argument are refused; `None`: all.
-    argument: Option<Argument>,
+    /// Only calls with all of these arguments are refused.
+    arguments: &'static [Argument],
     answer: Answer,
 }
 
@@ -39,7 +39,14 @@ struct Refusal {
 #[derive(Clone, Copy)]
 struct Argument {
     index: u32,
-    value: u32,
+    is: Is,
+}
+
+#[derive(Clone, Copy)]
+enum Is {
+    Equal(u32),
+    /// The argument has this bit.
+    With(u32),
 }
 
 /// An `errno` value.
@@ -47,6 +54,8 @@ struct Argument {
 #[repr(u32)]
 enum Answer {
     Eperm = 1,
+    /// A file system without the flag says so.
+    Einval = 22,
     /// A kernel without the call says so.
     Enosys = 38,
     /// A file system without the operation says so.
@@ -55,21 +64,32 @@ enum Answer {
 }
 
 const fn every(call: u32, answer: Answer) -> Refusal {
-    Refusal { call, argument: None, answer }
+    Refusal { call, arguments: &[], answer }
 }
 
-const fn with(call: u32, index: u32, value: u32, answer: Answer) -> Refusal {
-    Refusal { call, argument: Some(Argument { index, value }), answer }
+const fn with(call: u32, arguments: &'static [Argument], answer: Answer) -> Refusal {
+    Refusal { call, arguments, answer }
 }
 
-const fn request(value: u32) -> Refusal {
-    with(IOCTL, 1, value, Eopnotsupp)
+const fn equal(index: u32, value: u32) -> Argument {
+    Argument { index, is: Is::Equal(value) }
 }
 
-const REFUSALS: [Refusal; 18] = [
+const fn has(index: u32, bit: u32) -> Argument {
+    Argument { index, is: Is::With(bit) }
+}
+
+const REFUSALS: [Refusal; 22] = [
     // `AF_VSOCK`: its ports are shared by all containers of a machine, so two attempts at a task
     // could talk.
-    with(SOCKET, 0, 40, Eafnosupport),
+    with(SOCKET, &[equal(0, 40)], Eafnosupport),
+    // `O_DIRECT`: one call can read gigabytes from the disk, and no signal ends it before. E.g. 230
+    // processes with 2 GiB each kept a container alive for ten minutes, and the disk busy.
+    with(OPEN, &[has(1, O_DIRECT)], Einval),
+    with(OPENAT, &[has(2, O_DIRECT)], Einval),
+    with(FCNTL, &[equal(1, F_SETFL), has(2, O_DIRECT)], Einval),
+    // `openat2`: its flags lie in memory, where a filter cannot look.
+    every(437, Enosys),
     // `io_uring` does what filters refuse.
     every(425, Enosys),
     every(426, Enosys),
@@ -81,30 +101,31 @@ const REFUSALS: [Refusal; 18] = [
     every(IO_SETUP, Enosys),
     // `F_SETPIPE_SZ`: the buffers of pipes are counted for all containers together. The kernel
     // gives this answer when that count is too high.
-    with(FCNTL, 1, 1031, Eperm),
+    with(FCNTL, &[equal(1, 1031)], Eperm),
     // Preallocation takes gigabytes of the disk between two looks of the watchdog. Programs write
     // instead.
     every(FALLOCATE, Eopnotsupp),
     // XFS_IOC_ALLOCSP, XFS_IOC_ALLOCSP64, FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE.
-    request(0x4030_580a),
-    request(0x4030_5824),
-    request(0x4030_5828),
-    request(0x4030_582a),
-    request(0x4030_5839),
+    with(IOCTL, &[equal(1, 0x4030_580a)], Eopnotsupp),
+    with(IOCTL, &[equal(1, 0x4030_5824)], Eopnotsupp),
+    with(IOCTL, &[equal(1, 0x4030_5828)], Eopnotsupp),
+    with(IOCTL, &[equal(1, 0x4030_582a)], Eopnotsupp),
+    with(IOCTL, &[equal(1, 0x4030_5839)], Eopnotsupp),
     // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, `file_setattr`: a file that leaves its project leaves the
     // quota of the container on XFS, and a hint of a large extent preallocates.
-    request(0x401c_5820),
-    request(0x4008_6602),
+    with(IOCTL, &[equal(1, 0x401c_5820)], Eopnotsupp),
+    with(IOCTL, &[equal(1, 0x4008_6602)], Eopnotsupp),
     every(469, Eopnotsupp),
     // The same requests as 32-bit programs number them, in case a kernel takes these from others.
-    request(0x402c_5828),
-    request(0x402c_582a),
+    with(IOCTL, &[equal(1, 0x402c_5828)], Eopnotsupp),
+    with(IOCTL, &[equal(1, 0x402c_582a)], Eopnotsupp),
 ];
 
 /// Loads a word of `struct seccomp_data` (linux/seccomp.h) at this offset.
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
+const JUMP_IF_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
@@ -117,22 +138,30 @@ const FAIL_WITH: u32 = 0x0005_0000;
 #[cfg(target_arch = "x86_64")]
 mod calls {
     pub(super) const ARCHITECTURE: u32 = 0xc000_003e;
+    pub(super) const O_DIRECT: u32 = 0x4000;
+    pub(super) const OPEN: u32 = 2;
     pub(super) const IOCTL: u32 = 16;
     pub(super) const SOCKET: u32 = 41;
     pub(super) const FCNTL: u32 = 72;
     pub(super) const IO_SETUP: u32 = 206;
+    pub(super) const OPENAT: u32 = 257;
     pub(super) const FALLOCATE: u32 = 285;
 }
 #[cfg(target_arch = "aarch64")]
 mod calls {
     pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
+    pub(super) const O_DIRECT: u32 = 0x1_0000;
+    /// There is no such call.
+    pub(super) const OPEN: u32 = u32::MAX;
     pub(super) const IO_SETUP: u32 = 0;
     pub(super) const FCNTL: u32 = 25;
     pub(super) const IOCTL: u32 = 29;
     pub(super) const FALLOCATE: u32 = 47;
+    pub(super) const OPENAT: u32 = 56;
     pub(super) const SOCKET: u32 = 198;
 }
-use calls::{ARCHITECTURE, FALLOCATE, FCNTL, IO_SETUP, IOCTL, SOCKET};
+use calls::{ARCHITECTURE, FALLOCATE, FCNTL, IO_SETUP, IOCTL, O_DIRECT, OPEN, OPENAT, SOCKET};
+const F_SETFL: u32 = 4;
 /// Calls of x86-64's x32 variant begin here. Without this, each call above would have a second number.
 const X32: u32 = 0x4000_0000;
 
@@ -148,8 +177,11 @@ unsafe extern "C" {
 fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
     let load = |at| Instruction { code: LOAD, if_true: 0, if_false: 0, k: at };
     let fail = |answer| Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | answer as u32 };
-    // Goes on with the next instruction if the loaded word is `k`, and else skips some.
-    let only_if = |k, skipped| Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: skipped, k };
+    // Goes on with the next instruction if the loaded word passes, and else skips some.
+    let only_if = |is, skipped| match is {
+        Is::Equal(k) => Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: skipped, k },
+        Is::With(k) => Instruction { code: JUMP_IF_BIT, if_true: 0, if_false: skipped, k },
+    };
     let mut filter = vec![
         load(ARCHITECTURE_AT),
         Instruction { code: JUMP_IF_EQUAL, if_true: 1, if_false: 0, k: ARCHITECTURE },
@@ -158,17 +190,15 @@ fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
         Instruction { code: JUMP_IF_AT_LEAST, if_true: 0, if_false: 1, k: X32 },
         fail(Enosys),
     ];
-    for Refusal { call, argument, answer } in refusals {
-        match argument {
-            None => filter.extend([load(NUMBER_AT), only_if(*call, 1), fail(*answer)]),
-            Some(Argument { index, value }) => filter.extend([
-                load(NUMBER_AT),
-                only_if(*call, 3),
-                load(ARGUMENTS_AT + ARGUMENT_BYTES * index),
-                only_if(*value, 1),
-                fail(*answer),
-            ]),
+    for Refusal { call, arguments, answer } in refusals {
+        // Each argument is two instructions, and the last instruction is the answer.
+        let mut skipped = 2 * arguments.len() as u8 + 1;
+        filter.extend([load(NUMBER_AT), only_if(Is::Equal(*call), skipped)]);
+        for Argument { index, is } in *arguments {
+            skipped -= 2;
+            filter.extend([load(ARGUMENTS_AT + ARGUMENT_BYTES * index), only_if(*is, skipped)]);
         }
+        filter.push(fail(*answer));
     }
     filter.push(Instruction { code: RETURN, if_true: 0, if_false: 0, k: ALLOW });
     filter
@@ -192,7 +222,7 @@ mod tests {
     use super::*;
 
     /// What the kernel does with a call.
-    fn run(filter: &[Instruction], architecture: u32, call: u32, arguments: [u32; 2]) -> u32 {
+    fn run(filter: &[Instruction], architecture: u32, call: u32, arguments: [u32; 3]) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let Instruction { code, if_true, if_false, k } = filter[at];
@@ -205,11 +235,13 @@ mod tests {
                         ARCHITECTURE_AT => architecture,
                         16 => arguments[0],
                         24 => arguments[1],
+                        32 => arguments[2],
                         other => panic!("nothing is at {other}"),
                     }
                 }
                 JUMP_IF_EQUAL => jump(loaded == k),
                 JUMP_IF_AT_LEAST => jump(loaded >= k),
+                JUMP_IF_BIT => jump(loaded & k != 0),
                 other => panic!("no instruction {other}"),
             }
             at += 1;
@@ -219,7 +251,8 @@ mod tests {
     #[test]
     fn calls_are_refused_by_number_and_argument() {
         let filter = compile(&REFUSALS);
-        let check = |call: u32, arguments: [u32; 2], expect: Option<Answer>| {
+        let check = |call: u32, [first, second]: [u32; 2], expect: Option<Answer>| {
+            let arguments = [first, second, 0];
             let expect = expect.map_or(ALLOW, |answer| FAIL_WITH | answer as u32);
             assert_eq!(run(&filter, ARCHITECTURE, call, arguments), expect, "{call} {arguments:x?}");
             assert_eq!(run(&filter, ARCHITECTURE, call | X32, arguments), FAIL_WITH | 38, "{call} of x32");
@@ -248,5 +281,18 @@ mod tests {
         }
         check(469, [0, 0], Some(Eopnotsupp));
         check(1, [0, 0], None);
+        check(437, [0, 0], Some(Enosys));
+        let flags = |call: u32, arguments: [u32; 3], expect: u32| {
+            assert_eq!(run(&filter, ARCHITECTURE, call, arguments), expect, "{call} {arguments:x?}");
+        };
+        let refused = FAIL_WITH | Einval as u32;
+        // O_RDWR with O_DIRECT, and an ordinary O_CREAT.
+        flags(OPENAT, [3, 7, O_DIRECT | 2], refused);
+        flags(OPENAT, [3, O_DIRECT, 0o102], ALLOW);
+        flags(OPEN, [7, O_DIRECT, 0], refused);
+        flags(OPEN, [O_DIRECT, 0o102, O_DIRECT], ALLOW);
+        flags(FCNTL, [3, F_SETFL, O_DIRECT | 0x800], refused);
+        flags(FCNTL, [3, F_SETFL, 0x800], ALLOW);
+        flags(FCNTL, [3, 1030, O_DIRECT], ALLOW);
     }
 }

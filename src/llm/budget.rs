@@ -90,30 +90,33 @@ impl Price {
     }
 }
 
-/// The cap that a call could have exceeded.
+/// The cap that a call could have exceeded. `usual` is the mean bound of the calls before it, in
+/// tokens, and 0 if there were none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BudgetExceeded {
     /// Tokens: spent so far, required by the call, and the cap.
-    Tokens { spent: u64, wanted: u64, cap: u64 },
+    Tokens { spent: u64, wanted: u64, cap: u64, usual: u64 },
     /// US dollars, likewise, and the tokens of the call.
-    Usd { spent: f64, wanted: f64, cap: f64, tokens: u64 },
+    Usd { spent: f64, wanted: f64, cap: f64, tokens: u64, usual: u64 },
     /// Time since the start of the run, and the cap.
     Wall { elapsed: Duration, cap: Duration },
 }
 
-/// Tokens from which on a call is large. Few models have a longer context.
-const LARGE_CALL: u64 = 1 << 18;
-/// Part of the cap from which on a large call is the caller's fault.
+/// A call is large if it may take a fourth of the cap, and eight times as much as the usual call.
 const LARGE_SHARE: u64 = 4;
+const LARGE_FACTOR: u64 = 8;
 
 impl BudgetExceeded {
     /// Whether the call is so large that it, and not the run, has used up the budget. Otherwise one
     /// agent that sends a request of some megabytes would end the whole run.
     pub fn by_one_large_call(&self) -> bool {
+        let is_unusual = |tokens: u64, usual: u64| usual > 0 && tokens >= usual.saturating_mul(LARGE_FACTOR);
         match *self {
-            Self::Tokens { wanted, cap, .. } => wanted >= LARGE_CALL && wanted >= cap / LARGE_SHARE,
-            Self::Usd { wanted, cap, tokens, .. } => {
-                tokens >= LARGE_CALL && wanted >= cap / LARGE_SHARE as f64
+            Self::Tokens { wanted, cap, usual, .. } => {
+                wanted >= cap / LARGE_SHARE && is_unusual(wanted, usual)
+            }
+            Self::Usd { wanted, cap, tokens, usual, .. } => {
+                wanted >= cap / LARGE_SHARE as f64 && is_unusual(tokens, usual)
             }
             Self::Wall { .. } => false,
         }
@@ -123,7 +126,7 @@ impl BudgetExceeded {
 impl fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tokens { spent, wanted, cap } => {
+            Self::Tokens { spent, wanted, cap, .. } => {
                 write!(
                     f,
                     "{spent} of {cap} tokens are spent and the call may need {wanted}\nhint: raise --max-tokens"
@@ -157,6 +160,9 @@ pub(super) struct Ledger {
 struct State {
     spent: Cost,
     reserved: Cost,
+    /// Calls that got a reservation, and the tokens of all of them.
+    calls: u64,
+    bounds: u64,
 }
 
 /// The reserved upper bound of one request. Dropped before [`Reservation::sent`] it costs nothing; after that it is charged in full
@@ -175,7 +181,7 @@ impl Ledger {
         Self {
             max_tokens: budget.max_tokens,
             max_usd: budget.max_usd,
-            state: Mutex::new(State { spent, reserved: Cost::default() }),
+            state: Mutex::new(State { spent, ..State::default() }),
             freed: Notify::new(),
         }
     }
@@ -200,9 +206,12 @@ impl Ledger {
             freed.as_mut().enable();
             {
                 let mut state = self.state();
-                self.fits(state.spent, bound)?;
-                if self.fits(state.spent + state.reserved, bound).is_ok() {
+                let usual = state.bounds.checked_div(state.calls).unwrap_or_default();
+                self.fits(state.spent, bound, usual)?;
+                if self.fits(state.spent + state.reserved, bound, usual).is_ok() {
                     state.reserved = state.reserved + bound;
+                    state.calls += 1;
+                    state.bounds = state.bounds.saturating_add(bound.tokens);
                     tracing::debug!(
                         tokens = bound.tokens,
                         usd = bound.usd(),
@@ -218,14 +227,15 @@ impl Ledger {
         }
     }
 
-    fn fits(&self, spent: Cost, bound: Cost) -> Result<(), BudgetExceeded> {
+    fn fits(&self, spent: Cost, bound: Cost, usual: u64) -> Result<(), BudgetExceeded> {
         let total = spent + bound;
         if let Some(cap) = self.max_tokens.filter(|cap| total.tokens > *cap) {
-            return Err(BudgetExceeded::Tokens { spent: spent.tokens, wanted: bound.tokens, cap });
+            let (spent, wanted) = (spent.tokens, bound.tokens);
+            return Err(BudgetExceeded::Tokens { spent, wanted, cap, usual });
         }
         if let Some(cap) = self.max_usd.filter(|cap| total.picodollars > (cap * PICO) as u64) {
             let (spent, wanted, tokens) = (spent.usd(), bound.usd(), bound.tokens);
-            return Err(BudgetExceeded::Usd { spent, wanted, cap, tokens });
+            return Err(BudgetExceeded::Usd { spent, wanted, cap, tokens, usual });
         }
         Ok(())
     }
@@ -274,15 +284,19 @@ mod tests {
         let check = |exceeded: BudgetExceeded, expect: bool| {
             assert_eq!(exceeded.by_one_large_call(), expect, "{exceeded:?}");
         };
-        let tokens = |spent, wanted, cap| BudgetExceeded::Tokens { spent, wanted, cap };
-        check(tokens(0, 3_000_000, 2_000_000), true);
-        check(tokens(1_800_000, 500_000, 2_000_000), true);
+        let tokens = |wanted, cap, usual| BudgetExceeded::Tokens { spent: 9, wanted, cap, usual };
+        check(tokens(3_000_000, 2_000_000, 9_000), true);
+        check(tokens(250_000, 200_000, 400), true);
+        check(tokens(500_000, 2_000_000, 60_000), true);
         // An ordinary call at the end of a run, and of a small one.
-        check(tokens(1_990_000, 40_000, 2_000_000), false);
-        check(tokens(9_000, 8_000, 10_000), false);
+        check(tokens(40_000, 2_000_000, 9_000), false);
+        check(tokens(8_000, 10_000, 7_000), false);
         // Long contexts are common in a run with such a budget.
-        check(tokens(99_800_000, 300_000, 100_000_000), false);
-        let usd = |wanted, cap, tokens| BudgetExceeded::Usd { spent: 0.0, wanted, cap, tokens };
+        check(tokens(300_000, 100_000_000, 30_000), false);
+        check(tokens(900_000, 2_000_000, 400_000), false);
+        // The budget does not suffice for the first call.
+        check(tokens(12_000, 10_000, 0), false);
+        let usd = |wanted, cap, tokens| BudgetExceeded::Usd { spent: 0.0, wanted, cap, tokens, usual: 3_000 };
         check(usd(9.0, 2.0, 3_000_000), true);
         check(usd(0.03, 0.02, 3_000), false);
         check(usd(1.0, 100.0, 300_000), false);
@@ -315,7 +329,7 @@ mod tests {
         assert!(reserve(40).is_none());
         assert_eq!(
             reserve(91).unwrap().unwrap_err(),
-            BudgetExceeded::Tokens { spent: 10, wanted: 91, cap: 100 }
+            BudgetExceeded::Tokens { spent: 10, wanted: 91, cap: 100, usual: 0 }
         );
         second.sent();
         drop(second);

@@ -1,6 +1,7 @@
 //! One attempt of a model at a task, in any scaffold and arm.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
@@ -132,7 +133,9 @@ async fn run_attempt(
     let started_ms = begun.unwrap_or_else(now_ms);
     // A fork's state already contains the effects of the turns that it shares with its parent.
     let mut state = agent_config.fork.as_ref().map(|fork| fork.state.clone());
-    let stage = AttemptContext { runner, models, texts, prepared, agent_config, unit: &unit };
+    let gave_up = AtomicU32::new(0);
+    let stage =
+        AttemptContext { runner, models, texts, prepared, agent_config, unit: &unit, gave_up: &gave_up };
     let evaluated = loop {
         let round = u32::try_from(ended_rounds.len()).unwrap_or(u32::MAX);
         let keep = if round < rounds { Keep::State } else { Keep::Nothing };
@@ -224,6 +227,8 @@ struct AttemptContext<'a> {
     prepared: &'a PreparedTask<'a>,
     agent_config: &'a AgentConfig,
     unit: &'a str,
+    /// How often an installed agent has given up.
+    gave_up: &'a AtomicU32,
 }
 
 impl AttemptContext<'_> {
@@ -263,7 +268,7 @@ impl AttemptContext<'_> {
         env: &[(String, String)],
         silent_loss: Option<Blame>,
     ) -> Result<Ended, AgentError> {
-        let Self { runner, models, texts, prepared, agent_config, .. } = *self;
+        let Self { runner, models, texts, prepared, agent_config, gave_up, .. } = *self;
         let StepConversation { conversation, turn_log, plan } = part;
         let further = step.checked_sub(1).and_then(|at| prepared.further.get(at));
         let unit = &further
@@ -305,7 +310,7 @@ impl AttemptContext<'_> {
                 run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
             }
             Driver::InSandbox { command } => {
-                let installed = Installed { command, models, role: agent_config.role, unit };
+                let installed = Installed { command, models, role: agent_config.role, unit, gave_up };
                 run_installed(&installed, instruction, conversation, &episode).await
             }
         }

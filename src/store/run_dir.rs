@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::atomic::note_file;
 use super::lock::RunLock;
 use super::{FileChange, StoreError, publish_file, publish_tree, remove_published};
-use crate::folder::read_file;
+use crate::folder::{Fault, WalkError, read_file};
 use crate::model::{File, FileTree};
 
 /// Version of the folder's layout. Older layouts are read; newer ones are refused.
@@ -61,6 +61,7 @@ impl RunDir {
     }
 
     fn lock(root: &Path) -> Result<Self, StoreError> {
+        check_links(root, LINK_DEPTH)?;
         let lock = RunLock::acquire(&root.join(".lock"))?;
         let dir = Self { root: root.to_owned(), _lock: lock };
         remove_published(&dir.scratch())?;
@@ -108,6 +109,26 @@ impl Drop for RunDir {
             Ok(()) | Err(_) => {}
         }
     }
+}
+
+/// Levels of a run folder at which files and folders are replaced, e.g. `data/sft`.
+const LINK_DEPTH: u32 = 2;
+
+/// Fails if a folder of the run is a link. A run folder may come from elsewhere, and what lies
+/// behind its links would be replaced or removed.
+fn check_links(folder: &Path, depth: u32) -> Result<(), StoreError> {
+    let unreadable = || StoreError::io("read folder", folder);
+    for entry in fs::read_dir(folder).map_err(unreadable())? {
+        let entry = entry.map_err(unreadable())?;
+        let kind = entry.file_type().map_err(unreadable())?;
+        if kind.is_symlink() {
+            return Err(StoreError::Entry(WalkError { path: entry.path(), fault: Fault::Link }));
+        }
+        if kind.is_dir() && depth > 1 {
+            check_links(&entry.path(), depth - 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Fails unless `root` is a run folder of a format that this termsmith knows.

@@ -77,6 +77,11 @@ fn entries_that_are_no_files_are_refused() {
     check("run.json", |root| ReadStore::open(root).map(drop));
     // It is emptied before the process id is written to it.
     check(".lock", |root| RunDir::open(root).map(drop));
+    // These are replaced as a whole.
+    for folder in ["data", "report", "store/sft"] {
+        check(folder, |root| RunDir::open(root).map(drop));
+        check(folder, |root| RunDir::open_existing(root).map(drop));
+    }
 }
 
 #[test]

@@ -91,7 +91,7 @@ async fn a_call_that_could_exceed_the_cap_is_not_sent() {
     let models =
         Models::new(settings(&server, "", ""), env, &store, Options { budget, ..options(&clock) }).unwrap();
     let error = models.call(&site(0), &request(0)).await.unwrap_err();
-    let CallError::Budget(BudgetExceeded::Tokens { spent: 0, cap: 100, wanted }) = error else {
+    let CallError::Budget(BudgetExceeded::Tokens { spent: 0, cap: 100, wanted, .. }) = error else {
         panic!("{error}")
     };
     assert!(wanted > 64 + 100, "{wanted}");

@@ -1,5 +1,6 @@
 //! Time limits: what counts against them, and that neither an endpoint nor a queue becomes a failure of the agent.
 
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -199,18 +200,35 @@ fn a_resumed_round_begins_as_a_live_one() {
 }
 
 /// [`installed_at`] a server that does not answer the first `stalled` requests.
-async fn installed(sandbox: &Sandbox, then: &str, stalled: u32, total: Duration) -> Result<End, AgentError> {
+async fn installed(
+    sandbox: &Sandbox,
+    then: &str,
+    stalled: u32,
+    total: Duration,
+    gave_up: u32,
+) -> Result<End, AgentError> {
     let server = Server::start(
         move |_, attempt| {
             if attempt < stalled { Answer::Do(Kind::Stalled) } else { whole("Hello.") }
         },
     )
     .await;
-    installed_at(&server, sandbox, then, total).await
+    installed_after(gave_up, &server, sandbox, then, total).await
 }
 
 /// Runs an installed agent that sends one request and then does `then`.
 pub(crate) async fn installed_at(
+    server: &Server,
+    sandbox: &Sandbox,
+    then: &str,
+    total: Duration,
+) -> Result<End, AgentError> {
+    installed_after(0, server, sandbox, then, total).await
+}
+
+/// [`installed_at`] in a rollout whose agent has given up so often already.
+async fn installed_after(
+    gave_up: u32,
     server: &Server,
     sandbox: &Sandbox,
     then: &str,
@@ -226,7 +244,8 @@ pub(crate) async fn installed_at(
          content-type: application/json\\r\\ncontent-length: {}\\r\\n\\r\\n%s' '{body}' >&3; {then})",
         body.len()
     );
-    let installed = Installed { command: &command, models: &models, role: ModelRole::Expert, unit: "u" };
+    let (role, gave_up) = (ModelRole::Expert, &AtomicU32::new(gave_up));
+    let installed = Installed { command: &command, models: &models, role, unit: "u", gave_up };
     let limits = StepLimits::scripted(total);
     let deadline = Deadline::after(total, sandbox.clock().clone());
     let episode = EpisodeContext {
@@ -247,18 +266,20 @@ fn an_installed_agent_does_not_pay_for_its_endpoint() {
     const TOTAL: Duration = Duration::from_secs(3);
     run(async {
         let Some(engine) = docker().await else { return };
-        let run = async |then: &str, stalled: u32| {
+        let run = async |then: &str, stalled: u32, gave_up: u32| {
             let sandbox = launch(&engine).await;
-            installed(&sandbox, then, stalled, TOTAL).await
+            installed(&sandbox, then, stalled, TOTAL, gave_up).await
         };
-        let (waits, gives_up, fails, sleeps) = tokio::join!(
-            run("cat <&3 >/dev/null", 1),
-            run("sleep 0.5; exit 1", 1),
-            run("cat <&3 >/dev/null; exit 1", 0),
-            run("cat <&3 >/dev/null; sleep 100", 0),
+        let (waits, gives_up, again, fails, sleeps) = tokio::join!(
+            run("cat <&3 >/dev/null", 1, 0),
+            run("sleep 0.5; exit 1", 1, 1),
+            run("sleep 0.5; exit 1", 1, 2),
+            run("cat <&3 >/dev/null; exit 1", 0, 0),
+            run("cat <&3 >/dev/null; sleep 100", 0, 0),
         );
         assert_eq!(waits.unwrap(), End::Submitted, "the endpoint came back after the time limit");
         assert!(matches!(gives_up, Err(AgentError::GaveUp { .. })), "{gives_up:?}");
+        assert_eq!(again.ok(), Some(End::Submitted), "it can do so at will");
         assert_eq!(fails.unwrap(), End::Submitted, "its failure is its own");
         assert_eq!(sleeps.unwrap(), End::TimedOut);
     });

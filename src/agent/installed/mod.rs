@@ -7,6 +7,7 @@ mod proxy;
 mod wire;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -43,6 +44,9 @@ const LOG_BYTES: usize = 64 << 10;
 const GUEST_LIMIT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// An agent that ended during a call which was held up for longer than this is not at fault. Journal and connection take less.
 const HELD_UP: Duration = Duration::from_secs(1);
+/// How often an agent may give up in one rollout without being at fault. The reply is in the journal
+/// when the rollout is tried again. An agent can also ask for something else each time.
+const MAY_GIVE_UP: u32 = 2;
 
 /// The scaffold of agents that run their own loop. It has no texts, since the agent writes its own prompts.
 #[derive(Clone, Debug)]
@@ -72,6 +76,8 @@ pub struct Installed<'a> {
     pub models: &'a Models,
     pub role: ModelRole,
     pub unit: &'a str,
+    /// How often an agent has given up in this rollout.
+    pub gave_up: &'a AtomicU32,
 }
 
 /// Runs the agent until it exits. Each of its model calls is a turn; calls past a limit are refused, and the limit is then the end of the
@@ -144,7 +150,12 @@ pub async fn run_installed(
         ShellOutcome::TimedOut => format!("time limit after {seconds:.0} s"),
     };
     let has_ended = matches!(outcome, ShellOutcome::Exited(_) | ShellOutcome::ShellDied(_));
-    if has_ended && outcome != ShellOutcome::Exited(0) && refused.is_none() && held_up > HELD_UP {
+    if has_ended
+        && outcome != ShellOutcome::Exited(0)
+        && refused.is_none()
+        && held_up > HELD_UP
+        && installed.gave_up.fetch_add(1, Ordering::Relaxed) < MAY_GIVE_UP
+    {
         return Err(AgentError::GaveUp { waited: held_up });
     }
     if !answered && refused.is_none() {

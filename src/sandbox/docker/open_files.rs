@@ -2,6 +2,7 @@
 //! last user closes them and are in no folder, and things that all containers share.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,6 +21,9 @@ const QUEUED: &str = "scm_fds:";
 /// What the link of a descriptor of a pipe begins with; the rest is the same at both ends.
 const PIPE: &str = "pipe:";
 const INOTIFY: &str = "anon_inode:inotify";
+const EPOLL: &str = "anon_inode:[eventpoll]";
+/// A line for each watch in what the kernel tells of an epoll instance (proc_pid_fdinfo(5)).
+const WATCH: &str = "tfd:";
 
 /// What processes of a container hold open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub(super) struct OpenFiles {
     pub(super) in_flight: u64,
     /// Descriptors of inotify instances.
     pub(super) inotify: u64,
+    /// Watches of epoll instances.
+    pub(super) watches: u64,
     pub(super) pipes: u64,
     /// This process may not look: it is neither root nor the user who started the container.
     pub(super) unread: bool,
@@ -82,14 +88,14 @@ fn count(processes: &[PathBuf], devices: &BTreeSet<u64>) -> OpenFiles {
         // Threads that show the same ones share a table of descriptors. All instances look alike.
         let mut tables = BTreeSet::new();
         for thread in entries(&process.join("task")) {
-            let is_inotify =
-                |descriptor: &PathBuf| fs::read_link(descriptor).is_ok_and(|link| link == Path::new(INOTIFY));
-            let instances = entries(&thread.join("fd")).filter(is_inotify);
-            let mut names: Vec<_> = instances.filter_map(|one| Some(one.file_name()?.to_owned())).collect();
-            names.sort();
-            let number = names.len() as u64;
+            let [mut inotify, mut epoll] = [INOTIFY, EPOLL].map(|kind| linked(&thread, kind));
+            inotify.sort();
+            epoll.sort();
+            let name = |descriptor: &PathBuf| descriptor.file_name().map(OsStr::to_owned);
+            let names: Vec<_> = inotify.iter().chain(&epoll).map(name).collect();
             if tables.insert(names) {
-                open.inotify += number;
+                open.inotify += inotify.len() as u64;
+                open.watches += epoll.iter().map(|descriptor| watches(descriptor)).sum::<u64>();
             }
         }
         for descriptor in descriptors(process) {
@@ -135,6 +141,18 @@ fn info(descriptor: &Path) -> PathBuf {
     thread.join("fdinfo").join(descriptor.file_name().unwrap_or_default())
 }
 
+/// The descriptors of a thread that lead to `kind`.
+fn linked(thread: &Path, kind: &str) -> Vec<PathBuf> {
+    let is_one = |descriptor: &PathBuf| fs::read_link(descriptor).is_ok_and(|link| link == Path::new(kind));
+    entries(&thread.join("fd")).filter(is_one).collect()
+}
+
+/// The watches of an epoll instance.
+fn watches(descriptor: &Path) -> u64 {
+    let text = fs::read_to_string(info(descriptor)).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with(WATCH)).count() as u64
+}
+
 fn queued(info: &str) -> u64 {
     let mut counts = info.lines().filter_map(|line| line.strip_prefix(QUEUED));
     counts.next().and_then(|count| count.trim().parse().ok()).unwrap_or_default()
@@ -154,7 +172,7 @@ mod tests {
 
     /// Holds files of a megabyte without names in the folder `argv[1]`, as `argv[2]` says, until its input ends.
     const HOLDER: &str = r#"
-import ctypes, mmap, os, socket, sys, threading, time
+import ctypes, mmap, os, select, socket, sys, threading, time
 libc = ctypes.CDLL(None)
 def unlinked():
     path = sys.argv[1] + '/file'
@@ -211,6 +229,8 @@ def nothing():
 def pooled():
     for _ in range(10): os.pipe()
     for _ in range(3): libc.inotify_init()
+    globals()['epolls'] = epolls = [select.epoll() for _ in range(2)]
+    for _ in range(7): epolls[0].register(os.pipe()[0])
     for _ in range(20): threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
 globals()[sys.argv[2]]()
 until_end()
@@ -239,10 +259,10 @@ until_end()
             let open = count(std::slice::from_ref(&process), &BTreeSet::from([device]));
             assert_eq!((open.unlinked / 1_000_000, open.in_flight), (megabytes, in_flight), "{how}");
             // Its standard streams are two pipes and what this test has.
-            let expect = if how == "pooled" { (3, 12) } else { (0, 2) };
+            let expect = if how == "pooled" { (3, 19) } else { (0, 2) };
             let base = count(&[PathBuf::from("/proc/self")], &BTreeSet::new()).pipes;
             assert!((expect.1..=expect.1 + base).contains(&open.pipes), "{how}: {open:?}");
-            assert_eq!(open.inotify, expect.0, "{how}");
+            assert_eq!((open.inotify, open.watches), (expect.0, expect.0 / 3 * 7), "{how}");
             let elsewhere = count(&[process], &BTreeSet::from([device + 1]));
             assert_eq!(elsewhere.unlinked, 0, "{how}: another disk");
             drop(holder.stdin.take());

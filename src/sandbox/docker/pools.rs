@@ -11,9 +11,11 @@ pub(crate) struct Pool {
     held: fn(&OpenFiles) -> u64,
 }
 
-pub(crate) const POOLS: [Pool; 3] = [
+pub(crate) const POOLS: [Pool; 4] = [
     // Of 128 (`/proc/sys/fs/inotify/max_user_instances`).
     Pool { name: "inotify instances", limit: 64, held: |open| open.inotify },
+    // Of a fourth of the memory that is not high, e.g. 5 million (`/proc/sys/fs/epoll/max_user_watches`).
+    Pool { name: "epoll watches", limit: 1 << 18, held: |open| open.watches },
     // Of 1024, before the kernel gives smaller buffers (`/proc/sys/fs/pipe-user-pages-soft`).
     Pool { name: "pipes", limit: 512, held: |open| open.pipes },
     // Of 4096: no process may send another descriptor when so many wait (its limit of open files).
@@ -35,9 +37,12 @@ mod tests {
         let check = |open: OpenFiles, expect: Option<&str>| {
             assert_eq!(excess(&open).as_deref(), expect, "{open:?}");
         };
-        let most = OpenFiles { inotify: 64, pipes: 512, in_flight: 1024, ..OpenFiles::default() };
+        let most =
+            OpenFiles { inotify: 64, watches: 1 << 18, pipes: 512, in_flight: 1024, ..OpenFiles::default() };
         check(most, None);
         check(OpenFiles { inotify: 65, ..most }, Some("limit of 64 inotify instances exceeded"));
+        let watches = (1 << 18) + 1;
+        check(OpenFiles { watches, ..most }, Some("limit of 262144 epoll watches exceeded"));
         check(OpenFiles { pipes: 513, ..most }, Some("limit of 512 pipes exceeded"));
         check(OpenFiles { in_flight: 1025, ..most }, Some("limit of 1024 descriptors in flight exceeded"));
     }
