@@ -90,6 +90,9 @@ fn checks_that_run_out_of_time_leave_no_reward() {
         // A program of the solver's met its own limit, which is a failing check.
         check(ORDINARY, "assert run(['sleep', '99'], timeout=1).code == 0", ("status 0", "0")).await;
         check(ORDINARY, "run(['sleep', '99'], timeout=1); time.sleep(99)", ("status 0", "0")).await;
+        // The same in a probe, which itself is within its limit.
+        check(ORDINARY, "from subject import probe; probe('tell()', {}); time.sleep(99)", ("status 0", "0"))
+            .await;
         // Programs of the solver's took the time, one by one within their limits, or one that has
         // not met its limit.
         check(ORDINARY, "[run(['sleep', '1']) for _ in range(99)]", ("status 0", "0")).await;

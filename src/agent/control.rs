@@ -64,8 +64,8 @@ const TWICE: u32 = 2;
 fn suspicion(error: &CallError) -> Option<Suspicion> {
     match error {
         CallError::ContentFilter { .. } => Some(Suspicion { end: End::ContentFiltered, controls: FINAL }),
-        // Gateways in front of a server refuse a text with 403.
-        CallError::Refused { status: 400 | 413 | 422, .. } | CallError::Auth { status: 403, .. } => {
+        // A gateway in front of a server has statuses of its own for a text, e.g. 403, 406 or 451.
+        CallError::Refused { .. } | CallError::Auth { status: 403, .. } => {
             Some(Suspicion { end: End::RequestRefused, controls: FINAL })
         }
         // E.g. 429 for a text that is longer than the limit per minute, a reply that is no JSON
@@ -73,8 +73,7 @@ fn suspicion(error: &CallError) -> Option<Suspicion> {
         CallError::Exhausted { last, .. } if !matches!(last, AttemptError::Connect(_)) => {
             Some(Suspicion { end: End::RequestRefused, controls: TWICE })
         }
-        CallError::Refused { .. }
-        | CallError::Exhausted { .. }
+        CallError::Exhausted { .. }
         | CallError::ContextLength { .. }
         | CallError::Auth { .. }
         | CallError::Budget(_)

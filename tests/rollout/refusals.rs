@@ -189,6 +189,18 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
         )
         .await;
         check(
+            "406 of a gateway",
+            |turns, bad, _| if bad { error(406) } else { goes_on(turns) },
+            ended(End::RequestRefused),
+        )
+        .await;
+        check(
+            "451 of a gateway",
+            |turns, bad, _| if bad { error(451) } else { goes_on(turns) },
+            ended(End::RequestRefused),
+        )
+        .await;
+        check(
             "403 of a gateway",
             |turns, bad, _| if bad { error(403) } else { goes_on(turns) },
             ended(End::RequestRefused),
@@ -252,12 +264,16 @@ fn a_refusal_is_the_policys_failure_only_if_its_text_is_refused() {
             Is::Error,
         )
         .await;
-        check("another model", |turns, bad, _| if bad { error(404) } else { goes_on(turns) }, Is::Error)
+        check("another model", |turns, _, _| if turns > 0 { error(404) } else { goes_on(turns) }, Is::Error)
             .await;
         check(
             "no credit",
-            |turns, bad, _| {
-                if bad { refused(429, &json!({ "code": "insufficient_quota" })) } else { goes_on(turns) }
+            |turns, _, _| {
+                if turns > 0 {
+                    refused(429, &json!({ "code": "insufficient_quota" }))
+                } else {
+                    goes_on(turns)
+                }
             },
             Is::Error,
         )

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 
-from patience import LOOK, TIMED_OUT, Limit
+from patience import LOOK, MET_LIMIT, TIMED_OUT, Limit
 
 
 def _free_ids():
@@ -67,6 +67,8 @@ _home = "/root"
 _stopped_before = False
 # Of all programs that were started.
 _limits = []
+# A program that a probe started met its limit.
+_met_in_a_probe = False
 
 
 class TooLarge(Exception):
@@ -207,8 +209,11 @@ def run(request):
         return NOT_STARTED, b"", str(error).encode()
     limit = Limit(min(request["timeout"], SHORT) if _lost() >= MAX_LOST else request["timeout"])
     _limits.append(limit)
+    global _met_in_a_probe
     try:
-        return _collect(child, request["stdin"], limit)
+        result = _collect(child, request["stdin"], limit)
+        _met_in_a_probe |= MET_LIMIT.encode() in result[2]
+        return result
     finally:
         kill_all(child)
         for stream in (child.stdin, child.stdout, child.stderr):
@@ -223,7 +228,7 @@ def _lost():
 
 def took_the_time(seconds):
     """Whether the subject's programs are why checks were not done in these seconds: one met its limit, or they had half of the time."""
-    return _lost() > 0 or sum(limit.had for limit in _limits) >= seconds / 2
+    return _met_in_a_probe or _lost() > 0 or sum(limit.had for limit in _limits) >= seconds / 2
 
 
 def _become(request):
