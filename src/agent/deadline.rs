@@ -61,6 +61,15 @@ impl Deadline {
         state.end = state.end.saturating_add(waited).saturating_sub(counted);
     }
 
+    /// The time is up later by `time`, in which the agent's programs could not run. Has no effect
+    /// while the time does not pass.
+    pub fn extend(&self, time: Duration) {
+        let mut state = self.state();
+        if state.held.is_none() {
+            state.end = state.end.saturating_add(time);
+        }
+    }
+
     /// Waits until the time is up.
     pub(super) async fn passed(&self) {
         loop {
@@ -140,6 +149,22 @@ mod tests {
                 deadline.resume(seconds(1 << 40));
             },
             0,
+        );
+        check(
+            |deadline, clock| {
+                clock.pass(5);
+                deadline.extend(seconds(4));
+            },
+            9,
+        );
+        check(
+            |deadline, clock| {
+                deadline.pause();
+                clock.pass(5);
+                deadline.extend(seconds(4));
+                deadline.resume(Duration::ZERO);
+            },
+            10,
         );
         // It was not paused.
         check(|deadline, _| deadline.resume(seconds(4)), 10);

@@ -329,7 +329,7 @@ mod tests {
         assert!(reserve(40).is_none());
         assert_eq!(
             reserve(91).unwrap().unwrap_err(),
-            BudgetExceeded::Tokens { spent: 10, wanted: 91, cap: 100, usual: 0 }
+            BudgetExceeded::Tokens { spent: 10, wanted: 91, cap: 100, usual: 45 }
         );
         second.sent();
         drop(second);

@@ -24,7 +24,7 @@ use crate::model::{
     TaskName, TrajectoryRecord,
 };
 use crate::sandbox::{Image, Sandbox};
-use crate::verify::{HashedTask, Keep, TrialRunner};
+use crate::verify::{HashedTask, Keep, TrialRunner, with_lost_time};
 
 /// A task that is ready for rollouts.
 #[derive(Clone, Debug)]
@@ -305,15 +305,19 @@ impl AttemptContext<'_> {
             instruction,
         });
         let hooks = Hooks { turn_log, mentor, summariser };
-        match agent_config.scaffold.driver() {
-            Driver::TurnByTurn(protocol) => {
-                run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
+        let run = async {
+            match agent_config.scaffold.driver() {
+                Driver::TurnByTurn(protocol) => {
+                    run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
+                }
+                Driver::InSandbox { command } => {
+                    let installed = Installed { command, models, role: agent_config.role, unit, gave_up };
+                    run_installed(&installed, instruction, conversation, &episode).await
+                }
             }
-            Driver::InSandbox { command } => {
-                let installed = Installed { command, models, role: agent_config.role, unit, gave_up };
-                run_installed(&installed, instruction, conversation, &episode).await
-            }
-        }
+        };
+        let engine = runner.engine.get().await?;
+        with_lost_time(engine, sandbox, |time| episode.deadline.extend(time), run).await
     }
 
     /// The instruction `task` with the additions of the arm. `plan_call` becomes the call that returned a plan.

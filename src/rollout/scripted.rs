@@ -13,9 +13,9 @@ use crate::agent::{
 };
 use crate::clock::now_ms;
 use crate::model::{Blame, Certificate, Draft, ForkPoint, Key, Task, TrajectoryRecord};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Engine, Sandbox};
 use crate::store::key;
-use crate::verify::{HashedTask, Keep, TrialRunner};
+use crate::verify::{HashedTask, Keep, TrialError, TrialRunner, with_lost_time};
 
 /// Where scripted experts act: the loaded scaffolds, and how often each is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,9 @@ pub async fn run_script(
     runner
         .retry(|| async {
             let (sandbox, env) = Evaluation::CleanRoom(hashed).ready(runner).await?;
-            let (conversation, _) = episode(protocol, hashed.task, &agent, &sandbox, &env, None).await?;
+            let engine = runner.engine.get().await.map_err(TrialError::Engine)?;
+            let (conversation, _) =
+                episode(protocol, hashed.task, &agent, engine, &sandbox, &env, None).await?;
             sandbox.destroy().await;
             Ok(conversation)
         })
@@ -129,6 +131,7 @@ async fn episode(
     protocol: &dyn Protocol,
     task: &Task,
     agent: &ScriptedAgent,
+    engine: &Engine,
     sandbox: &Sandbox,
     env: &[(String, String)],
     silent_loss: Option<Blame>,
@@ -139,8 +142,8 @@ async fn episode(
     let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss, machine, drain };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);
-    let ended =
-        run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &context, hooks).await?;
+    let run = run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &context, hooks);
+    let ended = with_lost_time(engine, sandbox, |time| context.deadline.extend(time), run).await?;
     Ok((conversation, ended))
 }
 
@@ -156,8 +159,10 @@ pub async fn run_scripted_episode(
     let protocol = protocol(scaffold, hashed)?;
     let mut conversation = Conversation::default();
     let solve = async |_: usize, sandbox: &Sandbox, env: &[(String, String)], silent_loss| {
+        let engine = runner.engine.get().await?;
         let ended;
-        (conversation, ended) = episode(protocol, hashed.task, &agent, sandbox, env, silent_loss).await?;
+        (conversation, ended) =
+            episode(protocol, hashed.task, &agent, engine, sandbox, env, silent_loss).await?;
         Ok(ended)
     };
     let opens = async |sandbox: &Sandbox, env: &[(String, String)]| {

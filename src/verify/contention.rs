@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use crate::sandbox::{Engine, HostLoad, Sandbox};
+use crate::sandbox::{Engine, HostLoad, Sandbox, SandboxTime as _};
 
 /// Factor for the time limit of a program that is kept from running, and for all limits where the
 /// tests run again beside a control.
@@ -209,6 +209,29 @@ pub(super) fn is_contended(engine: &Engine) -> bool {
 pub async fn is_contended_beside(engine: &Engine, own: &Sandbox) -> bool {
     let Some(load) = engine.host_load() else { return false };
     others_beside(load, &[own]).await.is_some_and(|others| others >= CONTENDED)
+}
+
+/// Runs `run`, work in the container of `own`. While other work keeps the host busy, time passes at a
+/// fifth for it: `lose` is told the rest.
+pub async fn with_lost_time<T>(
+    engine: &Engine,
+    own: &Sandbox,
+    lose: impl Fn(Duration),
+    run: impl Future<Output = T>,
+) -> T {
+    let looking = async {
+        loop {
+            let since = own.clock().elapsed();
+            tokio::time::sleep(LOOK_EVERY).await;
+            if is_contended_beside(engine, own).await {
+                lose(own.clock().elapsed().saturating_sub(since) * (PATIENCE - 1) / PATIENCE);
+            }
+        }
+    };
+    tokio::select! {
+        result = run => result,
+        never = looking => never,
+    }
 }
 
 /// Runnable threads per processor, without a container's own.

@@ -40,7 +40,7 @@ pub(crate) use act::quoted;
 pub use act::{Act, NOT_APPLICABLE, NamedScript, Used};
 pub use clean_room::{Judged, judge, judge_and_keep};
 pub use condition::{CLOCK_LIBRARIES, Condition, clock_can_move, clock_moves};
-pub use contention::is_contended_beside;
+pub use contention::{is_contended_beside, with_lost_time};
 pub use foreign::{Foreign, ForeignStep, ImageSource, Mode, Unsupported, absolute_paths, knowledge};
 pub use in_place::{
     ForeignImages, Judging, Keep, SolvedInPlace, control_in_place, ready_in_place, run_in_place,
