@@ -61,8 +61,8 @@ impl Deadline {
         state.end = state.end.saturating_add(waited).saturating_sub(counted);
     }
 
-    /// The time is up later by `time`, in which the agent's programs could not run. Has no effect
-    /// while the time does not pass.
+    /// Moves the deadline by `time`, e.g. because a busy host ran nothing of the agent's. Does
+    /// nothing during a pause, which moves the deadline itself.
     pub fn extend(&self, time: Duration) {
         let mut state = self.state();
         if state.held.is_none() {

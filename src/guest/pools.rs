@@ -1,5 +1,5 @@
-//! Whose limit kept a process or a terminal from being started: the container's own, or one that
-//! all containers of the host share.
+//! Finds the limit that a failed start has met. A process or a terminal can meet the container's own
+//! limit, or one that all containers of the host share.
 
 use std::fs;
 use std::io;

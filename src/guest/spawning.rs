@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const STACK_BYTES: usize = 128 * 1024;
 
 static STATE: Mutex<State> = Mutex::new(State { since: None, killed: false, waits: false });
-/// Held during a start. The guest starts one child at a time, but its tests are threads of one process.
+/// Held during a start. The guest starts one child at a time. Its tests are threads of one process.
 static TURN: Mutex<()> = Mutex::new(());
 static BEGUN: Condvar = Condvar::new();
 

@@ -12,7 +12,7 @@ use crate::syntax::{named_children, text_of};
 pub(super) const UNKNOWN: char = '\u{E000}';
 /// The folder with the tests' copy of the subject: `path("/app/x")` is this one and `/app/x`.
 pub(super) const COPY: char = '\u{E001}';
-/// Before the path of a file whose content it is: `read_text("/app/x")`.
+/// Marks the content of a file, e.g. `read_text("/app/x")`. The path follows.
 pub(super) const CONTENT: char = '\u{E002}';
 
 /// Values of one expression that are looked at.

@@ -9,7 +9,7 @@ use super::shell::{Command, commands};
 
 /// Programs within programs that are looked into: `xargs bash -c "python3 …"`.
 const DEPTH: u32 = 4;
-/// Programs that run the project in their folder, or in one that they are given.
+/// Programs that run the project of a folder, e.g. `make -C /app`.
 const BUILDERS: [&str; 29] = [
     "make",
     "gmake",
@@ -66,7 +66,7 @@ const INTERPRETERS: [(&[&str], &str); 9] = [
     (&["tclsh", "wish", "expect"], "c"),
     (&["busybox"], ""),
 ];
-/// Options with which an interpreter only reads a program.
+/// Options of interpreters that check a program and don't run it, e.g. `php -l`.
 const ONLY_READS: [(&[&str], &[&str]); 3] =
     [(&["ruby"], &["-c"]), (&["node", "nodejs"], &["--check", "-c"]), (&["php"], &["-l"])];
 const SHELLS: [&str; 6] = ["bash", "sh", "dash", "zsh", "ksh", "ash"];
@@ -151,7 +151,7 @@ fn text_of_shell(words: &[String]) -> Option<&String> {
     words.get(words.iter().position(takes_text)? + 1)
 }
 
-/// A word as a path, from the folder in which the program is started.
+/// The path that a word names, relative to the program's working folder.
 fn in_folder(word: &str, around: &Around) -> String {
     match &around.folder {
         Some(folder) if !word.starts_with(['/', COPY, UNKNOWN, CONTENT, '-', '$', '~']) => {

@@ -305,7 +305,7 @@ impl AttemptContext<'_> {
             instruction,
         });
         let hooks = Hooks { turn_log, mentor, summariser };
-        let run = async {
+        let run = Box::pin(async {
             match agent_config.scaffold.driver() {
                 Driver::TurnByTurn(protocol) => {
                     run_episode(protocol, &mut policy, conversation, instruction, &episode, hooks).await
@@ -315,7 +315,7 @@ impl AttemptContext<'_> {
                     run_installed(&installed, instruction, conversation, &episode).await
                 }
             }
-        };
+        });
         let engine = runner.engine.get().await?;
         with_lost_time(engine, sandbox, |time| episode.deadline.extend(time), run).await
     }

@@ -142,7 +142,8 @@ async fn episode(
     let context = EpisodeContext { sandbox, env, limits: &limits, deadline, silent_loss, machine, drain };
     let (mut agent, mut conversation, mut nowhere) = (agent.clone(), Conversation::default(), NoTurnLog);
     let hooks = Hooks::none(&mut nowhere);
-    let run = run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &context, hooks);
+    let run =
+        Box::pin(run_episode(protocol, &mut agent, &mut conversation, &task.instruction, &context, hooks));
     let ended = with_lost_time(engine, sandbox, |time| context.deadline.extend(time), run).await?;
     Ok((conversation, ended))
 }

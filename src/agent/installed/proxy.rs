@@ -13,7 +13,7 @@ use crate::agent::conversation::{Conversation, TurnSeen};
 use crate::agent::episode::AgentError;
 use crate::agent::scaffold::{Dollars, EpisodeContext, Opening, StepLimits};
 use crate::clock::now_ms;
-use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
+use crate::llm::{BudgetExceeded, CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish, Reply};
 use crate::model::{End, Shown, Tokens, ToolCall, ToolDefinition, Turn, TurnKind};
 use crate::sandbox::RelayCall;
 
@@ -222,8 +222,10 @@ impl<'a, 't> Proxy<'a, 't> {
             }
             Err(AgentError::Call(CallError::Budget(exceeded))) if exceeded.by_one_large_call() => {
                 self.waited = Duration::ZERO;
-                self.refused.get_or_insert(End::TokenLimit);
-                return Ok(wire::error(403, &format!("no such large call: {exceeded}")));
+                let is_dollars = matches!(exceeded, BudgetExceeded::Usd { .. });
+                let end = if is_dollars { End::DollarLimit } else { End::TokenLimit };
+                self.refused.get_or_insert(end);
+                return Ok(wire::error(403, &format!("the call is too large for the budget: {exceeded}")));
             }
             Err(error) => return Err(error),
         };

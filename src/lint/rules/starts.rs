@@ -8,7 +8,7 @@ use crate::lint::rule::RuleMatch;
 use crate::lint::starts::Roots;
 use crate::lint::subject::{Subject, in_tests};
 
-/// Of a task that does not say what is judged.
+/// The roots of a task that declares none.
 const USUAL: &str = "/app";
 /// Folders of the tests' own programs, which a task may judge a part of.
 const PROGRAMS: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];

@@ -14,7 +14,7 @@ pub(crate) struct Pool {
 pub(crate) const POOLS: [Pool; 4] = [
     // Of 128 (`/proc/sys/fs/inotify/max_user_instances`).
     Pool { name: "inotify instances", limit: 64, held: |open| open.inotify },
-    // Of a fourth of the memory that is not high, e.g. 5 million (`/proc/sys/fs/epoll/max_user_watches`).
+    // Of about 5 million (`/proc/sys/fs/epoll/max_user_watches`; it depends on the memory).
     Pool { name: "epoll watches", limit: 1 << 18, held: |open| open.watches },
     // Of 1024, before the kernel gives smaller buffers (`/proc/sys/fs/pipe-user-pages-soft`).
     Pool { name: "pipes", limit: 512, held: |open| open.pipes },
