@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use support::{context, image_spec, run};
+use support::{DOCKER, context, image_spec, run};
 use termsmith::model::Blame;
 use termsmith::sandbox::{Engine, EngineError, ImageError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -56,7 +56,7 @@ impl Fake {
 
     async fn engine(&self) -> Engine {
         let socket: &Path = &self.folder.path().join("sock");
-        Engine::docker_at(&format!("unix://{}", socket.display())).await.unwrap()
+        DOCKER.connect_at(format!("unix://{}", socket.display())).await.unwrap()
     }
 }
 

@@ -37,7 +37,7 @@ use common::{Bench, Ran, names};
 use daemon::Daemon;
 use killer::{How, Killer, Victim};
 use proxy::{Kind, Proxy};
-use support::{docker, eventually, launch, limits, run, shell, spec};
+use support::{DOCKER, docker, eventually, launch, limits, run, shell, spec};
 use termsmith::model::{Blame, ShellOutcome};
 use termsmith::sandbox::{ArchiveError, Engine, EngineError, Image};
 use trials::{
@@ -388,7 +388,7 @@ fn an_engine_that_stops_restarts_or_has_no_disk_changes_no_verdict() {
         let names: Vec<String> = some.iter().map(|subject| subject.image()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         daemon.copy_images(&api.unwrap(), &names).await;
-        let engine = Engine::docker_at(&daemon.endpoint()).await.unwrap();
+        let engine = DOCKER.connect_at(daemon.endpoint()).await.unwrap();
         check_programs_on_a_full_disk(&engine, &daemon, &Image::named(names[0])).await;
         let faultless = without_faults(&engine, &some, &ACTIONS).await;
 
@@ -450,7 +450,7 @@ enum Fault {
 /// An engine behind the proxy. The first requests can fail too.
 async fn connected(proxy: &Proxy) -> Engine {
     loop {
-        if let Ok(engine) = Engine::docker_at(&proxy.endpoint()).await {
+        if let Ok(engine) = DOCKER.connect_at(proxy.endpoint()).await {
             return engine;
         }
     }

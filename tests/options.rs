@@ -45,6 +45,17 @@ fn check(bench: &Bench, args: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
+fn an_engine_has_a_known_name() {
+    let bench = Bench::new();
+    for args in [&["--engine", "kubernetes", "clean"][..], &["clean", "--engine", "kubernetes"]] {
+        check(&bench, args, USAGE, &["--engine", "possible values: docker"]);
+    }
+    for args in [&["clean"][..], &["--engine", "docker", "clean"], &["clean", "--engine", "docker"]] {
+        check(&bench, args, NO_ENGINE, &["/nowhere/docker.sock"]);
+    }
+}
+
+#[test]
 fn options_that_would_change_nothing_are_refused() {
     let bench = Bench::new();
     with_inputs(&bench);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bollard::Docker;
 use futures_util::StreamExt as _;
 use host::Host;
-use support::{docker, eventually, run};
+use support::{DOCKER, docker, eventually, run};
 use task::{REFERENCE, Shape, task, tree};
 use termsmith::model::{FileTree, Outcome, Task, environment_digest};
 use termsmith::sandbox::{Engine, Image, ImageSpec};
@@ -627,7 +627,7 @@ fn sabotaged(step: usize) {
             return;
         }
         // A separate connection, which can be closed.
-        let context = SabotageContext::new(Engine::docker().await.unwrap()).await;
+        let context = SabotageContext::new(DOCKER.connect().await.unwrap()).await;
         assert_eq!(context.sibling().await, None);
         let only = std::env::var("TERMSMITH_TEST_SABOTEUR").unwrap_or_default();
         let saboteurs: Vec<_> =
@@ -692,7 +692,7 @@ fn an_edit_of_a_solution_that_loops_ends_long_before_the_limit_of_the_task() {
         if docker().await.is_none() {
             return;
         }
-        let context = SabotageContext::new(Engine::docker().await.unwrap()).await;
+        let context = SabotageContext::new(DOCKER.connect().await.unwrap()).await;
         let check = async |edit: &str, limit_of_task: u32, expect: (Outcome, &str)| {
             let solution = task::tree(&[("solve.sh", &format!("{REFERENCE}{edit}\n"))]);
             let act = Act::Edit { solution: &solution, within: Duration::from_secs(4) };
@@ -717,7 +717,7 @@ fn a_busy_host_fails_no_right_program_and_passes_none_that_hangs() {
         if docker().await.is_none() {
             return;
         }
-        let context = SabotageContext::new(Engine::docker().await.unwrap()).await;
+        let context = SabotageContext::new(DOCKER.connect().await.unwrap()).await;
         let check = async |waits: &str, expect: Outcome| {
             let total =
                 format!("#!/usr/bin/python3\nimport sys, time\n{waits}\nprint(sum(map(int, sys.stdin)))\n");

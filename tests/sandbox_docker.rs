@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bollard::Docker;
-use support::{base, docker, eventually, launch, limit, limits, output, run, shell, spec};
+use support::{DOCKER, base, docker, eventually, launch, limit, limits, output, run, shell, spec};
 use termsmith::model::Profile;
 use termsmith::model::ShellOutcome::{Exited, ShellDied};
 use termsmith::sandbox::{
@@ -346,7 +346,7 @@ fn an_archive_is_unpacked_with_owners_modes_and_links() {
 #[test]
 fn dropped_sandboxes_are_removed() {
     run(async {
-        let engine = Engine::docker().await;
+        let engine = DOCKER.connect().await;
         if docker().await.is_none() {
             return;
         }
@@ -374,7 +374,7 @@ fn dropped_sandboxes_are_removed() {
 #[ignore = "run by another test as a process of its own"]
 fn owner_process() {
     run(async {
-        let engine = Engine::docker().await.unwrap();
+        let engine = DOCKER.connect().await.unwrap();
         let sandbox = launch(&engine).await;
         println!("container {}", sandbox.id());
         std::future::pending::<()>().await;
@@ -434,7 +434,7 @@ fn a_missing_engine_is_named() {
 #[ignore = "run by another test with its own environment"]
 fn unreachable_engine() {
     run(async {
-        let Err(error) = Engine::docker().await else { panic!("there is an engine") };
+        let Err(error) = DOCKER.connect().await else { panic!("there is an engine") };
         assert!(
             matches!(&error, EngineError::Unreachable { endpoint, .. } if endpoint == "unix:///nonexistent/docker.sock")
         );

@@ -12,6 +12,7 @@ use support::{docker, launch, limit, run, shell};
 use termsmith::model::Blame;
 use termsmith::sandbox::{
     ArchiveError, Engine, Evidence, ExecLimit, Process, PtyEvent, PtySize, Sandbox, SandboxError,
+    process_engine,
 };
 
 fn api() -> Docker {
@@ -200,7 +201,7 @@ fn missing_and_unreadable_roots_are_not_infrastructure_failures() {
 #[test]
 fn requests_that_the_guest_cannot_take_are_not_sent() {
     run(async {
-        let engine = Engine::process();
+        let engine = process_engine();
         let sandbox = launch(&engine).await;
         let long = "x".repeat(5000);
         let check = |name: &str, refused: Option<SandboxError>| {

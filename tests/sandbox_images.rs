@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::models::ContainerSummary;
-use support::{context, docker, image_spec, limits, output, run, spec};
+use support::{DOCKER, context, docker, image_spec, limits, output, run, spec};
 use termsmith::model::{Limits, RelPath};
-use termsmith::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
+use termsmith::sandbox::{EngineError, Image, ImageError, ImageSpec};
 use termsmith::verify::{CLOCK_LIBRARIES, clock_moves};
 
 #[test]
@@ -114,7 +114,7 @@ fn an_image_is_built_once_however_many_ask() {
         let context = context(&[("Dockerfile", &dockerfile), ("file", "content\n")]);
         let spec = image_spec(&digest, &context);
         // Two engines share no memory, as two processes do not; the tasks of one share a map of locks.
-        let other = Engine::docker().await.unwrap();
+        let other = DOCKER.connect().await.unwrap();
         let started = std::time::SystemTime::now();
         let (a, b, c) =
             tokio::join!(engine.ensure_image(&spec), engine.ensure_image(&spec), other.ensure_image(&spec));

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use bollard::Docker;
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
-use support::{base, launch, run, shell};
-use termsmith::sandbox::{Engine, Process};
+use support::{DOCKER, base, launch, run, shell};
+use termsmith::sandbox::Process;
 
 const ACTIONS: usize = 500;
 const LAUNCHES: usize = 12;
@@ -36,7 +36,7 @@ async fn measure(what: &str, times: usize, action: impl AsyncFn()) {
 #[ignore = "prints figures"]
 fn figures() {
     run(async {
-        let engine = Engine::docker().await.unwrap();
+        let engine = DOCKER.connect().await.unwrap();
         let sandbox = launch(&engine).await;
         let long = format!(": {}", "x".repeat(10_000));
         for command in [":", "true", "/bin/true", long.as_str(), "head -c 1000000 /dev/zero"] {

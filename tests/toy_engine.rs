@@ -6,7 +6,7 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream;
@@ -15,7 +15,8 @@ use termsmith::model::Blame;
 use termsmith::model::ShellOutcome::Exited;
 use termsmith::sandbox::{
     ArchiveError, Closed, Container, ContainerApi, ContainerId, Engine, EngineApi, EngineError, Evidence,
-    Image, ImageError, ImageSpec, LaunchSpec, Loss, Piece, Sandbox, SandboxError, Spooled, Streams,
+    GUEST_BINARY, Image, ImageError, ImageSpec, LaunchSpec, Loss, Piece, Sandbox, SandboxError, Spooled,
+    Streams,
 };
 use tokio::io::AsyncReadExt as _;
 
@@ -45,7 +46,7 @@ impl EngineApi for ToyEngine {
         Box::pin(async {
             let folder = tempfile::tempdir().unwrap();
             let guest = folder.path().join("guest");
-            std::fs::write(&guest, Engine::guest_binary()).unwrap();
+            std::fs::write(&guest, GUEST_BINARY).unwrap();
             std::fs::set_permissions(&guest, std::fs::Permissions::from_mode(0o755)).unwrap();
             let mut command = tokio::process::Command::new(&guest);
             command.env_clear().env("PATH", "/usr/bin:/bin").process_group(0).kill_on_drop(true);
@@ -96,7 +97,7 @@ impl ContainerApi for ToyContainer {
 #[test]
 fn a_new_engine_is_one_file() {
     run(async {
-        let engine = Engine::new(ToyEngine);
+        let engine: Engine = Arc::new(ToyEngine);
         assert_eq!((engine.name(), engine.isolates()), ("toy", false));
         let context = context(&[("Dockerfile", "FROM nothing\n")]);
         let image = engine.ensure_image(&image_spec("blake3:toy", &context)).await.unwrap();

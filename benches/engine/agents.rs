@@ -18,7 +18,7 @@ use termsmith::llm::{ModelRole, Models, Options, Settings};
 use termsmith::model::{Arm, End, FileTree, Limits, ModelActor, Profile, TaskName};
 use termsmith::pipeline::PipelineAssets;
 use termsmith::rollout::{AgentConfig, Evaluation, Overflow, PreparedTask, attempt};
-use termsmith::sandbox::{Engine, Image, LaunchSpec, Network};
+use termsmith::sandbox::{Image, LaunchSpec, Network, process_engine};
 use termsmith::store::{RunDir, Store};
 use termsmith::verify::{EngineOnDemand, HashedTask, Slots, TrialRunner};
 use tokio::process::Command;
@@ -294,7 +294,7 @@ async fn fleet(endpoint: &Endpoint) -> anyhow::Result<Vec<Line>> {
 
 /// The fleet itself, run in a process of its own.
 pub(crate) async fn run_fleet(base_url: &str) -> anyhow::Result<String> {
-    let engine = Engine::process();
+    let engine = process_engine();
     let assets = Assets::embedded();
     let scaffold = BashBlock::load(&assets)?;
     let dir = tempfile::tempdir()?;

@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Parser as _;
-use termsmith::sandbox::Engine;
+use termsmith::sandbox::{ENGINES, Engine};
 use tokio::signal::unix::{SignalKind, signal};
 
 use args::{Args, SectionName};
@@ -73,7 +73,7 @@ fn measured(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = runtime.block_on(async {
         let mut terminated = signal(SignalKind::terminate())?;
-        let engine = Engine::docker().await?;
+        let engine = ENGINES[0].connect().await?;
         let bare = Bare::connect(&engine).await?;
         let report = tokio::select! {
             report = report(args, &engine, &bare) => report,

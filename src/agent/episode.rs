@@ -466,7 +466,7 @@ mod tests {
     use crate::agent::scaffold::StepLimits;
     use crate::assets::Assets;
     use crate::model::{Act, Limits, Profile, ShellOutcome};
-    use crate::sandbox::{Engine, Image, LaunchSpec, Network};
+    use crate::sandbox::{Image, LaunchSpec, Network, process_engine};
 
     /// Longer than any command here.
     const LONG: Duration = Duration::from_secs(60);
@@ -481,7 +481,7 @@ mod tests {
 
     #[tokio::test]
     async fn turns_that_have_other_effects_now_end_an_episode() {
-        let engine = Engine::process();
+        let engine = process_engine();
         let (image, limits) = (Image::named("none"), Limits::default());
         let spec = LaunchSpec {
             image: &image,

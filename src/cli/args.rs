@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_data::DataArgs;
@@ -13,6 +14,7 @@ use super::exit::Status;
 use crate::agent::{ScaffoldMix, ScaffoldMixError};
 use crate::domain::Authors;
 use crate::harbor::DeclaredVerifier;
+use crate::sandbox::{ENGINES, EngineEntry};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,6 +51,9 @@ pub(super) struct Cli {
     /// Templates (recipes, bases, prompts, rules) to use instead of all the built-in ones
     #[arg(long, global = true, value_name = "DIR", env = "TERMSMITH_TEMPLATES", help_heading = GLOBAL)]
     pub(super) templates: Option<PathBuf>,
+    /// The container engine to use
+    #[arg(long, global = true, value_name = "NAME", env = "TERMSMITH_ENGINE", value_parser = engines(), default_value = ENGINES[0].name, help_heading = GLOBAL)]
+    pub(super) engine: &'static EngineEntry,
     /// Print JSON for scripts instead of text for people
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(super) json: bool,
@@ -56,6 +61,13 @@ pub(super) struct Cli {
     pub(super) log: LogArgs,
     #[command(subcommand)]
     pub(super) command: Command,
+}
+
+/// The values of `--engine`: every registered engine.
+fn engines() -> impl TypedValueParser<Value = &'static EngineEntry> {
+    let listed = ENGINES.iter().map(|entry| PossibleValue::new(entry.name).help(entry.description));
+    PossibleValuesParser::new(listed.collect::<Vec<_>>())
+        .try_map(|chosen| ENGINES.iter().find(|entry| entry.name == chosen).ok_or("no such engine"))
 }
 
 /// What is logged, and where.

@@ -13,6 +13,7 @@ use crate::export::pairs::PairPolicy;
 use crate::export::secrets::SecretHandling;
 use crate::export::{ExportOptions, phi, sft};
 use crate::pipeline::PipelineAssets;
+use crate::sandbox::EngineEntry;
 use crate::store::{ReadStore, RunDir, Store};
 use crate::verify::EngineOnDemand;
 
@@ -27,12 +28,14 @@ pub(super) enum Format {
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) format: Format,
+    pub(super) engine: &'static EngineEntry,
     pub(super) overrides: Overrides,
 }
 
 impl Config {
     pub(super) fn resolve(cli: &Cli) -> Self {
         Self {
+            engine: cli.engine,
             format: if cli.json { Format::Json } else { Format::Text },
             overrides: Overrides { domains: cli.domains.clone(), templates: cli.templates.clone() },
         }

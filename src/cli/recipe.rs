@@ -161,7 +161,7 @@ pub(super) fn check(config: &Config, options: &CheckOptions) -> Outcome {
         }
     }
     let slots = Slots::new(jobs(options.jobs) as usize);
-    let engine = EngineOnDemand::default();
+    let engine = EngineOnDemand::new(config.engine);
     let ended = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         let runner =

@@ -140,7 +140,7 @@ async fn drive(
     args: &RolloutArgs,
 ) -> Result<CampaignReport, Failure> {
     let interrupts = Interrupts::listen()?;
-    let engine = EngineOnDemand::default();
+    let engine = EngineOnDemand::new(config.engine);
     let slots = Slots::new(jobs(None) as usize);
     let runner = TrialRunner { engine: &engine, store, slots: &slots, rank: 0, drain: &interrupts.drain };
     let (models, solver) = solver(args, &config.assets()?, store, &runner)?;

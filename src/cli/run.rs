@@ -76,7 +76,8 @@ pub(super) fn run_plan(
     let report = runtime()?.block_on(async {
         let interrupts = Interrupts::listen()?;
         options.unit.model = model_author(config, &args.model, author, &store, &interrupts.drain)?;
-        drive(assets, &store, plan, &options, &interrupts).await
+        let engine = EngineOnDemand::new(config.engine);
+        drive(&engine, assets, &store, plan, &options, &interrupts).await
     })?;
     let audit = audit_store(assets, &store)?;
     publish_audit(&store, &audit)?;
@@ -110,22 +111,22 @@ pub(super) fn planned(
 }
 
 async fn drive(
+    engine: &EngineOnDemand,
     assets: &PipelineAssets,
     store: &Store,
     plan: &Plan,
     options: &RunOptions,
     interrupts: &Interrupts,
 ) -> Result<RunReport, Failure> {
-    let engine = EngineOnDemand::default();
     let progress = Progress::new(plan.shard(options.shard).count(), "tasks");
     if let Some(model) = &options.unit.model {
         progress.meter(model.models.clone());
     }
     let show = |event: Event| progress.show(&event);
     // An earlier run may have been killed. If no engine answers, the first unit that needs one reports it.
-    show(Event::Swept { containers: sweep(&engine).await });
+    show(Event::Swept { containers: sweep(engine).await });
     let report = tokio::select! {
-        report = run_pipeline(assets, store, &engine, plan, options, &interrupts.drain, &show) => Some(report),
+        report = run_pipeline(assets, store, engine, plan, options, &interrupts.drain, &show) => Some(report),
         () = interrupts.kill.cancelled() => None,
     };
     drop(progress);

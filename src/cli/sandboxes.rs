@@ -5,12 +5,12 @@ use super::config::{Config, Format, runtime};
 use super::exit::Status;
 use super::failure::Outcome;
 use super::say;
-use crate::sandbox::{CleanScope, Engine};
+use crate::sandbox::CleanScope;
 
 pub(super) fn clean(config: &Config, args: &CleanArgs) -> Outcome {
     let scope = if args.images { CleanScope::Everything } else { CleanScope::Containers };
     let removed = runtime()?.block_on(async {
-        let engine = Engine::of_host().await?;
+        let engine = config.engine.connect().await?;
         engine.remove_all(scope).await
     })?;
     match config.format {

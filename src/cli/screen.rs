@@ -114,7 +114,7 @@ pub(super) fn screen(config: &Config, args: &ScreenArgs) -> Outcome {
     let store = run_to_write(&args.out)?;
     let scratch = store.dir().scratch();
     let slots = Slots::new(jobs(args.jobs) as usize);
-    let engine = EngineOnDemand::default();
+    let engine = EngineOnDemand::new(config.engine);
     let budget = args.budget.map(Duration::from_secs);
     let extent = Extent { budget, ..Extent::of(args.rigor.into()) };
     let verifier_mode =

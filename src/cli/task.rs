@@ -32,7 +32,7 @@ pub(super) fn verify(config: &Config, args: &VerifyArgs) -> Outcome {
     let files = given.as_ref().map_or_else(|| task.solution.clone(), |given| given.files.clone());
     let act = if args.nothing { Act::Nothing } else { Act::Solve(&files) };
     let trial = runtime()?.block_on(async {
-        let engine = Engine::of_host().await?;
+        let engine = config.engine.connect().await?;
         let trial = async {
             let image = image(&engine, &task, &digest).await?;
             Ok::<_, Failure>(
@@ -102,7 +102,7 @@ fn folder_of(path: &Path) -> &Path {
 pub(super) fn try_task(config: &Config, args: &TryArgs) -> Outcome {
     let (task, digest) = load(config, &args.task)?;
     let (verdict, log) = runtime()?.block_on(async {
-        let engine = Engine::of_host().await?;
+        let engine = config.engine.connect().await?;
         let tried = attempt(&engine, &task, &digest).await;
         engine.close().await;
         tried

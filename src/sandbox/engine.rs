@@ -1,4 +1,4 @@
-//! The engine trait, and the choice of an engine, made once at the edge of the program.
+//! The engine trait, and the row of an engine in the registry.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::docker::DockerEngine;
-use super::process::ProcessEngine;
 use super::{
     CleanScope, EngineError, HostLoad, HostSize, Image, ImageConfig, ImageError, ImageSpec, LaunchSpec,
-    LayerFile, Removed, Sandbox, guest_binary,
+    LayerFile, Removed, Sandbox,
 };
 
 /// Starts containers. An engine knows nothing about commands, files or time-outs: it starts a container whose main process is the guest
 /// and provides the byte stream to it ([`Sandbox::connect`]).
 ///
-/// A new engine is one module that implements this and [`super::ContainerApi`], and one constructor in [`Engine`]. Methods with a default
+/// A new engine is one module that implements this and [`super::ContainerApi`], and one row in [`super::ENGINES`]. Methods with a default
 /// are capabilities that an engine may lack.
 pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     /// Its name, for observation records.
@@ -31,7 +29,8 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// The image for `spec`, built if it does not exist.
+    /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes
+    /// build it once.
     fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>>;
 
     /// The image with this name, pulled within `timeout` if the engine does not have it.
@@ -52,7 +51,7 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Waits for pending removals, then removes what this process still owns.
+    /// Waits for pending removals, then removes what this process still owns. Call it last.
     fn close(&self) -> BoxFuture<'_, ()>;
 
     /// Builds the image for `spec` without a cache; it is removed with the returned value.
@@ -87,112 +86,31 @@ pub trait EngineApi: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A container engine. Cheap to clone; clones share everything.
-#[derive(Clone, Debug)]
-pub struct Engine(Arc<dyn EngineApi>);
+/// A container engine of any kind. Cheap to clone; clones share everything.
+pub type Engine = Arc<dyn EngineApi>;
 
-impl Engine {
-    /// An engine of any kind.
-    pub fn new(engine: impl EngineApi) -> Self {
-        Self(Arc::new(engine))
+/// Declaration of an engine: its name, its help text, and how it is reached. Each engine that a
+/// command can use has one row in [`super::ENGINES`].
+#[derive(Clone, Copy, Debug)]
+pub struct EngineEntry {
+    /// The value of `--engine`, and the engine's [`EngineApi::name`].
+    pub name: &'static str,
+    /// One line of help.
+    pub description: &'static str,
+    pub(super) connect: ConnectEngine,
+}
+
+/// Connects to the engine at an address. Without one it looks where hosts usually have the engine.
+pub(super) type ConnectEngine = fn(Option<String>) -> BoxFuture<'static, Result<Engine, EngineError>>;
+
+impl EngineEntry {
+    /// The engine of this host.
+    pub async fn connect(&self) -> Result<Engine, EngineError> {
+        (self.connect)(None).await
     }
 
-    /// The engine that this host offers. At present that is [`Self::docker`].
-    pub async fn of_host() -> Result<Self, EngineError> {
-        Self::docker().await
-    }
-
-    /// Docker or Podman, at `DOCKER_HOST` or at the first usual socket that answers.
-    pub async fn docker() -> Result<Self, EngineError> {
-        DockerEngine::connect().await.map(Self::new)
-    }
-
-    /// The engine at one address (`unix:///…`, `tcp://…`), independent of `DOCKER_HOST`.
-    pub async fn docker_at(endpoint: &str) -> Result<Self, EngineError> {
-        DockerEngine::connect_to(endpoint.to_owned()).await.map(Self::new)
-    }
-
-    /// Runs the guest as a child of this process in a temporary folder. Provides no isolation; for tests.
-    pub fn process() -> Self {
-        Self::new(ProcessEngine::new())
-    }
-
-    /// The static program that an engine starts as the first process of its containers.
-    pub fn guest_binary() -> &'static [u8] {
-        guest_binary::BYTES
-    }
-
-    /// See [`EngineApi::name`].
-    pub fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    /// See [`EngineApi::ping`].
-    pub async fn ping(&self) -> Result<(), EngineError> {
-        self.0.ping().await
-    }
-
-    /// See [`EngineApi::isolates`].
-    pub fn isolates(&self) -> bool {
-        self.0.isolates()
-    }
-
-    /// See [`EngineApi::host_load`].
-    pub fn host_load(&self) -> Option<HostLoad> {
-        self.0.host_load()
-    }
-
-    /// The image for `spec`, built if it does not exist. Concurrent requests of tasks and processes build it once.
-    pub async fn ensure_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
-        self.0.ensure_image(spec).await
-    }
-
-    /// See [`EngineApi::pulled`].
-    pub async fn pulled(&self, name: &str, timeout: Duration) -> Result<Image, EngineError> {
-        self.0.pulled(name, timeout).await
-    }
-
-    /// See [`EngineApi::host_size`].
-    pub async fn host_size(&self) -> Option<HostSize> {
-        self.0.host_size().await
-    }
-
-    /// See [`EngineApi::rebuild_image`].
-    pub async fn rebuild_image(&self, spec: &ImageSpec<'_>) -> Result<Image, ImageError> {
-        self.0.rebuild_image(spec).await
-    }
-
-    /// See [`EngineApi::image_config`].
-    pub async fn image_config(&self, image: &Image) -> Result<ImageConfig, EngineError> {
-        self.0.image_config(image).await
-    }
-
-    /// See [`EngineApi::layer_files`].
-    pub async fn layer_files(
-        &self,
-        image: &Image,
-        sizes: &BTreeSet<u64>,
-    ) -> Result<Vec<LayerFile>, EngineError> {
-        self.0.layer_files(image, sizes).await
-    }
-
-    /// See [`EngineApi::launch`].
-    pub async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
-        self.0.launch(spec).await
-    }
-
-    /// See [`EngineApi::sweep`].
-    pub async fn sweep(&self) -> Result<usize, EngineError> {
-        self.0.sweep().await
-    }
-
-    /// See [`EngineApi::remove_all`].
-    pub async fn remove_all(&self, scope: CleanScope) -> Result<Removed, EngineError> {
-        self.0.remove_all(scope).await
-    }
-
-    /// See [`EngineApi::close`]. Call it last.
-    pub async fn close(&self) {
-        self.0.close().await;
+    /// The engine at one address, e.g. `unix:///run/docker.sock`. The environment is not read.
+    pub async fn connect_at(&self, address: impl Into<String>) -> Result<Engine, EngineError> {
+        (self.connect)(Some(address.into())).await
     }
 }

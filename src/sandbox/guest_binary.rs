@@ -9,8 +9,9 @@ use tempfile::NamedTempFile;
 
 use super::EngineError;
 
-/// The static program that `build.rs` compiled.
-pub(super) const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
+/// The static program that an engine starts as the first process of its containers. `build.rs`
+/// compiled it.
+pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
 /// Cache folder that all processes of one build share: the guest, lock files.
 pub(super) fn cache_dir() -> PathBuf {

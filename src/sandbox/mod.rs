@@ -1,12 +1,12 @@
 //! Sandboxes: containers with a guest in them. This module knows nothing of tasks.
 //!
 //! - An [`Engine`] (any [`EngineApi`]) finds or builds an [`Image`], starts a container whose main process is the guest, and provides the byte stream
-//!   to it. It knows nothing of commands. `docker` implements Docker and Podman; `process` is for tests.
+//!   to it. It knows nothing of commands. [`ENGINES`] lists the engines: `docker` implements Docker and Podman. `process` is for tests.
 //! - [`Sandbox`] has every operation on a running container, written once over that stream (`connection`): commands in a
 //!   long-lived shell, programs, files, terminals ([`Pty`]), sockets answered by the host ([`RelayCall`]).
 //! - [`Stopped`] is a container without processes: files as data, and a state that can be committed.
 //!
-//! Errors are of three kinds that are never mixed, see `error`. Dropped containers and snapshots are removed; [`Engine::close`] waits for
+//! Errors are of three kinds that are never mixed, see `error`. Dropped containers and snapshots are removed; [`EngineApi::close`] waits for
 //! that, and `owner` labels let any later process find what a killed one has left.
 
 mod account;
@@ -32,6 +32,7 @@ mod spec;
 mod spool;
 mod stopped;
 mod unpack;
+mod usage;
 
 pub use clock::{Pauses, SandboxClock, SandboxTime};
 pub use connection::{Closed, Piece, Streams, Symptom};
@@ -48,11 +49,13 @@ pub(crate) mod limits {
     pub(crate) use super::docker::upper::{MAX_FILES, MAX_PATHS};
     pub(crate) use crate::guest::MAX_TERMINALS;
 }
-pub use engine::{Engine, EngineApi};
+pub use engine::{Engine, EngineApi, EngineEntry};
 pub use error::{ArchiveError, EngineError, GetError, ImageError, SandboxError};
 pub use exec::{ExecLimit, Process, ProcessOutcome, ProcessResult, ShellResult};
+pub use guest_binary::BYTES as GUEST_BINARY;
 pub use image::Image;
 pub use loss::{Evidence, Loss};
+pub use process::process_engine;
 pub use pty::{Pty, PtyEvent, PtyInput, PtySize, PtyStatus};
 pub use relay::RelayCall;
 pub use sandbox::Sandbox;
@@ -61,3 +64,7 @@ pub use spec::{
 };
 pub use spool::{Spool, Spooled, SpooledReader};
 pub use stopped::{Archive, Change, ChangeKind, Stopped, StoppedState};
+
+/// All engines that a command can use. A new one is one module and one line here. The first is the
+/// default.
+pub const ENGINES: &[EngineEntry] = &[docker::ENTRY];

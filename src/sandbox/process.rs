@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{Closed, Piece, Streams, Symptom};
 use super::container::{Container, ContainerApi};
-use super::engine::EngineApi;
+use super::engine::{Engine, EngineApi};
 use super::{
     ArchiveError, ContainerId, EngineError, Evidence, Image, ImageError, ImageSpec, LaunchSpec, Loss,
     Network, Sandbox, SandboxError, Spool, Spooled, guest_binary,
@@ -24,37 +24,61 @@ use super::{
 
 /// Time that a guest has to kill its children and end after its input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+const NAME: &str = "process";
 const READ_PIECE: usize = 64 * 1024;
 /// The only variable of the host's environment that a guest inherits; without it `bash` is not found.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Runs guests as child processes. Limits, capabilities and networks are ignored, and the image is the host.
-#[derive(Clone, Debug)]
-pub(super) struct ProcessEngine {
+#[derive(Debug)]
+struct ProcessEngine {
     removals: TaskTracker,
 }
 
 /// One guest and its folder.
 #[derive(Debug)]
-pub(super) struct ProcessContainer {
+struct ProcessContainer {
     root: PathBuf,
     child: Arc<tokio::sync::Mutex<Child>>,
     removals: TaskTracker,
     runtime: Handle,
 }
 
-impl ProcessEngine {
-    pub(super) fn new() -> Self {
-        Self { removals: TaskTracker::new() }
+/// Runs the guest as a child of this process in a temporary folder. It is no row of the registry:
+/// it isolates nothing, so a solver's programs could change the host.
+pub fn process_engine() -> Engine {
+    Arc::new(ProcessEngine { removals: TaskTracker::new() })
+}
+
+impl EngineApi for ProcessEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn isolates(&self) -> bool {
+        false
     }
 
     /// The only image is this host.
-    pub(super) fn image(&self, spec: &ImageSpec<'_>) -> Image {
-        Image::named(spec.digest)
+    fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
+        Box::pin(async { Ok(Image::named(spec.digest)) })
     }
 
+    fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>> {
+        Box::pin(self.start(spec))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.removals.close();
+            self.removals.wait().await;
+        })
+    }
+}
+
+impl ProcessEngine {
     /// Starts a guest. Its work directory and home is a new temporary folder, below which preloads are unpacked.
-    pub(super) async fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
+    async fn start(&self, spec: &LaunchSpec<'_>) -> Result<Sandbox, EngineError> {
         if spec.network != Network::None {
             return Err(EngineError::Unsupported { engine: "process", action: "join a network" });
         }
@@ -99,35 +123,6 @@ impl ProcessEngine {
         let workdir = root.to_string_lossy().into_owned();
         Sandbox::connect(container, streams, &workdir, &workdir).await
     }
-
-    pub(super) async fn close(&self) {
-        self.removals.close();
-        self.removals.wait().await;
-    }
-}
-
-const NAME: &str = "process";
-
-impl EngineApi for ProcessEngine {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn isolates(&self) -> bool {
-        false
-    }
-
-    fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
-        Box::pin(async { Ok(self.image(spec)) })
-    }
-
-    fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>> {
-        Box::pin(self.launch(spec))
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.close())
-    }
 }
 
 impl ContainerApi for ProcessContainer {
@@ -142,45 +137,47 @@ impl ContainerApi for ProcessContainer {
 
     fn kill(&self) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async {
-            self.kill().await;
+            end(&self.child).await;
             Ok(())
         })
     }
 
     fn why_lost(&self, closed: Closed) -> BoxFuture<'_, SandboxError> {
-        Box::pin(self.why_lost(closed))
+        Box::pin(async move {
+            let status = self.child.lock().await.try_wait();
+            let status =
+                status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
+            // The guest is not process 1 here: any process of the same user can end it.
+            let evidence = match closed.symptom {
+                Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::Unexplained,
+                Symptom::Protocol => Evidence::Protocol,
+                Symptom::Silent => Evidence::Silent,
+            };
+            SandboxError::Lost(Loss { evidence, detail: format!("guest: {status}; {}", closed.detail) })
+        })
     }
 
     fn archive<'a>(&'a self, root: &'a str, max_bytes: u64) -> BoxFuture<'a, Result<Spooled, ArchiveError>> {
-        Box::pin(async move { self.archive(root, max_bytes) })
+        Box::pin(async move { self.pack(root, max_bytes) })
     }
 
+    /// Ends the guest and removes its folder.
     fn remove_later(&self, _image: Image) {
-        self.remove_later();
+        let (child, root) = (self.child.clone(), self.root.clone());
+        let removal = async move {
+            end(&child).await;
+            // The folder is in the temporary folder, which the operating system cleans.
+            if let Err(error) = tokio::fs::remove_dir_all(&root).await {
+                tracing::warn!(folder = %root.display(), %error, "cannot remove a sandbox's folder");
+            }
+        };
+        self.removals.spawn_on(removal, &self.runtime);
     }
 }
 
 impl ProcessContainer {
-    /// Waits for the guest, which kills its children when its input is closed; kills it after a time-out.
-    pub(super) async fn kill(&self) {
-        end(&self.child).await;
-    }
-
-    pub(super) async fn why_lost(&self, closed: Closed) -> SandboxError {
-        let status = self.child.lock().await.try_wait();
-        let status =
-            status.ok().flatten().map_or_else(|| "still runs".to_owned(), |status| status.to_string());
-        // The guest is not process 1 here: any process of the same user can end it.
-        let evidence = match closed.symptom {
-            Symptom::StreamEnded | Symptom::ClosedByUs => Evidence::Unexplained,
-            Symptom::Protocol => Evidence::Protocol,
-            Symptom::Silent => Evidence::Silent,
-        };
-        SandboxError::Lost(Loss { evidence, detail: format!("guest: {status}; {}", closed.detail) })
-    }
-
     /// The archive of a folder below the work directory, with paths as the Docker engine writes them.
-    pub(super) fn archive(&self, root: &str, max_bytes: u64) -> Result<Spooled, ArchiveError> {
+    fn pack(&self, root: &str, max_bytes: u64) -> Result<Spooled, ArchiveError> {
         let path = Path::new(root);
         if !path.starts_with(&self.root) || path.symlink_metadata().is_err() {
             return Err(ArchiveError::Missing { root: root.to_owned() });
@@ -201,19 +198,6 @@ impl ProcessContainer {
         }
         Ok(bytes)
     }
-
-    /// Ends the guest and removes its folder in the background.
-    pub(super) fn remove_later(&self) {
-        let (child, root) = (self.child.clone(), self.root.clone());
-        let removal = async move {
-            end(&child).await;
-            // The folder is in the temporary folder, which the operating system cleans.
-            if let Err(error) = tokio::fs::remove_dir_all(&root).await {
-                tracing::warn!(folder = %root.display(), %error, "cannot remove a sandbox's folder");
-            }
-        };
-        self.removals.spawn_on(removal, &self.runtime);
-    }
 }
 
 /// A new folder, and the container name derived from it.
@@ -231,6 +215,7 @@ fn new_folder() -> Result<(String, PathBuf), EngineError> {
     }
 }
 
+/// Waits for the guest, which kills its children when its input is closed. Kills it after a time-out.
 async fn end(child: &tokio::sync::Mutex<Child>) {
     let mut child = child.lock().await;
     if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {

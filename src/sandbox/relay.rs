@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::model::{Limits, Profile};
-    use crate::sandbox::{Engine, Image, LaunchSpec, Network};
+    use crate::sandbox::{Image, LaunchSpec, Network, process_engine};
 
     /// The bound on unanswered requests.
     const MAX: usize = 1_000;
@@ -123,7 +123,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn unanswered_requests_are_bounded_by_their_size() {
-        let engine = Engine::process();
+        let engine = process_engine();
         let (image, limits) = (Image::named("none"), Limits::default());
         let spec = LaunchSpec {
             image: &image,

@@ -55,11 +55,11 @@ impl Sandbox {
 mod tests {
     use super::*;
     use crate::model::{Limits, Profile};
-    use crate::sandbox::{Engine, Image, LaunchSpec, Network};
+    use crate::sandbox::{Image, LaunchSpec, Network, process_engine};
 
     #[tokio::test]
     async fn the_engine_unpacks_where_the_image_has_no_tar() {
-        let engine = Engine::process();
+        let engine = process_engine();
         let (image, limits) = (Image::named("none"), Limits::default());
         let spec = LaunchSpec {
             image: &image,

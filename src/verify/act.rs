@@ -20,11 +20,6 @@ const MAX_LOG: usize = 16 << 10;
 const MAX_OUTPUT: u64 = 16 << 20;
 /// Time limit of an attack or variant. They do no work, so a longer run is a hang.
 const BRIEF_TIMEOUT: Duration = Duration::from_secs(60);
-/// The memory high-water mark in control groups of version 2 and 1 (kernel documentation, `cgroup-v2.rst` and `memory.rst`).
-const PEAK_MEMORY: [&str; 2] =
-    ["/sys/fs/cgroup/memory.peak", "/sys/fs/cgroup/memory/memory.max_usage_in_bytes"];
-/// Digits of a 64-bit number and a newline.
-const MAX_NUMBER: u64 = 32;
 /// Exit status of a variant or an attack that found nothing to change in this state.
 pub const NOT_APPLICABLE: i32 = 3;
 
@@ -150,18 +145,8 @@ pub(super) async fn perform(
 ) -> Result<Acted, SandboxError> {
     let started = Instant::now();
     let mut acted = enact(act, sandbox, context).await?;
-    acted.used = Used { seconds: started.elapsed().as_secs_f64(), peak_memory: peak_memory(sandbox).await };
+    acted.used = Used { seconds: started.elapsed().as_secs_f64(), peak_memory: sandbox.peak_memory().await };
     Ok(acted)
-}
-
-/// The kernel's high-water mark of the container's memory.
-async fn peak_memory(sandbox: &Sandbox) -> Option<u64> {
-    for file in PEAK_MEMORY {
-        if let Ok(bytes) = sandbox.get(file, MAX_NUMBER).await {
-            return String::from_utf8(bytes).ok()?.trim().parse().ok();
-        }
-    }
-    None
 }
 
 async fn enact(act: Act<'_>, sandbox: &Sandbox, context: &ActContext<'_>) -> Result<Acted, SandboxError> {

@@ -26,10 +26,6 @@ const MAX_LOST: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_secs(1);
 /// Share of one processor. A container that had more while a program ran was not kept from running.
 const SERVED: f64 = 0.5;
-/// Used processor time in control groups of version 2 and 1 (kernel documentation, `cgroup-v2.rst` and `cpuacct.rst`).
-const PROCESSOR_TIME: [&str; 2] = ["/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpuacct/cpuacct.usage"];
-/// Larger than either.
-const MAX_STAT: u64 = 4 << 10;
 
 /// What was seen of the programs of a subject.
 #[derive(Debug, Default)]
@@ -175,7 +171,7 @@ impl Watch {
     async fn look(&mut self, place: Place<'_>) {
         let Some(load) = place.engine.host_load() else { return };
         if self.began.is_none() {
-            self.began = processor_time(place.programs).await.map(|used| (Instant::now(), used));
+            self.began = place.programs.processor_time().await.map(|used| (Instant::now(), used));
         }
         if let Some(own) = place.programs.runnable_threads().await {
             self.others.push(others(load, own));
@@ -186,7 +182,7 @@ impl Watch {
     async fn starved(&self, place: Place<'_>) -> bool {
         let Some((since, before)) = self.began else { return false };
         let (Some(others), Some(own)) = (mean(&self.others), mean(&self.own)) else { return false };
-        let Some(after) = processor_time(place.programs).await else { return false };
+        let Some(after) = place.programs.processor_time().await else { return false };
         let used = after.saturating_sub(before);
         Call { others, own, used, elapsed: since.elapsed() }.starved(place.cpus)
     }
@@ -241,24 +237,6 @@ fn others(load: HostLoad, own: u32) -> f64 {
 
 fn mean(looks: &[f64]) -> Option<f64> {
     (!looks.is_empty()).then(|| looks.iter().sum::<f64>() / looks.len() as f64)
-}
-
-/// Processor time that a container has used.
-async fn processor_time(sandbox: &Sandbox) -> Option<Duration> {
-    for file in PROCESSOR_TIME {
-        if let Ok(bytes) = sandbox.get(file, MAX_STAT).await {
-            return parse_processor_time(&String::from_utf8(bytes).ok()?);
-        }
-    }
-    None
-}
-
-/// Reads `usage_usec` of version 2, or the nanoseconds of version 1.
-fn parse_processor_time(text: &str) -> Option<Duration> {
-    match text.lines().find_map(|line| line.strip_prefix("usage_usec ")) {
-        Some(micros) => micros.trim().parse().ok().map(Duration::from_micros),
-        None => text.trim().parse().ok().map(Duration::from_nanos),
-    }
 }
 
 #[cfg(test)]
@@ -339,16 +317,5 @@ mod tests {
         check(240, 236, 2.0);
         // The two are not counted at the same moment.
         check(3, 5, 0.0);
-    }
-
-    #[test]
-    fn used_processor_time_is_read() {
-        let check = |text: &str, expect: Option<u64>| {
-            assert_eq!(parse_processor_time(text), expect.map(Duration::from_micros), "{text:?}");
-        };
-        check("usage_usec 1500\nuser_usec 1000\nsystem_usec 500\n", Some(1500));
-        check("1500000\n", Some(1500));
-        check("user_usec 1000\n", None);
-        check("", None);
     }
 }

@@ -16,7 +16,7 @@ use super::no_verdict::{Blamed, Control, NoVerdict, Retries, settled};
 use super::slots::{SlotPermit, Slots};
 use super::trial::{Trial, TrialLog, run_trial, try_trial};
 use crate::model::{Blame, EnvironmentDigest, Key, ShellOutcome, Task, Verdict, canonical_json};
-use crate::sandbox::{Engine, EngineError, Image, ImageError, ImageSpec};
+use crate::sandbox::{ENGINES, Engine, EngineEntry, EngineError, Image, ImageError, ImageSpec};
 use crate::store::{Stage, Store, StoreError, key};
 
 /// Bump when a trial of the same task and action could have another result.
@@ -44,15 +44,21 @@ pub struct TrialRunner<'a> {
 }
 
 /// The engine, connected when a trial first needs it: a run whose results are all committed does not need one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EngineOnDemand {
+    entry: &'static EngineEntry,
     engine: OnceCell<Engine>,
 }
 
 impl EngineOnDemand {
-    /// The engine of this host.
+    /// This kind of engine, on this host.
+    pub fn new(entry: &'static EngineEntry) -> Self {
+        Self { entry, engine: OnceCell::new() }
+    }
+
+    /// The engine.
     pub async fn get(&self) -> Result<&Engine, EngineError> {
-        self.engine.get_or_try_init(Engine::of_host).await
+        self.engine.get_or_try_init(|| self.entry.connect()).await
     }
 
     /// The engine, if it has been needed.
@@ -61,10 +67,17 @@ impl EngineOnDemand {
     }
 }
 
+impl Default for EngineOnDemand {
+    /// The default engine.
+    fn default() -> Self {
+        Self::new(&ENGINES[0])
+    }
+}
+
 impl From<Engine> for EngineOnDemand {
     /// A connected engine.
     fn from(engine: Engine) -> Self {
-        Self { engine: OnceCell::new_with(Some(engine)) }
+        Self { engine: OnceCell::new_with(Some(engine)), ..Self::default() }
     }
 }
 

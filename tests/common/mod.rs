@@ -50,7 +50,10 @@ impl Bench {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_termsmith"));
         command.args(args).current_dir(&self.dir).stdin(Stdio::null());
-        command.env_remove("TERMSMITH_DOMAINS").env_remove("TERMSMITH_TEMPLATES");
+        command
+            .env_remove("TERMSMITH_DOMAINS")
+            .env_remove("TERMSMITH_TEMPLATES")
+            .env_remove("TERMSMITH_ENGINE");
         command
     }
 

@@ -7,15 +7,23 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use termsmith::model::{File, FileTree, Limits, Profile, RelPath};
-use termsmith::sandbox::{Engine, ExecLimit, Image, ImageSpec, LaunchSpec, Network, Sandbox};
+use termsmith::sandbox::{
+    ENGINES, Engine, EngineEntry, ExecLimit, Image, ImageSpec, LaunchSpec, Network, Sandbox, process_engine,
+};
 
 /// All tests share one runtime: an engine belongs to the runtime that it was made on.
 pub(crate) static RUNTIME: LazyLock<tokio::runtime::Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap());
 
-static PROCESS: LazyLock<Engine> = LazyLock::new(Engine::process);
+static PROCESS: LazyLock<Engine> = LazyLock::new(process_engine);
 
-static DOCKER: tokio::sync::OnceCell<Engine> = tokio::sync::OnceCell::const_new();
+/// The row of the engine whose own behaviour some tests are about.
+pub(crate) static DOCKER: LazyLock<&EngineEntry> =
+    LazyLock::new(|| ENGINES.iter().find(|entry| entry.name == "docker").unwrap());
+
+/// One engine of each row that a test has needed.
+static CONNECTED: LazyLock<Vec<tokio::sync::OnceCell<Engine>>> =
+    LazyLock::new(|| ENGINES.iter().map(|_| tokio::sync::OnceCell::new()).collect());
 
 /// Runs a test on the shared runtime.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
@@ -25,10 +33,10 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         PROCESS.close().await;
         // So would containers that are still being removed. Without nextest the tests of a process share the engine, and the
         // next sweep of any process removes leftovers.
-        if std::env::var_os("NEXTEST").is_some()
-            && let Some(engine) = DOCKER.get()
-        {
-            engine.close().await;
+        if std::env::var_os("NEXTEST").is_some() {
+            for engine in CONNECTED.iter().filter_map(|engine| engine.get()) {
+                engine.close().await;
+            }
         }
         result
     })
@@ -39,12 +47,19 @@ pub(crate) fn process() -> Engine {
     PROCESS.clone()
 }
 
-/// A Docker engine, or `None` if the environment says that there is none. Any other problem is a failure, not a skip.
+/// A Docker engine, or `None` if the environment says that there is none.
 pub(crate) async fn docker() -> Option<Engine> {
+    connected(&DOCKER).await
+}
+
+/// The engine of a row, or `None` if the environment says that there is none. Any other problem is a
+/// failure, not a skip.
+async fn connected(entry: &EngineEntry) -> Option<Engine> {
     if std::env::var("TERMSMITH_TEST_ENGINE").is_ok_and(|engine| engine == "none") {
         return None;
     }
-    let engine = DOCKER.get_or_init(async || match Engine::docker().await {
+    let nth = ENGINES.iter().position(|other| other.name == entry.name).unwrap();
+    let engine = CONNECTED[nth].get_or_init(async || match entry.connect().await {
         Ok(engine) => engine,
         Err(error) => {
             panic!("{error}\n(set TERMSMITH_TEST_ENGINE=none to leave out the tests that need an engine)")
@@ -56,7 +71,9 @@ pub(crate) async fn docker() -> Option<Engine> {
 /// Every engine that the tests of semantics run on.
 pub(crate) async fn engines() -> Vec<(&'static str, Engine)> {
     let mut engines = vec![("process", PROCESS.clone())];
-    engines.extend(docker().await.map(|engine| ("docker", engine)));
+    for entry in ENGINES {
+        engines.extend(connected(entry).await.map(|engine| (entry.name, engine)));
+    }
     engines
 }
 

@@ -317,7 +317,7 @@ mod tests {
 
     use super::*;
     use crate::model::{Limits, Profile};
-    use crate::sandbox::{Engine, ExecLimit, Image, LaunchSpec, Network};
+    use crate::sandbox::{ExecLimit, Image, LaunchSpec, Network, process_engine};
 
     /// Only ends a failing test.
     const LONG: Duration = Duration::from_secs(60);
@@ -326,7 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_silent_guest_is_a_loss() {
-        let engine = Engine::process();
+        let engine = process_engine();
         let (image, limits) = (Image::named("none"), Limits::default());
         let spec = LaunchSpec {
             image: &image,

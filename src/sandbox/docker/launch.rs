@@ -22,8 +22,8 @@ use crate::sandbox::{
     ContainerId, EngineError, LaunchSpec, Network, Preload, Sandbox, Spooled, guest_binary,
 };
 
-use super::adapter::DockerContainer;
 use super::api::{self, asked_again};
+use super::container::DockerContainer;
 use super::quota;
 use super::snapshot::is_snapshot;
 use super::terminals;

@@ -1,11 +1,11 @@
 //! Docker and Podman, over the Docker API.
 
 mod account_files;
-mod adapter;
 mod api;
 mod archive;
 mod build_control;
 pub(crate) mod build_disk;
+mod container;
 pub(crate) mod discovery;
 mod events;
 mod evidence;
@@ -30,7 +30,7 @@ pub(crate) mod terminals;
 pub(crate) mod upper;
 mod watchdog;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,17 +39,30 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::guest_binary;
 use super::owner::Owner;
-use super::{ContainerId, EngineError, Image};
+use super::{
+    CleanScope, ContainerId, Engine, EngineApi, EngineEntry, EngineError, HostLoad, HostSize, Image,
+    ImageConfig, ImageError, ImageSpec, LaunchSpec, LayerFile, Removed, Sandbox,
+};
 
 use discovery::Environment;
 use host_disk::HostDisk;
 use watchdog::Watched;
+
+/// Its row in the registry.
+pub(super) const ENTRY: EngineEntry = EngineEntry {
+    name: NAME,
+    description: "Docker or Podman, at DOCKER_HOST or at the first usual socket that answers",
+    connect: |address| Box::pin(connect(address)),
+};
+
+const NAME: &str = "docker";
 
 /// Label that names a container's or snapshot's owner.
 const OWNER_LABEL: &str = "termsmith.owner";
@@ -112,9 +125,17 @@ struct Shared {
     _background: DropGuard,
 }
 
+async fn connect(address: Option<String>) -> Result<Engine, EngineError> {
+    let engine = match address {
+        Some(address) => DockerEngine::connect_to(address).await?,
+        None => DockerEngine::find().await?,
+    };
+    Ok(Arc::new(engine))
+}
+
 impl DockerEngine {
     /// Finds the engine, negotiates an API version and starts the sweeper.
-    pub(super) async fn connect() -> Result<Self, EngineError> {
+    async fn find() -> Result<Self, EngineError> {
         match discovery::find(&Environment::current()).await {
             Ok(endpoint) => Self::connect_to(endpoint.to_string()).await,
             Err(error) => Err(EngineError::Unreachable {
@@ -126,7 +147,7 @@ impl DockerEngine {
     }
 
     /// Negotiates an API version with the engine at `endpoint` and starts the sweeper.
-    pub(super) async fn connect_to(endpoint: String) -> Result<Self, EngineError> {
+    async fn connect_to(endpoint: String) -> Result<Self, EngineError> {
         let unreachable = |error: bollard::errors::Error| EngineError::Unreachable {
             endpoint: endpoint.clone(),
             message: api::full_message(&error),
@@ -177,36 +198,78 @@ impl DockerEngine {
         events::start(&engine.shared, stop);
         Ok(engine)
     }
+}
 
-    /// Whether the engine answers.
-    pub(super) async fn ping(&self) -> Result<(), EngineError> {
-        let answered = self.shared.docker.ping().await;
-        answered.map(drop).map_err(|error| self.shared.error("ping the engine", error))
+// Operations that are not here are methods of `DockerEngine`, each in the file of its theme.
+impl EngineApi for DockerEngine {
+    fn name(&self) -> &'static str {
+        NAME
     }
 
-    /// Waits for removals, then removes everything that this value still owns.
-    pub(super) async fn close(&self) {
-        self.shared.removals.close();
-        self.shared.removals.wait().await;
-        // Remaining objects are left to the next sweep of any termsmith process on this host.
-        if let Err(error) = self.shared.sweep(sweep::SweepScope::OrphansAndOwn).await {
-            tracing::warn!(%error, "sweep at the end failed");
-        }
+    fn isolates(&self) -> bool {
+        true
     }
 
-    /// Removes a container in the background.
-    pub(super) fn remove_later(&self, id: &ContainerId, image: Image) {
-        self.shared.live().remove(id);
-        let (shared, id) = (self.shared.clone(), id.clone());
-        let removal = async move {
-            tracing::debug!(container = %id, "removing a container");
-            if let Err(error) = shared.remove(id.as_str()).await {
-                tracing::warn!(container = %id, %error, "cannot remove a container");
+    fn host_load(&self) -> Option<HostLoad> {
+        self.shared.host_load()
+    }
+
+    fn host_size(&self) -> BoxFuture<'_, Option<HostSize>> {
+        Box::pin(self.host_size())
+    }
+
+    fn ensure_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
+        Box::pin(self.ensure_image(spec))
+    }
+
+    fn rebuild_image<'a>(&'a self, spec: &'a ImageSpec<'a>) -> BoxFuture<'a, Result<Image, ImageError>> {
+        Box::pin(self.rebuild_image(spec))
+    }
+
+    fn pulled<'a>(&'a self, name: &'a str, timeout: Duration) -> BoxFuture<'a, Result<Image, EngineError>> {
+        Box::pin(self.pulled(name, timeout))
+    }
+
+    fn image_config<'a>(&'a self, image: &'a Image) -> BoxFuture<'a, Result<ImageConfig, EngineError>> {
+        Box::pin(self.image_config(image))
+    }
+
+    fn layer_files<'a>(
+        &'a self,
+        image: &'a Image,
+        sizes: &'a BTreeSet<u64>,
+    ) -> BoxFuture<'a, Result<Vec<LayerFile>, EngineError>> {
+        Box::pin(self.layer_files(image, sizes))
+    }
+
+    fn launch<'a>(&'a self, spec: &'a LaunchSpec<'a>) -> BoxFuture<'a, Result<Sandbox, EngineError>> {
+        Box::pin(self.launch(spec))
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            let answered = self.shared.docker.ping().await;
+            answered.map(drop).map_err(|error| self.shared.error("ping the engine", error))
+        })
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<usize, EngineError>> {
+        Box::pin(self.sweep())
+    }
+
+    fn remove_all(&self, scope: CleanScope) -> BoxFuture<'_, Result<Removed, EngineError>> {
+        Box::pin(self.remove_all(scope))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.shared.removals.close();
+            self.shared.removals.wait().await;
+            // Remaining objects are left to the next sweep of any termsmith process on this host.
+            if let Err(error) = self.shared.sweep(sweep::SweepScope::OrphansAndOwn).await {
+                tracing::warn!(%error, "sweep at the end failed");
             }
-            // Only now: a snapshot cannot be removed before the last container created from it.
-            drop(image);
-        };
-        self.shared.removals.spawn_on(removal, &self.shared.runtime);
+        })
     }
 }
 
