@@ -1,4 +1,5 @@
-//! The folders `domains/` and `templates/`: embedded in the binary, each replaceable as a whole by a folder on disk.
+//! The folders `domains/` and `templates/`. They are embedded in the binary. A folder on disk can
+//! replace either, as a whole.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,22 +8,22 @@ use std::path::{Path, PathBuf};
 use crate::folder::{Bounds, WalkError, read_sources};
 use crate::model::{FileTree, RelPath};
 
-/// Path, bytes and execute bit of every embedded file.
+/// Path, bytes and execute bit of each embedded file.
 static EMBEDDED: &[(&str, &[u8], bool)] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Far above the size of any folder of specs or templates: a larger folder is the wrong one.
+/// Far more than any folder of specs or templates has. A larger folder is the wrong one.
 const BOUNDS: Bounds = Bounds { files: 20_000, depth: 16, bytes: 64 << 20 };
 
-/// Folders on disk that replace the embedded ones.
+/// Folders on disk that replace embedded ones.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Instead of `domains/`.
+    /// Replaces `domains/`.
     pub domains: Option<PathBuf>,
-    /// Instead of `templates/`.
+    /// Replaces `templates/`.
     pub templates: Option<PathBuf>,
 }
 
-/// All files of both folders, by paths such as `domains/coding.toml` and `templates/recipes/…`.
+/// All files of both folders, by path, e.g. `domains/coding.toml`.
 #[derive(Clone, Debug)]
 pub struct Assets {
     files: BTreeMap<RelPath, Asset>,
@@ -58,8 +59,8 @@ impl Assets {
         Self { files, overrides: Overrides::default() }
     }
 
-    /// The embedded assets, with each folder that `overrides` names replaced as a whole: embedded files that it
-    /// lacks are missing.
+    /// The embedded files, with the folders of `overrides` in place of the embedded ones. If such a
+    /// folder lacks a file, it is missing.
     pub fn with_override(overrides: &Overrides) -> Result<Self, AssetError> {
         let mut assets = Self::embedded();
         for (folder, replacement) in [("domains", &overrides.domains), ("templates", &overrides.templates)] {
@@ -74,7 +75,7 @@ impl Assets {
         Ok(assets)
     }
 
-    /// Assets that are exactly `tree`, whose paths begin with `domains/` or `templates/`.
+    /// Assets with only these files. Their paths begin with `domains/` or `templates/`.
     pub fn from_tree(tree: FileTree) -> Self {
         let mut assets = Self { files: BTreeMap::new(), overrides: Overrides::default() };
         assets.add("", tree);
@@ -90,7 +91,8 @@ impl Assets {
         }
     }
 
-    /// Files below `folder` (`templates/recipes`) in path order: path below it, bytes, execute bit.
+    /// Files below `folder`, e.g. `templates/recipes`, in the order of their paths: path below it,
+    /// bytes, execute bit.
     pub fn files_under(&self, folder: &str) -> impl Iterator<Item = (RelPath, &[u8], bool)> {
         self.files.iter().filter_map(move |(path, asset)| {
             let rest = RelPath::new(below(path, folder)?).ok()?;
@@ -98,18 +100,19 @@ impl Assets {
         })
     }
 
-    /// The bytes at `path` (`domains/coding.toml`).
+    /// The bytes at `path`, e.g. `domains/coding.toml`.
     pub fn bytes(&self, path: &str) -> Option<&[u8]> {
         let path = RelPath::new(path).ok()?;
         self.files.get(&path).map(|asset| &*asset.bytes)
     }
 
-    /// The text at `path`, if it is there and UTF-8.
+    /// The text at `path`. `None` if there is no such file, or it is not UTF-8.
     pub fn text(&self, path: &str) -> Option<&str> {
         std::str::from_utf8(self.bytes(path)?).ok()
     }
 
-    /// `path` in the form shown to users: on disk where its folder is overridden, else below the repository's root.
+    /// `path` as users see it: on disk if its folder was replaced, else below the repository's
+    /// root.
     pub fn display_path(&self, path: &str) -> String {
         let on_disk = |folder: &str, replacement: &Option<PathBuf>| {
             let rest = path.strip_prefix(folder)?.strip_prefix('/')?;

@@ -1,4 +1,4 @@
-//! The time of day. Every time stamp of a record is made here. Durations are measured with
+//! The time of day. All time stamps of records are made here. Durations are measured with
 //! `Instant`, and time limits with [`running`].
 
 pub mod running;
@@ -7,19 +7,19 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// Milliseconds since 1970-01-01 UTC; 0 on a machine whose clock is set before that.
+/// Milliseconds since 1970-01-01 UTC. 0 on a machine whose clock shows an earlier time.
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The instant so many milliseconds after 1970-01-01 UTC, or the last one that the calendar has.
+/// The time this many milliseconds after 1970-01-01 UTC, or the last one of the calendar.
 pub fn instant(milliseconds: u64) -> DateTime<Utc> {
     let instant = i64::try_from(milliseconds).ok().and_then(DateTime::from_timestamp_millis);
     instant.unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
-/// An instant as ISO 8601 in UTC, with milliseconds (`2026-03-01T12:00:00.250Z`).
+/// A time as ISO 8601 in UTC, with milliseconds, e.g. `2026-03-01T12:00:00.250Z`.
 pub fn iso8601(instant: DateTime<Utc>) -> String {
     instant.to_rfc3339_opts(SecondsFormat::Millis, true)
 }

@@ -1,9 +1,19 @@
-//! termsmith turns domain specs into verified terminal environments, runs expert agents in them, and writes training data.
+//! termsmith turns domain specs into verified terminal environments, runs expert agents in them,
+//! and writes training data.
 //!
-//! The modules, top to bottom; each may use only those below it (`tests/module_order.rs` enforces this):
-//! `cli` → `pipeline` · `doctor` → `audit` · `export` → `rollout` · `screen` · `author` · `recording` → `agent` → `judge` · `lint` · `mutate` ·
-//! `verify` →
-//! `llm` · `sandbox` · `harbor` → `domain` · `prompts` · `store` → `assets` → `clock` · `folder` · `guest` · `retry` · `syntax` → `model`.
+//! The modules, top to bottom. A module may use only modules of lower lines, not of its own line
+//! (`tests/module_order.rs` enforces this):
+//! 1. `cli`
+//! 2. `pipeline`, `doctor`
+//! 3. `authoring`, `export`, `audit`
+//! 4. `author`, `screen`, `rollout`, `recording`
+//! 5. `agent`
+//! 6. `judge`, `lint`, `mutate`, `verify`
+//! 7. `llm`, `sandbox`, `harbor`
+//! 8. `domain`, `prompts`, `store`
+//! 9. `assets`
+//! 10. `clock`, `folder`, `guest`, `retry`, `syntax`
+//! 11. `model`
 
 pub mod agent;
 pub mod assets;

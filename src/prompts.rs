@@ -1,4 +1,5 @@
-//! Prompts for models, of a scaffold, an arm or the judge. Each set is a folder below `templates/prompts/`.
+//! Prompts for models, e.g. of a scaffold, an arm or the judge. A set is a folder below
+//! `templates/prompts/`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
 use crate::assets::Assets;
 
-/// The texts of one folder, by file name.
+/// The texts of a folder, by file name.
 #[derive(Clone, Debug, Default)]
 pub struct PromptSet {
     folder: String,
@@ -31,7 +32,7 @@ pub enum PromptsError {
 }
 
 impl PromptSet {
-    /// Reads every text of `templates/prompts/<folder>/`; those in `needed` must exist.
+    /// Reads all texts of `templates/prompts/<folder>/`. Those in `needed` must exist.
     pub fn load(assets: &Assets, folder: &str, needed: &[&str]) -> Result<Self, PromptsError> {
         let texts = assets
             .files_under(&format!("templates/prompts/{folder}"))
@@ -46,18 +47,18 @@ impl PromptSet {
         Ok(set)
     }
 
-    /// A text as it is, without trailing whitespace.
+    /// A text without blanks at its end.
     pub fn text(&self, name: &str) -> Result<&str, PromptsError> {
         let text = self.texts.get(name).map(|text| text.trim_end());
         text.ok_or_else(|| PromptsError::Missing { folder: self.folder.clone(), name: name.to_owned() })
     }
 
-    /// The non-blank lines of a text.
+    /// The lines of a text that are not blank.
     pub fn lines(&self, name: &str) -> Result<Vec<String>, PromptsError> {
         Ok(self.text(name)?.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect())
     }
 
-    /// Renders a template. A name that `context` lacks is an error.
+    /// Renders a template. It is an error if `context` lacks a name of the template.
     pub fn render(&self, name: &str, context: Value) -> Result<String, PromptsError> {
         let source = self.text(name)?;
         let failed =
@@ -71,7 +72,7 @@ impl PromptSet {
         env.render_named_str(name, source, context).map(|text| text.trim_end().to_owned()).map_err(failed)
     }
 
-    /// Hash over all texts, for the address of results that depend on them.
+    /// Hash over all texts. It is part of the key of results that depend on them.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for part in self.texts.iter().flat_map(|(name, text)| [name, text]) {

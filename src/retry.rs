@@ -1,32 +1,32 @@
-//! Retries with exponential backoff and full jitter, for model calls and engine operations alike.
+//! Retries with exponential backoff and full jitter, for model calls and for engine operations.
 
 use std::time::Duration;
 
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// How often to try, and how long to wait in between.
+/// How often to try, and how long to wait between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Attempts at most, the first included.
+    /// Most attempts, the first one included.
     pub attempts: u32,
-    /// The first pause is drawn from zero to this; the range doubles with every attempt.
+    /// The first pause is drawn between zero and this. Each further range is twice as long.
     pub base: Duration,
-    /// Longest range that a pause is drawn from.
+    /// Longest range of a pause.
     pub cap: Duration,
 }
 
-/// Whether an error is worth another attempt.
+/// Whether to try again after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     Never,
     Yes,
-    /// Not before this time has passed: the other side asked for it.
+    /// Yes, but only after this time: the other side asked for it.
     After(Duration),
 }
 
 impl Backoff {
-    /// The pause after attempt `attempt` (from 1) failed. `None` where there is no further attempt.
+    /// The pause after attempt `attempt` (counted from 1). `None` if there is no further attempt.
     pub fn next_pause(&self, seed: &str, attempt: u32, again: Again) -> Option<Duration> {
         if attempt >= self.attempts {
             return None;
@@ -38,20 +38,22 @@ impl Backoff {
         }
     }
 
-    /// The pause after attempt `attempt` (from 1): full jitter, as in "Exponential Backoff And Jitter" of the AWS Architecture Blog.
-    /// Drawn from `seed`, so that callers that failed together do not return together and no random state is shared.
+    /// A pause with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter"). It is
+    /// drawn from `seed`, so that callers that failed together do not return together. No random
+    /// state is shared.
     fn pause(&self, seed: &str, attempt: u32) -> Duration {
         let doubled = self.base.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
         doubled.min(self.cap).mul_f64(fraction(seed, attempt))
     }
 
-    /// The pause after attempt `attempt` where the other side asked for `asked`: that long, and a jitter of up to [`base`](Self::base).
+    /// A pause of `asked` and a jitter of at most [`base`](Self::base), since the other side asked
+    /// to wait.
     fn pause_after(&self, seed: &str, attempt: u32, asked: Duration) -> Duration {
         asked.saturating_add(self.base.mul_f64(fraction(seed, attempt)))
     }
 }
 
-/// A number between 0 and 1, a function of its arguments.
+/// A number between 0 and 1 that depends only on the arguments.
 fn fraction(seed: &str, attempt: u32) -> f64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(seed.as_bytes());
@@ -59,8 +61,9 @@ fn fraction(seed: &str, attempt: u32) -> f64 {
     ChaCha20Rng::from_seed(*hasher.finalize().as_bytes()).random_range(0.0..=1.0)
 }
 
-/// Calls `attempt` (with its number, from 1) until it succeeds, fails with an error that `classify` does not want retried, or
-/// `backoff` is exhausted; then the last error is returned. `pause` sleeps between attempts; where it fails, its error is returned.
+/// Calls `attempt` with its number (from 1) until it succeeds. Returns the last error if `classify`
+/// says never, or if there are no attempts left. `pause` sleeps between attempts. Its own error is
+/// returned at once.
 pub async fn retry<T, E>(
     backoff: &Backoff,
     seed: &str,
@@ -109,7 +112,8 @@ mod tests {
 
     #[test]
     fn attempts_and_pauses() {
-        /// Errors of the attempts, in order; what is attempted after them succeeds. Attempts, pauses and the result.
+        /// Rows: errors of the first attempts (later ones succeed), the pause that fails, and then
+        /// the number of attempts, the number of pauses, and the result.
         fn check(errors: &[Again], broken_pause: Option<usize>, expect: (u32, usize, Result<u32, &str>)) {
             let (mut attempts, mut pauses) = (0, Vec::new());
             let result = retry(

@@ -1,5 +1,5 @@
-//! Experimental arms: what an agent is given in addition to the task: a plan, a mentor, feedback after a failure, or an adversarial aim
-//! (LongCLI-Bench §4.4 and §4.5).
+//! Experimental arms: assistance that an agent gets in addition to its task: a plan, a mentor,
+//! feedback after a failure, or the aim to cheat (LongCLI-Bench §4.4 and §4.5).
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -16,18 +16,20 @@ use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ModelRole, Model
 use crate::model::{AdversaryView, End, Key};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// Folder of the texts.
+/// Folder of the texts, below `templates/prompts`.
 const FOLDER: &str = "arms";
-/// Prefix of a question. As in LongCLI-Bench, agents decide themselves when to ask.
+/// A message with this prefix is a question to the mentor. As in LongCLI-Bench, the agent decides
+/// when to ask.
 const ASKS: &str = "MENTOR:";
 /// Maximum number of answered questions per rollout (LongCLI-Bench §4.5).
 pub const QUESTIONS: u32 = 3;
-/// Bytes of the conversation's end that the mentor reads; questions are about the end.
+/// The mentor reads this many bytes from the end of the conversation: questions are about the end.
 const CONTEXT_BYTES: usize = 16_000;
 
 /// The texts of all arms, from `templates/prompts/arms/`.
 #[derive(Clone, Debug)]
 pub struct ArmTexts {
+    /// Patterns of questions that ask for code, e.g. "Please write the script".
     set: PromptSet,
     refused: Vec<Regex>,
 }
@@ -48,7 +50,7 @@ impl ArmTexts {
             "adversary-tests.md.j2",
         ];
         let set = PromptSet::load(assets, FOLDER, &needed)?;
-        // An invalid pattern matches no question; a test compiles all patterns.
+        // An invalid pattern would match no question. A test compiles all of them.
         let refused =
             set.lines("asks-for-code.txt")?.iter().filter_map(|line| Regex::new(line).ok()).collect();
         Ok(Self { set, refused })
@@ -59,17 +61,17 @@ impl ArmTexts {
         self.set.digest()
     }
 
-    /// The instruction, followed by a plan.
+    /// The instruction with a plan after it.
     pub fn with_plan(&self, instruction: &str, plan: &str) -> Result<String, PromptsError> {
         self.set.render("with-plan.md.j2", context! { instruction, plan })
     }
 
-    /// The instruction, followed by how to ask the mentor.
+    /// The instruction, and after it how to ask the mentor.
     pub fn with_mentor(&self, instruction: &str) -> Result<String, PromptsError> {
         self.set.render("with-mentor.md.j2", context! { instruction, asks => ASKS, questions => QUESTIONS })
     }
 
-    /// The instruction of an adversary. `tests` are the test files that it is shown.
+    /// The instruction for an adversary. `tests` are the contents of the test files.
     pub fn adversary(
         &self,
         sight: AdversaryView,
@@ -82,8 +84,9 @@ impl ArmTexts {
         }
     }
 
-    /// What an agent reads after a failed round: the names of the failed checks, and their messages without values that the instruction does
-    /// not have. Values that the agent has printed are left out too: it could print many, and read here which of them is expected.
+    /// What the agent reads after a failed round: names and messages of the failed checks. Values
+    /// are removed from the messages unless the instruction has them. It is not enough that the
+    /// agent printed a value: it could print many, and learn from this text which one is expected.
     pub fn feedback(
         &self,
         failed: &[(String, String)],
@@ -97,7 +100,8 @@ impl ArmTexts {
         self.set.render("feedback.md.j2", context! { failed, passed })
     }
 
-    /// Key steps for a task, without code, and the call that returned them.
+    /// Asks a model for the main steps of a task, without code. Returns them with the key of the
+    /// call.
     pub async fn plan(
         &self,
         models: &Models,
@@ -121,7 +125,7 @@ impl ArmTexts {
     }
 }
 
-/// A model that answers questions of the agent.
+/// A model that answers the agent's questions.
 #[derive(Debug)]
 pub struct Mentor<'a> {
     pub models: &'a Models,
@@ -131,14 +135,14 @@ pub struct Mentor<'a> {
 }
 
 impl Mentor<'_> {
-    /// The question of a message, if it is one.
+    /// The question in a message, if the message is one.
     pub fn question(assistant: &AssistantMessage) -> Option<&str> {
         let text = assistant.content.trim().strip_prefix(ASKS)?.trim();
         (assistant.tool_calls.is_empty() && !text.is_empty()).then_some(text)
     }
 
-    /// The answer as the agent reads it, and the call that returned it. A request for code is refused, and so is every question past the
-    /// maximum.
+    /// The text that the agent reads as the answer, and the key of the model call. Requests for
+    /// code, and questions after the last one allowed, are refused without a call.
     pub(super) async fn answer(
         &mut self,
         question: &str,
@@ -185,7 +189,7 @@ impl Mentor<'_> {
         };
         match control::call(self.models, &site, &request, Some(control::greeting())).await {
             Ok(reply) => Ok((reply.message.content, reply.key)),
-            // The question is the longest part of the request.
+            // The request is this long because of the question.
             Err(AgentError::Call(error @ CallError::ContextLength { .. })) => {
                 Err(AgentError::Refused { end: End::RequestRefused, cause: error.to_string() })
             }
@@ -194,7 +198,7 @@ impl Mentor<'_> {
     }
 }
 
-/// The end of a conversation, as text.
+/// The last [`CONTEXT_BYTES`] of a conversation, as text.
 fn history(conversation: &Conversation) -> String {
     let mut text = String::new();
     for (turn, seen) in conversation.turns.iter().zip(&conversation.seen) {
@@ -215,7 +219,7 @@ fn history(conversation: &Conversation) -> String {
     text.split_off(from)
 }
 
-/// Removes fenced blocks: a mentor must not give code, and a model may do so in spite of its instructions.
+/// Replaces fenced blocks. A mentor must not give code, but a model may do so all the same.
 fn without_code(text: &str) -> String {
     let mut kept = String::new();
     for (number, part) in text.split("```").enumerate() {
@@ -228,10 +232,10 @@ fn without_code(text: &str) -> String {
     kept.trim().to_owned()
 }
 
-/// A message without the values that `known` does not have, so that feedback does not reveal expected results. Numbers and quoted texts
-/// are values; words are not.
+/// Replaces values in `message` that `known` does not have, so that feedback reveals no expected
+/// result. A value is a number, or a text in quotes.
 fn redacted(message: &str, known: &str) -> String {
-    /// Compiled once; the pattern is fixed, so it compiles.
+    /// `None` is impossible: the pattern is a constant, and tests compile it.
     static VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r#"'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]*[0-9][A-Za-z0-9_.+-]*"#).ok()
     });
@@ -268,7 +272,7 @@ mod tests {
         check("the total is wrong", "", "the total is wrong");
         check("assert 17 == 42", "I wrote 17 there", "assert 17 == …");
         check("assert 17 == 42", "", "assert … == …");
-        // Part of a number is another number.
+        // 4 is a part of 42, but another number.
         check("expected 4", "there are 42 of them", "expected …");
         check("assert 'north' == 'south'", "rows of north", "assert 'north' == …");
         check("/app/out2.csv is missing", "write out2.csv", "/app/out2.csv is missing");
@@ -280,7 +284,8 @@ mod tests {
     fn feedback_shows_values_of_the_instruction_only() {
         let texts = ArmTexts::load(&Assets::embedded()).unwrap();
         let failed = [("test_sum".to_owned(), "sum is 41, not 60, in out.csv of 'north'".to_owned())];
-        // An agent that runs `seq 1 60` has printed the expected value, and must not learn that it is the one.
+        // With `seq 1 60` the agent has printed the expected value. Feedback must not tell it
+        // which.
         let text = texts.feedback(&failed, 7, "Add up what `north` used, into out2.csv.").unwrap();
         assert!(text.contains("- test_sum: sum is …, not …, in out.csv of 'north'"), "{text}");
     }

@@ -26,8 +26,8 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "bash";
-/// Calls of one message that are run. Messages have one to ten, and a run that stops waits for all
-/// of them.
+/// Calls of a message that are run. Messages of models have one to ten. A run that stops waits for
+/// all of them.
 const MAX_CALLS: usize = 32;
 /// The name of the tool.
 pub(super) const TOOL: &str = "bash";
@@ -42,7 +42,7 @@ pub struct BashTool {
 #[derive(Debug, Deserialize)]
 struct Arguments {
     command: String,
-    /// Seconds. A value above the scaffold's own limit has no effect.
+    /// Seconds. The scaffold's own limit is the maximum.
     #[serde(default)]
     timeout: Option<f64>,
 }
@@ -77,7 +77,7 @@ impl BashTool {
         self.prompts.render("malformed.md.j2", context! { fault })
     }
 
-    /// Runs one call. A call that cannot be run is answered with the reason.
+    /// Runs a call. If it cannot be run, its answer says why.
     async fn call(
         &self,
         call: &ToolCall,
@@ -109,7 +109,8 @@ impl BashTool {
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
         if assistant.tool_calls.is_empty() {
-            // A truncated message has no complete calls, and an empty message does not state that the task is done.
+            // A truncated message may have lost its calls. An empty message does not say that the
+            // task is done.
             if assistant.cut_off || assistant.content.trim().is_empty() {
                 let fault = if assistant.cut_off { "it was cut off" } else { "it is empty" };
                 return Ok(Step::malformed(self.malformed(format!("the message was not used: {fault}"))?));
@@ -118,7 +119,7 @@ impl BashTool {
         }
         let mut step = Step { kind: TurnKind::Acted, ..Step::default() };
         for (number, call) in assistant.tool_calls.iter().enumerate() {
-            // Servers refuse a history with an unanswered call.
+            // Every call gets an answer: servers refuse a history with an unanswered call.
             let surplus = match () {
                 () if number >= MAX_CALLS => Some(format!("a message can make {MAX_CALLS} calls")),
                 () if number > 0 && episode.left().is_zero() => Some("the time is up".to_owned()),
@@ -155,7 +156,7 @@ fn read(call: &ToolCall) -> Result<Arguments, String> {
     if call.name != TOOL {
         return Err(format!("there is no tool `{}`", call.name));
     }
-    // A struct can also be read from a list, which no server takes back.
+    // Read an object first: serde also accepts a list for a struct, but servers refuse it later.
     let arguments: Arguments = serde_json::from_str::<Map<String, Value>>(&call.arguments)
         .and_then(|object| serde_json::from_value(Value::Object(object)))
         .map_err(|error| format!("the arguments are not what `{TOOL}` takes: {error}"))?;

@@ -1,4 +1,4 @@
-//! The `bash-block` scaffold: free text and one fenced block of bash per message.
+//! The `bash-block` scaffold: free text with one fenced block of bash in each message.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "bash-block";
-/// The block that ends an episode.
+/// A block with this text ends the episode.
 const SUBMIT: &str = "submit";
 
 /// The scaffold, with its texts from `templates/prompts/bash-block/`.
@@ -92,7 +92,7 @@ impl Session for &BashBlock {
     }
 }
 
-/// A message that states `reasoning` and runs `command`, or submits.
+/// Writes a message with `reasoning` and a block that runs `command`. `None` submits.
 pub fn write_block(reasoning: &str, command: Option<&str>) -> String {
     let command = command.unwrap_or(SUBMIT);
     let fence = fence(command);
@@ -100,7 +100,8 @@ pub fn write_block(reasoning: &str, command: Option<&str>) -> String {
     if reasoning.is_empty() { block } else { format!("{reasoning}\n\n{block}") }
 }
 
-/// The fence of a block that holds `text`: longer than every fence in `text`, as CommonMark requires.
+/// The fence for a block with `text`. It is longer than all fences in the text, as CommonMark
+/// demands.
 fn fence(text: &str) -> String {
     let longest = text.lines().map(backticks).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
@@ -117,7 +118,7 @@ fn fence_of(line: &str) -> (usize, &str) {
     (ticks, line.trim_start().get(ticks..).unwrap_or_default().trim())
 }
 
-/// Whether the fences in `text` are balanced: each one opens a block or closes an open block.
+/// Whether the fences in `text` are balanced: each opens a block or closes one.
 fn has_whole_blocks(text: &str) -> bool {
     let mut open = None;
     for (ticks, rest) in text.lines().map(fence_of).filter(|(ticks, _)| *ticks >= 3) {
@@ -130,7 +131,7 @@ fn has_whole_blocks(text: &str) -> bool {
     open.is_none()
 }
 
-/// Why a message has no command: it does not hold exactly one block.
+/// Why a message has no command. It must have exactly one block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
     #[error("it has no fenced block of bash")]
@@ -143,10 +144,11 @@ pub enum BlockError {
     Empty,
 }
 
-/// The command in a message: the content of its only block of bash. Blocks of other languages are text.
+/// The command in a message: the content of its only block of bash. Blocks of other languages are
+/// text.
 pub fn read_block(message: &str) -> Result<&str, BlockError> {
     let mut blocks = Vec::new();
-    // Start of the open block, length of its fence, and whether its language is bash.
+    // Where the open block starts, the length of its fence, and whether its language is bash.
     let mut open: Option<(usize, usize, bool)> = None;
     let (mut at, mut text_until) = (0, 0);
     for line in message.split_inclusive('\n') {
@@ -156,8 +158,8 @@ pub fn read_block(message: &str) -> Result<&str, BlockError> {
             None if ticks >= 3 && !rest.contains('`') => {
                 open = Some((at + line.len(), ticks, ["", "bash", "sh", "shell"].contains(&rest)));
             }
-            // The text of a here document can have fences of its own, as long as none of them can
-            // be the block's.
+            // A here document can hold fences. Its text is skipped if the fences are balanced, so
+            // that none of them can close this block.
             Some((.., true)) if ticks < 3 => {
                 let after = message.get(at + line.len()..).unwrap_or_default();
                 let length =
@@ -224,7 +226,7 @@ mod tests {
         );
         check("```bash\ncat <<A; cat <<B\n```\nA\n```\nB\n```", Ok("cat <<A; cat <<B\n```\nA\n```\nB"));
         check("```bash\ncat <<E\na\nE\n```\nand\n```\nE\n```", Err(BlockError::Several(2)));
-        // The second block has a line that looks like the end of the first one's document.
+        // Block 2 has a line that looks like the end of a here document in block 1.
         check("```bash\ngrep '<<E' a\n```\n```bash\ncat <<E\nE\n```", Err(BlockError::Several(2)));
         check("```bash\ncat <<E\na\n```", Ok("cat <<E\na"));
         check("```bash\ncat <<<E\n```\nE\n", Ok("cat <<<E"));

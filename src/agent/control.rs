@@ -14,9 +14,9 @@ use crate::model::End;
 /// The text of every message in a control.
 const NEUTRAL: &str = "ok";
 
-/// The reply to `request`. If the server refuses it and answers `control`, the error is
-/// [`AgentError::Refused`]. Without a control the request holds no text of the policy, and only a
-/// reply that cannot be read is its doing.
+/// Sends `request` and returns the reply. If the server refuses it but answers `control`, the error
+/// is [`AgentError::Refused`]. Without a control, the request holds no text of the policy. Then
+/// only an unreadable reply can be the policy's fault.
 pub(super) async fn call(
     models: &Models,
     site: &CallSite,
@@ -35,7 +35,7 @@ pub(super) async fn call(
         let site = CallSite { stage: format!("{}/control", site.stage), sample: passed, ..site.clone() };
         match models.call(&site, control).await {
             Ok(_) => passed += 1,
-            // The run is stopping, or may spend no more.
+            // The run is stopping, or its budget is spent.
             Err(stopped @ (CallError::Cancelled(_) | CallError::Budget(_) | CallError::ShuttingDown)) => {
                 return Err(stopped.into());
             }
@@ -51,14 +51,14 @@ pub(super) async fn call(
 /// A refusal that a request's text may have caused.
 struct Suspicion {
     end: End,
-    /// Controls that must be answered, each after a refusal.
+    /// How often a control must be answered, each time after a refusal.
     controls: u32,
 }
 
-/// A server gives such a refusal every time.
+/// For errors that the same request always gets.
 const FINAL: u32 = 1;
-/// A server that fails for some other reason may recover between request and control. It does not
-/// do so twice.
+/// For errors that may be the server's own. It may recover between request and control, but hardly
+/// twice.
 const TWICE: u32 = 2;
 
 fn suspicion(error: &CallError) -> Option<Suspicion> {
@@ -94,13 +94,13 @@ fn is_unreadable(error: &CallError) -> bool {
     matches!(error, CallError::Exhausted { last: AttemptError::NotJson(_), .. })
 }
 
-/// A control that is no part of any conversation.
+/// A control without a conversation.
 pub(super) fn greeting() -> ChatRequest {
     ChatRequest::of(vec![ChatMessage::user(NEUTRAL)])
 }
 
-/// The control of a request that continues `conversation`; `None` before the policy's first
-/// message.
+/// A control for a request that continues `conversation`: the same turns, with [`NEUTRAL`] in place
+/// of each text. `None` before the policy's first message.
 pub(super) fn in_other_words(conversation: &Conversation, request: &ChatRequest) -> Option<ChatRequest> {
     if conversation.turns.is_empty() {
         return None;

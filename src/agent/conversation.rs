@@ -13,17 +13,18 @@ use crate::model::{Handoff, HandoffShown, Message, Role, Shown, Turn, TurnKind};
 pub struct Conversation {
     pub opening: Opening,
     pub turns: Vec<Turn>,
-    /// One for each turn.
+    /// What was seen of each turn; same length as `turns`.
     pub seen: Vec<TurnSeen>,
-    /// Handoffs: points at which the conversation continued from a summary.
+    /// Points at which a new conversation began from a summary.
     pub handoffs: Vec<HandedOff>,
-    /// The screen at a handoff that has begun and is not complete.
+    /// The screen at the start of a handoff that is not complete.
     pub screen: Option<String>,
-    /// Number of first turns whose effects the sandbox already has: it was started from a snapshot that was taken after them.
+    /// Number of first turns that are not executed again: the sandbox began from a snapshot after
+    /// them.
     pub done: usize,
 }
 
-/// What was observed of a turn. Written to `observed/`, never to the store.
+/// Observations of a turn. They are written to `observed/`, never to the store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnSeen {
@@ -32,12 +33,13 @@ pub struct TurnSeen {
     /// Milliseconds from the request to the message.
     #[serde(default)]
     pub think_ms: f64,
-    /// Of these, what counts against the time limit: the request that was answered ([`super::Deadline`]).
+    /// The part of `think_ms` that counts against the time limit: the request that was answered
+    /// ([`super::Deadline`]).
     #[serde(default)]
     pub served_ms: f64,
-    /// The messages that the agent read next.
+    /// The next messages for the agent.
     pub shown: Vec<Shown>,
-    /// One for each act.
+    /// Measurements of each act.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acts: Vec<ActSeen>,
 }
@@ -49,33 +51,35 @@ pub struct HandedOff {
     pub seen: HandoffSeen,
 }
 
-/// What was observed of a handoff; it holds terminal output. Written to `observed/`.
+/// Observations of a handoff. They hold terminal output, so they are written to `observed/`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoffSeen {
     /// When the summary was complete, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Milliseconds that the summary took.
+    /// Milliseconds from the first request of the handoff to the complete summary.
     pub think_ms: f64,
-    /// Of these, what counts against the time limit.
+    /// The part of `think_ms` that counts against the time limit.
     #[serde(default)]
     pub served_ms: f64,
     pub shown: HandoffShown,
 }
 
-/// How much of the last observation a history contains.
+/// How much of the last turn's observation a history has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastShown {
+    /// All of it.
     In,
-    /// Only its end, as [`end_of`] cuts it.
+    /// Only its end ([`end_of`]).
     Cut,
+    /// Nothing.
     Out,
 }
 
-/// Characters that [`end_of`] keeps (as terminus-2 does of a screen).
+/// Characters that [`end_of`] keeps. terminus-2 keeps as many of a screen.
 pub(super) const LAST_CHARACTERS: usize = 1_000;
 
-/// The end of a text, and how much was left out before it.
+/// The end of a text, after a line that says how many characters were left out.
 pub(super) fn end_of(text: &str) -> String {
     match text.char_indices().rev().nth(LAST_CHARACTERS - 1) {
         None | Some((0, _)) => text.to_owned(),
@@ -86,16 +90,17 @@ pub(super) fn end_of(text: &str) -> String {
     }
 }
 
-/// Low for terminal output, so estimates err on the high side.
+/// A low figure for terminal output, so that estimates are too high rather than too low.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl Conversation {
-    /// The messages of the next request: those since the last handoff, if there was one.
+    /// The messages of the next request: the turns since the last handoff.
     pub fn messages(&self) -> Vec<ChatMessage> {
         self.history(self.turns.len() - self.segment_start(), LastShown::In)
     }
 
-    /// The messages of the first `kept` turns since the last handoff.
+    /// The messages of the first `kept` turns since the last handoff, and `last` of the last one's
+    /// observation.
     pub(super) fn history(&self, kept: usize, last: LastShown) -> Vec<ChatMessage> {
         let start = self.segment_start();
         let mut messages = Vec::with_capacity(kept * 2 + 2);
@@ -135,26 +140,28 @@ impl Conversation {
         messages
     }
 
-    /// Number of turns before the last handoff, which requests no longer contain.
+    /// Number of turns before the last handoff. Requests no longer hold them.
     pub fn segment_start(&self) -> usize {
         self.handoffs.last().map_or(0, |last| last.handoff.turns).min(self.turns.len())
     }
 
-    /// What is left of `total` in the round to which turn `from` (counted from 0) belongs, before any of its commands is executed. Replies of
-    /// earlier rounds count, and commands of earlier rounds do not: a round begins with a time limit of its own.
+    /// The part of `total` that replies have left over, in the round of turn `from` (counted from
+    /// 0). Replies of earlier rounds count. Commands do not: they have not been executed yet, and
+    /// each round has a time limit of its own for them.
     pub fn left_in_round(&self, total: Duration, from: usize) -> Duration {
         let seconds = self.served_ms(self.round_end(from)).max(0.0) / 1e3;
         total.saturating_sub(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
     }
 
-    /// Number of turns up to the end of the round to which turn `from` belongs: the next submission whose failure was shown, or the last turn.
+    /// Number of turns up to the end of the round of turn `from`. A round ends with a submission
+    /// whose failures were shown, or with the last turn.
     fn round_end(&self, from: usize) -> usize {
         let mut turns = self.turns.iter().zip(&self.seen).enumerate().skip(from);
         let submitted = turns.find(|(_, (turn, seen))| is_judged_submission(turn, seen));
         submitted.map_or(self.turns.len(), |(number, _)| number + 1)
     }
 
-    /// Milliseconds of the replies of the first `turns` turns, and of the summaries between them.
+    /// Milliseconds that count for the first `turns` turns and the summaries between them.
     fn served_ms(&self, turns: usize) -> f64 {
         let last = turns == self.turns.len();
         let handoffs = self.handoffs.iter().filter(|handed| last || handed.handoff.turns < turns);
@@ -162,12 +169,12 @@ impl Conversation {
         replies.chain(handoffs.map(|handed| handed.seen.served_ms)).sum()
     }
 
-    /// Input and output tokens of its calls.
+    /// Input and output tokens of all calls.
     pub fn tokens(&self) -> u64 {
         self.usages().map(|usage| usage.prompt + usage.completion).sum()
     }
 
-    /// The cost of its calls in US dollars.
+    /// Cost of all calls, in US dollars.
     pub(super) fn cost(&self, price: &Dollars) -> f64 {
         self.usages().map(|usage| price.of(usage.prompt, usage.completion)).sum()
     }
@@ -177,14 +184,15 @@ impl Conversation {
         self.turns.iter().filter_map(|turn| turn.usage).chain(asides.filter_map(|aside| aside.usage))
     }
 
-    /// An estimate of the tokens of the next request, if the server reports usage: the tokens of the last request and reply, and the
-    /// observations since then at [`BYTES_PER_TOKEN`].
+    /// An estimate of the tokens of the next request: those of the last request and reply, and the
+    /// observations since then at [`BYTES_PER_TOKEN`]. `None` if the server reports no usage.
     pub(super) fn next_prompt(&self) -> Option<u64> {
         self.tokens_until(self.turns.len())
     }
 
-    /// Tokens of a request that ends with what was shown after the first `turns` turns, if the server counts them and the model still
-    /// reads the last of these.
+    /// An estimate of the tokens of a request that ends with the observation of turn `turns`
+    /// (counted from 1). `None` if the server reports no usage, or if a handoff has replaced that
+    /// turn.
     pub(super) fn tokens_until(&self, turns: usize) -> Option<u64> {
         let assistant = self.tokens_said(turns)?;
         let shown = &self.seen.get(turns.checked_sub(1)?)?.shown;
@@ -192,13 +200,13 @@ impl Conversation {
         Some(assistant + shown as u64 / BYTES_PER_TOKEN)
     }
 
-    /// As [`tokens_until`](Self::tokens_until), with only the end of the last observation.
+    /// Like [`tokens_until`](Self::tokens_until), with only the end of the last observation.
     pub(super) fn tokens_until_cut(&self, turns: usize) -> Option<u64> {
         let shown = self.seen.get(turns.checked_sub(1)?)?.shown.len().max(1);
         Some(self.tokens_said(turns)? + (shown * LAST_CHARACTERS) as u64 / BYTES_PER_TOKEN)
     }
 
-    /// Tokens of a request that ends with the message of turn `turns`, counted from 1.
+    /// Like [`tokens_until`](Self::tokens_until), without the observation of turn `turns`.
     pub(super) fn tokens_said(&self, turns: usize) -> Option<u64> {
         let last = turns.checked_sub(1).filter(|last| *last >= self.segment_start())?;
         let usage = self.turns.get(last)?.usage?;
@@ -206,7 +214,7 @@ impl Conversation {
     }
 }
 
-/// Whether a turn is a submission that was judged, and whose failures were shown: another round began after it.
+/// Whether a turn is a submission whose failures were shown, so that another round began after it.
 pub(super) fn is_judged_submission(turn: &Turn, seen: &TurnSeen) -> bool {
     turn.kind == TurnKind::Submitted && !seen.shown.is_empty()
 }
@@ -234,7 +242,9 @@ mod tests {
         check(&format!("ab{whole}"), &format!("[… 2 characters left out …]\n{whole}"));
     }
 
-    /// Turns by their kind and the seconds of their replies; a submission with feedback ends a round.
+    /// Rows: turns, each with its kind and the seconds of its reply; handoffs, each with its turn
+    /// and seconds; the first turn of the round; the seconds left of 100. A submission ends a
+    /// round.
     #[test]
     fn rounds_have_time_limits_of_their_own() {
         use TurnKind::{Acted, Submitted};
@@ -266,7 +276,8 @@ mod tests {
         check(&rounds, &[], 2, 64);
         check(&rounds, &[], 4, 61);
         check(&rounds, &[], 5, 61);
-        // A summary belongs to the round in which it was written: one after a submission to the next.
+        // A summary counts in the round in which it was written. After a submission, that is the
+        // next.
         check(&rounds, &[(1, 7.0), (2, 30.0)], 0, 78);
         check(&rounds, &[(1, 7.0), (2, 30.0)], 2, 27);
         check(&rounds, &[(5, 7.0)], 4, 54);

@@ -1,17 +1,16 @@
 //! The time limit of an episode, and what counts against it.
 //!
-//! The time of an agent's commands and of its model's replies counts. A reply counts with the time
-//! of the request that was answered. Queues, rate limits, pauses between attempts and failed attempts
-//! belong to the infrastructure and do not count. The episode waits until a call has a reply or an
-//! error, and an error leaves the rollout open. The clock is the sandbox's: it stands still while the
-//! agent's programs cannot run, e.g. during a `docker pause`.
+//! Commands of the agent and replies of its model take time from the limit. A reply takes the time
+//! of the request that was answered. Queues, rate limits, failed attempts and the pauses between
+//! them do not count: they are the infrastructure's. The clock is the sandbox's. It stands still
+//! while the agent's programs cannot run, e.g. during a `docker pause`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::sandbox::SandboxTime;
 
-/// Interval at which the end of the time is looked for: it may be moved while it is awaited.
+/// Interval at which [`Deadline::passed`] looks again: the deadline may move meanwhile.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// When an episode's time is up.
@@ -25,12 +24,12 @@ pub struct Deadline {
 struct State {
     /// Reading of the clock at which the time is up.
     end: Duration,
-    /// Since when the time does not pass.
+    /// Set during a pause: the reading of the clock at its start.
     held: Option<Duration>,
 }
 
 impl Deadline {
-    /// After `time` from now, by `clock`.
+    /// The deadline is `time` from now.
     pub fn after(time: Duration, clock: impl SandboxTime + 'static) -> Self {
         let state = State { end: clock.elapsed().saturating_add(time), held: None };
         Self { clock: Arc::new(clock), state: Mutex::new(state) }
@@ -42,18 +41,18 @@ impl Deadline {
         end.saturating_sub(held.unwrap_or_else(|| self.clock.elapsed()))
     }
 
-    /// Begins again: `time` is left from now on.
+    /// Starts anew: from now on, `time` is left.
     pub(super) fn restart(&self, time: Duration) {
         *self.state() = State { end: self.clock.elapsed().saturating_add(time), held: None };
     }
 
-    /// The time does not pass until [`Self::resume`].
+    /// Stops the time until [`Self::resume`].
     pub(super) fn pause(&self) {
         self.state().held.get_or_insert_with(|| self.clock.elapsed());
     }
 
-    /// The time passes again, and `counted` of it has passed meanwhile. That may be more than was waited for: a reply from the journal took
-    /// its time in an earlier process.
+    /// Lets the time pass again. The pause counts as `counted`. That may be longer than the pause:
+    /// a reply from the journal took its time in an earlier process.
     pub(super) fn resume(&self, counted: Duration) {
         let mut state = self.state();
         let Some(since) = state.held.take() else { return };
@@ -113,7 +112,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// `expect`: seconds left of a deadline of ten seconds.
+    /// Rows: what happens to a deadline of ten seconds, and the seconds left after it.
     #[test]
     fn only_what_is_counted_passes() {
         let check = |change: fn(&Deadline, &Seconds), expect: u64| {
@@ -166,7 +165,7 @@ mod tests {
             },
             10,
         );
-        // It was not paused.
+        // No pause was open.
         check(|deadline, _| deadline.resume(seconds(4)), 10);
         check(|deadline, _| deadline.restart(seconds(3)), 3);
     }

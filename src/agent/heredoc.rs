@@ -1,9 +1,8 @@
-//! Here documents of bash. Their text is data, whatever it looks like, e.g. a README with fences of
-//! its own.
+//! Here documents of bash (`<<EOF`). Their text is data, even if it looks like syntax, e.g. a
+//! README that has fences.
 
-/// Length of the here documents that `line` opens, from the start of `rest`, the text after the
-/// line. The lines that end them are part of it. `None` where the line opens none, or one never
-/// ends.
+/// Length in bytes of the here documents that `line` opens. `rest` is the text after the line. The
+/// delimiter lines count. `None` if the line opens no document, or one of them never ends.
 pub(super) fn length(line: &str, rest: &str) -> Option<usize> {
     let documents = opened_by(line);
     let mut lines = rest.split_inclusive('\n');
@@ -23,7 +22,7 @@ pub(super) fn length(line: &str, rest: &str) -> Option<usize> {
 #[derive(Debug)]
 struct Document {
     delimiter: String,
-    /// `<<-`: tabs before the delimiter are left out.
+    /// `<<-`: tabs before the delimiter are ignored.
     tabs: bool,
 }
 
@@ -36,7 +35,7 @@ impl Document {
     }
 }
 
-/// The here documents that a line opens. `<<<` opens none, and neither does a shift by a number.
+/// The here documents that a line opens. Neither `<<<` nor a shift (`1 << 3`) opens one.
 fn opened_by(line: &str) -> Vec<Document> {
     let mut documents = Vec::new();
     let mut rest = line;

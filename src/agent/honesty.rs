@@ -1,8 +1,9 @@
-//! The honesty rule: a scripted expert uses no fixture data that it has not observed.
+//! The honesty rule: a scripted expert uses no fixture data before it has seen it.
 //!
-//! A literal is fixture-derived if it occurs in the task's fixtures. If the expert uses it in a message or command, it must also occur in
-//! the instruction or in an earlier observation. Words in the script itself count as general knowledge, unless they look like data names
-//! (they contain a digit or an underscore) and occur in the data files.
+//! A literal comes from the fixtures if it occurs in their files, e.g. a column name. The expert
+//! may use it only if the instruction or an earlier observation has it. Words of the script itself
+//! are general knowledge, unless they look like names of data: they have a digit or an underscore,
+//! and occur in data files.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,10 +12,10 @@ use regex::Regex;
 
 use crate::model::{File, FileTree, Shown, Turn, TurnKind};
 
-/// Shorter words occur in any text by chance.
+/// Shorter words occur by chance.
 const SHORTEST_LITERAL: usize = 3;
 
-/// A literal that the expert used before it had observed it.
+/// A literal that the expert used before it had seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leak {
     /// Turn, from 0.
@@ -22,8 +23,9 @@ pub struct Leak {
     pub literal: String,
 }
 
-/// Every literal in `turns` that comes from `fixtures` and was not observed before. `script` is the source of the expert's script, `prompt`
-/// the first message, `shown` the observation after each turn. The names of `tools` are known.
+/// All literals in `turns` that come from `fixtures` and were used before they were seen. `script`
+/// is the source of the expert's script, `prompt` the first message, `shown` the observations after
+/// each turn. Names of `tools` are general knowledge.
 pub fn unseen_literals(
     fixtures: &FileTree,
     script: &str,
@@ -55,13 +57,13 @@ pub fn unseen_literals(
             seen.push('\n');
             seen.push_str(&shown.content);
         }
-        // The expert knows what it wrote itself.
+        // The expert knows its own text.
         seen.push_str(&assistant);
     }
     leaks
 }
 
-/// A message without the scaffold's syntax (fences and the submit block), which is not fixture data.
+/// A message without the scaffold's syntax: fences and the submit block.
 fn without_marks(turn: &Turn) -> String {
     let own = |line: &&str| {
         let mark = line.starts_with("```") || (turn.kind == TurnKind::Submitted && *line == "submit");
@@ -70,7 +72,7 @@ fn without_marks(turn: &Turn) -> String {
     turn.content.lines().filter(own).fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Source code contains keywords and common identifiers, which an expert knows without looking.
+/// Whether a file is source code. Its keywords and common identifiers are general knowledge.
 fn is_program(path: &str, file: &File) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     file.bytes.starts_with(b"#!")
@@ -81,7 +83,7 @@ fn is_program(path: &str, file: &File) -> bool {
 fn tokens_of(files: &FileTree, keep: impl Fn(&str, &File) -> bool) -> BTreeSet<&str> {
     files
         .iter()
-        // The build files of the image are not visible to a solver.
+        // The Dockerfile is not visible to a solver.
         .filter(|(path, file)| path.as_str() != "Dockerfile" && keep(path.as_str(), file))
         .filter_map(|(_, file)| file.as_text())
         .flat_map(tokens)
@@ -125,14 +127,14 @@ mod tests {
         check("", &[("grep north7 /app/sales.csv", "")], &["north7"]);
         check("", &[("cat /app/sales.csv", "region_id,amount\nnorth7,120"), ("grep north7 x", "")], &[]);
         check("", &[("grep north7 x", "region_id,amount\nnorth7,120")], &["north7"]);
-        // A data name counts as a leak even if the author wrote it into the script.
+        // A name of data is a leak, even if the script has it.
         check("cut region_id", &[("cut region_id", "")], &["region_id"]);
         check("cut region_id", &[("head -1 /app/sales.csv", "region_id,amount"), ("cut region_id", "")], &[]);
-        // Ordinary words, keywords and tool names are general knowledge.
+        // Ordinary words, keywords and names of tools are general knowledge.
         check("sum the amount", &[("sum the amount", "")], &[]);
         check("grep load_rows", &[("grep load_rows", "")], &[]);
         check("python3 -c pass", &[("python3 -c pass", "")], &[]);
-        // Unless they occur in this task's fixtures alone.
+        // Not if only this task's fixtures have them.
         check("", &[("grep load_rows", "")], &["load_rows"]);
         check("", &[("echo 120", "")], &["120"]);
     }

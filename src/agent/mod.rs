@@ -1,5 +1,7 @@
-//! Agents act in a sandbox: one loop ([`run_episode`]) between a policy (a script or a model) and a scaffold (the protocol between
-//! messages and actions).
+//! Agents that act in a sandbox.
+//!
+//! One loop ([`run_episode`]) asks a policy (a script or a model) for a message. A scaffold turns
+//! the message into actions, e.g. shell commands, and their results into the next message.
 
 mod arms;
 mod bash;

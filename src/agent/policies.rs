@@ -1,4 +1,4 @@
-//! Policies: where the next assistant message comes from.
+//! Policies: who writes the next assistant message.
 
 use super::control::{self, in_other_words};
 use super::conversation::Conversation;
@@ -12,7 +12,7 @@ use crate::model::{End, Tokens, ToolCall};
 pub struct ModelPolicy<'a> {
     pub models: &'a Models,
     pub role: ModelRole,
-    /// The rollout.
+    /// Id of the rollout.
     pub unit: &'a str,
     /// Round of self-correction, from 0.
     pub round: u32,
@@ -21,7 +21,7 @@ pub struct ModelPolicy<'a> {
     pub logprobs: Logprobs,
 }
 
-/// Whether requests ask for log-probabilities of tokens. Servers that do not support them refuse such requests.
+/// Whether requests ask for log-probabilities of tokens. Some servers refuse such requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Logprobs {
     #[default]

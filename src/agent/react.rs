@@ -1,6 +1,7 @@
-//! The `react` scaffold: plain text with `Thought:` and `Action:`, for small models without function calling.
+//! The `react` scaffold: plain text with `Thought:` and `Action:`, for small models without
+//! function calling.
 //!
-//! Source: ReAct (arXiv 2210.03629), with a shell as the only tool.
+//! Source: ReAct (arXiv 2210.03629). The only tool is a shell.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(super) const ENTRY: ScaffoldEntry = ScaffoldEntry {
 
 /// The name in records, and the folder of the texts.
 const NAME: &str = "react";
-/// Stop word: text after it would be an observation invented by the model.
+/// Stop word. Text after it would be an observation that the model made up.
 const OBSERVATION: &str = "Observation:";
 const ACTION: &str = "Action:";
 const THOUGHT: &str = "Thought:";
@@ -48,7 +49,7 @@ impl React {
         assistant: &AssistantMessage,
         episode: &EpisodeContext<'_>,
     ) -> Result<Step, ScaffoldError> {
-        // An action has no end marker, so a truncated message may contain half a command.
+        // An action has no end mark, so a truncated message may end within a command.
         let Some(action) = read_action(&assistant.content).filter(|_| !assistant.cut_off) else {
             return Ok(malformed(&self.prompts, "there is no complete action in the reply", assistant)?);
         };
@@ -101,8 +102,9 @@ impl Session for &React {
     }
 }
 
-/// The action of a message: the text after the first `Action:` at the start of a line, up to an observation that the model invented,
-/// another thought or another action. A fence around it is removed.
+/// The action of a message: the text after the first `Action:` at the start of a line. It ends at
+/// the next `Observation:`, `Thought:` or `Action:` at the start of a line. A fence around it is
+/// removed.
 pub fn read_action(message: &str) -> Option<&str> {
     let mut from = None;
     let mut to = message.len();
@@ -126,9 +128,9 @@ pub fn read_action(message: &str) -> Option<&str> {
             command = Some(rest);
         }
         at += line.len();
-        // The text of a here document can look like the next part of the message, e.g. `Action:
-        // none` in notes. An observation in it is the model's own invention: the document never
-        // ended.
+        // A here document can hold lines that look like labels, e.g. `Action: none` in notes. They
+        // are skipped as its text. If it holds an `Observation:`, the model made that up, and the
+        // document has no end.
         let after = message.get(at..).unwrap_or_default();
         let length = command.and_then(|command| heredoc::length(command, after));
         let length = length.filter(|&length| {

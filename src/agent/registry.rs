@@ -1,4 +1,4 @@
-//! All scaffolds in which models can act. A new scaffold is one file and one line here.
+//! All scaffolds for models. A new one is a file and a line here.
 
 use super::scaffold::ScaffoldEntry;
 use super::{bash, bash_block, installed, react, terminus_scaffold};

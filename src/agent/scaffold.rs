@@ -1,4 +1,5 @@
-//! The scaffold trait: a protocol that turns an assistant message into actions in a sandbox, and their results into observations.
+//! Scaffolds: protocols between a model and a sandbox, e.g. function calling or ReAct. Field: agent
+//! harness.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::model::{Act, Blame, Key, Shown, Tokens, ToolCall, ToolDefinition, Tur
 use crate::prompts::PromptsError;
 use crate::sandbox::{EngineError, Sandbox, SandboxError};
 
-/// Declaration of a scaffold: its name, its help text, and how it is loaded. Each has one entry in [`super::SCAFFOLDS`].
+/// An entry of [`super::SCAFFOLDS`]: a scaffold's name, its help text, and its constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct ScaffoldEntry {
     /// The value of `--scaffold`.
@@ -32,9 +33,9 @@ pub type LoadScaffold = fn(&Assets, &ScaffoldOptions) -> Result<Arc<dyn Scaffold
 /// Options of scaffolds on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct ScaffoldOptions {
-    /// Whether waits of a terminal end early.
+    /// Whether a wait of the terminal ends once the commands are done.
     pub wake: Wake,
-    /// The command line of an agent that is a program in the sandbox.
+    /// `--agent-command`: starts an agent program in the sandbox.
     pub command: Option<String>,
 }
 
@@ -49,40 +50,43 @@ pub enum ScaffoldLoadError {
     NoCommand { scaffold: &'static str },
 }
 
-/// A loaded scaffold: everything that is fixed before an episode. Shared by all episodes of a campaign.
+/// A loaded scaffold: everything that is fixed before an episode. All episodes of a campaign share
+/// it.
 pub trait Scaffold: Debug + Send + Sync {
-    /// The name in every record and row.
+    /// The name in records and rows, e.g. `terminus-json`.
     fn name(&self) -> &'static str;
 
-    /// Hash over texts and options. It is part of a rollout's key, so rollouts with other texts are separate.
+    /// Hash over texts and options. It is part of a rollout's key, so rollouts with other texts
+    /// have other keys.
     fn digest(&self) -> String;
 
-    /// Stop words of the model.
+    /// Texts at which the server stops the model's reply.
     fn stop(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The texts by which a conversation is summarised. `plain` is for scaffolds that have none of their own.
+    /// The texts that ask for a summary. `plain` is for scaffolds without texts of their own.
     fn summary_texts<'a>(&'a self, plain: &'a PlainSummary) -> SummaryTexts<'a> {
         SummaryTexts::Plain(plain)
     }
 
-    /// What runs the loop of an episode.
+    /// Who runs the loop of an episode.
     fn driver(&self) -> Driver<'_>;
 }
 
-/// What runs the loop of an episode.
+/// Who runs the loop of an episode.
 #[derive(Clone, Copy, Debug)]
 pub enum Driver<'a> {
     /// [`super::run_episode`], with this protocol.
     TurnByTurn(&'a dyn Protocol),
-    /// A program in the sandbox, started by this command line; see [`super::run_installed`].
+    /// A program in the sandbox, started with this command line ([`super::run_installed`]).
     InSandbox { command: &'a str },
 }
 
-/// How a scaffold begins an episode.
+/// The part of a scaffold that [`super::run_episode`] drives.
 pub trait Protocol: Debug + Send + Sync {
-    /// Opens a session in a fresh sandbox, or in one whose shell was restarted, and makes the first messages.
+    /// Opens a session in the sandbox and makes the first messages. The sandbox may be fresh, or
+    /// its shell may have been restarted.
     fn open<'a>(
         &'a self,
         episode: &'a EpisodeContext<'_>,
@@ -90,20 +94,20 @@ pub trait Protocol: Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<OpenSession<'a>, ScaffoldError>>;
 }
 
-/// A session that was opened, and the first messages of its episode.
+/// An open session and the first messages of its episode.
 pub type OpenSession<'a> = (Box<dyn Session + 'a>, Opening);
 
-/// An open session: what a scaffold remembers between the messages of an episode.
+/// What a scaffold remembers between the messages of an episode, e.g. the terminal.
 pub trait Session: Send {
-    /// Executes the actions of a message. The same messages in the same order must have the same effects: an interrupted rollout is resumed
-    /// by executing its recorded messages again.
+    /// Executes the actions of a message. The same messages must have the same effects: an
+    /// interrupted rollout is resumed by executing its recorded messages again.
     fn execute<'a>(
         &'a mut self,
         assistant: &'a AssistantMessage,
         episode: &'a EpisodeContext<'_>,
     ) -> BoxFuture<'a, Result<Step, ScaffoldError>>;
 
-    /// The current content of the screen, if the scaffold has one.
+    /// The text on the terminal's screen, if the scaffold has a terminal.
     fn screen(&self) -> Option<String> {
         None
     }
@@ -113,13 +117,14 @@ pub trait Session: Send {
 #[derive(Debug)]
 pub struct EpisodeContext<'a> {
     pub sandbox: &'a Sandbox,
-    /// The image's environment variables.
+    /// Environment variables of the image.
     pub env: &'a [(String, String)],
     pub limits: &'a StepLimits,
     pub deadline: Deadline,
-    /// Who is at fault if the sandbox is lost and the evidence does not say. `None` until an experiment has decided.
+    /// Who is to blame for a lost sandbox if the evidence does not say. `None` until a control
+    /// decides.
     pub silent_loss: Option<Blame>,
-    /// Once cancelled, no further command of a message is begun.
+    /// Cancelled when the run stops: no further command of a message is started.
     pub drain: CancellationToken,
     pub machine: Machine,
 }
@@ -127,14 +132,14 @@ pub struct EpisodeContext<'a> {
 /// Whether an agent has acted in a sandbox before the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// None has. What cannot be opened in it, e.g. a terminal, is no agent's fault.
+    /// No. If something cannot be opened in it, e.g. a terminal, the agent is not at fault.
     Fresh,
-    /// It holds what an agent left: a further round, step or fork.
+    /// Yes, in an earlier round, step or fork. The sandbox holds what the agent left.
     Used,
 }
 
 impl EpisodeContext<'_> {
-    /// Remaining time of the episode.
+    /// The time that the episode has left.
     pub fn left(&self) -> Duration {
         self.deadline.left()
     }
@@ -145,24 +150,24 @@ impl EpisodeContext<'_> {
 pub struct StepLimits {
     /// Assistant turns.
     pub turns: u32,
-    /// Time of one command.
+    /// Time of a command.
     pub command: Duration,
-    /// Time of the whole episode: its commands, and the requests that were answered ([`Deadline`]).
+    /// Time of the episode: its commands, and the requests that were answered ([`Deadline`]).
     pub total: Duration,
     /// Bytes of output that one observation shows. The middle of a longer output is omitted.
     pub output_bytes: usize,
-    /// Maximum number of tokens of one reply, if there is one. It is only stated to the model here; the request enforces it.
+    /// Tokens of a reply. The model's request enforces this; here it is only told to the model.
     pub reply_tokens: Option<u32>,
     /// Input and output tokens of all model calls of the episode.
     pub tokens: Option<u64>,
     /// Cost of all model calls of the episode.
     pub dollars: Option<Dollars>,
-    /// Tokens of the model's context. An episode ends before a request that would exceed it.
+    /// Tokens of the model's context. An episode ends before a request that would exceed them.
     pub context: Option<u64>,
 }
 
 impl StepLimits {
-    /// The limits of scripted experts. The longest plan has fewer turns than these.
+    /// The limits of scripted experts. No plan has as many turns.
     pub fn scripted(total: Duration) -> Self {
         Self {
             turns: 80,
@@ -188,7 +193,7 @@ pub struct Dollars {
 }
 
 impl Dollars {
-    /// The cost of these input and output tokens.
+    /// The cost of a number of input and output tokens, in US dollars.
     pub(super) fn of(&self, input: u64, output: u64) -> f64 {
         (input as f64 * self.usd_per_1m_input_tokens + output as f64 * self.usd_per_1m_output_tokens) / 1e6
     }
@@ -198,7 +203,7 @@ impl Dollars {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
-    /// Empty where there is no system message.
+    /// Empty: there is no system message.
     pub system: String,
     pub prompt: String,
     pub tools: Vec<ToolDefinition>,
@@ -212,9 +217,9 @@ pub struct AssistantMessage {
     pub tool_calls: Vec<ToolCall>,
     pub call: Option<Key>,
     pub usage: Option<Tokens>,
-    /// The reply reached its token limit and is incomplete.
+    /// The reply reached its token limit, so it is incomplete.
     pub cut_off: bool,
-    /// Time of the request that was answered; `None` for a message that needed none.
+    /// Time of the request that was answered. `None`: no request was made, e.g. by a script.
     pub served: Option<Duration>,
 }
 
@@ -244,18 +249,18 @@ impl AssistantMessage {
 pub struct Step {
     pub kind: TurnKind,
     pub acts: Vec<Act>,
-    /// One for each act.
+    /// Same length as `acts`.
     pub seen: Vec<ActSeen>,
-    /// The next messages that the agent reads; empty after it has submitted.
+    /// The next messages for the agent. Empty after it has submitted.
     pub shown: Vec<Shown>,
-    /// The model call that returned a mentor's answer.
+    /// The model call that answered the agent's question to its mentor.
     pub guide: Option<Key>,
     /// The shell of the terminal has exited.
     pub shell_ended: bool,
 }
 
 impl Step {
-    /// Nothing was executed; `message` states the reason to the agent.
+    /// No action was executed. `message` tells the agent why.
     pub fn malformed(message: String) -> Self {
         Self { kind: TurnKind::Malformed, shown: vec![Shown::text(message)], ..Self::default() }
     }
@@ -266,11 +271,11 @@ impl Step {
     }
 }
 
-/// Measurements of one act. Written to `observed/`, never to the store.
+/// Measurements of an act. They are written to `observed/`, never to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActSeen {
-    /// Bytes of output before the middle was omitted.
+    /// Bytes of output, before the middle was omitted.
     pub bytes: u64,
     pub milliseconds: f64,
 }
@@ -285,7 +290,8 @@ pub enum ScaffoldError {
     /// The run is stopping, between two commands of a message.
     #[error("the run is stopping")]
     Drained,
-    /// The sandbox did not answer. [`SandboxError::blame`] says who is at fault.
+    /// The sandbox did not answer. [`SandboxError::blame`] says who is at fault. `acts` came
+    /// before.
     #[error("{error}")]
     Sandbox { error: SandboxError, acts: Vec<Act> },
 }

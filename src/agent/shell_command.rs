@@ -1,4 +1,5 @@
-//! One command in the sandbox's long-lived shell, as the scaffolds `bash`, `bash-block` and `react` run it.
+//! Runs a command in the sandbox's long-lived shell, for the scaffolds `bash`, `bash-block` and
+//! `react`.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::model::{Act, ShellOutcome, Shown, ToolDefinition, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 use crate::sandbox::{ExecLimit, SandboxError, ShellResult};
 
-/// The exit status that `timeout(1)` gives a command that it stopped.
+/// The exit status of `timeout(1)` for a command that it stopped.
 const TIMEOUT_STATUS: i32 = 124;
 
 /// The result of a command.
@@ -19,11 +20,12 @@ pub(super) enum Ran {
         seen: ActSeen,
         observation: String,
     },
-    /// The command cannot be sent to a shell, for this reason. It is a malformed action of the agent; nothing ran.
+    /// The command cannot be sent to a shell, e.g. it has a NUL byte. The text says why. The action
+    /// is malformed, and nothing ran.
     Refused(String),
 }
 
-/// Runs a command for at most `limit`.
+/// Runs a command. It has `limit`, or the rest of the episode if that is shorter.
 pub(super) async fn run(
     command: &str,
     limit: Duration,
@@ -49,7 +51,7 @@ pub(super) async fn run(
     })
 }
 
-/// Runs the only command of a message in plain text. A command that a shell cannot take makes the message malformed.
+/// Runs the command of a message in plain text. If no shell can take it, the step is malformed.
 pub(super) async fn run_only_command(
     command: &str,
     assistant: &AssistantMessage,
@@ -68,7 +70,7 @@ pub(super) async fn run_only_command(
     }
 }
 
-/// The step of a message in plain text that has no command that can be run, by the scaffold's `malformed.md.j2`.
+/// The step after a message without a usable command, with the text of `malformed.md.j2`.
 pub(super) fn malformed(
     prompts: &PromptSet,
     fault: &str,
@@ -78,8 +80,8 @@ pub(super) fn malformed(
     Ok(Step::malformed(prompts.render("malformed.md.j2", context! { fault, cut_off })?))
 }
 
-/// Starts the shell, and makes the first messages by the scaffold's `system.md.j2` and
-/// `task.md.j2`. A shell that cannot be started is so noticed before a model is asked anything.
+/// Starts the shell, and makes the first messages from `system.md.j2` and `task.md.j2`. So a shell
+/// that cannot be started is noticed before a model is asked anything.
 pub(super) async fn opening(
     prompts: &PromptSet,
     episode: &EpisodeContext<'_>,
@@ -96,7 +98,7 @@ pub(super) async fn opening(
     })
 }
 
-/// The message after a command, by the scaffold's `observation.md.j2`.
+/// The message after a command, from `observation.md.j2`.
 fn observation(
     prompts: &PromptSet,
     output: &str,
@@ -108,14 +110,15 @@ fn observation(
         ShellOutcome::TimedOut => (TIMEOUT_STATUS, true, false),
         ShellOutcome::ShellDied(status) => (status, false, true),
     };
-    // A time-out can end the shell too, and it can end between two commands.
+    // The shell can end together with a time-out, and it can end between two commands.
     let shell_restarted = died || result.shell_restarted;
     let output = output.strip_suffix('\n').unwrap_or(output);
     let seconds = limit.as_secs();
     prompts.render("observation.md.j2", context! { output, status, timed_out, seconds, shell_restarted })
 }
 
-/// The limits that a scaffold's texts state. They are rendered from the limits that are enforced, so the two cannot differ.
+/// The limits that a scaffold's texts mention. They are the enforced ones, so texts cannot differ
+/// from them.
 pub(super) fn limits_context(limits: &StepLimits) -> Value {
     let StepLimits { command, output_bytes, reply_tokens, turns, .. } = limits;
     context! { command_seconds => command.as_secs(), output_bytes, reply_tokens, turns }
@@ -148,7 +151,7 @@ mod tests {
         check(ShellOutcome::ShellDied(1), true, true);
         // The time-out ended the shell.
         check(ShellOutcome::TimedOut, true, true);
-        // It ended between this command and the one before.
+        // The shell ended between the command before and this one.
         check(ShellOutcome::Exited(0), true, true);
     }
 }

@@ -1,8 +1,11 @@
 //! Summaries: a conversation that would exceed the model's context continues from a summary.
 //!
-//! terminus follows Harbor (terminus-2's `_summarize`): a summary after the whole history, questions by a second conversation that sees
-//! only the summary, and the answers. The other scaffolds request one summary. If that fails, a short summary is requested without the
-//! history; if that fails too, the conversation continues from the task and the end of the screen.
+//! `terminus` does what Harbor's terminus-2 does (`_summarize`). The model writes a summary of the
+//! whole history. A second conversation, which has only the summary, asks questions. The model
+//! answers them with the history at hand.
+//!
+//! The other scaffolds ask for one summary. If that fails, they ask for a short one without the
+//! history. If that fails too, the conversation continues with the task and the end of the screen.
 
 use std::time::Duration;
 
@@ -17,18 +20,19 @@ use crate::llm::{CallError, CallSite, ChatMessage, ChatRequest, ChatRole, Finish
 use crate::model::{Aside, AsideKind, Handoff, HandoffShown, Message, Role, Tokens, Turn, TurnKind};
 use crate::prompts::{PromptSet, PromptsError};
 
-/// Folder of the texts for scaffolds that have none of their own.
+/// Folder of the texts for scaffolds without texts of their own.
 const FOLDER: &str = "summary";
-/// Tokens of a context that are reserved for a summary (terminus-2's `proactive_summarization_threshold`).
+/// Tokens of the context that are kept free for a summary (terminus-2's
+/// `proactive_summarization_threshold`).
 const RESERVED: u64 = 8_000;
-/// Tokens that stay free after the history to be summarised (terminus-2's unwinding).
+/// Tokens that stay free after the history to summarise (terminus-2 unwinds the history for that).
 const UNWOUND_RESERVED: u64 = 4_000;
-/// In a small context at most a quarter is reserved, and half of that stays free after the summarised history, so that the request for a
-/// summary still fits.
+/// In a small context less is kept free: at most a quarter of it, and half of that after the
+/// history, so that the request for a summary still fits.
 const RESERVED_SHARE: u64 = 4;
 const UNWOUND_PART: u64 = 2 * RESERVED_SHARE;
 
-/// The texts of scaffolds that have none of their own, from `templates/prompts/summary/`.
+/// The texts for scaffolds without texts of their own, from `templates/prompts/summary/`.
 #[derive(Clone, Debug)]
 pub struct PlainSummary(PromptSet);
 
@@ -44,19 +48,19 @@ impl PlainSummary {
     }
 }
 
-/// The texts by which a summary is requested.
+/// The texts that ask for a summary.
 #[derive(Clone, Copy, Debug)]
 pub enum SummaryTexts<'a> {
     Terminus(&'a terminus::Texts),
     Plain(&'a PlainSummary),
 }
 
-/// Summarises conversations with the model that acts.
+/// Summarises a conversation. The model that acts writes the summary.
 #[derive(Debug)]
 pub struct Summariser<'a> {
     pub models: &'a Models,
     pub role: ModelRole,
-    /// The rollout.
+    /// Id of the rollout.
     pub unit: &'a str,
     /// Round of self-correction, from 0.
     pub round: u32,
@@ -64,7 +68,7 @@ pub struct Summariser<'a> {
     pub instruction: &'a str,
 }
 
-/// Tokens of a context of `most` that are reserved for a summary.
+/// Tokens that are kept free for a summary, in a context of `most` tokens.
 pub(super) fn reserved_tokens(most: u64) -> u64 {
     RESERVED.min(most / RESERVED_SHARE)
 }
@@ -104,7 +108,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The handoff, and the time of its calls.
+    /// The complete handoff, and the time of its answered requests.
     fn handed_off(
         self,
         conversation: &Conversation,
@@ -120,17 +124,17 @@ impl Asked {
     }
 }
 
-/// The part of a history that is summarised.
+/// The part of a history that a request for a summary holds.
 #[derive(Clone, Copy, Debug)]
 struct Read {
-    /// Turns since the last handoff, at least one.
+    /// Number of turns since the last handoff, at least one.
     turns: usize,
     last: LastShown,
 }
 
 impl Read {
-    /// The next shorter part, after a request was too long. It shrinks by a fraction, so that few requests are refused even for long
-    /// histories.
+    /// The next shorter part, for when a request was too long. Each part is a quarter shorter, so
+    /// that even for a long history few requests are refused.
     fn less(self) -> Option<Self> {
         const PART: usize = 4;
         let turns = match self.last {
@@ -143,8 +147,8 @@ impl Read {
 }
 
 impl Summariser<'_> {
-    /// Summarises the turns since the last handoff. `screen` is the terminal's content, `most` the tokens of the model's context. Also returns how
-    /// long the requests took that were answered.
+    /// Summarises the turns since the last handoff. `screen` is the terminal's text, `most` the
+    /// tokens of the model's context. Also returns the time of the requests that were answered.
     pub(super) async fn hand_off(
         &self,
         conversation: &Conversation,
@@ -156,7 +160,7 @@ impl Summariser<'_> {
             return self.without_history(conversation, screen, Asked::default()).await;
         };
         let mut tried = 0;
-        // Calls that were paid for stay in the record, whether or not they succeeded.
+        // All paid calls are recorded, also those that failed.
         let mut asked = Asked::default();
         loop {
             match self.whole(conversation, read, screen, tried, &mut asked).await {
@@ -174,7 +178,7 @@ impl Summariser<'_> {
         }
     }
 
-    /// A handoff whose history was not sent to a model.
+    /// A handoff whose history no model could read.
     async fn without_history(
         &self,
         conversation: &Conversation,
@@ -185,7 +189,7 @@ impl Summariser<'_> {
         Ok(asked.handed_off(conversation, conversation.turns.len() - conversation.segment_start(), context))
     }
 
-    /// A summary of `read`, a part of the turns since the last handoff.
+    /// Asks for a summary of `read`, a part of the turns since the last handoff.
     async fn whole(
         &self,
         conversation: &Conversation,
@@ -205,7 +209,7 @@ impl Summariser<'_> {
             })
             .collect();
         let behind = |messages: Vec<ChatMessage>| ChatRequest {
-            // Servers refuse a history with function calls where no function is described.
+            // Servers refuse a history with function calls if the request defines no function.
             no_tool_calls: !tools.is_empty(),
             tools: tools.clone(),
             ..ChatRequest::of(messages)
@@ -250,7 +254,7 @@ impl Summariser<'_> {
         })
     }
 
-    /// A summary without the history; if that fails too, the screen alone.
+    /// A summary without the history. If that fails too, the screen alone.
     async fn short(
         &self,
         conversation: &Conversation,
@@ -288,7 +292,8 @@ impl Summariser<'_> {
         })
     }
 
-    /// The longest part of the turns since the last handoff that fits, by the reported usage; `None` if none does.
+    /// The longest part of the turns since the last handoff that fits the context, by the usage
+    /// that the server reported. `None` if no part fits.
     fn fitting(&self, conversation: &Conversation, assistant: usize, most: Option<u64>) -> Option<Read> {
         let whole = Read { turns: assistant, last: self.last_shown(conversation) };
         let Some(most) = most else { return Some(whole) };
@@ -307,8 +312,8 @@ impl Summariser<'_> {
         std::iter::once(whole).chain((1..=assistant).rev().map(|turns| Read { turns, last })).find(fits)
     }
 
-    /// How much of the last observation is summarised with the rest. terminus-2 omits it, since the screen follows; but a message that
-    /// did not come from the terminal (feedback, a mentor's answer) is not on the screen.
+    /// How much of the last observation is summarised. terminus-2 omits it, since the screen is
+    /// sent later. But feedback and a mentor's answer are not on the screen, so they are kept.
     fn last_shown(&self, conversation: &Conversation) -> LastShown {
         match self.texts {
             SummaryTexts::Terminus(_) if !conversation.turns.last().is_some_and(is_answered) => {
@@ -354,7 +359,7 @@ impl Summariser<'_> {
     }
 }
 
-/// What the model that wrote the notes had read.
+/// What the author of the notes had read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notes {
     /// The conversation.
@@ -363,7 +368,7 @@ enum Notes {
     OfLastStep,
 }
 
-/// The last step, which the notes do not cover.
+/// The last step, for notes that do not cover it.
 #[derive(Default)]
 struct LastStep {
     message: String,
@@ -377,7 +382,7 @@ impl LastStep {
     }
 }
 
-/// A message with the arguments of its tool calls, as text.
+/// The text of a message, and the arguments of its tool calls.
 fn assistant(turn: &Turn) -> String {
     let calls = turn.tool_calls.iter().map(|call| call.arguments.as_str());
     std::iter::once(turn.content.trim())
@@ -408,12 +413,13 @@ fn plain_handoff(
     texts.0.render("handoff.md.j2", told)
 }
 
-/// Whether the answer to a turn came from a verifier or a mentor, not from the terminal.
+/// Whether a verifier or a mentor answered a turn, and not the terminal.
 fn is_answered(turn: &Turn) -> bool {
     matches!(turn.kind, TurnKind::Submitted | TurnKind::Asked)
 }
 
-/// Appends a user message. Some chat templates refuse two user messages in a row, so these are joined.
+/// Appends a user message. If the last message is the user's too, the texts are joined: some chat
+/// templates refuse two user messages in a row.
 fn say(messages: &mut Vec<ChatMessage>, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == ChatRole::User => {

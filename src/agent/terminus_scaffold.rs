@@ -1,4 +1,4 @@
-//! The `terminus` scaffolds: Harbor's terminus-2 on an emulated pane, without tmux in the image.
+//! The `terminus` scaffolds: Harbor's terminus-2 on an emulated terminal. The image needs no tmux.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,25 +17,25 @@ use crate::model::{Act, Shown, TurnKind};
 use crate::prompts::PromptsError;
 use crate::sandbox::SandboxTime as _;
 
-/// The names of the scaffolds in every record and row.
+/// Names of the scaffolds in records and rows.
 pub const TERMINUS_JSON: &str = "terminus-json";
 pub const TERMINUS_XML: &str = "terminus-xml";
 
-/// The JSON variant's line of the registry.
+/// Registry entry of the JSON format.
 pub(super) const JSON_ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: "terminus",
     description: "Harbor's terminus-2, JSON",
     load: |assets, options| Ok(Arc::new(Terminus::load(assets, Format::Json, options.wake)?)),
 };
 
-/// The XML variant's line of the registry.
+/// Registry entry of the XML format.
 pub(super) const XML_ENTRY: ScaffoldEntry = ScaffoldEntry {
     option: TERMINUS_XML,
     description: "Harbor's terminus-2, XML",
     load: |assets, options| Ok(Arc::new(Terminus::load(assets, Format::Xml, options.wake)?)),
 };
 
-/// Time that a login shell gets to print its first prompt, before the screen is shown as it is.
+/// Time for a login shell to print its first prompt. After it, the screen is shown as it is.
 const FIRST_PROMPT: Duration = Duration::from_secs(2);
 
 /// The scaffold in one of its formats.
@@ -45,29 +45,29 @@ pub struct Terminus {
     wake: Wake,
 }
 
-/// How much of a message's commands was typed.
+/// Whether all commands of a message were typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Typed {
-    /// All of it, each command with its whole wait, or as far as the shell lasted.
+    /// Yes, each with its whole wait. Or the shell ended before.
     Whole,
-    /// The episode's time was up before the end.
+    /// No: the episode's time was up.
     Cut,
 }
 
-/// An open pane and the protocol's state.
+/// An open terminal and the state of the protocol.
 struct TerminusSession<'a> {
     scaffold: &'a Terminus,
     turns: Turns,
     pane: Pane,
-    /// Lines that had been pushed off the screen when it was last shown.
+    /// Lines that had left the screen when it was last shown.
     pushed: u64,
-    /// Bytes that had been written at the end of the last command.
+    /// Bytes that the terminal had got at the end of the last command.
     bytes: u64,
     terminal: Terminal,
 }
 
 impl Terminus {
-    /// Reads the texts of a format.
+    /// Reads the texts of `format`.
     pub fn load(assets: &Assets, format: Format, wake: Wake) -> Result<Self, PromptsError> {
         let texts = Texts::load(assets, format).map_err(|error| PromptsError::Missing {
             folder: "terminus".to_owned(),
@@ -111,7 +111,7 @@ impl Protocol for Terminus {
         async move {
             let opened = Terminal::open(episode.sandbox, episode.env, SIZE).await;
             let mut terminal = opened.map_err(|error| ScaffoldError::of(error, Vec::new()))?;
-            // Harbor's tmux has started before Harbor reads the first screen, so the prompt is on it.
+            // Harbor starts tmux before it reads the first screen, so that screen shows the prompt.
             terminal.wait_quiet(FIRST_PROMPT, Wake::WhenDone).await;
             let (turns, pane) = (Turns::new(self.texts.clone()), Pane::default());
             let bytes = terminal.written().bytes;
@@ -125,7 +125,8 @@ impl Protocol for Terminus {
 }
 
 impl TerminusSession<'_> {
-    /// Types the commands, each with its wait, until the episode's time is up. An error says how the stream to the terminal ended.
+    /// Types the commands, each with its wait, until the episode's time is up. The error text says
+    /// how the stream to the terminal ended.
     async fn type_commands(
         &mut self,
         parsed: &Parsed,
@@ -143,7 +144,7 @@ impl TerminusSession<'_> {
             let (wait, left) = (command.wait(), episode.left());
             let waited = self.terminal.wait_quiet(wait.min(left), self.scaffold.wake).await;
             let took = episode.sandbox.clock().elapsed().saturating_sub(started);
-            // Also what came while the agent was thinking.
+            // Includes the output that came while the agent was thinking.
             let written = self.terminal.written().bytes;
             let bytes = written - std::mem::replace(&mut self.bytes, written);
             step.seen.push(ActSeen { bytes, milliseconds: took.as_secs_f64() * 1e3 });
@@ -160,7 +161,7 @@ impl TerminusSession<'_> {
         Ok(Typed::Whole)
     }
 
-    /// The part of the pane that the agent has not been shown.
+    /// The text of the terminal that the agent has not seen yet.
     fn show(&mut self) -> String {
         let pushed = self.terminal.written().pushed_lines;
         let (full, screen) = self.terminal.panes();
@@ -194,7 +195,7 @@ impl TerminusSession<'_> {
         };
         let output = self.show();
         (step.kind, step.shown) = match self.turns.observe(&parsed, &output) {
-            // What was to be done before the work is submitted was not done in time.
+            // The commands before the submission were not done in time, so it does not count.
             Next::Done(output) if typed == Typed::Cut => (TurnKind::Acted, vec![Shown::text(output)]),
             Next::Done(_) => (TurnKind::Submitted, Vec::new()),
             Next::Message(message) if parsed.task_complete => (TurnKind::Claimed, vec![Shown::text(message)]),

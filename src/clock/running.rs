@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 /// Interval between two readings.
 const STEP: Duration = Duration::from_millis(100);
-/// A longer gap between two readings counts as this much. A busy host delays a thread for less.
+/// Only the part of a gap beyond this is a stop. A busy host delays a thread for less.
 const LONGEST_GAP: Duration = Duration::from_secs(2);
 
-/// Time since the first reading, without stops.
+/// Time since the first reading, without the stops.
 pub fn elapsed() -> Duration {
     CLOCK.read().0
 }
@@ -22,7 +22,7 @@ pub fn stopped() -> Duration {
     CLOCK.read().1
 }
 
-/// Waits for `time`, without stops.
+/// Waits for `time`. Stops do not count.
 pub async fn sleep(time: Duration) {
     let end = elapsed() + time;
     loop {
@@ -39,7 +39,7 @@ static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::start);
 #[derive(Debug)]
 struct Clock {
     started: Instant,
-    /// Whether a thread reads the clock. Without one, gaps say nothing.
+    /// Whether a thread reads the clock. Without one, gaps mean nothing.
     ticks: bool,
     gaps: Mutex<Gaps>,
 }
@@ -63,7 +63,7 @@ impl Clock {
     }
 
     fn read(&self) -> (Duration, Duration) {
-        // A poisoned lock only means that another thread panicked between two complete changes.
+        // A lock is poisoned by a panic between two complete changes, so the value is valid.
         let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.started.elapsed();
         if self.ticks {

@@ -1,4 +1,4 @@
-//! Users other than root.
+//! Users of the container other than root.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::frame::Account;
 use super::sys::Credentials;
 
-/// The user as the kernel identifies it.
+/// The ids that the kernel knows a user by.
 pub(super) fn credentials(account: &Account) -> Credentials {
     let Account { uid, gid, groups, .. } = account;
     Credentials { uid: *uid, gid: *gid, groups: groups.clone() }

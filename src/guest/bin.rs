@@ -1,12 +1,14 @@
-//! Root of the guest binary. `build.rs` compiles it statically; the same files form the module `guest` of the library.
+//! Root of the guest binary. `build.rs` compiles it as a static program. The library has the same
+//! files as its module `guest`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
 #[path = "mod.rs"]
 mod guest;
 
-/// The system's allocator, except that an allocation failure ends the guest with a message and an exit status that name the cause.
-/// The standard library would abort, and process 1 cannot end itself by SIGABRT.
+/// The system's allocator. If it has no memory, the guest ends with a message and an exit status
+/// that say so. The standard library would abort instead, and process 1 cannot end itself by
+/// SIGABRT.
 struct Allocator;
 
 // SAFETY: every call is forwarded to the system's allocator unchanged.

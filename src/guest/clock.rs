@@ -1,10 +1,10 @@
-//! The guest's clock. It stands still while the engine pauses the container, so no program meets a
-//! time limit for a pause.
+//! The guest's clock. It stands still while the engine pauses the container, so a pause takes no
+//! time from a program's limit.
 //!
-//! A pause stops the guest too, and the guest cannot tell a pause from a lack of processor time,
-//! which programs of the container can cause. So only the host's word counts: it announces a pause,
-//! and tells its length afterwards. The announcement is in the guest's input before the guest
-//! continues, and is read before any time limit is looked at.
+//! A pause stops the guest too. The guest cannot tell it from a lack of processor time, which
+//! programs of the container can cause. So only the host's word counts: it announces a pause, and
+//! later tells its length. The announcement is in the guest's input before the guest continues. The
+//! guest reads it before it looks at any time limit.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 pub(super) struct Clock {
     /// Total length of the pauses that have ended.
     paused: Duration,
-    /// The reading at the end of the last turn.
+    /// The reading at the end of the last turn of the event loop.
     last: Instant,
-    /// The reading during an announced pause.
+    /// Set during an announced pause: the reading at which the clock stands.
     held: Option<Instant>,
 }
 
@@ -24,17 +24,17 @@ impl Clock {
         Self { paused: Duration::ZERO, last: Instant::now(), held: None }
     }
 
-    /// The reading now.
+    /// The current reading.
     pub(super) fn now(&self) -> Instant {
         self.at(Instant::now())
     }
 
-    /// A turn ends. Programs have had the time up to here, whatever the host announces next.
+    /// A turn of the event loop ends. Time up to now has passed, even if a pause is announced next.
     pub(super) fn turned(&mut self) {
         self.last = self.now();
     }
 
-    /// The host announces a pause, which may have begun at any time since the last turn.
+    /// The host announces a pause. It may have begun at any time since the last turn.
     pub(super) fn hold(&mut self) {
         self.held.get_or_insert(self.last);
     }
@@ -45,8 +45,8 @@ impl Clock {
         self.paused += length;
     }
 
-    /// The instant of the machine's clock at which this clock reads `reading`; `None` while it
-    /// stands still.
+    /// When the machine's clock shows, at the time at which this clock reads `reading`. `None`
+    /// while it stands still.
     pub(super) fn machine(&self, reading: Instant) -> Option<Instant> {
         match self.held {
             Some(_) => None,
@@ -63,7 +63,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// `events` are in the order of their seconds; `expect` is what the clock reads at second 100.
+    /// Rows: events with their seconds, and the reading at second 100.
     #[test]
     fn pauses_are_not_counted() {
         #[derive(Clone, Copy)]

@@ -1,14 +1,15 @@
-//! Encoding of frame fields: integers are little-endian, byte strings and lists are preceded by their length.
+//! Encoding of frame fields. Integers are little-endian. Byte strings and lists follow their
+//! length.
 
 use super::frame::{FrameError, Limit, Program, Stream, Termination};
 
-/// Starts a message body with its kind.
+/// Begins the body of a message with its kind.
 pub(super) fn encode(out: &mut Vec<u8>, kind: u8) -> Encoder<'_> {
     out.push(kind);
     Encoder(out)
 }
 
-/// Appends fields to a message body.
+/// Appends fields to the body of a message.
 pub(super) struct Encoder<'a>(&'a mut Vec<u8>);
 
 impl Encoder<'_> {
@@ -38,7 +39,7 @@ impl Encoder<'_> {
     }
 
     pub(super) fn bytes(self, bytes: &[u8]) -> Self {
-        // A field longer than a frame is refused by the receiver; senders check lengths before.
+        // The receiver refuses a field longer than a frame. Senders check lengths before.
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.u32(length).raw(bytes)
     }
@@ -71,7 +72,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Reads fields from the front of a message body.
+/// Reads fields from the front of a message's body.
 pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
 impl Decoder<'_> {
@@ -113,7 +114,7 @@ impl Decoder<'_> {
     }
 
     fn list(&mut self) -> Result<Vec<Vec<u8>>, FrameError> {
-        // Not `with_capacity`: the count comes from the sender and has not been checked.
+        // Not `with_capacity`: the sender chose this count, and nothing has checked it.
         (0..self.u32()?).map(|_| self.bytes()).collect()
     }
 

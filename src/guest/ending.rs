@@ -1,14 +1,15 @@
-//! Exit statuses of a guest that ends itself, and what each of them tells the host.
+//! Exit statuses of a guest that ends itself, for the host.
 //!
-//! The guest's standard error is attached too, and no other process can write to it, so both channels can be relied on.
+//! The guest's standard error is attached too. No other process can write to it, so the host can
+//! trust both.
 
 use std::io;
 
 /// The host closed the guest's input.
 pub const HUNG_UP: i32 = 0;
-/// A system error that is not about a limit.
+/// A system error that no limit caused.
 pub const FAILED: i32 = 1;
-/// The host sent bytes that are not a frame, or frames of another protocol version.
+/// The host sent bytes that are no frame, or frames of another version.
 pub const PROTOCOL: i32 = 3;
 /// The guest met a limit of the container: memory, descriptors or processes.
 pub const LIMIT: i32 = 4;
@@ -23,7 +24,7 @@ pub fn status_of(error: &io::Error) -> i32 {
     match error.raw_os_error() {
         Some(EAGAIN | ENOMEM | ENFILE | EMFILE) => LIMIT,
         Some(_) => FAILED,
-        // Errors without an OS error number come from the frame decoder.
+        // An error without a number comes from the frame decoder.
         None if error.kind() == io::ErrorKind::OutOfMemory => LIMIT,
         None => PROTOCOL,
     }

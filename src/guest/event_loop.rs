@@ -1,4 +1,4 @@
-//! The event loop: poll until a descriptor is ready, then run one turn of every service.
+//! The event loop: sleep until a descriptor is ready, then run a turn of each service.
 
 use std::io::{self, PipeReader};
 use std::time::Duration;
@@ -16,21 +16,22 @@ use super::sys::{self, Change};
 use super::table;
 use super::wire::{Interest, Wire, read_ready};
 
-/// Interval at which remaining processes are looked for and killed after the host has closed the connection.
+/// Number of rounds that kill remaining processes after the host has closed the connection.
 const FAREWELL_ROUNDS: usize = 20;
-/// Number of times that processes are looked for and killed where the kernel cannot do it in one step: a dying process tree can still fork.
+/// Number of rounds that kill processes if the kernel cannot kill all at once: a dying process tree
+/// can still fork.
 const KILL_ROUNDS: usize = 5;
-/// Tells `kill(2)` to signal every process of the PID namespace but the caller.
+/// As a pid for `kill(2)`: every process of the PID namespace but the caller.
 const EVERY_PROCESS: i32 = -1;
-/// Operation id of the boot frame.
+/// Id of the boot operation.
 const BOOT: Id = 0;
 
 /// Serves requests until the host closes the connection. Returns the exit status.
 ///
-/// # Safety
-/// Only for the `main` of the guest binary, as its first call and on its only thread:
-/// - It closes every descriptor except the standard streams and replaces those, so no object of the caller may own a descriptor.
-/// - It changes signal handlers, and reaps every child of the process.
+/// # Safety Only for `main` of the guest binary, as its first call and on its only thread:
+/// - It closes all descriptors but the standard streams, and replaces those. So no object of the
+///   caller may own a descriptor.
+/// - It changes signal handlers, and reaps all children of the process.
 #[expect(unsafe_code, reason = "a caller must own the whole process")]
 pub(crate) unsafe fn run() -> i32 {
     let ended = Guest::start().and_then(|mut guest| guest.serve());
@@ -38,7 +39,8 @@ pub(crate) unsafe fn run() -> i32 {
     match ended {
         Ok(()) => ending::HUNG_UP,
         Err(error) => {
-            // A failed write of the last answers is ignored: a host that has closed the connection does not read them.
+            // The last answers may fail to be written: a host that closed the connection does not
+            // read them.
             let _ = io::Write::write_all(&mut io::stderr(), format!("guest: {error}\n").as_bytes());
             ending::status_of(&error)
         }
@@ -63,7 +65,7 @@ impl Guest {
         spawning::watch()?;
         let child_exits = sys::on_child_exit()?;
         let mut wire = Wire::take()?;
-        // The work directory may be moved or unmounted later, so the guest itself stays in `/`.
+        // The guest stays in `/`: the work directory may be moved or unmounted.
         std::env::set_current_dir("/")?;
         super::names::ensure_localhost();
         wire.out.send(&ToHost::Hello { version: VERSION });
@@ -88,7 +90,8 @@ impl Guest {
             while let Some(message) = self.wire.next_message()? {
                 self.take(message)?;
             }
-            // Children are reaped first: a zombie counts against the process limit, and the shell may have to be restarted.
+            // Children are reaped first. A zombie counts towards the limit of processes, and the
+            // shell may have to be started again.
             self.reap();
             let out = &mut self.wire.out;
             self.shell.turn(self.clock.now(), out);
@@ -119,7 +122,7 @@ impl Guest {
         while let Some((pid, change)) = sys::reap() {
             let now = self.clock.now();
             match change {
-                // An exit that neither service owns is an orphan's; reaping it is enough.
+                // If no service knows the process, it is an orphan, and reaping it is enough.
                 Change::Ended(exit) => {
                     let _ =
                         self.shell.exited(pid, exit, now, out) || self.programs.exited(pid, exit, now, out);
@@ -179,7 +182,7 @@ impl Guest {
             ToGuest::Listen { id, path } => answer(id, "cannot listen", self.relay.listen(id, &path)),
             ToGuest::Reply { id, call, bytes } => self.relay.reply(id, call, &bytes),
             ToGuest::ReplyEnd { id, call } => self.relay.end_reply(id, call),
-            // Frames for an operation that has ended in the meantime are dropped.
+            // A frame for an operation that has ended is dropped.
             ToGuest::Data { id, bytes } => {
                 let _ = self.programs.data(id, &bytes) || self.files.data(id, &bytes);
             }
@@ -201,20 +204,20 @@ impl Guest {
     }
 }
 
-/// Program name for messages.
+/// The name of a program, for messages.
 fn name(argv: &[Vec<u8>]) -> String {
     argv.first().map_or_else(|| "nothing".to_owned(), |name| format!("`{}`", String::from_utf8_lossy(name)))
 }
 
-/// Ends a guest that cannot allocate memory, with an exit status that names the limit.
+/// Ends a guest that has no memory left, with the exit status for a limit.
 pub(crate) fn out_of_memory() -> ! {
     sys::exit_with(b"guest: no memory left for the guest itself\n", ending::LIMIT)
 }
 
-/// Kills every process but the guest. Its services notice the exits as they notice any other.
+/// Kills every process but the guest. The services notice the exits like all others.
 fn kill_all() {
     let own = std::process::id().cast_signed();
-    // Only as process 1 of a namespace of its own: anywhere else this would reach processes of the host.
+    // Outside a PID namespace this would kill processes of the host.
     if own == 1 {
         return sys::send(EVERY_PROCESS, sys::SIGKILL);
     }
@@ -224,8 +227,8 @@ fn kill_all() {
     }
 }
 
-/// Kills all descendants of the guest. In a PID namespace the kernel does that when process 1 ends; the process
-/// engine has no PID namespace.
+/// Kills all descendants of the guest. In a PID namespace the kernel does so when process 1 ends,
+/// but the process engine has none.
 fn farewell() {
     let own = std::process::id().cast_signed();
     if own == 1 {

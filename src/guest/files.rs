@@ -11,9 +11,9 @@ use super::frame::{CHUNK, Id, Stream, ToHost};
 use super::sys::{ELOOP, O_NOFOLLOW, O_NONBLOCK};
 use super::wire::{Outbound, Source, read_some};
 
-/// `errno` values that the host distinguishes.
+/// `errno` values with a meaning for the host.
 pub(super) const EFBIG: i32 = 27;
-/// Reported for anything other than a regular file.
+/// Sent for anything but a regular file.
 pub(super) const EINVAL: i32 = 22;
 
 /// Transfers in progress.
@@ -28,7 +28,7 @@ struct Upload {
     id: Id,
     path: PathBuf,
     mode: u32,
-    /// The file under its temporary name, or the error that prevented its creation.
+    /// The file and its temporary path, or the error that prevented it.
     file: io::Result<(File, PathBuf)>,
 }
 
@@ -39,15 +39,15 @@ struct Download {
 }
 
 impl Files {
-    /// Starts writing a file. When complete, it is renamed to its final name in one step: an existing link, FIFO or device of that
-    /// name is replaced, not written to.
+    /// Starts to write a file. Once complete, it is renamed in one step. So a link, FIFO or device
+    /// with its name is replaced, and not written to.
     pub(super) fn put(&mut self, id: Id, mode: u32, path: &[u8]) {
         let path = PathBuf::from(OsStr::from_bytes(path));
         let file = create_beside(&path, id);
         self.uploads.push(Upload { id, path, mode, file });
     }
 
-    /// Writes the next part of a file. `false` if no file is being written under `id`.
+    /// Writes the next part of a file. `false`: no upload has this `id`.
     pub(super) fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
         let Some(upload) = self.uploads.iter_mut().find(|upload| upload.id == id) else { return false };
         if let Ok((file, _)) = &mut upload.file
@@ -59,7 +59,7 @@ impl Files {
         true
     }
 
-    /// Completes a file.
+    /// Completes a file. `false`: no upload has this `id`.
     pub(super) fn end(&mut self, id: Id, out: &mut Outbound) -> bool {
         let Some(place) = self.uploads.iter().position(|upload| upload.id == id) else { return false };
         match self.uploads.swap_remove(place).complete() {
@@ -69,7 +69,7 @@ impl Files {
         true
     }
 
-    /// Starts reading a file.
+    /// Starts to read a file of at most `max` bytes.
     pub(super) fn get(&mut self, id: Id, max: u64, path: &[u8], out: &mut Outbound) {
         let path = Path::new(OsStr::from_bytes(path));
         match open_regular(path, max) {
@@ -78,7 +78,7 @@ impl Files {
         }
     }
 
-    /// Drops a transfer.
+    /// Drops an upload or a download.
     pub(super) fn cancel(&mut self, id: Id) {
         self.downloads.retain(|get| get.id != id);
         if let Some(place) = self.uploads.iter().position(|upload| upload.id == id) {
@@ -86,29 +86,29 @@ impl Files {
         }
     }
 
-    /// Whether a transfer can make progress without waiting.
+    /// Whether a transfer can continue without waiting.
     pub(super) fn is_busy(&self) -> bool {
         !self.downloads.is_empty()
     }
 
-    /// Sends parts of files while the outbound queue accepts them.
+    /// Sends parts of files while the queue has room.
     pub(super) fn turn(&mut self, out: &mut Outbound) {
         self.downloads.retain_mut(|get| send_parts(get.id, &mut get.file, out));
     }
 }
 
-/// Sends parts of a file while the outbound queue accepts them. `false` when the transfer is over.
+/// Sends parts of a file while the queue has room. `false` when the transfer is over.
 fn send_parts(id: Id, file: &mut impl Read, out: &mut Outbound) -> bool {
     while out.has_room() {
         match read_some(file, CHUNK, |bytes| out.send_bytes(id, Stream::Out, bytes)) {
             Source::More => {}
-            // The next turn reads on. The kernel says so for few files, e.g. those of FUSE.
+            // The next turn continues. Few files would block, e.g. those of FUSE.
             Source::Dry => return true,
             Source::Ended => {
                 out.send(&ToHost::Done { id });
                 return false;
             }
-            // The host must not take the part that it has for the file.
+            // Otherwise the host would take this part for the whole file.
             Source::Failed(error) => {
                 out.fail(id, "cannot read on", &error);
                 return false;
@@ -121,7 +121,7 @@ fn send_parts(id: Id, file: &mut impl Read, out: &mut Outbound) -> bool {
 impl Upload {
     fn abandon(&self) {
         if let Ok((_, temporary)) = &self.file {
-            // A leftover temporary file is harmless, and its name is not used by anything else.
+            // A leftover temporary file does no harm, and nothing else uses its name.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -141,7 +141,7 @@ impl Upload {
     }
 }
 
-/// Creates the parent folders of `path` and a new file in the last of them.
+/// Creates the parent folders of `path`, and a temporary file beside `path`.
 fn create_beside(path: &Path, id: Id) -> io::Result<(File, PathBuf)> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -155,7 +155,8 @@ fn create_beside(path: &Path, id: Id) -> io::Result<(File, PathBuf)> {
     Ok((file, temporary))
 }
 
-/// Opens a regular file of at most `max` bytes. Does not follow a link in the last component and does not block on a FIFO.
+/// Opens a regular file of at most `max` bytes. It does not follow a link in the last component,
+/// and does not block on a FIFO.
 fn open_regular(path: &Path, max: u64) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path).map_err(|error| {
@@ -178,7 +179,7 @@ fn open_regular(path: &Path, max: u64) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// A file of some parts, of which the last read fails or would block.
+    /// A file of `left` parts. The read after them fails with `last`.
     struct Parts {
         left: usize,
         last: io::ErrorKind,
@@ -200,7 +201,7 @@ mod tests {
         };
         check(0, io::ErrorKind::StaleNetworkFileHandle, false);
         check(2, io::ErrorKind::StaleNetworkFileHandle, false);
-        // The turn ends although the queue has room.
+        // The turn ends, although the queue has room.
         check(0, io::ErrorKind::WouldBlock, true);
         check(2, io::ErrorKind::WouldBlock, true);
         check(1000, io::ErrorKind::WouldBlock, true);

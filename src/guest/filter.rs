@@ -1,8 +1,8 @@
 //! A system-call filter on top of the engine's, for the guest and all processes that it starts.
 //!
-//! It refuses calls that reach past a container or past its limits. [`REFUSALS`] has a row for
-//! each, with the reason. Programs know the errors from kernels and file systems that lack these
-//! calls, and do without.
+//! It refuses calls that reach out of the container, or that no limit counts. [`REFUSALS`] has a
+//! row and a reason for each. The errors are those of kernels and file systems without these calls,
+//! so programs know them and use other calls.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
@@ -25,17 +25,17 @@ struct Program {
     filter: *const Instruction,
 }
 
-/// A call that does not exist in the sandbox.
+/// A call that is refused.
 struct Refusal {
     /// The number of the call.
     call: u32,
-    /// Only calls with all of these arguments are refused.
+    /// The call is refused only if all of these arguments match.
     arguments: &'static [Argument],
     answer: Answer,
 }
 
-/// The lower half of an argument. The kernel ignores the upper half of those that are compared
-/// here.
+/// A condition on the lower half of an argument. The kernel ignores the upper half of the arguments
+/// that occur here.
 #[derive(Clone, Copy)]
 struct Argument {
     index: u32,
@@ -54,11 +54,11 @@ enum Is {
 #[repr(u32)]
 enum Answer {
     Eperm = 1,
-    /// A file system without the flag says so.
+    /// As from a file system without the flag.
     Einval = 22,
-    /// A kernel without the call says so.
+    /// As from a kernel without the call.
     Enosys = 38,
-    /// A file system without the operation says so.
+    /// As from a file system without the operation.
     Eopnotsupp = 95,
     Eafnosupport = 97,
 }
@@ -80,30 +80,30 @@ const fn has(index: u32, bit: u32) -> Argument {
 }
 
 const REFUSALS: [Refusal; 22] = [
-    // `AF_VSOCK`: its ports are shared by all containers of a machine, so two attempts at a task
-    // could talk.
+    // `AF_VSOCK`: all containers of a machine share its ports. Two rollouts could talk through
+    // them.
     with(SOCKET, &[equal(0, 40)], Eafnosupport),
-    // `O_DIRECT`: one call can read gigabytes from the disk, and no signal ends it before. E.g. 230
-    // processes with 2 GiB each kept a container alive for ten minutes, and the disk busy.
+    // `O_DIRECT`: one call can read gigabytes from the disk, and no signal ends it. E.g. 230
+    // processes with 2 GiB each kept a container alive, and the disk busy, for ten minutes.
     with(OPEN, &[has(1, O_DIRECT)], Einval),
     with(OPENAT, &[has(2, O_DIRECT)], Einval),
     with(FCNTL, &[equal(1, F_SETFL), has(2, O_DIRECT)], Einval),
     // `openat2`: its flags lie in memory, where a filter cannot look.
     every(437, Enosys),
-    // `io_uring` does what filters refuse.
+    // `io_uring` can do what filters refuse.
     every(425, Enosys),
     every(426, Enosys),
     every(427, Enosys),
-    // `memfd_secret`: no limit of files or of the disk counts its memory.
+    // `memfd_secret`: neither a limit of files nor of the disk counts its memory.
     every(447, Enosys),
-    // `io_setup`: all containers and the host share `/proc/sys/fs/aio-max-nr` requests, and each
-    // can see how many are taken. Databases fall back, e.g. InnoDB to threads.
+    // `io_setup`: all containers and the host share the requests of `/proc/sys/fs/aio-max-nr`, and
+    // each can see how many are taken. Databases have an alternative, e.g. InnoDB uses threads.
     every(IO_SETUP, Enosys),
-    // `F_SETPIPE_SZ`: the buffers of pipes are counted for all containers together. The kernel
-    // gives this answer when that count is too high.
+    // `F_SETPIPE_SZ`: buffers of pipes are counted for all containers together. The kernel gives
+    // this error when that count is too high.
     with(FCNTL, &[equal(1, 1031)], Eperm),
     // Preallocation takes gigabytes of the disk between two looks of the watchdog. Programs write
-    // instead.
+    // zeros instead.
     every(FALLOCATE, Eopnotsupp),
     // XFS_IOC_ALLOCSP, XFS_IOC_ALLOCSP64, FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE.
     with(IOCTL, &[equal(1, 0x4030_580a)], Eopnotsupp),
@@ -111,17 +111,17 @@ const REFUSALS: [Refusal; 22] = [
     with(IOCTL, &[equal(1, 0x4030_5828)], Eopnotsupp),
     with(IOCTL, &[equal(1, 0x4030_582a)], Eopnotsupp),
     with(IOCTL, &[equal(1, 0x4030_5839)], Eopnotsupp),
-    // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, `file_setattr`: a file that leaves its project leaves the
-    // quota of the container on XFS, and a hint of a large extent preallocates.
+    // FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, `file_setattr`: on XFS a file can leave its project, and
+    // so the container's quota. And a hint of a large extent preallocates.
     with(IOCTL, &[equal(1, 0x401c_5820)], Eopnotsupp),
     with(IOCTL, &[equal(1, 0x4008_6602)], Eopnotsupp),
     every(469, Eopnotsupp),
-    // The same requests as 32-bit programs number them, in case a kernel takes these from others.
+    // The same requests with the numbers of 32-bit programs, in case a kernel accepts these too.
     with(IOCTL, &[equal(1, 0x402c_5828)], Eopnotsupp),
     with(IOCTL, &[equal(1, 0x402c_582a)], Eopnotsupp),
 ];
 
-/// Loads a word of `struct seccomp_data` (linux/seccomp.h) at this offset.
+/// Loads a word of `struct seccomp_data` (linux/seccomp.h).
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
@@ -151,7 +151,7 @@ mod calls {
 mod calls {
     pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
     pub(super) const O_DIRECT: u32 = 0x1_0000;
-    /// There is no such call.
+    /// This architecture has no such call.
     pub(super) const OPEN: u32 = u32::MAX;
     pub(super) const IO_SETUP: u32 = 0;
     pub(super) const FCNTL: u32 = 25;
@@ -162,7 +162,7 @@ mod calls {
 }
 use calls::{ARCHITECTURE, FALLOCATE, FCNTL, IO_SETUP, IOCTL, O_DIRECT, OPEN, OPENAT, SOCKET};
 const F_SETFL: u32 = 4;
-/// Calls of x86-64's x32 variant begin here. Without this, each call above would have a second number.
+/// Numbers of x86-64's x32 calls begin here. Each call above has a second number there.
 const X32: u32 = 0x4000_0000;
 
 const PR_SET_SECCOMP: i32 = 22;
@@ -173,11 +173,11 @@ unsafe extern "C" {
     fn prctl(option: i32, ...) -> i32;
 }
 
-/// The filter. Calls of other architectures (32-bit programs) do not exist.
+/// The filter as a program. Calls of other architectures, e.g. of 32-bit programs, are refused.
 fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
     let load = |at| Instruction { code: LOAD, if_true: 0, if_false: 0, k: at };
     let fail = |answer| Instruction { code: RETURN, if_true: 0, if_false: 0, k: FAIL_WITH | answer as u32 };
-    // Goes on with the next instruction if the loaded word passes, and else skips some.
+    // Continues if the loaded word passes, and else skips instructions.
     let only_if = |is, skipped| match is {
         Is::Equal(k) => Instruction { code: JUMP_IF_EQUAL, if_true: 0, if_false: skipped, k },
         Is::With(k) => Instruction { code: JUMP_IF_BIT, if_true: 0, if_false: skipped, k },
@@ -191,7 +191,7 @@ fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
         fail(Enosys),
     ];
     for Refusal { call, arguments, answer } in refusals {
-        // Each argument is two instructions, and the last instruction is the answer.
+        // An argument takes two instructions. The answer is the last one.
         let mut skipped = 2 * arguments.len() as u8 + 1;
         filter.extend([load(NUMBER_AT), only_if(Is::Equal(*call), skipped)]);
         for Argument { index, is } in *arguments {
@@ -204,12 +204,13 @@ fn compile(refusals: &[Refusal]) -> Vec<Instruction> {
     filter
 }
 
-/// Applies the filter to this process and all that it will start, if the sandbox forbids new privileges; the kernel takes filters of
-/// others from privileged processes only. A kernel without filters is tolerated.
+/// Applies the filter to this process and to all that it starts. The kernel takes a filter from an
+/// unprivileged process only if new privileges are forbidden. Otherwise, and on a kernel without
+/// filters, there is none.
 pub(super) fn apply() {
     let filter = compile(&REFUSALS);
     let program = Program { len: filter.len() as u16, filter: filter.as_ptr() };
-    // SAFETY: plain calls; the kernel copies the program, which lives until the call returns.
+    // SAFETY: plain calls. The kernel copies the program, which lives until the call returns.
     unsafe {
         if prctl(PR_GET_NO_NEW_PRIVS, 0u64, 0u64, 0u64, 0u64) == 1 {
             prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &raw const program, 0u64, 0u64);
@@ -221,7 +222,7 @@ pub(super) fn apply() {
 mod tests {
     use super::*;
 
-    /// What the kernel does with a call.
+    /// What the kernel does with a call: runs the filter.
     fn run(filter: &[Instruction], architecture: u32, call: u32, arguments: [u32; 3]) -> u32 {
         let (mut at, mut loaded) = (0, 0);
         loop {
@@ -286,7 +287,7 @@ mod tests {
             assert_eq!(run(&filter, ARCHITECTURE, call, arguments), expect, "{call} {arguments:x?}");
         };
         let refused = FAIL_WITH | Einval as u32;
-        // O_RDWR with O_DIRECT, and an ordinary O_CREAT.
+        // O_RDWR with O_DIRECT; then an ordinary O_CREAT.
         flags(OPENAT, [3, 7, O_DIRECT | 2], refused);
         flags(OPENAT, [3, O_DIRECT, 0o102], ALLOW);
         flags(OPEN, [7, O_DIRECT, 0], refused);

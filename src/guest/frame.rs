@@ -1,32 +1,36 @@
-//! The frames between host and guest: `u32` length, then kind, operation id and fields, all little-endian.
+//! The frames between host and guest. A frame is its length (`u32`), a kind, an operation id and
+//! fields. All integers are little-endian.
 //!
-//! Both sides decode strictly: a frame that is too long, of unknown kind, truncated or with trailing bytes ends the
-//! connection. Bulk data is sent in pieces of [`CHUNK`] bytes, so the memory that each side needs is bounded.
+//! Both sides decode strictly. A frame ends the connection if it is too long, truncated, of an
+//! unknown kind, or has bytes left over. Bulk data comes in pieces of [`CHUNK`] bytes, so each side
+//! needs little memory.
 
 use super::codec::{Decoder, encode};
 
-/// Raised whenever a frame changes. Host and guest come from one build, so a mismatch means a guest of another build.
+/// Raised with every change of a frame. Host and guest come from one build, so another version
+/// means a guest of another build.
 pub const VERSION: u32 = 6;
-/// Maximum length of a frame after its length field: a [`MAX_COMMAND`] with its envelope.
+/// Maximum length of a frame, without its length field: a [`MAX_COMMAND`] and its envelope.
 pub const MAX_FRAME: usize = MAX_COMMAND + 64 * 1024;
-/// Maximum length of a shell command, and of argument vector and environment together.
+/// Maximum length of a shell command. Also of a program's arguments and environment together.
 pub const MAX_COMMAND: usize = 1024 * 1024;
-/// Length of one piece of a file, of standard input or of an output: large enough that the envelope is negligible, small enough
-/// that the answers to other operations are not delayed noticeably.
+/// Length of a piece of a file, of input or of output. It is large enough that envelopes do not
+/// matter, and small enough that other answers are not delayed.
 pub const CHUNK: usize = 64 * 1024;
-/// Maximum standard input of one program, and maximum length of one relay request or reply; the guest holds these in memory.
+/// Maximum length of a program's input, of a relay request, and of a reply. The guest holds these
+/// in memory.
 pub const MAX_INPUT: usize = 16 * 1024 * 1024;
 
-/// Prefix of a `Listen` path that names a loopback port (in decimal) instead of a Unix socket.
+/// A `Listen` path with this prefix is a loopback port, e.g. `port:8080`, instead of a Unix socket.
 pub const PORT_PREFIX: &[u8] = b"port:";
 
-/// Identifies an operation; chosen by the host.
+/// Number of an operation. The host chooses it.
 pub type Id = u32;
 
 /// Messages from the host to the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGuest {
-    /// First frame: the shell's working directory and `HOME`.
+    /// The first frame.
     Boot {
         version: u32,
         workdir: Vec<u8>,
@@ -38,7 +42,7 @@ pub enum ToGuest {
         keep: u64,
         command: Vec<u8>,
     },
-    /// Standard input follows as `Data` and ends with `End`.
+    /// `Data` with the standard input follows, then `End`.
     Spawn {
         id: Id,
         timeout_ms: u64,
@@ -56,7 +60,7 @@ pub enum ToGuest {
         rows: u16,
         cols: u16,
     },
-    /// Content follows as `Data` and ends with `End`.
+    /// `Data` with the content follows, then `End`.
     PutFile {
         id: Id,
         mode: u32,
@@ -67,12 +71,13 @@ pub enum ToGuest {
         max: u64,
         path: Vec<u8>,
     },
-    /// Opens a socket whose requests are forwarded to the host. A path that begins with [`PORT_PREFIX`] is a loopback port.
+    /// Opens a socket, and forwards its requests to the host. A path with [`PORT_PREFIX`] is a
+    /// loopback port.
     Listen {
         id: Id,
         path: Vec<u8>,
     },
-    /// Part of the reply to a relay request.
+    /// A part of the reply to a relay request.
     Reply {
         id: Id,
         call: u32,
@@ -93,11 +98,11 @@ pub enum ToGuest {
     PtyStateRequest {
         id: Id,
     },
-    /// The host no longer waits for the operation: it is ended as if its time-out had expired.
+    /// The host does not wait any longer. The operation ends as if it had timed out.
     Cancel {
         id: Id,
     },
-    /// The user of all shells and terminals started from here on. Other programs keep running as root.
+    /// The user of all shells and terminals that start after this. Other programs run as root.
     Account {
         id: Id,
         account: Account,
@@ -106,9 +111,9 @@ pub enum ToGuest {
     KillAll {
         id: Id,
     },
-    /// The engine pauses the container. Has no answer.
+    /// The engine pauses the container. This has no answer.
     Paused,
-    /// A pause has ended. Has no answer.
+    /// A pause of this length has ended. This has no answer.
     Resumed {
         micros: u64,
     },
@@ -125,11 +130,11 @@ pub struct Account {
     pub home: Vec<u8>,
 }
 
-/// What to execute.
+/// A program to execute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     pub argv: Vec<Vec<u8>>,
-    /// `NAME=value` entries: the whole environment.
+    /// The whole environment, as `NAME=value`.
     pub env: Vec<Vec<u8>>,
     pub cwd: Vec<u8>,
 }
@@ -137,18 +142,19 @@ pub struct Program {
 /// Messages from the guest to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToHost {
-    /// Sent without a request when the guest is ready.
+    /// The guest is ready. It sends this without a request.
     Hello {
         version: u32,
     },
-    /// Success of a `PutFile`, a `Listen`, an `Account`, a `KillAll` or the boot (id 0); a `GetFile` has sent everything.
+    /// A `PutFile`, `Listen`, `Account`, `KillAll` or the boot (id 0) has succeeded. A `GetFile`
+    /// has sent everything.
     Done {
         id: Id,
     },
     Failed {
         id: Id,
         errno: i32,
-        /// Of a start: whose limit it met.
+        /// If a start failed: whose limit it met.
         limit: Limit,
         message: Vec<u8>,
     },
@@ -172,15 +178,16 @@ pub enum ToHost {
         stderr: u64,
         micros: u64,
     },
-    /// State of a terminal's program. Sent after all output that was written before.
+    /// State of a terminal's program. All earlier output was sent before.
     PtyState {
         id: Id,
-        /// The program is in the foreground, reads single keys, has read all pending input, and sleeps.
+        /// The program is in the foreground, reads single keys, has read all input, and sleeps.
         at_prompt: bool,
-        /// Start time of the youngest other process of its session, in clock ticks since boot; 0 if there is none.
+        /// Start time of the youngest other process of its session, in clock ticks since boot. 0 if
+        /// there is none.
         youngest: u64,
     },
-    /// Part of a relay request.
+    /// A part of a relay request.
     Call {
         id: Id,
         call: u32,
@@ -193,7 +200,7 @@ pub enum ToHost {
 }
 
 impl ToHost {
-    /// The operation that the message belongs to.
+    /// The operation of the message.
     pub fn id(&self) -> Id {
         match self {
             Self::Hello { .. } => 0,
@@ -216,15 +223,15 @@ pub enum Stream {
     Err,
 }
 
-/// Whose limit kept a process or a terminal from being started.
+/// Whose limit prevented the start of a process or a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// None, or it is not known whose.
+    /// None was met, or it is not known whose.
     #[default]
     Unknown,
     /// The container's own.
     Own,
-    /// One that the containers of the host share, and that this container did not use up.
+    /// A limit that all containers of the host share. This container did not use it up.
     Host,
 }
 
@@ -238,7 +245,7 @@ pub enum Termination {
     ShellDied(i32),
 }
 
-/// Why bytes could not be decoded as a frame.
+/// Why bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     TooLong(usize),
@@ -260,9 +267,9 @@ impl std::fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// A message with a binary encoding.
+/// A message in its binary form.
 pub trait Message: Sized {
-    /// Appends the frame, including its length field.
+    /// Appends the whole frame.
     fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -282,7 +289,8 @@ pub trait Message: Sized {
 #[derive(Debug, Default)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
-    /// Offset of the first frame that was not decoded yet; consumed bytes are dropped when more arrive.
+    /// Offset of the first frame that is not decoded yet. The bytes before are dropped when more
+    /// arrive.
     start: usize,
 }
 
@@ -294,7 +302,7 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next complete message, if there is one.
+    /// The next complete message.
     pub fn next_message<M: Message>(&mut self) -> Result<Option<M>, FrameError> {
         let rest = &self.bytes[self.start..];
         let Some((length, rest)) = rest.split_first_chunk::<4>() else { return Ok(None) };
@@ -355,7 +363,7 @@ impl Message for ToGuest {
                 encode(out, 13).u32(*id);
             }
             Self::Account { id, account: Account { uid, gid, groups, name, home } } => {
-                // Users belong to some dozens of groups at most; the kernel's own limit is 65,536.
+                // A user has at most some dozens of groups. The kernel's limit is 65,536.
                 let count = u16::try_from(groups.len()).unwrap_or(u16::MAX);
                 let mut fields = encode(out, 14).u32(*id).u32(*uid).u32(*gid).u16(count);
                 for group in groups.iter().take(count.into()) {

@@ -89,7 +89,7 @@ fn to_host() -> impl Strategy<Value = ToHost> {
     ]
 }
 
-/// Decodes all messages of a stream that arrives in `pieces`.
+/// Decodes all messages of a stream. It arrives in pieces of `piece` bytes.
 fn read<M: Message>(stream: &[u8], piece: usize) -> Result<Vec<M>, FrameError> {
     let mut buffer = FrameBuffer::default();
     let mut messages = Vec::new();
@@ -144,7 +144,7 @@ fn hostile_lengths_are_refused_before_anything_is_kept() {
     check(&(MAX_FRAME as u32 + 1).to_le_bytes(), FrameError::TooLong(MAX_FRAME + 1));
     check(&[0, 0, 0, 0], FrameError::Truncated);
     check(&[1, 0, 0, 0, 99], FrameError::UnknownKind(99));
-    // A chunk with a declared length of 4 GiB, and a list with a declared count of four billion arguments.
+    // A chunk that claims a length of 4 GiB, and a list that claims four billion arguments.
     check(&[10, 0, 0, 0, 3, 1, 0, 0, 0, 0, 255, 255, 255, 255], FrameError::Truncated);
     let list =
         [26, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];

@@ -1,8 +1,8 @@
-//! Bounded capture of an output: its head and its tail.
+//! An output in bounded memory: its head and its tail.
 
 use std::collections::VecDeque;
 
-/// Keeps the first and the last bytes of an output, and counts all of them.
+/// Keeps the first and the last bytes of an output, and counts all.
 #[derive(Debug)]
 pub struct HeadTail {
     head: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct HeadTail {
 }
 
 impl HeadTail {
-    /// Keeps at most `limit` bytes: half of them from the start, half from the end.
+    /// Keeps at most `limit` bytes: one half from the start, one from the end.
     pub fn new(limit: usize) -> Self {
         let head_limit = limit / 2;
         Self { head: Vec::new(), tail: VecDeque::new(), head_limit, tail_limit: limit - head_limit, total: 0 }
@@ -30,12 +30,13 @@ impl HeadTail {
         self.tail.extend(rest);
     }
 
-    /// Number of bytes pushed, kept or dropped.
+    /// Number of bytes of the output, kept or not.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The kept bytes. A line with the exact number of omitted bytes replaces the middle; no UTF-8 character is cut in two.
+    /// The kept bytes. A line with the exact number of omitted bytes stands in the middle. No UTF-8
+    /// character is cut in two.
     pub fn into_bytes(self) -> Vec<u8> {
         let Self { mut head, tail, total, .. } = self;
         let tail = Vec::from(tail);
@@ -52,19 +53,20 @@ impl HeadTail {
     }
 }
 
-/// The line that replaces omitted bytes.
+/// The line in place of omitted bytes.
 pub fn marker(omitted: u64) -> String {
     format!("\n… {omitted} bytes omitted …\n")
 }
 
-/// Maximum length of a UTF-8 character.
+/// Most bytes of a UTF-8 character.
 const MAX_CHAR: usize = 4;
 
 /// Length of `bytes` without an incomplete character at the end.
 fn last_boundary(bytes: &[u8]) -> usize {
     let window = bytes.len().saturating_sub(MAX_CHAR - 1);
     let Some(start) = bytes[window..].iter().rposition(|byte| byte & 0b1100_0000 != 0b1000_0000) else {
-        return bytes.len(); // Only continuation bytes: the text is not UTF-8, so no character can be cut.
+        // Only continuation bytes: the text is not UTF-8, so no character can be cut.
+        return bytes.len();
     };
     let start = window + start;
     let needed = match bytes[start] {
@@ -76,7 +78,7 @@ fn last_boundary(bytes: &[u8]) -> usize {
     if start + needed > bytes.len() { start } else { bytes.len() }
 }
 
-/// Number of leading bytes that continue a character begun earlier.
+/// Number of leading bytes that belong to an earlier character.
 fn first_boundary(bytes: &[u8]) -> usize {
     let continuation =
         bytes.iter().take(MAX_CHAR).take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000).count();
@@ -109,7 +111,7 @@ mod tests {
         check(3, "abcdef", "a\n… 3 bytes omitted …\nef");
         check(1, "abc", "\n… 2 bytes omitted …\nc");
         check(0, "abc", "\n… 3 bytes omitted …\n");
-        // A character that does not fit is omitted completely, and counted.
+        // A character that does not fit is omitted whole, and counted.
         check(8, "abc😀defg", "abc\n… 4 bytes omitted …\ndefg");
         check(8, "abcdef😀", "abcd\n… 2 bytes omitted …\n😀");
         check(6, "abcdef😀", "abc\n… 7 bytes omitted …\n");

@@ -1,33 +1,33 @@
-//! Finds the end of an HTTP/1.1 request (RFC 9112 §6). The guest interprets nothing else of HTTP.
+//! Finds the end of an HTTP/1.1 request (RFC 9112 §6). The guest understands nothing else of HTTP.
 
-/// The interim response after which a client sends its body.
+/// A client that asked for it sends its body after this response.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// Maximum length of a request head.
+/// Maximum length of a request's head, in bytes.
 const MAX_HEAD: usize = 64 << 10;
-/// Maximum length of a chunk-size line or of a trailer line.
+/// Maximum length of a chunk-size line or a trailer line, in bytes.
 const MAX_CHUNK_LINE: usize = 4096;
 
-/// Progress of an incoming request.
+/// How much of a request has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     Partial {
-        /// The client waits for [`CONTINUE`] before it sends its body.
+        /// The client sends its body only after [`CONTINUE`].
         expects_continue: bool,
     },
     Complete,
     Malformed,
 }
 
-/// Finds the end of one request while its bytes arrive. It stores its position, so each byte is scanned once.
+/// Finds the end of a request while its bytes arrive. Each byte is scanned once.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    /// Number of bytes already scanned.
+    /// Number of scanned bytes.
     scanned: usize,
     body: Body,
     expects_continue: bool,
 }
 
-/// How the end of the body is determined.
+/// How the body ends.
 #[derive(Clone, Copy, Debug, Default)]
 enum Body {
     /// The head is not complete yet.
@@ -35,9 +35,9 @@ enum Body {
     Unknown,
     /// The body ends at this offset of the request.
     EndsAt(usize),
-    /// The next chunk-size line begins at `scanned`.
+    /// With a chunk of length zero. The next chunk-size line begins at `scanned`.
     ChunkSize,
-    /// The last chunk has been received; the next trailer line begins at `scanned`.
+    /// The last chunk has arrived. The next trailer line begins at `scanned`.
     Trailers,
 }
 
@@ -45,7 +45,7 @@ enum Body {
 struct Malformed;
 
 impl Scanner {
-    /// Scans all bytes of the request received so far.
+    /// Scans the request. `bytes` are all bytes so far.
     pub(super) fn look(&mut self, bytes: &[u8]) -> Message {
         match self.is_complete(bytes) {
             Ok(true) => Message::Complete,
@@ -59,7 +59,7 @@ impl Scanner {
             match self.body {
                 Body::Unknown => {
                     let Some(length) = find(&bytes[self.scanned..], b"\r\n\r\n") else {
-                        // The last three bytes may be the beginning of the empty line.
+                        // The last three bytes may begin the empty line.
                         self.scanned = bytes.len().saturating_sub(3);
                         return if bytes.len() > MAX_HEAD { Err(Malformed) } else { Ok(false) };
                     };
@@ -117,10 +117,10 @@ impl Scanner {
     }
 }
 
-/// Length of a line terminator.
+/// Length of a line end.
 const CRLF: usize = 2;
 
-/// The first line of `bytes`, without its terminator, if it is complete.
+/// The first line of `bytes` without its end. `None` if it is not complete.
 fn next_line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     let window = &bytes[..bytes.len().min(MAX_CHUNK_LINE)];
     match find(window, b"\r\n") {
@@ -130,7 +130,7 @@ fn next_line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
     }
 }
 
-/// Parses a hexadecimal size, with optional extensions after a semicolon.
+/// Parses a hexadecimal size. Extensions after a semicolon are ignored.
 fn chunk_size(line: &[u8]) -> Result<usize, Malformed> {
     let text = std::str::from_utf8(line).map_err(|_| Malformed)?;
     let digits = text.split(';').next().unwrap_or_default().trim();
@@ -146,7 +146,7 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The result does not depend on how the bytes are split.
+    /// The result must not depend on how the bytes are split.
     fn check(text: &str, expect: Message) {
         assert_eq!(Scanner::default().look(text.as_bytes()), expect, "{text:?}");
         let mut scanner = Scanner::default();
@@ -187,7 +187,7 @@ mod tests {
         check("0\r\n\r\n", Message::Complete);
         check("0\r\nTrailer: 1\r\n\r\n", Message::Complete);
         check("A;name=value\r\n0123456789\r\n0\r\n\r\n", Message::Complete);
-        // A terminator inside a payload belongs to the payload.
+        // A line end within a chunk is content.
         check("7\r\n\r\n0\r\n\r\n\r\n", partial);
         check("7\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n", Message::Complete);
         check("x\r\nabc\r\n", Message::Malformed);

@@ -1,14 +1,19 @@
-//! The guest: process 1 of every sandbox. It executes the host's requests and reports over its standard streams.
+//! The guest: process 1 of every sandbox. It executes the host's requests, and answers over its
+//! standard streams.
 //!
-//! Standard library only. One thread does the work; that of `spawning` only kills children that would block it. The modules:
-//! - [`frame`] (with its `codec`), [`head_tail`] and the exit statuses of [`ending`] are shared with the host; the others are not.
-//! - `wire` reads and writes frames on the standard streams; `sys` contains all foreign calls but those of `filter`, the system-call filter.
-//! - `shell`, `program`, `files`, `relay` are the services; `account` is the user of shells. Each service has a `turn`, which does all work that does not block.
-//! - `spawning` starts children; `table` reads `/proc`; `clock` is the clock of all time limits;
-//!   `pools` finds out whose limit a failed start met.
+//! It uses the standard library only. One thread does the work. A second one, of `spawning`, only
+//! kills children that would block the first. The modules:
+//! - The host uses [`frame`] (with `codec`), [`head_tail`] and [`ending`] (exit statuses) too.
+//! - `wire` reads and writes frames on the standard streams.
+//! - `sys` has all foreign calls, but for those of `filter`, the system-call filter.
+//! - `shell`, `program`, `files` and `relay` are the services. Each has a `turn` for its work that
+//!   does not block. `account` is the user of shells. `http` finds the end of a request to `relay`.
+//! - `spawning` starts children. `table` reads `/proc`. `clock` is the clock of all time limits.
+//! - `pools` finds out whose limit a failed start met.
 //!
-//! A process in the sandbox must be unable to block or end the guest: all I/O is non-blocking, process 1 of a PID namespace
-//! receives no signal from inside, and a non-dumpable process hides `/proc/1/fd` from a root without `SYS_PTRACE`.
+//! No process of the sandbox can block or end the guest. All I/O is non-blocking. Process 1 of a
+//! PID namespace gets no signal from inside. Root without `SYS_PTRACE` cannot open `/proc/1/fd` of
+//! a process that is not dumpable.
 
 #![cfg_attr(
     test,
@@ -24,13 +29,13 @@ pub mod head_tail;
 
 mod codec;
 
-/// Pseudo-terminals of a container, where the engine can limit them. Programs such as `tmux` and
-/// `script` hold one for each window. A container with fewer is not the reason why the host has
-/// none left.
+/// Most pseudo-terminals of a container, if the engine can limit them. Programs such as `tmux` and
+/// `script` hold one for each window. If the host has none left, a container with fewer than these
+/// is not the reason.
 pub const MAX_TERMINALS: u32 = 64;
 
-// Compiled into the guest binary, and into the library's tests only: nothing in the library can call `run`, which closes and replaces the
-// descriptors and signals of its process.
+// These are in the guest binary, and in the library's tests. The library itself must not call
+// `run`: it replaces the descriptors and signal handlers of its process.
 #[cfg(any(guest_binary, test))]
 mod account;
 #[cfg(any(guest_binary, test))]

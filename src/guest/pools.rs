@@ -1,5 +1,5 @@
-//! Finds the limit that a failed start has met. A process or a terminal can meet the container's own
-//! limit, or one that all containers of the host share.
+//! Finds out whose limit a failed start met: the container's own, or one that all containers of the
+//! host share.
 
 use std::fs;
 use std::io;
@@ -7,16 +7,16 @@ use std::io;
 use super::MAX_TERMINALS;
 use super::frame::Limit;
 
-/// Where the kernel lists the terminals of a container. An entry goes with the terminal's first
-/// half, and the other half still counts.
+/// The kernel lists a container's terminals here. An entry disappears when the terminal's master
+/// end is closed. While the other end is open, the terminal still counts.
 const TERMINALS: &str = "/dev/pts";
-/// The terminals of the host: those in use, the limit, and how many of them only the host's own
+/// The terminals of the host: how many are in use, the limit, and how many only the host's own
 /// `/dev/pts` may use (`Documentation/filesystems/devpts.rst`).
 const POOL: [&str; 3] =
     ["/proc/sys/kernel/pty/nr", "/proc/sys/kernel/pty/max", "/proc/sys/kernel/pty/reserve"];
-/// Terminals that may have been closed since the host had none left.
+/// So many terminals may have been closed since the host had none left.
 const CLOSED_SINCE: u64 = 64;
-/// How often the container met its limit of processes, in control groups of version 2 and 1.
+/// Files that say how often the container met its limit of processes, for cgroup v2 and v1.
 const PROCESSES: [&str; 2] = ["/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"];
 
 const EAGAIN: i32 = 11;
@@ -24,7 +24,7 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 
-/// What was to be started.
+/// What could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     Process,
@@ -45,8 +45,8 @@ pub(super) fn limit_of(error: &io::Error, start: Start) -> Limit {
     judge(error.raw_os_error().unwrap_or_default(), start, terminals, full, processes)
 }
 
-/// `terminals` counts those that the container holds, `full` says whether the host has none left,
-/// and `processes` how often the container met its limit of processes.
+/// `terminals` counts those of the container. `full` says whether the host has none left.
+/// `processes` is how often the container met its limit of processes.
 fn judge(
     errno: i32,
     start: Start,
@@ -66,20 +66,20 @@ fn judge(
             None => None,
         }),
         (EAGAIN, Start::Process | Start::Terminal) => own(processes().map(|met| met > 0)),
-        // The limit of one process: the guest itself.
+        // This is the limit of one process, i.e. of the guest.
         (EMFILE, _) => Limit::Own,
-        // The table of the whole host.
+        // This is the limit of the whole host.
         (ENFILE, _) => Limit::Host,
         _ => Limit::Unknown,
     }
 }
 
-/// The names of terminals are numbers; `ptmx` is beside them.
+/// A terminal's name is a number. `ptmx` lies beside them.
 fn is_terminal(entry: &fs::DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)
 }
 
-/// Reads `max N`.
+/// Reads a line `max N`.
 fn times_met(events: &str) -> Option<u64> {
     events.lines().find_map(|line| line.strip_prefix("max "))?.trim().parse().ok()
 }
@@ -96,10 +96,10 @@ mod tests {
                 let found = judge(errno, start, || terminals, || Some(true), || processes);
                 assert_eq!(found, expect, "{errno} {start:?} {terminals:?} {processes:?}");
             };
-        // A sibling took all terminals of the host; this container holds two.
+        // A sibling took all terminals of the host. This container holds two.
         check(ENOSPC, Terminal, Some(2), Some(0), Limit::Host);
         check(ENOSPC, Terminal, Some(63), Some(0), Limit::Host);
-        // The host has terminals left: the container holds halves of some that have no entry.
+        // The host has terminals left. So the container holds ends of terminals that have no entry.
         let held = |full| judge(ENOSPC, Terminal, || Some(0), || full, || Some(0));
         assert_eq!([Some(false), Some(true), None].map(held), [Limit::Own, Limit::Host, Limit::Unknown]);
         check(ENOSPC, Terminal, Some(64), Some(0), Limit::Own);

@@ -16,40 +16,41 @@ use super::sys::{self, Exit};
 use super::table;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// Maximum output read per turn and program. More than the kernel buffers for a terminal (12 KiB): a read of this size, which ends where nothing
-/// is left, returns everything that was written before it.
+/// Maximum output that a turn reads of a program. It is more than the kernel buffers for a terminal
+/// (12 KiB). So a read of this size returns everything that was written before it.
 const TURN_BYTES: usize = 16 * CHUNK;
-/// Interval at which a program's remaining processes are killed after its end: a dying process tree can still fork.
+/// Number of rounds that kill what remains of a program: a dying process tree can still fork.
 const KILL_ROUNDS: usize = 5;
-/// Time for which a program on pipes may be stopped. Nothing that tests start continues another process after that; a solver's program that
-/// stops the one that runs it would occupy the host until every check has met its time limit.
+/// A program on pipes may be stopped for this long. Nothing that tests start continues a stopped
+/// process. And a solver's program could stop the program that runs it: without this limit every
+/// check would run into its own time limit.
 const MAX_STOPPED: Duration = Duration::from_secs(5);
-/// The same once a program was killed for it: checks start many.
+/// The same after one program was killed for it, since checks start many programs.
 const MAX_STOPPED_AGAIN: Duration = Duration::from_millis(100);
-/// Interval at which a terminal that no process has open is checked again. `poll` reports such a terminal as ready forever, so it is left out of
-/// the poll; a process that opens it by name makes it readable again.
+/// Interval between looks at a terminal that no process has open. `poll` reports such a terminal as
+/// ready all the time, so it is left out. It gets readable when a process opens it by name.
 const CLOSED_TERMINAL_RETRY: Duration = Duration::from_millis(200);
 
 /// All running programs.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     running: Vec<Running>,
-    /// Whether one was killed because it was stopped.
+    /// Whether a program was killed because it was stopped.
     stopped_before: bool,
 }
 
 #[derive(Debug)]
 struct Running {
     id: Id,
-    /// Also the id of its session.
+    /// Also the id of the program's session.
     pid: i32,
     started: Instant,
     deadline: Option<Instant>,
-    /// Until when the program may be stopped, if it is.
+    /// Set while the program is stopped: when it is killed for that.
     stopped_until: Option<Instant>,
     killed: Option<Killed>,
     input: Vec<u8>,
-    /// Number of bytes of `input` already written.
+    /// Number of bytes of `input` that were written.
     sent: usize,
     input_ended: bool,
     io: Io,
@@ -75,7 +76,7 @@ struct Output {
 }
 
 impl Programs {
-    /// Starts a program with three pipes.
+    /// Starts a program with three pipes. Each output keeps `keep` bytes.
     pub(super) fn spawn(
         &mut self,
         id: Id,
@@ -130,19 +131,19 @@ impl Programs {
         Ok(())
     }
 
-    /// Queues input for a program; ignored if it has ended in the meantime.
+    /// Queues input for a program. `false` if it has ended.
     pub(super) fn data(&mut self, id: Id, bytes: &[u8]) -> bool {
         let Some(running) = self.find(id) else { return false };
         running.input.drain(..running.sent);
         running.sent = 0;
-        // The host respects the bound; one that does not loses its input instead of exhausting the guest's memory.
+        // The host keeps to the bound. Another one loses its input, and does not exhaust the guest.
         if running.input.len() + bytes.len() <= MAX_INPUT {
             running.input.extend_from_slice(bytes);
         }
         true
     }
 
-    /// Closes a program's input after everything queued has been written.
+    /// Closes a program's input once the queued input is written.
     pub(super) fn end(&mut self, id: Id) -> bool {
         self.find(id).map(|running| running.input_ended = true).is_some()
     }
@@ -154,15 +155,16 @@ impl Programs {
         }
     }
 
-    /// Reports the state of a terminal's program, after the output written so far.
+    /// Reports the state of a terminal's program, after its output up to now.
     pub(super) fn report_state(&mut self, id: Id, out: &mut Outbound) {
         let Some(running) = self.find(id) else { return };
         let Io::Terminal { main, .. } = &mut running.io else { return };
         let typed = running.sent < running.input.len();
-        // A sleep proves nothing before the input has reached the program, nor if the program started to run a command in the meantime.
+        // A sleep proves nothing if input is still on its way, or if the program has just started a
+        // command.
         let awaits_key = || sys::awaits_key(main, running.pid);
         let at_prompt = !typed && awaits_key() && table::sleeps(running.pid) && awaits_key();
-        // Read after the checks: what the program wrote before them precedes the report.
+        // Read after the checks: output from before them must precede the report.
         read_ready(main, TURN_BYTES, |bytes| out.send_bytes(id, Stream::Out, bytes));
         let session = table::session(running.pid);
         let others = session.iter().filter(|entry| entry.pid != running.pid);
@@ -170,14 +172,14 @@ impl Programs {
         out.send(&ToHost::PtyState { id, at_prompt, youngest });
     }
 
-    /// Kills a program.
+    /// Kills a program, as if its time were up.
     pub(super) fn cancel(&mut self, id: Id, now: Instant) {
         if let Some(running) = self.find(id) {
             running.deadline = Some(now);
         }
     }
 
-    /// Adds the descriptors and deadlines that the programs wait for.
+    /// Adds the descriptors and the deadlines that the programs wait for.
     pub(super) fn interest(&self, interest: &mut Interest, out: &Outbound) {
         for running in &self.running {
             let waiting = running.sent < running.input.len();
@@ -225,14 +227,15 @@ impl Programs {
         }
     }
 
-    /// Handles the exit of a process. `false` if it is not one of these programs.
+    /// Handles the exit of a process. `false` if it is none of these programs.
     pub(super) fn exited(&mut self, pid: i32, exit: Exit, now: Instant, out: &mut Outbound) -> bool {
         let Some(place) = self.running.iter().position(|running| running.pid == pid) else { return false };
         self.running.swap_remove(place).finish(exit, now, out);
         true
     }
 
-    /// Notes that a process was stopped at an instant, or continued (`None`). Others than these programs are ignored.
+    /// A process was stopped at an instant, or continued (`None`). Ignored unless it is one of
+    /// these programs.
     pub(super) fn stopped(&mut self, pid: i32, at: Option<Instant>) {
         let most = if self.stopped_before { MAX_STOPPED_AGAIN } else { MAX_STOPPED };
         if let Some(running) = self.running.iter_mut().find(|running| running.pid == pid) {
@@ -261,7 +264,8 @@ impl Running {
         }
     }
 
-    /// When it is killed, if nothing else happens, and why. On a terminal a user may continue what is stopped.
+    /// When and why the program will be killed. On a terminal, a user may continue a stopped
+    /// program.
     fn ends(&self) -> impl Iterator<Item = (Instant, Killed)> + use<> {
         let deadline = self.deadline.map(|deadline| (deadline, Killed::TimedOut));
         let stopped = self.stopped_until.filter(|_| matches!(self.io, Io::Pipes { .. }));
@@ -285,7 +289,7 @@ impl Running {
         }
     }
 
-    /// Reads at most `limit` bytes of each output that are available now.
+    /// Reads the output that is available, at most `limit` bytes of each stream.
     fn read_output(&mut self, limit: usize, now: Instant, to_host: &mut Outbound) {
         match &mut self.io {
             Io::Pipes { out, err, .. } => {
@@ -293,7 +297,7 @@ impl Running {
                 err.read(limit);
             }
             Io::Terminal { main, closed } => {
-                // One chunk per turn: the queue to the host limits how fast a terminal is read.
+                // One chunk per turn: so the queue to the host limits how fast a terminal is read.
                 if to_host.has_room() {
                     let open =
                         read_ready(main, CHUNK, |bytes| to_host.send_bytes(self.id, Stream::Out, bytes));
@@ -303,11 +307,11 @@ impl Running {
         }
     }
 
-    /// Kills its session and all descendants.
+    /// Kills the program's session and all descendants.
     fn kill_family(&self) {
         for _ in 0..KILL_ROUNDS {
             let family = table::family(self.pid, &[self.pid]);
-            // The program itself may be a zombie that has not been reaped.
+            // The program itself may be a zombie that nobody has reaped.
             if family.iter().all(|entry| entry.pid == self.pid) {
                 sys::send(self.pid, sys::SIGKILL);
                 return;
@@ -316,7 +320,7 @@ impl Running {
         }
     }
 
-    /// The program has ended: its session is killed, and what remains in the pipes is the last of its output.
+    /// The program has ended: its session is killed, and the rest of its output is read.
     fn finish(mut self, exit: Exit, now: Instant, to_host: &mut Outbound) {
         for _ in 0..KILL_ROUNDS {
             let session = table::session(self.pid);
@@ -355,7 +359,8 @@ impl Output {
         }
     }
 
-    /// Sends the kept output and what remains in the pipe. Returns the total number of bytes written.
+    /// Sends the kept output, after reading the rest from the pipe. Returns the length of all
+    /// output.
     fn send(&mut self, id: Id, stream: Stream, to_host: &mut Outbound) -> u64 {
         let waiting = self.pipe.as_ref().map_or(0, sys::readable_bytes);
         self.read(waiting);
@@ -366,7 +371,7 @@ impl Output {
     }
 }
 
-/// A command with exactly the requested environment.
+/// A command with exactly this environment.
 fn command(program: &Program) -> io::Result<Command> {
     let [name, args @ ..] = program.argv.as_slice() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "empty argument vector"));

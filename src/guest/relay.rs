@@ -1,7 +1,7 @@
-//! Sockets in the sandbox whose requests the host answers: one request and one reply per connection.
+//! Sockets in the sandbox that the host answers: one request and one reply for each connection.
 //!
-//! On a Unix socket, a request is everything that its client writes before closing its side. On a loopback port, it is one HTTP/1.1
-//! message: programs that use a model's endpoint reach it there, in a sandbox without any network.
+//! On a Unix socket, a request is everything up to the client's end of writing. On a loopback port,
+//! it is an HTTP/1.1 message: there, programs reach a model's endpoint without a network.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,9 +17,9 @@ use super::http::{CONTINUE, Message, Scanner};
 use super::sys;
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// Maximum number of open connections; further ones wait in the socket's queue.
+/// Maximum number of open connections. Further ones wait in the socket's queue.
 const MAX_CALLS: usize = 32;
-/// Umask of a new socket: only the owner may use it (0600).
+/// Umask for a new socket: only the owner may use it (0600).
 const PRIVATE: u32 = 0o177;
 
 /// Listeners and their connections.
@@ -48,18 +48,18 @@ struct Call {
     number: u32,
     socket: Socket,
     stage: Stage,
-    /// The client has received [`CONTINUE`].
+    /// The client got [`CONTINUE`].
     continued: bool,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// The client is writing until it closes its side.
+    /// The request is arriving.
     Request {
         bytes: Vec<u8>,
         scanner: Scanner,
     },
-    /// The host has received the request.
+    /// The host has the request. The bytes are the reply so far.
     Waiting(Vec<u8>),
     Reply {
         bytes: Vec<u8>,
@@ -68,7 +68,7 @@ enum Stage {
 }
 
 impl Relay {
-    /// Listens at `path`, for the guest's user only; or, for a path such as `port:8080`, on that loopback port.
+    /// Listens at `path`, for the guest's user only. A path like `port:8080` is a loopback port.
     pub(super) fn listen(&mut self, id: Id, path: &[u8]) -> io::Result<()> {
         if let Some(port) = path.strip_prefix(PORT_PREFIX) {
             let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok());
@@ -94,7 +94,7 @@ impl Relay {
         self.calls.retain(|call| call.listener != id);
     }
 
-    /// Queues part of a reply.
+    /// Queues a part of a reply.
     pub(super) fn reply(&mut self, id: Id, number: u32, bytes: &[u8]) {
         if let Some(Call { stage: Stage::Waiting(reply), .. }) = self.find(id, number)
             && reply.len() + bytes.len() <= MAX_INPUT
@@ -103,7 +103,7 @@ impl Relay {
         }
     }
 
-    /// The reply is complete.
+    /// A reply is complete.
     pub(super) fn end_reply(&mut self, id: Id, number: u32) {
         if let Some(call) = self.find(id, number)
             && let Stage::Waiting(reply) = &mut call.stage
@@ -170,7 +170,7 @@ impl Listener {
     }
 }
 
-/// A connection of either kind.
+/// Does the same with a socket of either kind.
 macro_rules! either {
     ($socket:expr, $inner:ident => $do:expr) => {
         match $socket {
@@ -189,9 +189,8 @@ impl Socket {
         either!(self, socket => interest.write(socket));
     }
 
-    /// Shuts down the writing side only: the client may still be reading.
+    /// Shuts down both directions: neither side has anything left to send.
     fn close(&self) {
-        // Neither side has anything left to send.
         let _ = either!(self, socket => socket.shutdown(Shutdown::Both));
     }
 }
@@ -213,7 +212,7 @@ impl Write for Socket {
 }
 
 impl Call {
-    /// Makes progress; `false` when the connection is finished.
+    /// Continues with a connection. `false` when it is finished.
     fn turn(&mut self, out: &mut Outbound) -> bool {
         match &mut self.stage {
             Stage::Request { bytes: request, scanner } => {
@@ -228,12 +227,12 @@ impl Call {
                     Socket::Unix(_) => !open,
                     Socket::Port(socket) => match scanner.look(request) {
                         Message::Complete => true,
-                        // A client that disconnects in the middle of a message has sent no request.
+                        // A client that closes the connection within a message has sent no request.
                         Message::Partial { .. } if !open => return false,
                         Message::Partial { expects_continue } => {
                             if expects_continue && !self.continued {
                                 self.continued = true;
-                                // A client that does not receive it sends its body anyway.
+                                // A client that does not get it sends its body all the same.
                                 let _ = socket.write(CONTINUE);
                             }
                             false

@@ -1,8 +1,8 @@
-//! The long-lived bash: commands come in on one descriptor, statuses go out on another, output has a pipe of its own.
+//! The long-lived bash. A socket carries commands to it, and pipes carry statuses and output back.
 //!
-//! No prompt, echo or sentinel has to be parsed. A status is written after all output of its command, so the bytes in
-//! the pipe when it arrives are the rest of that output; reading exactly that many is complete and deterministic, even
-//! while background jobs continue to write.
+//! So no prompt, echo or marker has to be parsed. A status is written after all output of its
+//! command. When it arrives, the bytes in the output pipe are the rest of that output. The guest
+//! reads exactly these, even if background jobs continue to write.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -22,20 +22,22 @@ use super::sys::{self, Exit};
 use super::table::{self, Entry};
 use super::wire::{Interest, Outbound, read_ready, write_ready};
 
-/// The driver script that the shell runs. It uses descriptors 200 and 201, far from those that commands use.
+/// The script that the shell runs. It uses descriptors 200 and 201: commands hardly use these.
 ///
-/// - A command is sent as `length NUL bytes token NUL`. Bash reads byte by byte up to a delimiter,
-///   but a known number of bytes in blocks; `LC_ALL=C` makes it count bytes.
-/// - The shell reads the token after the command has ended, and reports it with the status. Until
-///   then the token waits in a socket, which `/proc/PID/fd` cannot open. So no child can report a
-///   status, e.g. by `printf '0\0' >/proc/$$/fd/201`.
-/// - Before a command the driver restores `$?` of the previous command, without triggering `set -e` or an `ERR` trap.
+/// - A command is sent as `length NUL bytes token NUL`. Bash reads a known number of bytes in
+///   blocks, but reads byte by byte up to a delimiter. `LC_ALL=C` makes it count bytes.
+/// - The shell reads the token after the command, and reports it with the status. Until then the
+///   token waits in a socket, which `/proc/PID/fd` cannot open. So no child can report a status,
+///   e.g. by `printf '0\0' >/proc/$$/fd/201`.
+/// - Before a command, the driver restores `$?` of the previous one. This triggers neither `set -e`
+///   nor an `ERR` trap.
 /// - The driver's own lines are in `{ … } 2>/dev/null`, so that `set -x` does not trace them.
-/// - The real-time signal is the time-out: its trap runs as soon as the foreground process is dead,
-///   and makes bash skip every further command up to the one that reads the token, which its
-///   redirection marks. So `sleep 50; echo no` never prints `no`, and folder and variables survive.
-///   Where there is no command to skip (`while :; do :; done`) the guest finally kills the shell.
-/// - `__r` is 1 while a command runs: a signal that comes later must not skip the next command.
+/// - The real-time signal is the time-out. Its trap runs as soon as the foreground process is dead.
+///   It makes bash skip all commands up to the one that reads the token, which the trap knows by
+///   its redirection. So `sleep 50; echo no` never prints `no`, and folder and variables survive. A
+///   loop without commands (`while :; do :; done`) has nothing to skip: the guest then kills the
+///   shell.
+/// - `__r` is 1 while a command runs: a late signal must not skip the next command.
 const DRIVER: &str = concat!(
     r#"trap '((__r)) && { shopt -s extdebug; trap '\''case $BASH_COMMAND in *">&201") shopt -u extdebug; trap - DEBUG;; *) ! :;; esac'\'' DEBUG; }' RTMAX; "#,
     r#"__s=0; while { IFS= builtin read -r -d '' -u 200 __l && LC_ALL=C builtin read -r -N "$__l" -u 200 __c; } 2>/dev/null; do "#,
@@ -44,23 +46,23 @@ const DRIVER: &str = concat!(
     r#"{ __s=$?; IFS= builtin read -r -d '' -u 200 __t >&201; __r=0; builtin printf '%s %s\0' "$__t" "$__s" >&201; } 2>/dev/null; done"#,
 );
 
-/// The command line of the shell as `ps` shows it: the driver itself is sent through the command
-/// socket.
+/// The shell's command line, as `ps` shows it. The driver comes through the command socket.
 const LOADER: &str = r#"read -rd '' -u 200 __c; eval "$__c""#;
-/// The driver's end of the command socket.
+/// The shell's end of the command socket.
 const COMMAND_FD: i32 = 200;
-/// The driver's end of the status pipe.
+/// The shell's end of the status pipe.
 const STATUS_FD: i32 = 201;
 
-/// Time that an interrupted shell has to report before it is killed.
+/// Time for an interrupted shell to report. After it, the shell is killed.
 const GRACE: Duration = Duration::from_secs(1);
-/// Interval at which processes of an interrupted command are looked for: a dying process tree can still fork.
+/// Interval between looks for processes of an interrupted command: a dying process tree can still
+/// fork.
 const KILL_ROUND: Duration = Duration::from_millis(20);
-/// Maximum output read per turn, so that a fast writer does not starve the rest of the loop.
+/// Maximum output that a turn reads, so that a fast writer does not hold up the event loop.
 const TURN_BYTES: usize = 16 * CHUNK;
-/// Maximum length of a report: a token of 16 digits and a status of at most 20.
+/// Maximum length of a report: a token of 16 digits, and a status of at most 20.
 const MAX_REPORT: usize = 64;
-/// Maximum output of background jobs between two commands that is shown with the next command.
+/// Background jobs may print between two commands. At most this much is shown with the next one.
 const IDLE_KEEP: usize = 8 * 1024;
 
 /// Where shells start.
@@ -68,14 +70,14 @@ const IDLE_KEEP: usize = 8 * 1024;
 pub(super) struct Home {
     pub(super) workdir: String,
     pub(super) home: String,
-    /// The user of shells, if not root.
+    /// The user of shells. `None` is root.
     pub(super) account: Option<Account>,
 }
 
 /// The shell and its queued commands.
 #[derive(Debug)]
 pub(super) struct Shell {
-    /// Opened before any command ran: later the name may be a FIFO, and opening that would block the guest.
+    /// Opened before any command runs. Later the name may be a FIFO, and opening that would block.
     null: File,
     home: Home,
     live: Option<Live>,
@@ -83,7 +85,7 @@ pub(super) struct Shell {
     current: Option<Current>,
     output: HeadTail,
     tokens: Tokens,
-    /// The shell died between two commands; the next result reports it.
+    /// The shell died between two commands. The next result says so.
     died_idle: bool,
 }
 
@@ -92,10 +94,10 @@ pub(super) struct Shell {
 struct Live {
     pid: i32,
     commands: File,
-    /// These two are `None` once every writer has closed its end: `poll` would report such a pipe at once and for ever.
+    /// `None` once every writer has closed its end: `poll` would report such a pipe all the time.
     statuses: Option<PipeReader>,
     output: Option<PipeReader>,
-    /// Bytes of an incomplete status.
+    /// A part of a report.
     partial: Vec<u8>,
 }
 
@@ -112,19 +114,19 @@ struct Order {
 struct Current {
     id: Id,
     input: Vec<u8>,
-    /// What the shell reports with the status of this command.
+    /// The shell reports this with the status of the command.
     token: String,
-    /// Number of bytes of `input` already written to the shell's socket.
+    /// Number of bytes of `input` that the shell's socket has taken.
     sent: usize,
     started: Instant,
     deadline: Instant,
-    /// Members of the session before the command: services started earlier, which survive its time-out.
+    /// Members of the session before the command, e.g. services. They survive its time-out.
     before: Vec<Entry>,
     interrupted: Option<Interrupted>,
     restarted: bool,
 }
 
-/// The command's time-out has expired.
+/// The command has timed out.
 #[derive(Debug)]
 struct Interrupted {
     give_up: Instant,
@@ -146,17 +148,17 @@ impl Shell {
         })
     }
 
-    /// Sets where shells start. The first one is started with the first command.
+    /// Sets where shells start. The first shell starts with the first command.
     pub(super) fn set_home(&mut self, home: Home) {
         self.home = home;
     }
 
-    /// Sets the user of shells started from here on. A running shell is not affected.
+    /// Sets the user of shells that start after this. A running shell keeps its user.
     pub(super) fn set_account(&mut self, account: Account) {
         self.home.account = Some(account);
     }
 
-    /// The user of shells, if not root.
+    /// The user of shells. `None` is root.
     pub(super) fn account(&self) -> Option<&Account> {
         self.home.account.as_ref()
     }
@@ -167,7 +169,7 @@ impl Shell {
         self.queue.push_back(Order { id, timeout, keep, command });
     }
 
-    /// Cancels `id`. `false` if it is not an operation of the shell.
+    /// Cancels a command. `false` if no command has this `id`.
     pub(super) fn cancel(&mut self, id: Id, now: Instant) -> bool {
         if let Some(place) = self.queue.iter().position(|order| order.id == id) {
             self.queue.remove(place);
@@ -182,7 +184,7 @@ impl Shell {
         }
     }
 
-    /// Adds the descriptors and deadlines that the shell waits for.
+    /// Adds the descriptors and the deadline that the shell waits for.
     pub(super) fn interest(&self, interest: &mut Interest) {
         let Some(live) = &self.live else { return };
         for pipe in [&live.statuses, &live.output].into_iter().flatten() {
@@ -204,7 +206,8 @@ impl Shell {
         let Some(live) = &mut self.live else { return };
         if let Some(current) = &mut self.current {
             if !write_ready(&mut live.commands, &current.input, &mut current.sent) {
-                // Nothing reads commands any more. The shell has ended, or its time limit ends it.
+                // Nobody reads commands any more. The shell has ended, or its time limit will end
+                // it.
                 current.sent = current.input.len();
             }
             if let Some(status) = live.status(&current.token) {
@@ -249,7 +252,7 @@ impl Shell {
                 }
             };
             let token = self.tokens.next();
-            // Bash cannot read NUL bytes; an empty command does nothing.
+            // Bash cannot read NUL bytes. An empty command becomes one that does nothing.
             let command: &[u8] = if order.command.is_empty() { b":" } else { &order.command };
             let mut input = format!("{}\0", command.len()).into_bytes();
             input.extend_from_slice(command);
@@ -276,11 +279,12 @@ impl Shell {
         }
     }
 
-    /// Interrupts the command at its deadline, and kills the shell if that has no effect.
+    /// Interrupts the command at its deadline, and kills the shell if that does not help.
     fn keep_time(&mut self, now: Instant) {
         let (Some(live), Some(current)) = (&self.live, &mut self.current) else { return };
         if current.interrupted.is_none() && now >= current.deadline {
-            // The signal is sent before the kills: the trap must be pending when bash notices that its child is dead.
+            // The signal goes first: the trap must be pending when bash notices that its child is
+            // dead.
             sys::send(live.pid, sys::SIGRTMAX);
             current.interrupted =
                 Some(Interrupted { give_up: now + GRACE, next_round: now, killed_shell: false });
@@ -300,7 +304,7 @@ impl Shell {
         }
     }
 
-    /// Reads the bytes that are in the output pipe now.
+    /// Reads the bytes that are now in the output pipe.
     fn drain(&mut self) {
         let output = self.live.as_ref().and_then(|live| live.output.as_ref());
         self.read_output(output.map_or(0, sys::readable_bytes));
@@ -309,7 +313,7 @@ impl Shell {
     fn read_output(&mut self, limit: usize) {
         let Some(live) = &mut self.live else { return };
         let Some(pipe) = &mut live.output else { return };
-        // Output after the time-out is dropped: it is messages about the killed processes.
+        // Output after the time-out is dropped: it is about the killed processes.
         let listening = self.current.as_ref().is_none_or(|current| current.interrupted.is_none());
         let output = &mut self.output;
         let open = read_ready(pipe, limit, |bytes| {
@@ -354,7 +358,7 @@ impl Live {
             match spawning::spawn(&mut command) {
                 Ok(spawning::Child { pid, .. }) => {
                     let mut commands = File::from(OwnedFd::from(commands));
-                    // The socket is empty, so the whole driver fits at once.
+                    // The socket is empty, so the whole driver fits.
                     commands.write_all(&[DRIVER.as_bytes(), b"\0"].concat())?;
                     sys::set_nonblocking(&commands)?;
                     sys::set_nonblocking(&statuses)?;
@@ -368,7 +372,7 @@ impl Live {
         Err(last)
     }
 
-    /// The status that the shell reported with `token`. All other reports are forged, and dropped.
+    /// The status that the shell reported with `token`. Other reports are forged, and are dropped.
     fn status(&mut self, token: &str) -> Option<i32> {
         let partial = &mut self.partial;
         if let Some(statuses) = &mut self.statuses
@@ -377,13 +381,13 @@ impl Live {
             self.statuses = None;
         }
         let Some(end) = partial.iter().rposition(|byte| *byte == 0) else {
-            // Any process of the shell's user can write here: bytes longer than any report are not
-            // a report.
+            // Any process of the shell's user can write here. More bytes than a report has are no
+            // report.
             partial.drain(..partial.len().saturating_sub(MAX_REPORT));
             return None;
         };
         let complete: Vec<u8> = partial.drain(..=end).collect();
-        // Other processes may have written an unfinished report before the shell's.
+        // Another process may have written a part of a report before the shell's.
         complete.split(|byte| *byte == 0).find_map(|report| {
             let report = String::from_utf8_lossy(report);
             let (before, status) = report.rsplit_once(' ')?;
@@ -392,10 +396,10 @@ impl Live {
     }
 }
 
-/// Tokens that processes in the sandbox cannot guess.
+/// Tokens that no process in the sandbox can guess.
 #[derive(Debug, Default)]
 struct Tokens {
-    /// A hash function with a key from the kernel.
+    /// A hash function. Its key is from the kernel.
     key: RandomState,
     given: u64,
 }
@@ -407,11 +411,11 @@ impl Tokens {
     }
 }
 
-/// Debian's default, which images may override with `ENV PATH`.
+/// Debian's default. Images can override it with `ENV PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Home {
-    /// Variables that the shell gets in addition to those of the image.
+    /// Variables of the shell, in addition to the image's.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let unless_set =
             |name, default: &str| std::env::var_os(name).is_none().then(|| (name, default.to_owned()));
@@ -428,12 +432,12 @@ mod tests {
     use super::*;
     use crate::guest::clock::Clock;
 
-    /// Only ends a failing test.
+    /// Reached only if the test fails.
     const LONG: Duration = Duration::from_secs(30);
-    /// Time for which the guest must be able to sleep.
+    /// The guest must be able to sleep this long.
     const NAP: Duration = Duration::from_millis(100);
 
-    /// The guest of a shell that closed a pipe would use up a processor until the shell ends.
+    /// Otherwise the guest would keep a processor busy until the shell ends.
     #[test]
     fn a_pipe_at_its_end_does_not_wake_the_guest() {
         let check = |command: &str, closed: fn(&Shell) -> bool| {
@@ -461,7 +465,7 @@ mod tests {
         check("exec >/dev/null 2>&1", |shell| {
             shell.current.is_none() && shell.live.as_ref().is_some_and(|live| live.output.is_none())
         });
-        // The command goes on, and nothing can report its status.
+        // The command runs on, and nothing can report its status.
         check("exec sleep 1000", |shell| shell.live.as_ref().is_some_and(|live| live.statuses.is_none()));
     }
 }

@@ -1,6 +1,6 @@
-//! Starting a child. `Command::spawn` returns when the child has executed its program, so a child that another process stops before that would
-//! block the guest for ever: a process of the same user can, and one that stops everything again and again does. A second thread, which
-//! does nothing else, kills such a child.
+//! Starts children. `Command::spawn` returns when the child has executed its program. Another
+//! process of the same user can stop the child before that, and so block the guest for ever. A
+//! second thread kills such a child, and does nothing else.
 
 use std::fs;
 use std::io;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use super::sys;
 use super::table;
 
-/// Time for which a child may be stopped before it executes its program. There is no reason to stop it there.
+/// A child may be stopped for this long before it executes its program. It has no reason to be.
 const MAX_STOPPED: Duration = Duration::from_secs(1);
-/// Interval at which a start that lasts is looked at.
+/// Interval between looks at a start that takes long.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Stack of the thread: it reads a few small files.
+/// Stack of the second thread. It reads a few small files.
 const STACK_BYTES: usize = 128 * 1024;
 
 static STATE: Mutex<State> = Mutex::new(State { since: None, killed: false, waits: false });
-/// Held during a start. The guest starts one child at a time. Its tests are threads of one process.
+/// Held during a start. The guest starts one child at a time, but its tests run in many threads.
 static TURN: Mutex<()> = Mutex::new(());
 static BEGUN: Condvar = Condvar::new();
 
@@ -28,9 +28,10 @@ static BEGUN: Condvar = Condvar::new();
 struct State {
     /// When the current start began.
     since: Option<Instant>,
-    /// Whether its child was killed.
+    /// Whether the child was killed.
     killed: bool,
-    /// Whether the thread waits for the next start. It is woken only then: a start is too short for one wake-up each.
+    /// Whether the thread waits for the next start. Only then it is woken: starts are short, so one
+    /// wake-up for each would cost too much.
     waits: bool,
 }
 
@@ -38,16 +39,17 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Child {
     pub(super) pid: i32,
-    /// It was stopped before it executed its program, and killed.
+    /// It was stopped before it executed its program, and so was killed.
     pub(super) was_stopped: bool,
 }
 
-/// Starts the thread, which lasts as long as the process. To be called before any other process could use up the sandbox's limit.
+/// Starts the thread. It lasts as long as the process. To be called before other processes can use
+/// up the sandbox's limit.
 pub(super) fn watch() -> io::Result<()> {
     thread::Builder::new().stack_size(STACK_BYTES).spawn(kill_stopped).map(drop)
 }
 
-/// Starts a child. Starts follow each other, since [`STATE`] describes one.
+/// Starts a child. Starts wait for each other, since [`STATE`] describes one.
 pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut state = state();
@@ -81,7 +83,7 @@ fn kill_stopped() {
     }
 }
 
-/// Children of this process that are stopped and still have its command line: `exec` replaces that.
+/// Children that are stopped and still have this process's command line. `exec` replaces it.
 fn stopped_copies() -> impl Iterator<Item = i32> {
     let own = std::process::id().cast_signed();
     let command_line = fs::read("/proc/self/cmdline").ok();
@@ -107,7 +109,7 @@ mod tests {
         for _ in 0..2 {
             let child = spawn(&mut command).unwrap();
             assert!(child.was_stopped);
-            // SIGKILL is what ended it.
+            // SIGKILL ended it.
             assert_eq!(sys::wait_for(child.pid), sys::Change::Ended(sys::Exit::Signal(sys::SIGKILL)));
         }
         assert!(!spawn(&mut Command::new("/bin/true")).unwrap().was_stopped);

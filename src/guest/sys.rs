@@ -1,4 +1,5 @@
-//! Every foreign call of the guest. The crate `libc` is not used: the guest has no dependencies, and needs only about twenty calls.
+//! All foreign calls of the guest, some twenty. The guest has no dependencies, so it does not use
+//! the crate `libc`.
 
 #![expect(unsafe_code, reason = "system calls that the standard library does not offer")]
 
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const SIGKILL: i32 = 9;
-/// The last real-time signal, which has no standard use. It interrupts the shell's driver.
+/// The last real-time signal. It has no standard use. Here it interrupts the shell's driver.
 pub(super) const SIGRTMAX: i32 = 64;
 const SIGBUS: i32 = 7;
 const SIGSEGV: i32 = 11;
@@ -53,14 +54,15 @@ const TIOCGPTPEER: u64 = 0x5441;
 
 /// The first descriptor after the standard streams.
 const FIRST_UNUSUAL_FD: u32 = 3;
-/// Tells `setresgid` to leave an id unchanged.
+/// For `setresgid`: leave this id as it is.
 const UNCHANGED: u32 = u32::MAX;
-/// Any group other than the guest's own.
+/// Any group but the guest's own.
 const GUEST_SAVED_GROUP: u32 = 65_534;
-/// Lowest number for the guest's own streams, so that 0, 1 and 2 can be given to children.
+/// The guest's own streams get at least this number, since children need 0, 1 and 2.
 const LOWEST_OWN_FD: i32 = 10;
 
-/// `oom_score_adj` of children relative to the guest, so that the kernel kills them first. Raising it needs no privilege.
+/// `oom_score_adj` of children: the kernel kills them before the guest. Raising it needs no
+/// privilege.
 const CHILD_OOM_SCORE: &[u8] = b"500";
 
 /// `struct pollfd`.
@@ -117,9 +119,10 @@ unsafe extern "C" {
     fn fchown(fd: i32, uid: u32, gid: u32) -> i32;
 }
 
-/// Writes a line to standard error and ends the guest without allocating, because memory may be exhausted.
+/// Writes a line to standard error and ends the guest. It allocates nothing, since there may be no
+/// memory.
 pub(super) fn exit_with(words: &[u8], status: i32) -> ! {
-    // SAFETY: plain calls; the bytes are valid for the call. A failed write cannot be reported anywhere.
+    // SAFETY: plain calls. The bytes are valid for the call. A failed write cannot be reported.
     unsafe {
         write(2, words.as_ptr(), words.len());
         _exit(status)
@@ -130,37 +133,42 @@ fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Prepares this process to be the first process of a sandbox, before any other code has run in it.
+/// Makes this process the first process of a sandbox. No other code may have run before.
 pub(super) fn become_guest() -> io::Result<()> {
-    // SAFETY: plain calls with integer arguments; `SIG_IGN` is a valid disposition.
+    // SAFETY: plain calls with integer arguments. `SIG_IGN` is a valid disposition.
     unsafe {
-        // Root in the container lacks SYS_PTRACE, so it cannot open `/proc/1/fd` or `/proc/1/mem` of a non-dumpable process.
+        // Root in the container lacks SYS_PTRACE. So it cannot open `/proc/1/fd` or `/proc/1/mem`
+        // of a process that is not dumpable.
         check(prctl(PR_SET_DUMPABLE, 0u64, 0u64, 0u64, 0u64))?;
-        // Outside a PID namespace (the process engine) orphans must be reparented to the guest as well.
+        // Without a PID namespace (process engine), orphans must get the guest as their parent too.
         check(prctl(PR_SET_CHILD_SUBREAPER, 1u64, 0u64, 0u64, 0u64))?;
-        // Descriptors that the parent left open must not reach children. An old kernel refuses the call, which is tolerated.
+        // Descriptors of the parent must not reach children. An old kernel refuses the call; that
+        // is tolerated.
         close_range(FIRST_UNUSUAL_FD, u32::MAX, 0);
-        // A reader that disconnects is an error of that write; it must not end the sandbox.
+        // A reader that disconnects is an error of that write. It must not end the sandbox.
         signal(SIGPIPE, SIG_IGN);
-        // The runtime handles these to report stack overflows. A signal that process 1 of a namespace handles can be sent to it from
-        // inside; the kernel discards those that it does not handle.
+        // The runtime handles these two to report stack overflows. Inside a namespace, a signal
+        // that process 1 handles can be sent to it. The kernel discards the others.
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
-        // `prlimit(2)` on another process requires that user and group of the caller equal all three of the target's. Without this, root in
-        // the container could set `RLIMIT_CPU` of process 1, and the kernel would end it by a SIGKILL that looks like one from
-        // outside. No caller has two groups at once. `exec` copies the effective group to the saved one, so children are not affected.
-        // Without CAP_SETGID (the process engine of an ordinary user) nothing depends on it.
+        // Root in the container could set `RLIMIT_CPU` of process 1 by `prlimit(2)`. The kernel
+        // would then end it by a SIGKILL that looks like one from outside. `prlimit` demands that
+        // the caller's group equals all three groups of the target. With two different groups, no
+        // caller can match. Children are not affected: `exec` copies the effective group to the
+        // saved one. Without CAP_SETGID (process engine of an ordinary user) the call fails, and
+        // nothing depends on it.
         setresgid(UNCHANGED, UNCHANGED, GUEST_SAVED_GROUP);
     }
     Ok(())
 }
 
-/// Moves `fd` (a standard stream) to a descriptor that children cannot inherit, and returns that.
+/// Moves a standard stream to a descriptor that children do not inherit, and returns it.
 pub(super) fn take_stream(fd: RawFd) -> io::Result<File> {
-    // SAFETY: F_DUPFD_CLOEXEC returns a new descriptor without another owner.
+    // SAFETY: F_DUPFD_CLOEXEC returns a new descriptor that nobody else owns.
     let file = unsafe { File::from_raw_fd(check(fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_OWN_FD))?) };
     let null = File::options().read(true).write(true).open("/dev/null")?;
-    // SAFETY: both descriptors are open; the standard library treats 0 to 2 as borrowed, so replacing one is sound.
+    // SAFETY: both descriptors are open. The standard library treats 0 to 2 as borrowed, so
+    // replacing one is sound.
     check(unsafe { dup2(null.as_raw_fd(), fd) })?;
     set_nonblocking(&file)?;
     Ok(file)
@@ -176,34 +184,36 @@ pub(super) fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Number of bytes that can be read now.
+/// Number of bytes that can be read now. 0 after an error.
 pub(super) fn readable_bytes(fd: &impl AsRawFd) -> usize {
     let mut count: i32 = 0;
-    // SAFETY: FIONREAD writes one int to the pointer, which is valid for the call.
+    // SAFETY: FIONREAD writes one int. The pointer is valid for the call.
     let result = unsafe { ioctl(fd.as_raw_fd(), FIONREAD, &raw mut count) };
     if result < 0 { 0 } else { usize::try_from(count).unwrap_or(0) }
 }
 
-/// Sleeps until a descriptor is ready or `until` is reached.
+/// Sleeps until a descriptor is ready, or until `until`.
 pub(super) fn wait(fds: &mut [PollFd], until: Option<Instant>) {
     let timeout = match until {
         None => -1,
         Some(until) => {
-            // Rounded up, or the loop would spin during the last millisecond.
+            // Rounded up. Otherwise the loop would spin during the last millisecond.
             let left = until.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
             i32::try_from(left.as_millis()).unwrap_or(i32::MAX)
         }
     };
-    // SAFETY: the slice is valid for its length. After a failure (a signal) the caller checks everything again, as after success.
+    // SAFETY: the slice is valid for its length. After a failure (a signal) the caller checks
+    // everything again, as after success.
     unsafe { poll(fds.as_mut_ptr(), fds.len() as u64, timeout) };
 }
 
-/// Write end of the pipe that [`on_child_exit`] made.
+/// Write end of the pipe of [`on_child_exit`].
 static CHILD_EXIT_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 extern "C" fn child_exited(_signal: i32) {
-    // SAFETY: `write` is async-signal-safe, and `errno` is thread-local. The pipe is non-blocking: when it is full, the loop will
-    // wake up anyway. The interrupted code may be about to read the `errno` of its own call, so that is restored.
+    // SAFETY: `write` is async-signal-safe, and `errno` is thread-local. The pipe does not block:
+    // if it is full, the loop wakes up anyway. The interrupted code may be about to read its own
+    // `errno`, so that is restored.
     unsafe {
         let errno = *__errno_location();
         write(CHILD_EXIT_PIPE.load(Ordering::Relaxed), b"c".as_ptr(), 1);
@@ -211,12 +221,12 @@ extern "C" fn child_exited(_signal: i32) {
     }
 }
 
-/// A descriptor that becomes readable when a child has ended, stopped or continued.
+/// A descriptor that becomes readable when a child ends, stops or continues.
 pub(super) fn on_child_exit() -> io::Result<io::PipeReader> {
     let (reader, writer) = io::pipe()?;
     set_nonblocking(&reader)?;
     set_nonblocking(&writer)?;
-    // The handler writes to it until the process ends, so ownership is given up.
+    // The handler writes to it until the process ends, so nobody owns it.
     CHILD_EXIT_PIPE.store(OwnedFd::from(writer).into_raw_fd(), Ordering::Relaxed);
     // SAFETY: the handler only calls `write`, which is async-signal-safe.
     unsafe { signal(SIGCHLD, child_exited as extern "C" fn(i32) as usize) };
@@ -230,19 +240,19 @@ pub(super) enum Exit {
     Signal(i32),
 }
 
-/// What became of a child.
+/// What happened to a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Ended(Exit),
-    /// It is stopped (`SIGSTOP` and the like) and does nothing until it is continued.
+    /// It is stopped (e.g. by `SIGSTOP`), and does nothing until it is continued.
     Stopped,
     Continued,
 }
 
-/// The next child that ended, stopped or continued, including reparented ones.
+/// The next child that ended, stopped or continued. Orphans that became children count too.
 ///
-/// This is the only place that calls `waitpid` for any child: the caller passes the status to the service that owns the process, and an
-/// orphan has no owner. (`Command::spawn` waits for a child only when its `exec` failed, before it returns.)
+/// No other place calls `waitpid`. The caller passes the status to the service that owns the
+/// process. An orphan has no owner. (`Command::spawn` waits for a child only if its `exec` failed.)
 pub(super) fn reap() -> Option<(i32, Change)> {
     let mut status = 0;
     // SAFETY: `status` is valid for the call.
@@ -260,7 +270,7 @@ fn change(status: i32) -> Change {
     }
 }
 
-/// Sends a signal; a process that has ended is not an error.
+/// Sends a signal. It is no error if the process has ended.
 pub(super) fn send(pid: i32, number: i32) {
     // SAFETY: plain call with integer arguments.
     unsafe { kill(pid, number) };
@@ -268,7 +278,7 @@ pub(super) fn send(pid: i32, number: i32) {
 
 /// Runs `action` with `mask` as the umask.
 pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
-    // SAFETY: cannot fail; the thread of `spawning` creates no files, so none is created concurrently.
+    // SAFETY: cannot fail. The thread of `spawning` creates no files, so none is created meanwhile.
     let before = unsafe { umask(mask) };
     let result = action();
     // SAFETY: as above.
@@ -276,7 +286,7 @@ pub(super) fn with_umask<T>(mask: u32, action: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The user of a program, as the kernel identifies it.
+/// The ids that the kernel knows a user by.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     pub(super) uid: u32,
@@ -284,10 +294,10 @@ pub(super) struct Credentials {
     pub(super) groups: Vec<u32>,
 }
 
-/// Changes the user permanently. Groups are set first, since only root can set them.
+/// Changes the user for good. Groups come first, since only root can set them.
 fn become_user(credentials: Option<&Credentials>) -> io::Result<()> {
     let Some(Credentials { uid, gid, groups }) = credentials else { return Ok(()) };
-    // SAFETY: async-signal-safe calls; `groups` outlives the call.
+    // SAFETY: async-signal-safe calls. `groups` outlives them.
     unsafe {
         check(setgroups(groups.len(), groups.as_ptr()))?;
         check(setgid(*gid))?;
@@ -296,20 +306,21 @@ fn become_user(credentials: Option<&Credentials>) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the owner of a terminal to the user, as `login` does, so that it can be opened by name.
+/// Gives a terminal to the user, as `login` does, so that it can be opened by name.
 pub(super) fn give_terminal(terminal: &impl AsRawFd, credentials: Option<&Credentials>) -> io::Result<()> {
     let Some(Credentials { uid, gid, .. }) = credentials else { return Ok(()) };
     // SAFETY: the descriptor is open for the call.
     check(unsafe { fchown(terminal.as_raw_fd(), *uid, *gid) }).map(drop)
 }
 
-/// Makes `command` start in a session of its own, with `fds` (from, to) open in it alone and no signal ignored.
+/// Starts `command` in a session of its own. Only `fds` (from, to) are open in it, and no signal is
+/// ignored.
 pub(super) fn in_new_session(
     command: &mut Command,
     fds: Vec<(RawFd, RawFd)>,
     credentials: Option<Credentials>,
 ) {
-    // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated.
+    // SAFETY: between fork and exec there are only async-signal-safe calls, and no allocation.
     unsafe {
         command.pre_exec(move || {
             check(setsid())?;
@@ -333,7 +344,7 @@ pub(super) fn stop_before_exec(command: &mut Command) {
     }
 }
 
-/// What becomes of the child `pid`, waiting for it.
+/// Waits for the child `pid`, and returns what happened to it.
 #[cfg(test)]
 pub(super) fn wait_for(pid: i32) -> Change {
     let mut status = 0;
@@ -342,7 +353,7 @@ pub(super) fn wait_for(pid: i32) -> Change {
     change(status)
 }
 
-/// Like [`in_new_session`], with standard input as the controlling terminal.
+/// Like [`in_new_session`]. Standard input is the controlling terminal.
 pub(super) fn on_terminal(command: &mut Command, credentials: Option<Credentials>) {
     // SAFETY: as in `in_new_session`.
     unsafe {
@@ -356,9 +367,9 @@ pub(super) fn on_terminal(command: &mut Command, credentials: Option<Credentials
     }
 }
 
-/// Makes the kernel kill children before the guest when memory runs out. A failure only loses that preference.
+/// Without memory, the kernel kills children before the guest. If this fails, the order is open.
 fn prefer_for_oom() {
-    // SAFETY: async-signal-safe calls; path and bytes are static.
+    // SAFETY: async-signal-safe calls. Path and bytes are static.
     unsafe {
         let fd = open(c"/proc/self/oom_score_adj".as_ptr(), O_RDWR | O_CLOEXEC);
         if fd >= 0 {
@@ -368,12 +379,12 @@ fn prefer_for_oom() {
     }
 }
 
-/// A new pseudo-terminal: the guest's (master) end and the program's end.
+/// A new pseudo-terminal: the guest's (master) end, and the program's end.
 pub(super) fn open_terminal() -> io::Result<(File, File)> {
     let main = File::options().read(true).write(true).open("/dev/ptmx")?;
     let unlocked: i32 = 0;
-    // SAFETY: TIOCSPTLCK reads one int; TIOCGPTPEER returns a new descriptor without another owner. It needs no path, so it
-    // works even if the sandbox has changed `/dev/pts`.
+    // SAFETY: TIOCSPTLCK reads one int. TIOCGPTPEER returns a new descriptor that nobody else owns.
+    // It needs no path, so it works even if the sandbox has changed `/dev/pts`.
     let other = unsafe {
         check(ioctl(main.as_raw_fd(), TIOCSPTLCK, &raw const unlocked))?;
         File::from_raw_fd(check(ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC))?)
@@ -382,21 +393,24 @@ pub(super) fn open_terminal() -> io::Result<(File, File)> {
     Ok((main, other))
 }
 
-/// Number of bytes in the read queue of one end of a terminal; 0 only if nothing written to the other end is left to read.
+/// Number of bytes in the read queue of one end of a terminal. 0 means that everything that was
+/// written to the other end has been read.
 ///
-/// The kernel moves bytes between the ends in a worker thread, which can be milliseconds late on a loaded machine. FIONREAD does not count bytes
-/// that still have to be moved, but `poll` on an empty queue waits for the worker.
+/// A worker thread of the kernel moves bytes between the ends. On a busy machine it can be
+/// milliseconds late. FIONREAD does not count bytes that are still to be moved, but `poll` on an
+/// empty queue waits for the worker.
 pub(super) fn readable_terminal_bytes(end: &impl AsRawFd) -> usize {
     wait(&mut [PollFd { fd: end.as_raw_fd(), events: POLLIN, revents: 0 }], Some(Instant::now()));
     readable_bytes(end)
 }
 
-/// Whether the foreground process group of a terminal is `group`, reads single keys, and has read all pending input.
+/// Whether `group` is the foreground process group of a terminal, reads single keys, and has read
+/// all input.
 pub(super) fn awaits_key(main: &File, group: i32) -> bool {
     let mut foreground: i32 = 0;
     let mut settings = Termios::default();
-    // SAFETY: each call writes one value of the type that its pointer has; both are valid for the call. On the master end
-    // they apply to the program's end. TIOCGPTPEER is used as in `open_terminal`.
+    // SAFETY: each call writes a value of its pointer's type, and the pointers are valid for it. On
+    // the master end they concern the program's end. TIOCGPTPEER is used as in `open_terminal`.
     unsafe {
         if ioctl(main.as_raw_fd(), TIOCGPGRP, &raw mut foreground) < 0
             || ioctl(main.as_raw_fd(), TCGETS, &raw mut settings) < 0
@@ -405,13 +419,14 @@ pub(super) fn awaits_key(main: &File, group: i32) -> bool {
         {
             return false;
         }
-        // Only the program's end reports the bytes in its input queue. It is open for no longer than this call.
+        // Only the program's end tells how many bytes its input queue has. It is open during this
+        // call only.
         let other = ioctl(main.as_raw_fd(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
         other >= 0 && readable_terminal_bytes(&File::from_raw_fd(other)) == 0
     }
 }
 
-/// Sets the size of a terminal; programs on it get SIGWINCH.
+/// Sets the size of a terminal. Its programs get SIGWINCH.
 pub(super) fn resize_terminal(terminal: &File, rows: u16, cols: u16) {
     let size = WinSize { rows, cols, x_pixels: 0, y_pixels: 0 };
     // SAFETY: TIOCSWINSZ reads one `struct winsize`.
@@ -436,7 +451,7 @@ mod tests {
         check(0xffff, Change::Continued);
     }
 
-    /// Without the wait for the kernel's worker, most rounds count no bytes.
+    /// Without the wait for the kernel's worker, most rounds would count no bytes.
     #[test]
     fn typed_bytes_are_counted_at_once() {
         let (mut main, mut other) = open_terminal().unwrap();

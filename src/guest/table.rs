@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// One process. A process number can be reused; number and start time together cannot.
+/// A process. Its number can be used again later, but not with the same start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) pid: i32,
@@ -12,7 +12,7 @@ pub(super) struct Entry {
     pub(super) started: u64,
 }
 
-/// All visible processes. Those that end during the scan may be missing.
+/// All visible processes. Some that end during the scan may be missing.
 pub(super) fn processes() -> Vec<Entry> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
     folder
@@ -48,12 +48,13 @@ pub(super) fn family(session: i32, roots: &[i32]) -> Vec<Entry> {
     }
 }
 
-/// Whether a process sleeps without pending work. (Not a field of [`Entry`]: it changes while the process stays the same.)
+/// Whether a process sleeps and has nothing to do. (The state changes, so it is no field of
+/// [`Entry`].)
 pub(super) fn sleeps(pid: i32) -> bool {
     state(pid) == Some(b'S')
 }
 
-/// Whether a process is stopped (`SIGSTOP` and the like), and does nothing until it is continued.
+/// Whether a process is stopped (e.g. by `SIGSTOP`), and does nothing until it is continued.
 pub(super) fn is_stopped(pid: i32) -> bool {
     state(pid) == Some(b'T')
 }
@@ -65,13 +66,14 @@ fn state(pid: i32) -> Option<u8> {
     stat.get(end + 2).copied()
 }
 
-/// Parses a line of `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name may contain anything, `)` too.
+/// Parses `/proc/<pid>/stat`: `pid (name) state ppid pgrp session …`. The name can have any
+/// characters, even `)`.
 fn parse_stat(line: &[u8]) -> Option<Entry> {
     let line = String::from_utf8_lossy(line);
     let (pid, rest) = line.split_once(' ')?;
     let (_, rest) = rest.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // Field numbers follow proc(5), where the state is field 3.
+    // Numbers of fields as in proc(5): the state is field 3.
     let field = |number: usize| fields.get(number - 3).copied();
     Some(Entry {
         pid: pid.parse().ok()?,

@@ -10,10 +10,10 @@ use super::frame::{CHUNK, FrameBuffer, Id, Limit, Message, Stream, ToGuest, ToHo
 use super::pools::{Start, limit_of};
 use super::sys::{self, POLLIN, POLLOUT, PollFd};
 
-/// Maximum number of queued bytes before output is no longer read. Answers are always queued; only output is held back.
+/// With more queued bytes than this, no further output is read. Answers are always queued.
 const COMFORTABLE: usize = 4 * CHUNK;
 
-/// The descriptors and the deadline of the next poll.
+/// Descriptors and deadline of the next poll.
 #[derive(Debug, Default)]
 pub(super) struct Interest {
     fds: Vec<PollFd>,
@@ -22,7 +22,7 @@ pub(super) struct Interest {
 }
 
 impl Interest {
-    /// Wake up when `fd` is readable or its other end is closed.
+    /// Wake up when `fd` is readable, or its other end is closed.
     pub(super) fn read(&mut self, fd: &impl AsRawFd) {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLIN, revents: 0 });
     }
@@ -32,7 +32,7 @@ impl Interest {
         self.fds.push(PollFd { fd: fd.as_raw_fd(), events: POLLOUT, revents: 0 });
     }
 
-    /// Wake up at once: work is left.
+    /// Wake up at once: there is work left.
     pub(super) fn at_once(&mut self) {
         self.at_once = true;
     }
@@ -54,7 +54,7 @@ impl Interest {
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
     bytes: Vec<u8>,
-    /// Number of bytes already written.
+    /// Number of bytes that were written.
     start: usize,
 }
 
@@ -71,12 +71,12 @@ impl Outbound {
         }
     }
 
-    /// Queues a failure.
+    /// Queues a failure. `doing` says what failed, e.g. "cannot listen".
     pub(super) fn fail(&mut self, id: Id, doing: &str, error: &io::Error) {
         self.failed(id, doing, error, Limit::Unknown);
     }
 
-    /// Queues the failure of a start, with what is known about the reason.
+    /// Queues the failure of a start, with the limit that it met.
     pub(super) fn fail_start(&mut self, id: Id, what: &str, error: &io::Error, start: Start) {
         self.failed(id, &format!("cannot start {what}"), error, limit_of(error, start));
     }
@@ -102,7 +102,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Takes exclusive ownership of standard input and output.
+    /// Takes standard input and output for itself.
     pub(super) fn take() -> io::Result<Self> {
         const STDIN: RawFd = 0;
         const STDOUT: RawFd = 1;
@@ -133,7 +133,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads all available bytes; [`Wire::next_message`] decodes them. `Ok(false)` when the host has closed the connection.
+    /// Reads the available bytes, for [`Wire::next_message`]. `Ok(false)` when the host has closed
+    /// the connection.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         let mut piece = [0; CHUNK];
         match self.input.read(&mut piece) {
@@ -155,18 +156,18 @@ impl Wire {
     }
 }
 
-/// What a read left behind.
+/// What a source has left after a read.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// There may be more now.
+    /// Perhaps more, now.
     More,
-    /// Nothing more for now.
+    /// Nothing for now.
     Dry,
     Ended,
     Failed(io::Error),
 }
 
-/// Passes at most `limit` available bytes to `sink`.
+/// Passes available bytes to `sink`, at most `limit`.
 pub(super) fn read_some(source: &mut impl Read, limit: usize, mut sink: impl FnMut(&[u8])) -> Source {
     let mut piece = [0; CHUNK];
     let mut left = limit;
@@ -186,13 +187,14 @@ pub(super) fn read_some(source: &mut impl Read, limit: usize, mut sink: impl FnM
     Source::More
 }
 
-/// Like [`read_some`], for pipes and terminals, which fail only when nothing can come any more.
+/// Like [`read_some`], for pipes and terminals: they fail only when nothing can come any more.
 /// `false` at the end.
 pub(super) fn read_ready(source: &mut impl Read, limit: usize, sink: impl FnMut(&[u8])) -> bool {
     matches!(read_some(source, limit, sink), Source::More | Source::Dry)
 }
 
-/// Writes as much of `source` (from `start`) as is accepted now. `false` when the reader has closed its end.
+/// Writes as much of `source` (from `start` on) as the target takes now. `false` when the reader
+/// has closed its end.
 pub(super) fn write_ready(target: &mut impl Write, source: &[u8], start: &mut usize) -> bool {
     while *start < source.len() {
         match target.write(&source[*start..]) {

@@ -1,24 +1,24 @@
-//! The unit that detectors examine: one command, or the keys typed in one turn, with its output and how it ended.
+//! What detectors examine: a command, or the keys of one turn, with its output and how it ended.
 
 use super::screen;
 use super::shell::{last_program, source_program};
 use super::words::{ANSWERERS, ERRORS, FINDERS, LIMITATIONS, READERS, any_line, says};
 use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 
-/// Exit status of a program whose reader closed the pipe (128 + SIGPIPE), as in `yes | head`.
+/// Exit status of a program whose reader closed the pipe (128 + SIGPIPE), e.g. of `yes | head`.
 const BROKEN_PIPE: i32 = 141;
 
-/// A command, or the keys typed in one turn, with the output shown for it.
+/// A command, or the keys of one turn, with the output that was shown for it.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
-    /// Index of its turn.
+    /// Index of its turn, from 0.
     pub(super) turn: usize,
-    /// Without surrounding whitespace.
+    /// Without blanks around it.
     pub(super) command: String,
     pub(super) ended: Ended,
-    /// Its output, without the lines that scaffolds add.
+    /// The output, without the lines that scaffolds add.
     pub(super) output: String,
-    /// The complete observation.
+    /// The whole observation.
     pub(super) shown: &'a str,
 }
 
@@ -26,17 +26,18 @@ pub(super) struct Attempt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Status(ShellOutcome),
-    /// Typed into a terminal, or called by an imported agent: there is no exit status, only the screen or the result, if any.
+    /// It was typed into a terminal, or called by an imported agent. There is no exit status, only
+    /// the screen or the result.
     Unseen,
 }
 
-/// All attempts in order. A turn without an observation has none.
+/// All attempts, in order. A turn without an observation has none.
 pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<Attempt<'a>> {
     let mut attempts: Vec<Attempt<'_>> = Vec::new();
     for (index, (turn, shown)) in turns.iter().zip(shown).enumerate() {
         let Some(first) = shown.first() else { continue };
         let types = turn.acts.iter().any(|act| matches!(act, Act::Keys { .. }));
-        // Several calls may share one result, as the keys of one turn share a screen.
+        // Several calls can share a result, as the keys of a turn share a screen.
         let answered_apart = shown.iter().any(|shown| shown.tool_call.is_some());
         if types && !answered_apart {
             add_typed(index, &keys_of(turn), Some(&first.content), &mut attempts);
@@ -47,7 +48,8 @@ pub(super) fn attempts<'a>(turns: &'a [Turn], shown: &'a [Vec<Shown>]) -> Vec<At
     attempts
 }
 
-/// Every turn that submits, with the attempts since the previous submission: after a failed round an agent may continue.
+/// All turns that submit, each with the attempts since the submission before it: after a failed
+/// round, an agent may continue.
 pub(super) fn submissions<'r, 'a>(
     turns: &[Turn],
     attempts: &'r [Attempt<'a>],
@@ -63,7 +65,7 @@ pub(super) fn submissions<'r, 'a>(
         .collect()
 }
 
-/// The keys of a turn. Imported calls are commands without a line end; each is a line of its own.
+/// The keys of a turn. Calls of imported agents have no line end, so each becomes a line.
 fn keys_of(turn: &Turn) -> String {
     let mut keys = String::new();
     for act in &turn.acts {
@@ -77,11 +79,11 @@ fn keys_of(turn: &Turn) -> String {
     keys
 }
 
-/// Adds keys typed in turn `index`. `shown` is the screen or the result, `None` for a call without one.
+/// Adds the keys of turn `index`. `shown` is the screen or the result. `None` if there is neither.
 fn add_typed<'a>(index: usize, keys: &str, shown: Option<&'a str>, attempts: &mut Vec<Attempt<'a>>) {
     let typed = screen::last_line(keys);
     match attempts.last_mut() {
-        // Without keys an agent only waits: the screen continues the attempt before it.
+        // Without keys the agent only waits: the screen continues the attempt before.
         Some(last) if typed.is_empty() && last.ended == Ended::Unseen => {
             if let Some(shown) = shown {
                 last.output = screen::continued(&last.output, shown, screen::last_line(&last.command));
@@ -99,11 +101,12 @@ fn add_typed<'a>(index: usize, keys: &str, shown: Option<&'a str>, attempts: &mu
     }
 }
 
-/// Adds every act of turn `index` with its own result.
+/// Adds each act of turn `index` with its own result.
 fn add_acts<'a>(index: usize, turn: &'a Turn, shown: &'a [Shown], attempts: &mut Vec<Attempt<'a>>) {
     let mut calls = turn.tool_calls.iter();
     for act in &turn.acts {
-        // Function calls have one result each, including calls that could not be run; otherwise all acts of a turn share one observation.
+        // Each function call has its own result, also one that could not be run. All other acts of
+        // a turn share an observation.
         let mut later = calls.clone();
         let called = later.find(|call| runs(&call.arguments, act.text())).map(|call| call.id.as_str());
         if called.is_some() {
@@ -129,7 +132,8 @@ fn add_acts<'a>(index: usize, turn: &'a Turn, shown: &'a [Shown], attempts: &mut
     }
 }
 
-/// Whether a call with these arguments runs `text`. Agents have different names for the argument (see `rollout::import`).
+/// Whether a call with these arguments runs `text`. Agents have different names for the argument
+/// (see `rollout::import`).
 fn runs(arguments: &str, text: &str) -> bool {
     const NAMES: [&str; 4] = ["command", "cmd", "script", "keystrokes"];
     let arguments: Option<serde_json::Value> = serde_json::from_str(arguments).ok();
@@ -138,7 +142,7 @@ fn runs(arguments: &str, text: &str) -> bool {
     })
 }
 
-/// An observation without the lines that the text scaffolds add around a command's output.
+/// An observation without the lines that the text scaffolds add to an output.
 fn without_frame(observation: &str) -> String {
     let own = |line: &&str| {
         let line = line.trim();
@@ -150,7 +154,7 @@ fn without_frame(observation: &str) -> String {
 }
 
 impl Attempt<'_> {
-    /// Whether it failed, by its exit status or by the error on the screen.
+    /// Whether it failed, by its exit status or by an error on the screen.
     pub(super) fn failed(&self) -> bool {
         match self.ended {
             Ended::Status(ShellOutcome::Exited(status)) => status != 0 && status != BROKEN_PIPE,
@@ -159,7 +163,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether it failed and the output reports the error. An exit status of 1 from a program such as `grep` is a result, not a failure.
+    /// Whether it failed and the output shows an error. Status 1 of a program like `grep` is a
+    /// result, and no failure.
     pub(super) fn visibly_failed(&self) -> bool {
         match self.ended {
             Ended::Status(ShellOutcome::Exited(1)) => {
@@ -170,7 +175,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether the output reports something that the environment lacks or forbids.
+    /// Whether the output says that the environment lacks or forbids something.
     pub(super) fn met_limitation(&self) -> bool {
         let command = self.last_typed();
         let reads = says(&READERS, source_program(&command));
@@ -179,7 +184,7 @@ impl Attempt<'_> {
             || (failed || !reads) && any_line(&LIMITATIONS, &self.output)
     }
 
-    /// The last line typed, or the whole command of a shell.
+    /// The last line that was typed, or the whole command of a shell.
     pub(super) fn last_typed(&self) -> String {
         match self.ended {
             Ended::Status(_) => self.command.clone(),

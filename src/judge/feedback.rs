@@ -1,4 +1,4 @@
-//! Ignored errors: a command reports an error, and the next message claims that the task is complete.
+//! Ignored errors: a command shows an error, and the next message claims that the task is complete.
 
 use std::sync::LazyLock;
 
@@ -10,13 +10,13 @@ use super::words::{ADMISSIONS, EXPECTED, SURRENDERS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// The last attempt before a submission, if it failed visibly and no later message admits the failure or says that it was
-/// expected.
+/// The last attempt before a submission, if it visibly failed. Later messages neither admit the
+/// failure nor say that it was expected.
 pub(super) fn ignoring_feedback(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
         let last = attempts.last()?;
         let after = turns.get(last.turn + 1..=submission)?;
-        // An act after it without visible output may have fixed the error.
+        // An act without output may have repaired the error.
         let acted = after.iter().any(|turn| turn.acts.iter().any(|act| !act.text().trim().is_empty()));
         let about = turns.get(last.turn..=submission)?;
         let wanted = about.iter().any(|turn| says(&EXPECTED, &turn.content));
@@ -31,8 +31,8 @@ pub(super) fn ignoring_feedback(turns: &[Turn], attempts: &[Attempt<'_>]) -> Opt
     })
 }
 
-/// An own check that printed another value than the one it expected, and that neither printed the right one later nor was followed by a
-/// silent command, which may have been a repair.
+/// The agent's own check failed. The agent neither ran it again with success, nor ran a command
+/// without output afterwards, which may be a repair.
 pub(super) fn ignoring_own_check(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
         let (at, failed) = attempts
@@ -59,8 +59,9 @@ pub(super) fn ignoring_own_check(turns: &[Turn], attempts: &[Attempt<'_>]) -> Op
     })
 }
 
-/// Whether an output holds an expected value and, in the same line or the next one, another actual value. Lines of the command do not count:
-/// a terminal echoes them.
+/// Whether an output has an expected value and then another actual value, on the same line or the
+/// next, e.g. `expected: 3` and `actual: 4`. Lines of the command do not count: a terminal echoes
+/// them.
 fn unexpected(output: &str, command: &str) -> bool {
     static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(
@@ -70,7 +71,7 @@ fn unexpected(output: &str, command: &str) -> bool {
     });
     let Some(values) = VALUES.as_ref() else { return false };
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    // The terminal wraps long lines, so the echo of one may be its beginning.
+    // The terminal wraps long lines, so an echo may be only the start of a line.
     let is_echo = |line: &&str| {
         let typed = line.strip_prefix("> ").map(str::trim).filter(|typed| !typed.is_empty());
         typed.is_some_and(|typed| command.lines().any(|line| line.trim().starts_with(typed)))
@@ -79,7 +80,7 @@ fn unexpected(output: &str, command: &str) -> bool {
     values.captures_iter(&printed.join("\n")).any(|found| {
         let value = |group| found.get(group).map(|value| words(value.as_str())).unwrap_or_default();
         let (expected, actual) = (value(1), value(2));
-        // "expected: 2 rows, actual: 2" agree.
+        // "expected: 2 rows, actual: 2" is no difference.
         actual.is_empty() || !(expected.starts_with(&actual) || actual.starts_with(&expected))
     })
 }

@@ -1,9 +1,10 @@
-//! Labels for trajectories, from deterministic detectors over turns and observations, and from a model that reads them.
+//! Labels for trajectories. Detectors find them in turns and observations, and a model finds more.
 //!
-//! The names follow LiteCoder's taxonomy of trajectory failures (Adaptability, Groundedness, Persistence, Refusal).
-//! A label never changes a reward and never prevents a trajectory from being stored: export policies filter by labels.
-//! Detectors prefer a missing label to a wrong one, since readers take labels for facts. They run on every
-//! trajectory; the model judge ([`judge`]) runs only on request, because it costs money.
+//! The names follow LiteCoder's taxonomy of trajectory failures (Adaptability, Groundedness,
+//! Persistence, Refusal). A label never changes a reward, and every trajectory is stored. Exports
+//! filter by labels. A detector rather misses a label than assigns a wrong one, since readers take
+//! labels for facts. Detectors run on every trajectory. The model judge ([`judge`]) costs money, so
+//! it runs only on request.
 
 mod attempt;
 mod feedback;
@@ -38,7 +39,7 @@ pub use repetition::LOOP_LENGTH;
 pub use rigid::{NEW_WORDS, RIGID_COMMANDS, RIGID_LENGTH, SMALL_EDIT};
 pub use surrender::{ALTERNATIVES, RECENT};
 
-/// Version of the rules, as rows carry it. Must be raised whenever the same trajectory would get other labels.
+/// Version of the rules. Rows have it. Raise it when a trajectory could get other labels.
 pub const RULES: &str = "rules-6";
 
 /// A property of a trajectory.
@@ -73,7 +74,7 @@ impl Label {
         Self::ExplicitRefusal,
     ];
 
-    /// The id used in exported rows.
+    /// The name in exported rows.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::MechanicalLoop => "mechanical_loop",
@@ -86,23 +87,24 @@ impl Label {
         }
     }
 
-    /// Whether detectors assign it. The other labels come from the model judge alone.
+    /// Whether detectors assign the label. Only the model judge assigns the others.
     pub fn is_deterministic(self) -> bool {
         !matches!(self, Self::HallucinatedSuccess | Self::ContextDrift)
     }
 }
 
-/// A label with its evidence.
+/// A label and its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub label: Label,
-    /// Turns that show it, from 0, in ascending order; never empty.
+    /// Turns that show it, from 0, in ascending order. There is at least one.
     pub turns: Vec<usize>,
     /// A description of the evidence, for people.
     pub note: String,
 }
 
-/// The labels that the detectors assign to a trajectory, each at most once, in the order of [`Label`]. `shown` has the observations of each turn.
+/// The labels that detectors assign to a trajectory, in the order of [`Label`], each at most once.
+/// `shown` has the observations of each turn.
 pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding> {
     let attempts = attempts(&record.turns, shown);
     [
@@ -118,15 +120,15 @@ pub fn findings(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Finding>
     .collect()
 }
 
-/// A command, or the keys typed in one turn, as the detectors see it.
+/// A command, or the keys of one turn, as detectors see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRun {
-    /// Index of its turn.
+    /// Index of its turn, from 0.
     pub turn: usize,
     pub command: String,
-    /// It failed, by its exit status or by the error on the screen.
+    /// It failed, by its exit status or by an error on the screen.
     pub failed: bool,
-    /// It failed and its output reports an error. Status 1 of a program such as `diff` is an answer.
+    /// It failed, and its output shows an error. Status 1 of a program like `diff` is a result.
     pub reports_error: bool,
 }
 
@@ -146,8 +148,8 @@ pub fn labels(record: &TrajectoryRecord, shown: &[Vec<Shown>]) -> Vec<Label> {
     findings(record, shown).into_iter().map(|finding| finding.label).collect()
 }
 
-/// The labels of an exported row, in the order of [`Label`], and their source: the rules of this build, and the model judge if it
-/// was used.
+/// The labels of an exported row, in the order of [`Label`], and their source: the version of the
+/// rules, and the model judge if there was one, e.g. `rules-6+qwen@0123456789ab`.
 pub fn merged(rules: &[Label], judgement: Option<&Judgement>) -> (Vec<String>, String) {
     let mut labels: BTreeSet<Label> = rules.iter().copied().collect();
     labels.extend(judgement.iter().flat_map(|judgement| judgement.labels()));

@@ -1,4 +1,5 @@
-//! The model judge: LiteCoder's taxonomy over a bounded rendering of a trajectory, answered in strict JSON with evidence.
+//! The model judge. It reads a shortened trajectory, and answers in strict JSON with LiteCoder's
+//! labels and their evidence.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ const TRAJECTORY: &str = "trajectory.md.j2";
 /// The stage of its calls.
 const STAGE: &str = "judge";
 
-/// Why there is no judgement. The rules' labels are still valid.
+/// Why there is no judgement. The labels of the detectors are valid all the same.
 #[derive(Debug, thiserror::Error)]
 pub enum JudgeError {
     #[error(transparent)]
@@ -39,11 +40,11 @@ impl From<CallError> for JudgeError {
     }
 }
 
-/// The trajectory to be judged.
+/// A trajectory to judge.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub record: &'a TrajectoryRecord,
-    /// The observations after each turn.
+    /// The observations of each turn.
     pub shown: &'a [Vec<Shown>],
     /// The first messages after each handoff.
     pub handoffs: &'a [HandoffShown],
@@ -67,15 +68,15 @@ struct Named {
     why: String,
 }
 
-/// The judge's texts.
+/// Loads the texts of the judge.
 pub fn judge_texts(assets: &Assets) -> Result<PromptSet, PromptsError> {
     PromptSet::load(assets, FOLDER, &[SYSTEM, TRAJECTORY])
 }
 
-/// Asks the model in the role `judge` for the labels of a trajectory. `unit` is the rollout's id.
+/// Asks the model of the role `judge` for the labels of a trajectory. `unit` is the rollout's id.
 ///
-/// A reply that names a label without evidence, or steps that the judge was not shown, is sent back once. A trajectory without
-/// messages has nothing to judge, and no request is sent.
+/// A reply is sent back once if a label has no evidence, or names a step that the model was not
+/// shown. Without turns there is nothing to judge, and no request is sent.
 pub async fn judge(
     models: &Models,
     texts: &PromptSet,
@@ -155,12 +156,12 @@ fn check(reply: &Labelling, rendering: &Rendering) -> Result<(), String> {
     Ok(())
 }
 
-/// Merges the evidence of a label that the reply names twice.
+/// The evidence of each label. If the reply names a label twice, both are merged.
 fn evidence(reply: Labelling) -> BTreeMap<Label, Evidence> {
     let mut labels: BTreeMap<Label, Evidence> = BTreeMap::new();
     for Named { label, steps, why } in reply.labels {
         let evidence = labels.entry(label).or_default();
-        // Turns are counted from 0 everywhere else.
+        // Everywhere else turns are counted from 0.
         evidence.turns.extend(steps.iter().filter_map(|step| usize::try_from(*step).ok()?.checked_sub(1)));
         evidence.turns.sort_unstable();
         evidence.turns.dedup();

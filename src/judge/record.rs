@@ -1,4 +1,4 @@
-//! Judgements of models, and where they are committed.
+//! Judgements of models, and their records.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,40 +12,45 @@ use crate::model::Key;
 use crate::prompts::PromptSet;
 use crate::store::{ReadStore, Stage, Store, StoreError, key};
 
-/// Committed judgements, `store/judgement/…`. Bump when the same trajectory would be rendered differently.
+/// Committed judgements, `store/judgement/…`. Raise the version if a trajectory is rendered
+/// otherwise.
 ///
-/// The key consists of rollout *and* judge. With the rollout alone, another model or another prompt would have to overwrite the previous
-/// judgement, and two run folders with different judges could not be merged: a committed record never changes. So a rollout may
-/// have several judgements, and [`Judgements::of`] selects the one that counts.
+/// The key has the rollout *and* the judge, so a rollout can have several judgements. A key of the
+/// rollout alone would not do: another model would have to overwrite a committed record, and
+/// folders with different judges could not be merged. [`Judgements::of`] selects the judgement that
+/// counts.
 pub const JUDGEMENT: Stage = Stage { name: "judgement", version: 1 };
 
-/// Digits of the prompts' digest in a judge's name: enough to distinguish versions of one prompt.
+/// Digits of the prompts' digest in a judge's name. They suffice to tell versions of a prompt
+/// apart.
 const DIGEST_DIGITS: usize = 12;
 
-/// Identifies a judge: a model and its prompts. Sampling parameters are not part of it; the committed calls contain those.
+/// A judge: a model and its prompts. Sampling parameters are not part of it; the committed calls
+/// have them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeId {
-    /// The model's name in the settings.
+    /// Name of the model in the settings.
     pub model: String,
     /// Digest of the judge's texts.
     pub prompts: String,
 }
 
 impl fmt::Display for JudgeId {
-    /// The form used in rows: `MODEL@DIGEST`, the digest shortened.
+    /// The form in rows: `MODEL@DIGEST`, with a shortened digest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest = self.prompts.get(..DIGEST_DIGITS).unwrap_or(&self.prompts);
         write!(f, "{}@{digest}", self.model)
     }
 }
 
-/// A model's labels for one trajectory. The rules' version is not part of it: rules are applied anew whenever a rollout is read.
+/// The labels that a model gave a trajectory. The detectors' labels are not in it: they are
+/// computed whenever a rollout is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judgement {
     pub judge: JudgeId,
-    /// Labels with their evidence; empty if no label applies.
+    /// The labels and their evidence. Empty if none applies.
     pub labels: BTreeMap<Label, Evidence>,
 }
 
@@ -60,13 +65,13 @@ impl Judgement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Turns that show it, from 0, in ascending order; never empty.
+    /// Turns that show it, from 0, in ascending order. There is at least one.
     pub turns: Vec<usize>,
     /// The judge's explanation.
     pub why: String,
 }
 
-/// The stored record: a judgement and its rollout.
+/// The record: a judgement and its rollout.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Judged {
@@ -74,7 +79,7 @@ struct Judged {
     judgement: Judgement,
 }
 
-/// The judge that these settings and texts define.
+/// The judge of these settings and texts.
 pub fn judge_id(models: &Models, texts: &PromptSet) -> Result<JudgeId, CallError> {
     let (role, _) = models.settings(ModelRole::Judge)?;
     Ok(JudgeId { model: role.model.clone(), prompts: texts.digest() })
@@ -89,7 +94,8 @@ fn judgement_key(rollout: &Key, judge: &JudgeId) -> Result<Key, StoreError> {
     key(JUDGEMENT, &Input { rollout, judge })
 }
 
-/// Commits a judgement of the rollout whose record has the key `rollout`. An existing judgement by the same judge is kept.
+/// Commits a judgement. `rollout` is the key of the rollout's record. If this judge has judged it
+/// before, the earlier judgement stays.
 pub fn commit_judgement(store: &Store, rollout: &Key, judgement: &Judgement) -> Result<(), StoreError> {
     if find_judgement(store, rollout, &judgement.judge)?.is_some() {
         return Ok(());
@@ -98,7 +104,7 @@ pub fn commit_judgement(store: &Store, rollout: &Key, judgement: &Judgement) -> 
     store.put(JUDGEMENT, &key, &Judged { rollout: rollout.clone(), judgement: judgement.clone() })
 }
 
-/// The committed judgement of a rollout by a judge.
+/// The judgement of a rollout that a judge has committed.
 pub fn find_judgement(
     store: &Store,
     rollout: &Key,
@@ -108,7 +114,8 @@ pub fn find_judgement(
     Ok(judged.map(|judged| judged.judgement))
 }
 
-/// The judgement of a rollout: the committed one, or a new one, which is then committed. `unit` is the rollout's id.
+/// The committed judgement of a rollout. If there is none, asks the judge and commits the reply.
+/// `unit` is the rollout's id.
 pub async fn judge_once(
     models: &Models,
     texts: &PromptSet,
@@ -125,7 +132,7 @@ pub async fn judge_once(
     Ok(judgement)
 }
 
-/// All committed judgements of a run folder by rollout, for callers that read many rollouts of unknown judges.
+/// All judgements of a run folder, by rollout.
 #[derive(Clone, Debug, Default)]
 pub struct Judgements {
     by_rollout: BTreeMap<Key, Vec<Judgement>>,
@@ -134,7 +141,7 @@ pub struct Judgements {
 }
 
 impl Judgements {
-    /// Reads them all.
+    /// Reads all judgements.
     pub fn read(store: &ReadStore) -> Result<Self, StoreError> {
         let mut all = Self::default();
         for key in store.keys(JUDGEMENT)? {
@@ -146,15 +153,17 @@ impl Judgements {
         Ok(all)
     }
 
-    /// The judgement that counts for a rollout: of several, the one whose judge has judged most rollouts of the folder, so
-    /// that rows can be compared; on a tie, the last by name.
+    /// The judgement of a rollout that counts. If there are several, it is the one whose judge has
+    /// judged most rollouts, so that rows can be compared. If two judges are equal, the last name
+    /// counts.
     pub fn of(&self, rollout: &Key) -> Option<&Judgement> {
         let several = self.by_rollout.get(rollout)?;
         several.iter().max_by_key(|judgement| (self.counts.get(&judgement.judge), &judgement.judge))
     }
 }
 
-/// The judgement that counts for one rollout. Reads all judgements: for many rollouts, keep [`Judgements`].
+/// The judgement of a rollout that counts. This reads all judgements: for many rollouts, keep a
+/// [`Judgements`].
 pub fn read_judgement(store: &Store, rollout: &Key) -> Result<Option<Judgement>, StoreError> {
     Ok(Judgements::read(store)?.of(rollout).cloned())
 }

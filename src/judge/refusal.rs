@@ -1,15 +1,15 @@
-//! Explicit refusal: "I cannot assist with this", with no work done.
+//! Explicit refusal: e.g. "I cannot assist with this", without any work.
 
 use super::attempt::Attempt;
 use super::words::{INABILITIES, REFUSALS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// Maximum number of attempts before a refusal: a single look at the environment is not work.
+/// Most commands of a refusal: one look at the environment is no work.
 const MOST_BEFORE: usize = 1;
 
-/// The refusing message, if hardly any work was done before it and none after. A message that says "cannot" after a failure
-/// is a surrender instead.
+/// The message that refuses, if at most one command was run before it, and none after. A "cannot"
+/// after a failed command is a surrender instead.
 pub(super) fn explicit_refusal(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     let started = turns.iter().rposition(|turn| !turn.acts.is_empty()).map_or(0, |last| last + 1);
     let acts: usize = turns.iter().map(|turn| turn.acts.len()).sum();

@@ -1,4 +1,5 @@
-//! Renders a trajectory for the judge: every part is bounded, and cut in the middle with exact counts.
+//! A trajectory as text for the judge. Each part has a limit. A longer part loses its middle, and
+//! says how much.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -6,15 +7,17 @@ use std::ops::RangeInclusive;
 use super::model::Subject;
 use crate::model::{Act, Handoff, HandoffShown, ShellOutcome, Shown, Turn, TurnKind};
 
-/// Maximum bytes of the task. Harbor's prompt for terminus alone has five thousand, followed by the instruction.
+/// Most bytes of the task. Harbor's prompt for terminus has 5,000 before the instruction.
 pub const TASK_BYTES: usize = 12_000;
-/// Maximum bytes of one message including its calls: a screenful and part of a program written in it.
+/// Most bytes of a message and its calls: a screen of text, and part of a program.
 pub const MESSAGE_BYTES: usize = 2_000;
-/// Maximum bytes of one step's observation. Errors are at the end of outputs, so half of the kept bytes are the end.
+/// Most bytes of the observations of a step. Errors come last, so half of these are its end.
 pub const OBSERVATION_BYTES: usize = 1_500;
-/// Maximum bytes of all steps: about 20,000 tokens, which fit every model's context beside the task and the reply.
+/// Most bytes of all steps, about 20,000 tokens. With the task and the reply they fit the context
+/// of any model.
 pub const WHOLE_BYTES: usize = 80_000;
-/// Share of [`WHOLE_BYTES`] for the first steps. The rest is for the last ones, which show surrenders and false claims.
+/// The part of [`WHOLE_BYTES`] for the first steps. The rest is for the last steps: they show
+/// surrenders and false claims.
 const BEGINNING_BYTES: usize = WHOLE_BYTES / 4;
 
 /// The rendered steps.
@@ -22,14 +25,14 @@ const BEGINNING_BYTES: usize = WHOLE_BYTES / 4;
 pub(super) struct Rendering {
     pub(super) task: String,
     pub(super) steps: String,
-    /// Number of steps of the trajectory.
+    /// Number of steps of the whole trajectory.
     pub(super) count: u32,
-    /// Steps, from 1, that did not fit.
+    /// Steps that did not fit, counted from 1.
     pub(super) left_out: Option<RangeInclusive<u32>>,
 }
 
 impl Rendering {
-    /// Whether the step, counted from 1, exists and is shown.
+    /// Whether there is such a step (counted from 1), and the judge is shown it.
     pub(super) fn shows(&self, step: u32) -> bool {
         (1..=self.count).contains(&step) && !self.left_out.as_ref().is_some_and(|left| left.contains(&step))
     }
@@ -67,18 +70,18 @@ pub(super) fn render(subject: Subject<'_>) -> Rendering {
     }
 }
 
-/// Number of steps that fit at the beginning, and index of the first step of the end part.
+/// How many first steps fit, and the index of the first of the last steps that fit.
 fn fitting(steps: &[String]) -> (usize, usize) {
     if steps.iter().map(String::len).sum::<usize>() <= WHOLE_BYTES {
         return (steps.len(), steps.len());
     }
     let (beginning, left) = taken(steps.iter(), BEGINNING_BYTES);
-    // What the first steps leave is for the last ones.
+    // The last steps get what the first steps leave.
     let (end, _) = taken(steps.iter().skip(beginning).rev(), WHOLE_BYTES - BEGINNING_BYTES + left);
     (beginning, steps.len() - end)
 }
 
-/// Number of steps that fit into `most` bytes, and the bytes that they leave.
+/// How many steps fit into `most` bytes, and how many bytes are left.
 fn taken<'a>(steps: impl Iterator<Item = &'a String>, most: usize) -> (usize, usize) {
     let (mut count, mut left) = (0, most);
     for step in steps {
@@ -88,7 +91,7 @@ fn taken<'a>(steps: impl Iterator<Item = &'a String>, most: usize) -> (usize, us
     (count, left)
 }
 
-/// The messages that replaced the earlier conversation.
+/// The messages that replaced the conversation before.
 fn handoff_text(handoff: &Handoff, shown: &HandoffShown) -> String {
     let read: Vec<_> = shown.context.iter().map(|message| message.content.trim()).collect();
     let read = quoted(&cut(&read.join("\n\n"), MESSAGE_BYTES));
@@ -108,7 +111,7 @@ fn step(number: usize, turn: &Turn, shown: &[Shown]) -> String {
     if let Some(done) = done(turn) {
         let _ = writeln!(text, "\n{done}");
     }
-    // Separate results share the limit, so that many calls in one message stay within it.
+    // The results of a step share the limit, so that many calls do not exceed it.
     let each = OBSERVATION_BYTES / shown.len().max(1);
     for shown in shown {
         let _ = write!(text, "\nIt was shown:\n{}\n", quoted(&cut(shown.content.trim_end(), each)));
@@ -117,7 +120,7 @@ fn step(number: usize, turn: &Turn, shown: &[Shown]) -> String {
     text
 }
 
-/// What the scaffold did with a message, in one line.
+/// What the scaffold did with a message, in a line.
 fn done(turn: &Turn) -> Option<String> {
     match turn.kind {
         TurnKind::Submitted => return Some("With this it submitted its work.".to_owned()),
@@ -144,7 +147,7 @@ fn done(turn: &Turn) -> Option<String> {
     (!ends.is_empty()).then(|| format!("What it ran ended so: {}.", ends.join("; ")))
 }
 
-/// `text` with its middle omitted if it is longer than `most` bytes.
+/// `text`, without its middle if it is longer than `most` bytes.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -157,7 +160,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{first}\n[… {} of {} bytes left out …]\n{last}", tail - head, text.len())
 }
 
-/// Marks every line as quoted, so that no part of it can be mistaken for the judge's own instructions.
+/// Marks all lines as quoted, so that none of them looks like an instruction to the judge.
 fn quoted(text: &str) -> String {
     if text.trim().is_empty() {
         return "| (nothing)".to_owned();
@@ -213,7 +216,7 @@ mod tests {
         check(&[10_000; 8], (8, 8));
         check(&[10_000; 9], (2, 3));
         check(&[10_000; 20], (2, 14));
-        // Space that a long first step does not fit into is used for the last steps.
+        // A long first step does not fit, so its bytes go to the last steps.
         check(&[30_000, 30_000, 10_000, 10_000, 10_000, 10_000], (0, 1));
         check(&[15_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000], (1, 2));
         check(&[15_000, 15_000, 15_000, 15_000, 15_000, 15_000], (1, 2));

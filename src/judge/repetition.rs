@@ -1,14 +1,15 @@
-//! Mechanical loops: "exact same command repeated after an error", LiteCoder's lowest level of failure.
+//! Mechanical loops: the same command again after an error. It is the lowest level of LiteCoder's
+//! failures.
 
 use super::attempt::{Attempt, Ended};
 use super::{Finding, Label};
 use crate::model::{ShellOutcome, Turn, TurnKind};
 
-/// Number of equal failing commands in a row that count as a loop. Two are a retry, which flaky commands deserve.
+/// So many equal failing commands in a row are a loop. Two are a retry, e.g. of a flaky command.
 pub const LOOP_LENGTH: usize = 3;
 
-/// The first sequence of [`LOOP_LENGTH`] or more equal commands that failed with equal output, or else of equal messages that could not
-/// be carried out.
+/// The first [`LOOP_LENGTH`] or more equal commands in a row that failed with the same output.
+/// Otherwise, as many equal messages that could not be executed.
 pub(super) fn mechanical_loop(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     let commands = attempts.chunk_by(is_repeated).find(|run| run.len() >= LOOP_LENGTH);
     if let Some(run @ [first, ..]) = commands {
@@ -39,13 +40,14 @@ fn is_repeated(one: &Attempt<'_>, next: &Attempt<'_>) -> bool {
         && one.output == next.output
 }
 
-/// Whether a command polls, which is a legitimate reason to repeat it. A command that never returned has not polled.
+/// Whether a command polls. Polling is a good reason to repeat. A command that timed out has not
+/// polled.
 fn is_poll(attempt: &Attempt<'_>) -> bool {
     let waits = attempt.command.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "sleep");
     waits && matches!(attempt.ended, Ended::Status(ShellOutcome::Exited(_)) | Ended::Unseen)
 }
 
-/// Empty messages are not repetitions: a server or a token limit may have removed their content.
+/// Empty messages do not count: a server or a token limit may have removed their text.
 fn is_same_message(one: &Turn, next: &Turn) -> bool {
     let calls = |turn: &Turn| -> Vec<(String, String)> {
         turn.tool_calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect()
@@ -58,9 +60,9 @@ fn is_same_message(one: &Turn, next: &Turn) -> bool {
         && calls(one) == calls(next)
 }
 
-/// A command shortened for a note.
+/// A command, shortened for a note.
 pub(super) fn brief(command: &str) -> String {
-    /// Maximum length of its first line.
+    /// Most characters of its first line.
     const MOST: usize = 80;
     let line = command.lines().next().unwrap_or_default();
     let cut: String = line.chars().take(MOST).collect();
@@ -87,17 +89,17 @@ mod tests {
         check(&[bad, bad], &[]);
         check(&[bad, bad, bad], &[0, 1, 2]);
         check(&[good, bad, bad, bad, bad, good], &[1, 2, 3, 4]);
-        // An act in between breaks the sequence.
+        // Another command ends the sequence.
         check(&[bad, bad, good, bad], &[]);
-        // Repeated success is not a loop: polling, or looking again.
+        // Repeated success is no loop, but polling or another look.
         check(&[good, good, good], &[]);
         check(&[("sleep 5; curl -s localhost:80", Exited(7), ""); 3], &[]);
-        // Another output or another status means that something changed.
+        // With another output or status, something has changed.
         check(&[bad, bad, ("make", Exited(2), "other")], &[]);
         check(&[bad, bad, ("make", Exited(1), "no rule")], &[]);
         check(&[("sleep 99", TimedOut, ""); 3], &[0, 1, 2]);
         check(&[("exit 9", ShellDied(9), ""); 3], &[0, 1, 2]);
-        // Whitespace around a command does not hide a loop.
+        // Blanks around a command do not hide a loop.
         check(&[bad, ("make\n", Exited(2), "no rule"), (" make", Exited(2), "no rule")], &[0, 1, 2]);
         // The first of two loops is reported.
         let other = ("x", Exited(1), "");

@@ -1,4 +1,4 @@
-//! Rigid strategy: the error persists, the command changes slightly, and the approach stays the same.
+//! Rigid strategy: the error stays, the command changes a little, and the approach never.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,26 @@ use super::repetition::brief;
 use super::shell::{difference, source_program};
 use super::{Finding, Label};
 
-/// Minimum number of failing commands in a row: one more than for a mechanical loop, since a change may be an idea.
+/// Least number of failing commands in a row. It is one more than for a mechanical loop: a change
+/// may be an idea.
 pub const RIGID_LENGTH: usize = 4;
 
-/// Minimum number of different commands among them. Fewer are a loop.
+/// Least number of different commands among them. Fewer are a mechanical loop.
 pub const RIGID_COMMANDS: usize = 3;
 
-/// Maximum share of differing characters in a small edit (see `difference` of `shell`): an option added to a short command, or an
-/// argument replaced, but not another command.
+/// Most difference of a small edit (see `difference` of `shell`), e.g. an option more in a short
+/// command, or another argument. Another command differs more.
 pub const SMALL_EDIT: f64 = 0.4;
 
-/// Maximum digits of a meaningful number. Longer ones are times, addresses and process ids.
+/// Most digits of a number that has a meaning. Longer ones are e.g. times, addresses or process
+/// ids.
 const MOST_DIGITS: usize = 4;
 
-/// Share of new words from which an output counts as new information. A new number always does.
+/// With at least this share of new words, an output has news. A new number always is news.
 pub const NEW_WORDS: f64 = 0.25;
 
-/// The first such sequence of commands. Another program is another strategy; another kind of failure and another
-/// number are new information.
+/// The first sequence of failing small edits without news. Another program is another strategy.
+/// Another kind of failure, or another number, is news.
 pub(super) fn rigid_strategy(attempts: &[Attempt<'_>]) -> Option<Finding> {
     let run = attempts.chunk_by(is_small_edit).find_map(without_news)?;
     let first = run.first()?;
@@ -43,7 +45,7 @@ fn is_small_edit(one: &Attempt<'_>, next: &Attempt<'_>) -> bool {
         && difference(&one.command, &next.command) <= SMALL_EDIT
 }
 
-/// The longest prefix of `run`, or of one of its suffixes, in which no output has new information.
+/// The longest part of `run` without news that begins as early as possible.
 fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
     let mut from = 0;
     while run.len() - from >= RIGID_LENGTH {
@@ -60,7 +62,7 @@ fn without_news<'r, 'a>(run: &'r [Attempt<'a>]) -> Option<&'r [Attempt<'a>]> {
     None
 }
 
-/// Words and numbers of the outputs so far.
+/// All words and numbers of the outputs so far.
 #[derive(Default)]
 struct Known {
     words: BTreeSet<String>,
@@ -69,9 +71,9 @@ struct Known {
 }
 
 impl Known {
-    /// Adds an output. `false` if it has new information, which the first one never has.
+    /// Adds an output. `false` if it has news. The first output never has.
     fn learn(&mut self, attempt: &Attempt<'_>) -> bool {
-        // Words of the command itself recur in messages about it.
+        // Messages repeat words of their command.
         let own: BTreeSet<String> = words(&attempt.command).collect();
         let new_words: BTreeSet<String> = words(&attempt.output).filter(|word| !own.contains(word)).collect();
         let own: BTreeSet<String> = numbers(&attempt.command).collect();
@@ -85,7 +87,7 @@ impl Known {
     }
 }
 
-/// The words of a text. Long numbers and fractions all count as the same word.
+/// The words of a text. All long numbers and fractions count as one word, `#`.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).filter_map(|word| {
         let word = word.trim_matches('.').to_lowercase();
@@ -97,12 +99,12 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Meaningful numbers of an output: counts, lines, measurements. Excluded are positions of syntax errors in the command, durations,
-/// ports and process ids.
+/// The numbers of an output that have a meaning, e.g. counts or lines. Positions in the command,
+/// durations, ports and process ids do not.
 fn numbers(text: &str) -> impl Iterator<Item = String> {
     const ASIDE: [&str; 6] = ["char", "column", "col", "position", "port", "pid"];
     const UNITS: [&str; 5] = ["ms", "s", "sec", "secs", "seconds"];
-    // The shell increments its own line numbers, and a program on the command line is part of the command.
+    // The shell counts its own lines, and a program on the command line is part of the command.
     const OWN: [&str; 4] = ["bash: line ", "sh: line ", "\"<string>\"", "\"<stdin>\""];
     let lines = text.lines().filter(|line| !OWN.iter().any(|own| line.contains(own)));
     lines.flat_map(|line| {
@@ -146,16 +148,16 @@ mod tests {
         ];
         check(&edits, &[0, 1, 2, 3]);
         check(&edits[..3], &[]);
-        // Equal commands in between belong to the sequence, but three different ones are required.
+        // Equal commands are part of the sequence, but three must differ.
         check(&[edits[0], edits[1], edits[1], edits[2]], &[0, 1, 2, 3]);
         check(&[edits[0], edits[1], edits[0], edits[1]], &[]);
-        // A success, another program, another status, another error.
+        // A success, another program, another status, and another error end it.
         check(&[edits[0], edits[1], ("ls", Exited(0), ""), edits[2], edits[3]], &[]);
         check(&[edits[0], bad("cc a.c -lpq"), bad("tcc a.c -lpq"), bad("clang a.c -lpq")], &[]);
         check(&[edits[0], edits[1], ("gcc a.c -L/l -lpq", TimedOut, error), edits[2]], &[]);
         let news = ("gcc a.c -Lx -lpq", Exited(1), "a.c: In function main: undefined reference to pq_open");
         check(&[edits[0], edits[1], news, edits[2], edits[3]], &[]);
-        // Outputs before the sequence may have new information.
+        // An output before the sequence may have news.
         check(&[news, edits[0], edits[1], edits[2], edits[3]], &[1, 2, 3, 4]);
         // Status 1 without output is a result.
         check(
@@ -181,7 +183,7 @@ mod tests {
             ],
             &[],
         );
-        // The shell's own line numbers do not count.
+        // Line numbers of the shell do not count.
         check(
             &[
                 at("frob -a", "bash: line 3: error in frob"),

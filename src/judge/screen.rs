@@ -1,14 +1,15 @@
-//! Extracts a command's output from a terminal screen: the lines from the echo of the typed keys to the next prompt.
+//! Finds the output of a command on a terminal's screen: the lines between the echo of its keys and
+//! the next prompt.
 
 use super::words::{ERRORS, NOISE, READERS, SCREEN_ERRORS, any_line, says};
 
-/// Maximum number of screen lines that one typed line can fill by wrapping.
+/// Most screen lines that a typed line fills when it wraps.
 const MOST_WRAPPED: usize = 12;
 
-/// First words of Harbor's confirmation, which follows the screen.
+/// The start of Harbor's question, which follows the screen.
 const CONFIRMATION: &str = "\n\nAre you sure you want to mark the task as complete?";
 
-/// First words of terminus-2's observations.
+/// The starts of terminus-2's observations.
 const HEADERS: [&str; 3] = ["New Terminal Output:", "Current Terminal Screen:", "Current terminal state:"];
 
 /// The last line of `keys` that is not blank.
@@ -16,7 +17,8 @@ pub(super) fn last_line(keys: &str) -> &str {
     keys.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// The output after the last echo of `typed`, without the final prompt. Without an echo, the whole screen.
+/// The output after the last echo of `typed`, without the last prompt. The whole screen if there is
+/// no echo.
 pub(super) fn output(shown: &str, typed: &str) -> String {
     let lines = lines(shown);
     match echo(&lines, typed) {
@@ -25,7 +27,8 @@ pub(super) fn output(shown: &str, typed: &str) -> String {
     }
 }
 
-/// A command's output including a later observation, which is either the whole screen with its echo or only the new lines.
+/// The output of a command after a further observation. That is the whole screen with the echo, or
+/// only the new lines.
 pub(super) fn continued(before: &str, shown: &str, typed: &str) -> String {
     let lines = lines(shown);
     match echo(&lines, typed) {
@@ -54,7 +57,7 @@ fn printed(mut lines: &[&str], prompt: Option<&str>) -> String {
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-/// Index of the line in which the last echo of `typed` ends, and the prompt before the echo.
+/// The line in which the last echo of `typed` ends, and the prompt before the echo.
 fn echo(lines: &[&str], typed: &str) -> Option<(usize, String)> {
     if typed.is_empty() {
         return None;
@@ -69,8 +72,7 @@ fn echo(lines: &[&str], typed: &str) -> Option<(usize, String)> {
     })
 }
 
-/// Whether `line` is the prompt before the command or a similar one: it has the same ending, and differs at most in the folder
-/// that the prompt shows.
+/// Whether `line` is the prompt from before the command. Only the folder in it may differ.
 fn is_prompt(line: &str, before: &str) -> bool {
     let (line, before) = (line.trim_end(), before.trim_end());
     let end = |text: &str| text.chars().next_back();
@@ -78,13 +80,13 @@ fn is_prompt(line: &str, before: &str) -> bool {
     line == before || mark.is_some() && mark == end(before) && name(line) == name(before)
 }
 
-/// The part of a prompt (`root@box`) before the folder.
+/// The part of a prompt before its folder, e.g. `root@box`.
 fn name(prompt: &str) -> &str {
     prompt.split([':', ' ']).next().unwrap_or_default()
 }
 
-/// Whether `output` contains an error of `program`, which printed it. For programs that print files, only lines with the program's own
-/// name are errors; for other programs, lines with a program's name may be a log.
+/// Whether `output` has an error of `program`. If the program prints files, only a line with its
+/// own name is an error. Otherwise a line with a program's name may be a log.
 pub(super) fn shows_error(output: &str, program: &str) -> bool {
     let mut lines = output.lines().filter(|line| !says(&NOISE, line));
     let own = format!("{program}: ");
@@ -108,15 +110,15 @@ mod tests {
         check(shown, "make\n", "make: *** No rule");
         // The folder in the prompt changes.
         check("root@box:/app# cd x\nroot@box:/app/x#", "cd x\n", "");
-        // Of several commands, the last.
+        // The last of several commands counts.
         check("$ a\nA\n$ b\nB\n$ ", "a\nb\n", "B");
-        // Output that ends like a prompt is not one.
+        // Output that ends like a prompt is none.
         check("root@box:/app# cat x\nprice in $", "cat x\n", "price in $");
         // Blank lines fill the rest of a screen.
         check("Current Terminal Screen:\n$ ls\nx\n$\n\n\n\n", "ls\n", "x");
         // A long line wraps.
         check("$ echo aaaaaaaaaa\nbbbbb\nout\n$ ", "echo aaaaaaaaaabbbbb\n", "out");
-        // No echo: everything.
+        // Without an echo, everything is output.
         check("Password:", "hunter2\n", "Password:");
         check("$ make\nx\n$ \n\nAre you sure you want to mark the task as complete? This", "make\n", "x");
         check("", "ls\n", "");
@@ -127,7 +129,7 @@ mod tests {
     fn later_observations_are_appended() {
         let check =
             |shown: &str, expect: &str| assert_eq!(continued("one", shown, "make"), expect, "{shown:?}");
-        // The whole screen, or only the new lines.
+        // The whole screen; then only the new lines.
         check("Current Terminal Screen:\n$ make\none\ntwo\n$ ", "one\ntwo");
         check("New Terminal Output:\ntwo\nthree", "one\ntwo\nthree");
     }

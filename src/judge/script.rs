@@ -1,11 +1,11 @@
-//! Turns written as a table: `command => outcome: observation`.
+//! Turns from a table: command, outcome, observation.
 
 use super::attempt::{Attempt, attempts};
 use crate::model::{Act, ShellOutcome, Shown, Turn, TurnKind};
 
 pub(super) type ScriptedCommand<'a> = (&'a str, ShellOutcome, &'a str);
 
-/// Turns that run `commands`, then one that submits with the message `done`.
+/// Turns that run `commands`, and one that submits with the message `done`.
 pub(super) fn scripted_turns(commands: &[ScriptedCommand<'_>], done: &str) -> (Vec<Turn>, Vec<Vec<Shown>>) {
     let mut turns: Vec<_> = commands
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn scripted_turns(commands: &[ScriptedCommand<'_>], done: &str) -> (V
     (turns, shown.collect())
 }
 
-/// The result of `detect` for `commands`.
+/// What `detect` finds in `commands`.
 pub(super) fn with<T>(
     commands: &[ScriptedCommand<'_>],
     detect: impl FnOnce(&[Turn], &[Attempt<'_>]) -> T,

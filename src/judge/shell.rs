@@ -1,28 +1,28 @@
-//! Analysis of shell commands for detectors: which programs a command runs, and how much two commands differ.
+//! Analysis of shell commands: which programs a command runs, and how much two commands differ.
 
 use crate::model::squeeze;
 use crate::syntax::{Grammar, named_children, parse, text_of};
 
-/// Maximum length in characters, without common prefix and suffix, up to which the edit distance is computed: the cost is quadratic.
-/// Longer texts differ by more than a small edit.
+/// Most characters of which an edit distance is computed, after common start and end. The cost is
+/// quadratic, and longer texts differ by more than a small edit.
 const MOST_COMPARED: usize = 2_000;
 
-/// Words that may precede a program's name.
+/// Words that can stand before a program's name.
 const PREFIXES: [&str; 9] = ["sudo", "env", "time", "nohup", "exec", "!", "then", "do", "stdbuf"];
 
-/// Whether a command begins a pipeline, or reads the output of the previous one.
+/// Whether a command begins a pipeline, or reads from the command before.
 #[derive(Clone, Copy)]
 enum Position {
     First,
     Piped,
 }
 
-/// The pipelines of a command in order, each as its simple commands without redirections. Commands in substitutions and function
-/// bodies are left out. Text that does not parse as shell is one command.
+/// The pipelines of a command, in order. Each is a list of simple commands without redirections.
+/// Substitutions and function bodies are left out. Text that is no shell code is one command.
 pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
     let mut pipelines: Vec<Vec<&str>> = Vec::new();
     if let Some(tree) = parse(Grammar::Bash, command) {
-        // A work list instead of recursion: the text is untrusted.
+        // A list of work instead of recursion: the text is untrusted and may nest deeply.
         let mut open = vec![(tree.root_node(), Position::First)];
         while let Some((node, position)) = open.pop() {
             match node.kind() {
@@ -44,7 +44,8 @@ pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
                         .collect();
                     open.extend(parts.into_iter().rev());
                 }
-                // `cat <<EOF | sort`: the grammar attaches the rest of the line to the redirection.
+                // `cat <<EOF | sort`: the grammar makes the rest of the line a part of the
+                // redirection.
                 "heredoc_redirect" => {
                     let after_operator = node.child_by_field_name("right");
                     open.extend(named_children(node).into_iter().rev().map(|part| {
@@ -67,7 +68,8 @@ pub(super) fn pipelines(command: &str) -> Vec<Vec<&str>> {
     pipelines
 }
 
-/// The name of the program that a simple command runs, without folder and version (`/usr/bin/python3.11 -V` is `python`).
+/// The name of a simple command's program, without folder and version: `python` for
+/// `/usr/bin/python3.11 -V`.
 pub(super) fn program(simple: &str) -> &str {
     let is_assignment = |word: &&str| {
         let name = word.split_once('=').map(|(name, _)| name);
@@ -89,18 +91,18 @@ pub(super) fn program(simple: &str) -> &str {
     if bare.is_empty() { name } else { bare }
 }
 
-/// The program whose exit status a command has: that of the last pipeline's last command.
+/// The program that gives a command its exit status: the last one of the last pipeline.
 pub(super) fn last_program(command: &str) -> &str {
     pipelines(command).last().and_then(|pipeline| pipeline.last().copied()).map_or("", program)
 }
 
-/// The program whose output a command shows, filtered or not: that of the last pipeline's first command.
+/// The program whose output a command shows, perhaps filtered: the first one of the last pipeline.
 pub(super) fn source_program(command: &str) -> &str {
     pipelines(command).last().and_then(|pipeline| pipeline.first().copied()).map_or("", program)
 }
 
-/// Relative difference of two commands: the Levenshtein distance of their characters divided by the longer one's length, from 0 to 1.
-/// Consecutive whitespace counts as one character.
+/// How much two commands differ, from 0 to 1: the Levenshtein distance of their characters by the
+/// length of the longer one. Blanks in a row count as one.
 pub(super) fn difference(one: &str, other: &str) -> f64 {
     let characters = |text: &str| squeeze(text).chars().collect::<Vec<_>>();
     let (one, other) = (characters(one), characters(other));

@@ -1,4 +1,5 @@
-//! Premature surrender: the environment lacks something, and the agent gives up with hardly any alternative tried.
+//! Premature surrender: the environment lacks something, and the agent gives up after hardly any
+//! alternative.
 
 use super::attempt::{Attempt, submissions};
 use super::repetition::brief;
@@ -8,14 +9,15 @@ use super::words::{SURRENDERS, WORKAROUNDS, says};
 use super::{Finding, Label};
 use crate::model::Turn;
 
-/// Number of alternatives from which giving up is not premature. One is a reflex; two are a search.
+/// After so many alternatives, giving up is not premature. One is a reflex, two are a search.
 pub const ALTERNATIVES: usize = 2;
 
-/// Number of last attempts that must contain the limitation: an earlier one did not stop the agent.
+/// The limitation must be among so many last attempts. An earlier one did not stop the agent.
 pub const RECENT: usize = 6;
 
-/// The limitation before a submission that gives up, if fewer than [`ALTERNATIVES`] different commands were tried
-/// since. Looking for another tool counts as an alternative; calling the same program slightly differently does not.
+/// The limitation before a submission that gives up, if fewer than [`ALTERNATIVES`] different
+/// commands followed it. A search for another tool is an alternative. The same program with a small
+/// edit is none.
 pub(super) fn premature_surrender(turns: &[Turn], attempts: &[Attempt<'_>]) -> Option<Finding> {
     submissions(turns, attempts).into_iter().find_map(|(submission, attempts)| {
         let recent = attempts.get(attempts.len().saturating_sub(RECENT)..)?;

@@ -1,8 +1,8 @@
-//! Regular expressions by which detectors classify outputs and messages: `templates/judge/*.txt`.
+//! The regular expressions that classify outputs and messages: `templates/judge/*.txt`.
 //!
-//! They are data, so that an expression is added without changing code. They are compiled in rather than read through `Assets`, because
-//! detectors are pure functions that run wherever a rollout is read, and because a version of the rules must mean the same
-//! expressions in every row that carries it.
+//! They are data, so a new expression needs no code. They are compiled in, and not read through
+//! `Assets`: a version of the rules must mean the same expressions in every row. And detectors are
+//! pure functions.
 
 use std::sync::LazyLock;
 
@@ -23,45 +23,45 @@ macro_rules! lists {
 }
 
 lists! {
-    /// Errors in the output of a command whose status is not conclusive.
+    /// Errors in the output of a command whose status does not decide.
     ERRORS = "errors.txt";
-    /// Error lines on a terminal.
+    /// Lines with errors, on a terminal.
     SCREEN_ERRORS = "screen-errors.txt";
-    /// Lines that look like errors but are not.
+    /// Lines that look like errors and are none.
     NOISE = "noise.txt";
-    /// Programs that print the contents of files.
+    /// Programs that print files.
     READERS = "readers.txt";
     /// Programs whose status 1 is a result.
     ANSWERERS = "answerers.txt";
-    /// Programs that check whether another program exists.
+    /// Programs that look for another program.
     FINDERS = "finders.txt";
-    /// A final message admits that the task is incomplete.
+    /// A final message that admits that the task is not done.
     ADMISSIONS = "admissions.txt";
-    /// A message says that a failure was expected.
+    /// A message that says that a failure was expected.
     EXPECTED = "expected.txt";
-    /// A final message gives up.
+    /// A final message that gives up.
     SURRENDERS = "surrenders.txt";
-    /// A message says that an obstacle was worked around.
+    /// A message that says that an obstacle was avoided.
     WORKAROUNDS = "workarounds.txt";
-    /// The environment lacks or forbids something.
+    /// An output that says that the environment lacks or forbids something.
     LIMITATIONS = "limitations.txt";
-    /// An agent refuses.
+    /// A message that refuses.
     REFUSALS = "refusals.txt";
-    /// An agent says that it is unable.
+    /// A message that says that the agent is unable.
     INABILITIES = "inabilities.txt";
 }
 
-/// Whether an expression of the list matches in `text`, ignoring case.
+/// Whether an expression of the list matches in `text`, in any case.
 pub(super) fn says(list: &RegexSet, text: &str) -> bool {
     list.is_match(&plain(text))
 }
 
-/// Whether an expression of the list matches in a line of `text`, ignoring case.
+/// Whether an expression of the list matches in a line of `text`, in any case.
 pub(super) fn any_line(list: &RegexSet, text: &str) -> bool {
     plain(text).lines().any(|line| list.is_match(line.trim_end()))
 }
 
-/// Normalises text as the lists are written: lower case, straight apostrophes.
+/// Text in the form of the lists: lower case, with straight apostrophes.
 fn plain(text: &str) -> String {
     text.to_lowercase().replace('\u{2019}', "'")
 }
@@ -70,7 +70,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// A list that does not compile matches nothing, so it can only lose labels. A test compiles all lists.
+/// A list that does not compile matches nothing, and only misses labels. A test compiles all lists.
 fn read(text: &str) -> RegexSet {
     RegexSet::new(lines(text)).unwrap_or_default()
 }
@@ -85,7 +85,7 @@ mod tests {
             let list = RegexSet::new(lines(text)).unwrap_or_else(|error| panic!("{file}: {error}"));
             assert!(!list.is_empty(), "{file}");
             for line in lines(text) {
-                // Only in character classes can capitals be meaningful.
+                // Capitals have a meaning only in character classes.
                 let letters = line.replace("\\W", "").replace("\\S", "");
                 assert!(!letters.contains(char::is_uppercase), "{file}: {line}");
                 assert_eq!(line.trim_start(), line, "{file}: {line}");

@@ -1,4 +1,5 @@
-//! The hard budget of a run. An upper bound is reserved before anything is sent, so no number of concurrent calls can exceed it.
+//! The hard budget of a run. An upper bound is reserved before a request is sent. So no number of
+//! concurrent calls can exceed the budget.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -10,19 +11,19 @@ use tokio::sync::Notify;
 
 use super::Usage;
 
-/// Picodollars in a dollar: a price of a millionth of a cent per 1M tokens is still a whole number.
+/// Picodollars in a dollar. A millionth of a cent for 1M tokens is still a whole number for each.
 const PICO: f64 = 1e12;
-/// Picodollars per token at one dollar per 1M tokens.
+/// Picodollars for a token that costs one dollar per 1M.
 const PICO_PER_1M: f64 = 1e6;
 
-/// What a run may spend. `None` is unlimited.
+/// What a run may spend. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// US dollars, over all runs in the same folder.
+    /// US dollars, over all runs in the folder.
     pub max_usd: Option<f64>,
-    /// Input and output tokens, over all runs in the same folder.
+    /// Input and output tokens, over all runs in the folder.
     pub max_tokens: Option<u64>,
-    /// Time since the start of this process. A call in flight is cancelled there.
+    /// Time since this process started. Then a call in flight is cancelled.
     pub max_wall: Option<Duration>,
 }
 
@@ -31,7 +32,7 @@ pub struct Budget {
 pub struct Cost {
     /// Input and output tokens.
     pub tokens: u64,
-    /// 10⁻¹² US dollars. Whole, so that sums are exact.
+    /// 10⁻¹² US dollars. The number is whole, so sums are exact.
     pub picodollars: u64,
 }
 
@@ -64,7 +65,7 @@ impl Sub for Cost {
     }
 }
 
-/// Picodollars per token.
+/// Picodollars for a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Price {
     input: u64,
@@ -72,13 +73,13 @@ pub(super) struct Price {
 }
 
 impl Price {
-    /// From US dollars per 1M tokens, rounded up.
+    /// From US dollars for 1M tokens, rounded up.
     pub(super) fn per_1m(input: f64, output: f64) -> Self {
         let pico = |usd: f64| (usd * PICO_PER_1M).ceil() as u64;
         Self { input: pico(input), output: pico(output) }
     }
 
-    /// The cost of `usage`. Discounts for cached prompts are not counted: this is an upper bound.
+    /// The cost of `usage`, as an upper bound: discounts for cached prompts do not count.
     pub(super) fn of(self, usage: Usage) -> Cost {
         let Usage { prompt_tokens, completion_tokens } = usage;
         let input = self.input.saturating_mul(prompt_tokens);
@@ -90,24 +91,24 @@ impl Price {
     }
 }
 
-/// The cap that a call could have exceeded. `usual` is the mean bound of the calls before it, in
-/// tokens, and 0 if there were none.
+/// The cap that a call could have exceeded. `usual` is the mean upper bound of earlier calls, in
+/// tokens. It is 0 if there were none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BudgetExceeded {
-    /// Tokens: spent so far, required by the call, and the cap.
+    /// Tokens: spent up to now, the call's upper bound, and the cap.
     Tokens { spent: u64, wanted: u64, cap: u64, usual: u64 },
-    /// US dollars, likewise, and the tokens of the call.
+    /// The same in US dollars, and the call's tokens.
     Usd { spent: f64, wanted: f64, cap: f64, tokens: u64, usual: u64 },
-    /// Time since the start of the run, and the cap.
+    /// Time since the run began, and its cap.
     Wall { elapsed: Duration, cap: Duration },
 }
 
-/// A call is large if it may take a fourth of the cap, and eight times as much as the usual call.
+/// A call is large if it may take a quarter of the cap, and eight times as much as a usual call.
 const LARGE_SHARE: u64 = 4;
 const LARGE_FACTOR: u64 = 8;
 
 impl BudgetExceeded {
-    /// Whether the call is so large that it, and not the run, has used up the budget. Otherwise one
+    /// Whether this call is so large that it alone is the reason, and not the run. Otherwise an
     /// agent that sends a request of some megabytes would end the whole run.
     pub fn by_one_large_call(&self) -> bool {
         let is_unusual = |tokens: u64, usual: u64| usual > 0 && tokens >= usual.saturating_mul(LARGE_FACTOR);
@@ -146,13 +147,13 @@ impl fmt::Display for BudgetExceeded {
     }
 }
 
-/// Spent and reserved costs.
+/// Spent and reserved cost.
 #[derive(Debug)]
 pub(super) struct Ledger {
     max_tokens: Option<u64>,
     max_usd: Option<f64>,
     state: Mutex<State>,
-    /// Notified whenever a reservation ends.
+    /// Notified when a reservation ends.
     freed: Notify,
 }
 
@@ -160,13 +161,13 @@ pub(super) struct Ledger {
 struct State {
     spent: Cost,
     reserved: Cost,
-    /// Calls that got a reservation, and the tokens of all of them.
+    /// Number of calls with a reservation, and the tokens of all their upper bounds.
     calls: u64,
     bounds: u64,
 }
 
-/// The reserved upper bound of one request. Dropped before [`Reservation::sent`] it costs nothing; after that it is charged in full
-/// unless it is settled.
+/// The reserved upper bound of a request. Dropped before [`Reservation::sent`], it costs nothing.
+/// Dropped later, it is charged in full, unless it was settled.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Reservation<'a> {
@@ -176,7 +177,7 @@ pub(super) struct Reservation<'a> {
 }
 
 impl Ledger {
-    /// A ledger that begins with `spent`.
+    /// A ledger with `spent` in it.
     pub(super) fn new(budget: &Budget, spent: Cost) -> Self {
         Self {
             max_tokens: budget.max_tokens,
@@ -186,23 +187,23 @@ impl Ledger {
         }
     }
 
-    /// Costs so far, without reservations.
+    /// Cost up to now, without reservations.
     pub(super) fn spent(&self) -> Cost {
         self.state().spent
     }
 
-    /// Adds what an earlier process spent.
+    /// Adds the cost of an earlier process.
     pub(super) fn charge(&self, cost: Cost) {
         let mut state = self.state();
         state.spent = state.spent + cost;
     }
 
-    /// Reserves `bound`. If only the reservations of other calls prevent that, waits for their settlement.
+    /// Reserves `bound`. If only other reservations prevent it, waits until they end.
     pub(super) async fn reserve(&self, bound: Cost) -> Result<Reservation<'_>, BudgetExceeded> {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Registered before the state is read, so that no notification is missed in between.
+            // Registered before the state is read, so that no notification is missed.
             freed.as_mut().enable();
             {
                 let mut state = self.state();
@@ -246,12 +247,12 @@ impl Ledger {
 }
 
 impl Reservation<'_> {
-    /// The request is being sent: from here on the bound is charged, even if the future is dropped.
+    /// The request is being sent. From now on the bound is charged, even if the future is dropped.
     pub(super) fn sent(&mut self) {
         self.charge = self.bound;
     }
 
-    /// The request cost `cost`. A server may count more than any bound; that is charged too.
+    /// The request cost `cost`. A server may count more than the bound, and that is charged too.
     pub(super) fn settle(mut self, cost: Cost) -> Cost {
         self.charge = cost;
         cost
@@ -288,10 +289,10 @@ mod tests {
         check(tokens(3_000_000, 2_000_000, 9_000), true);
         check(tokens(250_000, 200_000, 400), true);
         check(tokens(500_000, 2_000_000, 60_000), true);
-        // An ordinary call at the end of a run, and of a small one.
+        // An ordinary call, at the end of a run and of a small one.
         check(tokens(40_000, 2_000_000, 9_000), false);
         check(tokens(8_000, 10_000, 7_000), false);
-        // Long contexts are common in a run with such a budget.
+        // Long contexts are usual in a run with such a budget.
         check(tokens(300_000, 100_000_000, 30_000), false);
         check(tokens(900_000, 2_000_000, 400_000), false);
         // The budget does not suffice for the first call.
@@ -324,7 +325,7 @@ mod tests {
         let ledger = Ledger::new(&Budget { max_tokens: Some(100), ..Budget::default() }, tokens(10));
         let reserve = |n| ledger.reserve(tokens(n)).now_or_never();
         let first = reserve(60).unwrap().unwrap();
-        // 70 are spent or reserved: 30 fit, 40 wait for the settlement of the 60, and 91 can never fit.
+        // 70 are spent or reserved. So 30 fit, 40 wait for the 60 to be settled, and 91 never fit.
         let mut second = reserve(30).unwrap().unwrap();
         assert!(reserve(40).is_none());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The client: journal, recording, limits, budget and retries around one request.
+//! The client: journal, cassette, limits, budget and retries around a request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,10 +25,10 @@ use crate::clock::running;
 use crate::retry::Again;
 use crate::store::Store;
 
-/// Drifts that are kept for the run's summary: one changed prompt makes all requests of a run drift alike.
+/// Drifts that the run's summary lists. A changed prompt makes all requests drift in the same way.
 const MAX_DRIFTS: usize = 20;
 
-/// The requests of one call may take this many times the endpoint's `timeout_sec`, together.
+/// The requests of a call together may take this many times the endpoint's `timeout_sec`.
 const LONG_REQUESTS: u32 = 3;
 
 /// Options of a run's calls.
@@ -37,11 +37,11 @@ pub struct Options {
     pub budget: Budget,
     pub retry: RetryPolicy,
     pub clock: Arc<dyn Clock>,
-    /// Replays a recording instead of calling the endpoints.
+    /// Replies come from this recording, and not from endpoints.
     pub cassette: Option<Cassette>,
-    /// Records every call.
+    /// Records all calls.
     pub recorder: Option<Arc<Recorder>>,
-    /// Once cancelled, requests in flight are completed and no further one is sent.
+    /// Cancelled when the run stops: requests in flight are completed, and no further one is sent.
     pub drain: CancellationToken,
 }
 
@@ -58,24 +58,25 @@ impl Default for Options {
     }
 }
 
-/// Counts of this process's calls.
+/// Counts of this process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Replies that were returned.
     pub replies: u64,
-    /// Of these, replies from the journal.
+    /// Replies among them that came from the journal.
     pub committed: u64,
     /// Requests that were sent.
     pub sent: u64,
-    /// Calls that an earlier process had in flight when it ended, and that were made again.
+    /// Calls that were in flight when an earlier process ended, and were made again.
     pub repeated: u64,
-    /// Replies of a cassette to a request that differs from the recorded one.
+    /// Replies from a cassette to requests that differ from the recorded ones.
     pub drifted: u64,
-    /// The first of those differences, with their call sites.
+    /// The first of these differences, with their sites.
     pub drifts: Vec<(CallSite, Drift)>,
-    /// Responses in which a server repeated its key, which was replaced.
+    /// Responses that repeated the key, which was then replaced.
     pub keys_replaced: u64,
-    /// Spent by this process; where tokens or dollars are capped, also by earlier ones in the same run folder.
+    /// Cost of this process. If tokens or dollars have a cap, also of earlier ones in the run
+    /// folder.
     pub spent: Cost,
 }
 
@@ -109,8 +110,8 @@ impl fmt::Debug for Models {
 }
 
 impl Models {
-    /// The models that `settings` name, with keys from `env`. Calls are committed in `store`, and their earlier cost in the same
-    /// store counts towards the budget.
+    /// The models in `settings`, with keys from `env`. `store` gets the replies. The cost of its
+    /// earlier calls counts towards the budget.
     pub fn new(
         settings: Settings,
         env: impl Fn(&str) -> Option<String>,
@@ -131,8 +132,8 @@ impl Models {
         Ok(Self { settings, endpoints, store, options, ledger, begun: Mutex::new(begun), counts })
     }
 
-    /// Whether `role` can be called: it has a model, its endpoint's key is set, and its price is known where the budget is
-    /// in dollars. To be checked before work begins.
+    /// Whether `role` can be called: it has a model, its endpoint has a key, and if the budget is
+    /// in dollars, it has a price. Check this before work begins.
     pub fn ready(&self, role: ModelRole) -> Result<(), CallError> {
         let (decl, endpoint) = self.role(role)?;
         self.price(role, decl, endpoint)?;
@@ -147,10 +148,10 @@ impl Models {
         self.role(role).map(|(role, endpoint)| (role, &endpoint.settings))
     }
 
-    /// The reply to `request`: the committed one, the recorded one, or a new one.
+    /// The reply to `request`: from the journal, from the cassette, or new.
     ///
-    /// Dropping the future cancels the call. A request in flight is then charged in full; a response that has arrived is still
-    /// committed.
+    /// Dropping the future cancels the call. A request in flight is then charged in full. A
+    /// response that has arrived is committed all the same.
     pub async fn call(&self, site: &CallSite, request: &ChatRequest) -> Result<Reply, CallError> {
         let call = self.prepare(site, request)?;
         let CallSite { role, unit, stage, round, step, sample } = site;
@@ -160,7 +161,7 @@ impl Models {
         Ok(reply)
     }
 
-    /// The counts so far.
+    /// The counts up to now.
     pub fn tally(&self) -> Tally {
         let Counts { replies, committed, sent, repeated, drifted, keys_replaced, drifts } = &self.counts;
         let [replies, committed, sent, repeated, drifted, keys_replaced] =
@@ -223,7 +224,7 @@ impl Models {
         }
         self.counts.committed.fetch_add(1, Ordering::Relaxed);
         tracing::debug!("reply from the journal");
-        // A resumed rollout is charged the time that the reply took when it was sent for.
+        // A resumed rollout is charged the time that this reply took at first.
         let seen = self.store.observed::<CallSeen>(&call.key)?;
         let served = seen.as_ref().map_or(Duration::ZERO, CallSeen::served);
         Ok(call.reply(*reply, Origin { committed: true, served, ..Origin::default() }))
@@ -263,7 +264,7 @@ impl Models {
         let mut progress = Progress { began: self.options.clock.elapsed(), spent: Duration::ZERO, seen };
         let backoff = &self.options.retry.backoff;
         let mut number = 1;
-        // A loop, since the futures of async closures are not provably `Send` here.
+        // A loop, since the compiler cannot prove that futures of async closures are `Send`.
         loop {
             let (error, again) = match self.attempt(call, transport, &mut progress, number).await {
                 Ok(reply) => return Ok(reply),
@@ -285,7 +286,8 @@ impl Models {
         }
     }
 
-    /// Sends the request once, within the endpoint's limits and the budget. Until it is sent, nothing is charged and no rate is used.
+    /// Sends the request once, within the limits and the budget. Nothing is charged before it is
+    /// sent.
     async fn attempt(
         &self,
         call: &PreparedCall<'_>,
@@ -310,8 +312,7 @@ impl Models {
         self.counts.sent.fetch_add(1, Ordering::Relaxed);
         reservation.sent();
         grant.sent(clock.elapsed());
-        // It counts towards the time limits of rollouts, so time in which termsmith was stopped is
-        // left out.
+        // This counts towards the time limit of a rollout. So it leaves out stops of termsmith.
         let sent = running::elapsed();
         let response = transport.send(&call.body, limit).await;
         let took = running::elapsed().saturating_sub(sent);
@@ -361,7 +362,8 @@ impl Models {
         }
     }
 
-    /// The note of an earlier attempt at this call in `begun/`. Its charge is in the ledger already, unless it could not be read.
+    /// The note in `begun/` of an earlier attempt at this call. The ledger has its charge already.
+    /// If the note cannot be read, the upper bound is charged now.
     fn carried_over(&self, call: &PreparedCall<'_>) -> CallSeen {
         let Some(left) = self.begun().get(&call.key).cloned() else { return CallSeen::default() };
         let left = left.unwrap_or_else(|| {
@@ -377,7 +379,7 @@ impl Models {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Longest time that the next request may take.
+    /// The most time that the next request may take.
     fn time_left(&self, call: &PreparedCall<'_>) -> Result<Duration, CallError> {
         let limit = call.endpoint.time_limit();
         let Some(cap) = self.options.budget.max_wall else { return Ok(limit) };
@@ -388,7 +390,7 @@ impl Models {
         }
     }
 
-    /// Waits for `work`, unless the run is stopped or its time is up first.
+    /// Waits for `work`. Ends earlier if the run is stopped, or its time is up.
     async fn until_drain<T>(
         &self,
         call: &PreparedCall<'_>,
@@ -435,13 +437,13 @@ impl Models {
         let (store, key) = (self.store.clone(), call.key.clone());
         let written = seen.clone();
         on_disk(move || Ok(store.note(&key, &written)?)).await?;
-        // Only notes on the disk: if a note cannot be written, its request is not sent.
+        // Remembered only once it is written: without a note, the request is not sent.
         self.begun().insert(call.key.clone(), Some(seen));
         Ok(())
     }
 }
 
-/// Runs `work` on a thread where waiting for a disk blocks no other call.
+/// Runs `work` on a thread of its own, so that a slow disk delays no other call.
 async fn on_disk(work: impl FnOnce() -> Result<(), CallError> + Send + 'static) -> Result<(), CallError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
@@ -464,19 +466,19 @@ impl From<CallError> for Failure {
     }
 }
 
-/// The attempts of a call so far.
+/// The attempts of a call up to now.
 struct Progress {
     /// When the first attempt began.
     began: Duration,
-    /// Time of all requests so far, without the pauses between them.
+    /// Time of all requests, without the pauses between them.
     spent: Duration,
     /// Without the request in flight.
     seen: CallSeen,
 }
 
 impl Progress {
-    /// Time that is left for further requests, where one may take `limit`. A server that sends a
-    /// byte now and then uses up every request's whole time, and the call must come to an end.
+    /// Time for further requests. `limit` is the time limit of one. A server that sends a byte now
+    /// and then takes the whole time of each request, but the call must end.
     fn left(&self, limit: Duration) -> Duration {
         limit.saturating_mul(LONG_REQUESTS).saturating_sub(self.spent)
     }

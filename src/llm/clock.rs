@@ -1,11 +1,11 @@
-//! Clocks, so that tests need not wait.
+//! Clocks. Tests have one of their own, so that they need not wait.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
-/// The clock for waiting and rate limits.
+/// The clock of waits and rate limits.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Time since the run began.
     fn elapsed(&self) -> Duration;

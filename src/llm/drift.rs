@@ -1,4 +1,4 @@
-//! The difference between a request and the recorded one.
+//! Drift: how a request differs from the recorded one.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Maximum number of shown lines of a difference.
+/// Most lines that are shown of a difference.
 const MAX_LINES: usize = 40;
-/// Unchanged lines that are shown around each difference.
+/// Unchanged lines that are shown around a change.
 const CONTEXT: usize = 2;
-/// Maximum number of shown characters of a line.
+/// Most characters that are shown of a line.
 const MAX_WIDTH: usize = 400;
-/// Maximum number of table cells. Parts that would need more are treated as entirely different.
+/// Most cells of the table of common subsequences. A part that needs more counts as all different.
 const MAX_CELLS: usize = 4_000_000;
 
 /// A difference, as the first lines of a unified diff.
@@ -25,7 +25,7 @@ impl fmt::Display for Drift {
     }
 }
 
-/// The difference from `then` to `now`; `None` if they are equal.
+/// The difference between `then` and `now`. `None` if they are equal.
 pub(super) fn drift(then: &Value, now: &Value) -> Option<Drift> {
     if then == now {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn drift(then: &Value, now: &Value) -> Option<Drift> {
     Some(Drift(out))
 }
 
-/// JSON for display: sorted keys, one value per line, long texts split into lines.
+/// JSON as lines: sorted keys, one value on each line, long texts split at their line ends.
 fn lines(value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     print("", value, 0, &mut out);
@@ -105,7 +105,7 @@ enum Edit<'a> {
     New(&'a str),
 }
 
-/// A shortest edit from `old` to `new`, by the table of longest common subsequences.
+/// A shortest edit from `old` to `new`, from the table of longest common subsequences.
 fn diff<'a>(old: &'a [String], new: &'a [String]) -> Vec<Edit<'a>> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();

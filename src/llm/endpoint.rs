@@ -1,4 +1,4 @@
-//! One server and the state that all its roles share: key, limits and connections.
+//! A server, and what all roles share that use it: key, limits and connections.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,12 +13,12 @@ pub(super) struct Endpoint {
     pub(super) settings: EndpointSettings,
     key: Result<Option<Secret>, &'static str>,
     pub(super) limiter: Limiter,
-    /// Made when it is first needed: a cassette needs none.
+    /// Made at its first use: a cassette needs none.
     transport: OnceLock<Result<Transport, String>>,
 }
 
 impl Endpoint {
-    /// The endpoint, with its key from `env`.
+    /// The endpoint. `env` has its key.
     pub(super) fn new(settings: EndpointSettings, env: impl Fn(&str) -> Option<String>) -> Self {
         let key = match &settings.api_key_env {
             None => Ok(None),
@@ -34,12 +34,12 @@ impl Endpoint {
         Self { settings, key, limiter, transport: OnceLock::new() }
     }
 
-    /// Time limit of one request.
+    /// Time limit of a request.
     pub(super) fn time_limit(&self) -> Duration {
         Duration::try_from_secs_f64(self.settings.timeout_sec).unwrap_or(Duration::MAX)
     }
 
-    /// The HTTP transport of the endpoint.
+    /// The HTTP transport of the endpoint with the name `name`.
     pub(super) fn transport(&self, name: &str) -> Result<&Transport, CallError> {
         let key = match &self.key {
             Ok(key) => key,

@@ -1,27 +1,27 @@
-//! Why a call has no reply.
+//! Why a call got no reply.
 
 use super::cassette::CassetteError;
 use super::{AttemptError, BudgetExceeded, CallSite, ModelRole};
 use crate::model::Key;
 use crate::store::StoreError;
 
-/// A call without a reply. It is not stored, so the same call can be made again.
+/// A call without a reply. Nothing is stored, so the same call can be made again.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The next request could exceed the budget. It was not sent.
+    /// The next request could exceed the budget, so it was not sent.
     #[error("the budget is reached: {0}")]
     Budget(BudgetExceeded),
-    /// The conversation exceeds the model's context. Every further turn would be refused too.
+    /// The conversation is longer than the model's context. Each further turn would be refused too.
     #[error(
         "endpoint `{endpoint}` refused a request that is longer than the model's context: {message}\nhint: give the role a model with a longer context, or lower its `max_tokens`"
     )]
     ContextLength { endpoint: String, message: String },
-    /// The server will not answer this prompt.
+    /// The server does not answer this prompt.
     #[error(
         "endpoint `{endpoint}` refused a prompt by its content filter: {message}\nhint: it would refuse the same prompt again; change the prompt or the model"
     )]
     ContentFilter { endpoint: String, message: String },
-    /// The server rejects the key.
+    /// The server refuses the key.
     #[error("endpoint `{endpoint}` answered {status}: {message}\nhint: {}", key_hint(variable.as_deref()))]
     Auth { endpoint: String, status: u16, message: String, variable: Option<String> },
     /// The key is missing or malformed.
@@ -29,10 +29,10 @@ pub enum CallError {
         "endpoint `{endpoint}` needs a key, and the environment variable `{variable}` {fault}\nhint: export {variable}=…, or remove `api_key_env` where the server wants no key"
     )]
     Key { endpoint: String, variable: String, fault: &'static str },
-    /// Any other refusal that another attempt would get too.
+    /// Any other refusal. Another attempt would be refused too.
     #[error("endpoint `{endpoint}` answered {status}: {message}{}", status_hint(*status))]
     Refused { endpoint: String, status: u16, message: String },
-    /// Every attempt failed.
+    /// All attempts failed.
     #[error(
         "endpoint `{endpoint}` gave no reply in {attempts} attempts; the last: {last}\nhint: see whether the server is up; the same command continues where it stopped"
     )]
@@ -49,20 +49,20 @@ pub enum CallError {
     Cassette(#[from] CassetteError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A record that this version cannot read.
+    /// The journal has a record that this version cannot read.
     #[error(
         "the committed call {key} holds no reply that this termsmith can read\nhint: delete its file below `store/call` to have the call made, and paid, again"
     )]
     Record { key: Key },
-    /// The run is stopping, so nothing new is sent.
+    /// The run is stopping, so no further request is sent.
     #[error(
         "the call at {0} was not made, because the run is stopping\nhint: the same command continues where it stopped"
     )]
     Cancelled(Box<CallSite>),
-    /// The program ended while a reply was being committed.
+    /// The program ended while the reply was being committed.
     #[error("a reply came while the program was ending\nhint: the same command continues where it stopped")]
     ShuttingDown,
-    /// No HTTP client could be made on this machine.
+    /// This machine cannot make an HTTP client.
     #[error(
         "failed to set up TLS for model endpoints: {0}\nhint: install the system's CA certificates (package ca-certificates)"
     )]

@@ -1,4 +1,4 @@
-//! Committed calls: a committed reply is never requested again.
+//! The journal: committed calls. A committed reply is never requested again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,43 +20,44 @@ pub const CALL: Stage = Stage { name: "call", version: 2 };
 pub struct CallRecord {
     pub site: CallSite,
     pub endpoint: String,
-    /// The response's body, byte for byte, so that fields that this version does not read are kept.
+    /// The body of the response, byte for byte. So fields that this version does not read are kept.
     pub body: String,
 }
 
-/// Observations of a call, in `observed/…`. Until the reply is committed, they are a note in `begun/`, written before each attempt, so
-/// that a resumed run knows which requests a killed process had sent.
+/// What was seen of a call, in `observed/…`. Until its reply is committed, this is a note in
+/// `begun/`, which is written before each attempt. So a resumed run knows the requests that a
+/// killed process had sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSeen {
-    /// A request was sent whose outcome is unknown: `charged` includes its upper bound.
+    /// A request was sent, and its outcome is unknown. `charged` has its upper bound.
     pub in_flight: bool,
-    /// From the first attempt to the reply, in milliseconds, waiting included.
+    /// Milliseconds from the first attempt to the reply, with all waits.
     pub latency_ms: Option<u64>,
     pub attempts: Vec<AttemptSeen>,
-    /// Everything that was or may have been billed for the call, by this process and earlier ones.
+    /// Everything that was, or may have been, billed for the call, also by earlier processes.
     pub charged: Cost,
-    /// The server's own id of the answered request.
+    /// The server's id of the request that was answered.
     pub request_id: Option<String>,
-    /// The reply came from a cassette.
+    /// The reply is from a cassette.
     pub replayed: bool,
 }
 
 impl CallSeen {
-    /// Time of the request that was answered; zero if none was.
+    /// Time of the request that was answered. Zero if none was.
     pub(super) fn served(&self) -> Duration {
         let answered = self.attempts.iter().rfind(|attempt| attempt.fault.is_none());
         answered.map_or(Duration::ZERO, |attempt| Duration::from_millis(attempt.took_ms))
     }
 }
 
-/// One request that was sent.
+/// A request that was sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttemptSeen {
-    /// Milliseconds from sending to the last byte, or to the failure.
+    /// Milliseconds up to the last byte of the response, or up to the failure.
     pub took_ms: u64,
-    /// Why it had no reply; `None` if it had one.
+    /// Why it got no reply. `None` if it got one.
     pub fault: Option<String>,
 }
 
@@ -71,7 +72,7 @@ pub(super) fn call_key(endpoint: &str, site: &CallSite, body: &Value) -> Result<
     key(CALL, &Input { endpoint, site, request: body })
 }
 
-/// Details of a committed call beyond its message; `None` where there is no such call.
+/// Details of a committed call beyond its message. `None` if there is no such call.
 pub fn call_detail(store: &ReadStore, key: &Key) -> Result<Option<CallDetail>, StoreError> {
     let Some(record) = store.get::<CallRecord>(CALL, key)? else { return Ok(None) };
     let seen = store.observed::<CallSeen>(key)?;
@@ -81,17 +82,17 @@ pub fn call_detail(store: &ReadStore, key: &Key) -> Result<Option<CallDetail>, S
     }))
 }
 
-/// What one committed call used.
+/// Tokens and cost of a committed call.
 #[derive(Clone, Debug)]
 pub struct CallUse {
     pub site: CallSite,
-    /// Input and output tokens, as the server reports them; 0 where it does not.
+    /// Input and output tokens. 0 if the server does not report them.
     pub usage: (u64, u64),
-    /// Charged, in 10⁻¹² US dollars.
+    /// The charge, in 10⁻¹² US dollars.
     pub picodollars: u64,
 }
 
-/// All committed calls of `store`.
+/// All committed calls in `store`.
 pub fn call_uses(store: &ReadStore) -> Result<Vec<CallUse>, StoreError> {
     let mut uses = Vec::new();
     for key in store.keys(CALL)? {
@@ -107,7 +108,8 @@ pub fn call_uses(store: &ReadStore) -> Result<Vec<CallUse>, StoreError> {
     Ok(uses)
 }
 
-/// The details in the body of a response. Committed bodies contain a valid reply; fields that cannot be parsed are omitted.
+/// The details in the body of a response. A committed body has a valid reply. Fields that cannot be
+/// parsed are left out.
 fn detail_of_body(body: &str) -> CallDetail {
     let Some(reply) = serde_json::from_str::<Response>(body).ok().and_then(Response::into_reply) else {
         return CallDetail::default();
@@ -120,14 +122,15 @@ fn detail_of_body(body: &str) -> CallDetail {
     }
 }
 
-/// Calls that were begun and are not committed. `None` for a note that cannot be read: a request was sent, and its charge is unknown.
+/// Calls that were begun and are not committed. `None` if the note cannot be read: a request was
+/// sent, but its charge is unknown.
 pub(super) type Begun = BTreeMap<Key, Option<CallSeen>>;
 
 /// The calls that an earlier process began and did not commit.
 pub(super) fn begun(store: &Store) -> Result<Begun, StoreError> {
     let mut begun = Begun::new();
     for (key, note) in store.notes::<CallSeen>()? {
-        // The process was killed between committing the record and removing the note.
+        // Otherwise the process was killed after it committed, and before it removed the note.
         if store.get::<CallRecord>(CALL, &key)?.is_none() {
             begun.insert(key, note);
         }
@@ -135,7 +138,7 @@ pub(super) fn begun(store: &Store) -> Result<Begun, StoreError> {
     Ok(begun)
 }
 
-/// The charges of all committed calls of `store`.
+/// The sum of the charges of all committed calls in `store`.
 pub(super) fn charged(store: &Store) -> Result<Cost, StoreError> {
     let mut sum = Cost::default();
     for key in store.keys(CALL)? {

@@ -1,4 +1,4 @@
-//! The limits of an endpoint: concurrent requests, and requests and tokens per minute.
+//! The limits of an endpoint: concurrent requests, and requests and tokens in a minute.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,28 +7,28 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::Clock;
 
-/// Providers refuse what exceeds the limit within any window of this length.
+/// Providers limit every window of this length.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The limits of one endpoint, shared by all roles that use it.
+/// The limits of an endpoint. All roles that use it share them.
 #[derive(Debug)]
 pub(super) struct Limiter {
     slots: Semaphore,
-    /// Held by the caller that is granted next: tokio's mutex is fair, so grants are first come, first served.
+    /// The next caller to be granted holds this. tokio's mutex is fair: first come, first served.
     queue: tokio::sync::Mutex<()>,
     window: Mutex<Window>,
-    /// Notified whenever a grant is returned or settled.
+    /// Notified when a grant is returned or settled.
     freed: Notify,
 }
 
-/// One of the endpoint's concurrent requests. Free again when dropped.
+/// One of the endpoint's concurrent requests. It is free again when dropped.
 #[derive(Debug)]
 pub(super) struct Slot<'a> {
     limiter: &'a Limiter,
     _permit: SemaphorePermit<'a>,
 }
 
-/// Permission to send one request now. Returned when it is dropped without [`RateGrant::sent`].
+/// The right to send one request now. It is returned if it is dropped before [`RateGrant::sent`].
 #[derive(Debug)]
 #[must_use]
 pub(super) struct RateGrant<'a> {
@@ -51,13 +51,13 @@ impl Limiter {
         }
     }
 
-    /// Waits for a slot. `None` is unreachable because the semaphore is never closed.
+    /// Waits for a slot. `None` cannot happen: the semaphore is never closed.
     pub(super) async fn slot(&self) -> Option<Slot<'_>> {
         let permit = self.slots.acquire().await.ok()?;
         Some(Slot { limiter: self, _permit: permit })
     }
 
-    /// No request is granted before `until`: the server asked one caller to wait, and limits all of them.
+    /// Grants nothing before `until`. The server asked one caller to wait, but it limits all.
     pub(super) fn hold(&self, until: Duration) {
         self.window(|window| window.hold = window.hold.max(until));
     }
@@ -68,15 +68,16 @@ impl Limiter {
 }
 
 impl<'a> Slot<'a> {
-    /// Waits until the current minute has capacity for a request of `tokens`. Must be the last wait before sending: otherwise the grant
-    /// would count in an earlier minute than the request. A cancelled wait has no effect.
+    /// Waits until the current minute has room for a request of `tokens`. This must be the last
+    /// wait before sending. Otherwise the grant counts in an earlier minute than its request. A
+    /// cancelled wait has no effect.
     pub(super) async fn grant(&self, clock: &dyn Clock, tokens: u64) -> RateGrant<'a> {
         let limiter = self.limiter;
         let _turn = limiter.queue.lock().await;
         loop {
             let freed = limiter.freed.notified();
             tokio::pin!(freed);
-            // Registered before the window is read, so that no notification is missed in between.
+            // Registered before the window is read, so that no notification is missed.
             freed.as_mut().enable();
             let now = clock.elapsed();
             match limiter.window(|window| window.try_grant(now, tokens)) {
@@ -95,13 +96,13 @@ impl<'a> Slot<'a> {
 }
 
 impl RateGrant<'_> {
-    /// The request is sent at `now`: from here on the grant counts, even if the request fails.
+    /// The request is sent at `now`. From now on the grant counts, even if the request fails.
     pub(super) fn sent(&mut self, now: Duration) {
         self.sent = true;
         self.limiter.window(|window| window.stamp(self.number, now));
     }
 
-    /// The request used `tokens`, which replaces the upper bound.
+    /// The request used `tokens`, instead of the upper bound.
     pub(super) fn settle(self, tokens: u64) {
         self.limiter.window(|window| window.settle(self.number, tokens));
         self.limiter.freed.notify_waiters();
@@ -117,14 +118,14 @@ impl Drop for RateGrant<'_> {
     }
 }
 
-/// A sliding window of one minute: the requests sent in it, so that no interval of a minute exceeds the limits.
+/// A sliding window of a minute, with the requests that were sent in it.
 #[derive(Debug)]
 struct Window {
     requests: Option<u64>,
     tokens: Option<u64>,
     grants: Vec<Granted>,
     next_number: u64,
-    /// Nothing is granted before this time.
+    /// Grants nothing before this time.
     hold: Duration,
 }
 
@@ -151,7 +152,8 @@ impl Window {
             return Ok(number);
         }
         self.grants.retain(|grant| grant.at + MINUTE > now);
-        // A request larger than the limit would wait for ever; alone in its minute, the server decides.
+        // A request that is larger than the limit would wait for ever. It goes alone in its minute,
+        // and the server decides.
         let tokens = tokens.min(self.tokens.unwrap_or(u64::MAX));
         let fits = |count: u64, sum: u64| {
             self.requests.is_none_or(|most| count < most)
@@ -209,7 +211,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// A clock that never advances: sleeps never end.
+    /// A clock that stands still, so that sleeps never end.
     #[derive(Debug)]
     struct FixedClock(Duration);
 
@@ -227,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Asks until granted, as a caller does; the time of the grant.
+    /// Asks until it is granted, as callers do. Returns the number and the time of the grant.
     fn granted(window: &mut Window, mut now: Duration, tokens: u64) -> (u64, Duration) {
         loop {
             match window.try_grant(now, tokens) {
@@ -270,7 +272,8 @@ mod tests {
         assert_eq!(granted(&mut window, seconds(0), 1).1, seconds(300));
     }
 
-    /// The fate of a first grant at 0 s, and whether a second is granted at a later time.
+    /// Rows: what happens to a first grant at 0 s, when a second one is asked for, and whether it
+    /// is granted.
     #[test]
     fn a_grant_counts_from_sending_and_only_if_sent() {
         #[derive(Clone, Copy, Debug)]
@@ -278,7 +281,7 @@ mod tests {
             DroppedUnsent,
             SentAt(u64),
             SettledAt(u64),
-            /// The first is sent at 0 s, and a second caller gave up waiting.
+            /// The first one is sent at 0 s, and another caller gave up waiting.
             WaiterDropped,
         }
         let check = |first: First, second_at: u64, expect: bool| {

@@ -1,9 +1,9 @@
-//! A request to a model, before an endpoint and its settings are added.
+//! A request to a model, before an endpoint and its settings are known.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Role of a message.
+/// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
@@ -13,26 +13,26 @@ pub enum ChatRole {
     Tool,
 }
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChatMessage {
     pub role: ChatRole,
     /// The text, byte for byte.
     pub content: String,
-    /// A reasoning model's thoughts before `content`, if its server returns them separately.
+    /// Thoughts of a reasoning model before `content`, if the server returns them apart.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reasoning: Option<String>,
-    /// Calls that an assistant's message makes.
+    /// Calls of tools in an assistant's message.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tool_calls: Vec<ToolCall>,
-    /// The call that a tool's message answers.
+    /// The tool call that a tool's message answers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_call_id: Option<String>,
 }
 
 impl ChatMessage {
-    /// A message that contains only text.
+    /// A message with text only.
     pub fn text(role: ChatRole, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), reasoning: None, tool_calls: Vec::new(), tool_call_id: None }
     }
@@ -58,13 +58,13 @@ impl ChatMessage {
     }
 }
 
-/// A call of a function by a model.
+/// A model's call of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// The arguments as the model wrote them, usually a JSON object; possibly malformed.
+    /// The arguments as the model wrote them. They should be a JSON object, but may be malformed.
     pub arguments: String,
 }
 
@@ -78,34 +78,34 @@ pub struct Tool {
     pub parameters: Value,
 }
 
-/// The form of a reply.
+/// The form that a reply must have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat {
-    /// Some JSON object.
+    /// Any JSON object.
     JsonObject,
-    /// JSON of this schema.
+    /// JSON that fits this schema.
     JsonSchema { name: String, schema: Value },
 }
 
-/// A request, without the fields that the role's settings add (model, sampling, limits).
+/// A request without the fields from the role's settings: model, sampling and limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChatRequest {
     pub messages: Vec<ChatMessage>,
-    /// A text that the model continues, in place of messages (`/completions`).
+    /// A text to continue, in place of messages (`/completions`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     pub tools: Vec<Tool>,
-    /// Forbids calls of the tools (`tool_choice: none`).
+    /// The model must not call tools (`tool_choice: none`).
     #[serde(skip_serializing_if = "is_false")]
     pub no_tool_calls: bool,
     pub response_format: Option<ResponseFormat>,
-    /// Stop sequences: generation ends before any of these texts.
+    /// Stop sequences: the reply ends before any of these texts.
     pub stop: Vec<String>,
-    /// Maximum tokens of the reply, if less than the role's `max_tokens`.
+    /// Most tokens of the reply, if fewer than the role's `max_tokens`.
     pub max_tokens: Option<u32>,
-    /// Ask for the log-probabilities of the reply's tokens.
+    /// Ask for log-probabilities of the reply's tokens.
     pub logprobs: bool,
 }
 
@@ -115,7 +115,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl ChatRequest {
-    /// A request that contains only messages.
+    /// A request with messages only.
     pub fn of(messages: Vec<ChatMessage>) -> Self {
         Self { messages, ..Self::default() }
     }

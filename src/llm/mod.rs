@@ -1,8 +1,10 @@
-//! Model endpoints: one client for every OpenAI-compatible server. No reply is paid for twice, and no budget is exceeded.
+//! Model endpoints: a client for every OpenAI-compatible server. No reply is paid for twice, and no
+//! budget is exceeded.
 //!
-//! [`Settings`] (`termsmith.toml`) name the endpoint and model of each [`ModelRole`]. [`Models::call`] sends a
-//! [`ChatRequest`] for a [`CallSite`], and a reply is committed before it is returned: a resumed run takes it
-//! from the store. This module does not interpret prompts.
+//! [`Settings`] (`termsmith.toml`) name the endpoint and the model of each [`ModelRole`].
+//! [`Models::call`] sends a [`ChatRequest`] for a [`CallSite`]. A reply is committed before it is
+//! returned, so a resumed run takes it from the store. This module does not know what a prompt
+//! means.
 
 mod ask;
 mod budget;
@@ -48,7 +50,7 @@ pub use settings::{
 pub use settings_check::SettingsError;
 pub use site::{CallSite, ModelRole};
 
-/// JSON Schema of `termsmith.toml`.
+/// The JSON Schema of `termsmith.toml`.
 pub fn settings_schema() -> schemars::Schema {
     schemars::schema_for!(Settings)
 }

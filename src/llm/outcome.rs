@@ -1,4 +1,5 @@
-//! The outcome of one attempt: a reply, an error that may not recur, or a final refusal.
+//! The outcome of an attempt: a reply, an error after which another attempt may succeed, or a final
+//! refusal.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -12,30 +13,30 @@ use super::server_error::ServerError;
 use super::transport::{Exchange, TransportError};
 use crate::model::squeeze;
 
-/// Characters of a server's message that an error quotes.
+/// Most characters of a server's message in an error.
 const MAX_MESSAGE: usize = 300;
 
-/// Why an attempt had no reply, where another attempt may have one.
+/// Why an attempt got no reply. Another attempt may get one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptError {
-    /// The connection could not be established.
+    /// There was no connection.
     Connect(String),
-    /// No complete response within this time.
+    /// No complete response came within this time.
     TimedOut(Duration),
-    /// The connection ended in the middle of the response.
+    /// The connection ended before the response did.
     Disconnected(String),
     /// A status after which another attempt may succeed.
     Status { status: u16, message: String },
-    /// Not JSON, or truncated; the beginning of the body.
+    /// The body is no JSON, or is cut off. The text is its start.
     NotJson(String),
-    /// JSON, but no chat completion.
+    /// The body is JSON, but no chat completion.
     WrongShape(String),
     /// A chat completion without a reply.
     NoChoices,
 }
 
 impl AttemptError {
-    /// The kind in one word, for logs: without any text of the server's.
+    /// The kind in a word, for logs. It has no text of the server.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Connect(_) => "connect",
@@ -66,15 +67,15 @@ impl fmt::Display for AttemptError {
 /// The usage that is charged for an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsageCharge {
-    /// The server did not accept the request.
+    /// None: the server did not accept the request.
     None,
-    /// The server reported its usage.
+    /// The server reported it.
     Reported(Usage),
-    /// Unknown: the server may have done all the work, so the upper bound is charged.
+    /// Unknown. The server may have done all the work, so the upper bound is charged.
     Unknown,
 }
 
-/// Why a server refuses a request, where another attempt would be refused too.
+/// Why a server refuses a request. It would refuse another attempt too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     ContextLength,
@@ -99,7 +100,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// The failure in words; `None` for a reply.
+    /// The failure in words. `None` for a reply.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
             Self::Reply(_) => None,
@@ -130,10 +131,10 @@ pub(super) fn outcome(exchange: &Exchange, now: SystemTime) -> AttemptOutcome {
             };
         }
     };
-    // Routers answer 200 with the error of their upstream in the body.
+    // Routers answer 200, and have the error of their upstream in the body.
     if let Some(error) = json.get("error").filter(|error| !error.is_null() && json.get("choices").is_none()) {
         let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        // Without a status in the body, the error counts as a failure of the upstream.
+        // An error without a status counts as a failure of the upstream.
         return refused(exchange, code.filter(|code| *code >= 400).unwrap_or(502), charge, now);
     }
     let response: Response = match serde_json::from_value(json) {
@@ -187,13 +188,13 @@ fn is_retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-/// Statuses that no server bills, because it refused before any work. Not 408, 409 and 5xx; nor 499, which gateways
-/// also send when the model behind them was too slow.
+/// Statuses that no server bills: it refused before any work. 408, 409 and 5xx are not among them.
+/// Nor is 499: gateways also send it if the model behind them was too slow.
 fn is_never_billed(status: u16) -> bool {
     matches!(status, 300..=499) && !matches!(status, 408 | 409 | 499)
 }
 
-/// The beginning of a text, on one line.
+/// The start of a text, on one line.
 fn clip(text: &str) -> String {
     let mut words = squeeze(text);
     if let Some((end, _)) = words.char_indices().nth(MAX_MESSAGE) {

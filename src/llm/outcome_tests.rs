@@ -1,10 +1,10 @@
-//! Real responses of servers, and how they are classified.
+//! Real responses of servers, and their outcomes.
 
 use serde_json::json;
 
 use super::*;
 
-/// The outcome of a response and its charge, in a word each.
+/// The outcome of a response and its charge, a word for each.
 fn classified(status: u16, body: &str) -> String {
     let exchange = Exchange { status, ..Exchange::of_body(body.to_owned()) };
     let outcome = outcome(&exchange, SystemTime::UNIX_EPOCH);
@@ -48,7 +48,7 @@ fn responses_are_classified() {
         (200, format!(r#"{{"text":"hi",{usage}}}"#), "WrongShape charged 7+3"),
         (200, of(r#"{"message":{"content":42}}"#, ""), "WrongShape unknown"),
         (200, of(r#"{"words":"hi"}"#, ""), "WrongShape unknown"),
-        // Of `/completions`.
+        // From `/completions`.
         (200, of(r#"{"text":"hi"}"#, ""), "reply unknown"),
         (200, of(choice, "")[..30].to_owned(), "NotJson unknown"),
         (200, "<html><body>please log in</body></html>".to_owned(), "NotJson unknown"),
@@ -74,7 +74,7 @@ fn responses_are_classified() {
         (403, "<html>blocked</html>".to_owned(), "Auth free"),
         (404, r#"{"detail":"Not Found"}"#.to_owned(), "Other free"),
         (422, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#.to_owned(), "Other free"),
-        // OpenAI, vLLM, SGLang, llama.cpp (whose code is a number), Anthropic.
+        // OpenAI, vLLM, SGLang, llama.cpp (with a number as its code), Anthropic.
         (400, r#"{"error":{"message":"too long","code":"context_length_exceeded"}}"#.to_owned(), "ContextLength free"),
         (400, r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","code":400}"#.to_owned(), "ContextLength free"),
         (400, error("The input (9000 tokens) is longer than the model's context length (8192 tokens)."), "ContextLength free"),
@@ -90,7 +90,7 @@ fn responses_are_classified() {
         (400, error("This model's maximum prompt length is 131072 but the request contains 537812 tokens"), "ContextLength free"),
         (400, error("The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)"), "ContextLength free"),
         (400, error("Input is too long for requested model."), "ContextLength free"),
-        // Servers quote what the solver wrote: none of it decides.
+        // Servers quote text of the solver. It decides nothing.
         (400, error("1 validation error: input_value='content_filter {', input_type=str"), "Other free"),
         (400, error("invalid tool call `invalid_prompt`: maximum context length is 1 tokens"), "Other free"),
         (400, error("cannot parse 'the context window': prompt is too long: 2 tokens > 1 maximum"), "Other free"),

@@ -1,4 +1,4 @@
-//! One call: what is sent, and what its reply or refusal means to the caller.
+//! A call: the request, and the meaning of its reply or refusal for the caller.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::response::ParsedReply;
 use super::{CallError, CallSite, Drift, Reply, Usage};
 use crate::model::Key;
 
-/// One call, ready to be sent.
+/// A call that is ready to be sent.
 pub(super) struct PreparedCall<'m> {
     pub(super) site: &'m CallSite,
     pub(super) endpoint_name: &'m str,
@@ -22,7 +22,7 @@ pub(super) struct PreparedCall<'m> {
     pub(super) key: Key,
 }
 
-/// Where a reply came from.
+/// How a reply was obtained.
 #[derive(Default)]
 pub(super) struct Origin {
     pub(super) committed: bool,

@@ -10,31 +10,31 @@ use crate::model::Key;
 /// A model's reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// Where the reply is committed.
+    /// Key of the committed reply.
     pub key: Key,
     /// The model's message, byte for byte.
     pub message: ChatMessage,
     pub finish: Finish,
-    /// `None` if the server does not report it.
+    /// `None` if the server reports no usage.
     pub usage: Option<Usage>,
-    /// Token ids of the rendered prompt, if the server returns them.
+    /// Token ids of the prompt, if the server returns them.
     pub prompt_token_ids: Option<Vec<u32>>,
     /// Token ids of the reply, if the server returns them.
     pub completion_token_ids: Option<Vec<u32>>,
-    /// One entry per token of the reply, if the server returns them.
+    /// An entry for each token of the reply, if the server returns them.
     pub logprobs: Option<Vec<TokenLogprob>>,
-    /// The server's name of the model.
+    /// The server's name for the model.
     pub model: String,
-    /// The reply came from the journal: nothing was sent.
+    /// The reply is from the journal, so no request was sent.
     pub committed: bool,
-    /// Number of requests that were sent for this reply.
+    /// Number of requests that this process sent for the reply.
     pub attempts: u32,
-    /// From the first attempt to the reply, waiting included; `None` if no request was sent.
+    /// Time from the first attempt to the reply, with all waits. `None` if no request was sent.
     pub latency: Option<Duration>,
-    /// From sending the request that was answered to the last byte of its answer. Queues, pauses and requests that failed are not
-    /// included; zero if a cassette answered.
+    /// Time of the request that was answered, up to the last byte. Queues, pauses and failed
+    /// requests do not count. Zero if the reply is from a cassette.
     pub served: Duration,
-    /// How the request differs from the recorded one, when a cassette answered.
+    /// How the request differs from the recorded one, if the reply is from a cassette.
     pub drift: Option<Drift>,
 }
 
@@ -42,20 +42,20 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The reply is complete, or a stop sequence was reached.
+    /// The reply is complete, or ended at a stop sequence.
     Stop,
-    /// `max_tokens` or the end of the context was reached.
+    /// The reply reached `max_tokens` or the end of the context.
     Length,
     /// The model calls tools.
     ToolCalls,
     /// The server withheld the rest of the reply.
     ContentFilter,
-    /// Any other reason, as the server spells it; empty if it gives none.
+    /// Any other reason, in the server's word. Empty if it gives none.
     Other(String),
 }
 
 impl Finish {
-    /// Parses the spellings of common servers.
+    /// Reads the words of common servers.
     pub(super) fn of(word: Option<&str>) -> Self {
         match word.unwrap_or_default() {
             "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" => Self::Stop,
@@ -67,11 +67,11 @@ impl Finish {
     }
 }
 
-/// Number of prompt and reply tokens.
+/// Tokens of the prompt and of the reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub prompt_tokens: u64,
-    /// Reasoning included.
+    /// With the tokens of reasoning.
     pub completion_tokens: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct TokenLogprob {
     pub token: String,
     /// Natural logarithm.
     pub logprob: f64,
-    /// The token's bytes, which need not be UTF-8.
+    /// The bytes of the token. They need not be UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<Vec<u8>>,
 }

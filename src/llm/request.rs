@@ -1,4 +1,4 @@
-//! The body of a request: the caller's request and the role's settings.
+//! The body of a request: what the caller asks for, and the role's settings.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,18 @@ use super::settings::{EndpointSettings, RoleSettings};
 use super::{CallSite, ChatMessage, ChatRequest, ChatRole, ResponseFormat, Usage};
 use crate::model::{Seed, canonical_json};
 
-/// Tokens that a chat template adds by itself: a default system prompt, the date, the preamble to tools. The longest in use
-/// (Llama 3.1 and Hermes with tools) need about 300.
+/// Tokens that a chat template adds, e.g. a system prompt or a preamble for tools. The longest in
+/// use (Llama 3.1 and Hermes with tools) add about 300.
 const TEMPLATE_TOKENS: u64 = 512;
-/// Tokens around one message, role markers included. Templates in use need up to ten.
+/// Tokens around a message, e.g. of its role. Templates in use add up to ten.
 const MESSAGE_TOKENS: u64 = 16;
-/// Servers take seeds as signed 32-bit numbers, or longer.
+/// All servers take seeds of 32 bits with a sign.
 const SEED_BITS: u32 = 31;
 
-/// The key of a text to be continued. A body that has it is for `/completions`.
+/// The key of a text to continue. A body with it is for `/completions`.
 pub(super) const PROMPT: &str = "prompt";
 
-/// The body for `request` at `site`. Sorted keys: equal requests are equal bytes.
+/// The body of `request` at `site`. Its keys are sorted, so equal requests have equal bytes.
 pub(super) fn body(
     site: &CallSite,
     request: &ChatRequest,
@@ -72,8 +72,8 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-/// Tokens that the call cannot exceed. Byte-level vocabularies have at most one token per byte; descriptions of tools and
-/// schemas count twice, since templates print it with indentation.
+/// More tokens than the call can take. A byte-level vocabulary has at most one token for each byte.
+/// Tools and schemas count twice, since templates print them with indentation.
 pub(super) fn bound(body: &Value, request: &ChatRequest, role: &RoleSettings) -> Usage {
     let length = |value: Option<&Value>| {
         value.map_or(0, |value| canonical_json(value).map_or(0, |text| text.len() as u64))
@@ -87,7 +87,7 @@ fn max_tokens(request: &ChatRequest, role: &RoleSettings) -> u32 {
     request.max_tokens.map_or(role.max_tokens, |most| most.min(role.max_tokens))
 }
 
-/// The same conversation at two sites must be able to get different replies.
+/// Two sites must be able to get different replies to the same conversation.
 fn site_seed(seed: u64, site: &CallSite) -> u64 {
     let numbers = [site.round, site.step, site.sample].map(|number| number.to_string());
     let [round, step, sample] = &numbers;
@@ -99,7 +99,7 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
     let ChatMessage { role, content, reasoning, tool_calls, tool_call_id } = message;
     let mut out = Map::new();
     out.insert("role".to_owned(), json!(role));
-    // An empty text beside tool calls is refused by some servers; absence is not.
+    // Some servers refuse an empty text beside tool calls, but all take a missing one.
     let silent = content.is_empty() && *role == ChatRole::Assistant && !tool_calls.is_empty();
     out.insert("content".to_owned(), if silent { Value::Null } else { json!(content) });
     if let Some(reasoning) = reasoning.as_ref().filter(|_| endpoint.return_reasoning) {
@@ -119,18 +119,18 @@ pub(super) fn write_message(message: &ChatMessage, endpoint: &EndpointSettings) 
     Value::Object(out)
 }
 
-/// Longest name of a function that servers take.
+/// Most characters in a function's name that servers accept.
 const MAX_NAME: usize = 64;
 
-/// The arguments of an earlier call, as they are sent back. Servers parse them, and refuse the
-/// whole history if they are not a JSON object (vLLM: status 400 or 500), e.g. where `max_tokens`
-/// cut them off.
+/// The arguments of an earlier call, as they are sent back. If they are no JSON object, it is `{}`
+/// instead: servers parse them, and refuse the whole history (vLLM: status 400 or 500). E.g.
+/// `max_tokens` can cut arguments off.
 fn sent_arguments(arguments: &str) -> &str {
     if serde_json::from_str::<Map<String, Value>>(arguments).is_ok() { arguments } else { "{}" }
 }
 
-/// The name of an earlier call, as it is sent back. OpenAI refuses a history with other characters
-/// in a name, and a model may call a function that does not exist.
+/// The name of an earlier call, as it is sent back. A model may call a function that does not
+/// exist, and OpenAI refuses a history with other characters in a name.
 fn sent_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed) {

@@ -1,4 +1,4 @@
-//! The body of a response: required fields are read strictly, servers' extensions leniently.
+//! The body of a response. Required fields are read strictly, extensions of servers leniently.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -14,12 +14,12 @@ pub(super) struct Response {
     pub(super) choices: Vec<Choice>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) usage: Option<Usage>,
-    /// vLLM, with `return_token_ids`.
+    /// From vLLM, with `return_token_ids`.
     #[serde(default, deserialize_with = "lenient")]
     prompt_token_ids: Option<Vec<u32>>,
 }
 
-/// One reply: a message, or the continuation of a text.
+/// A reply: a message, or the continuation of a text.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "AnyChoice")]
 pub(super) struct Choice {
@@ -33,14 +33,14 @@ pub(super) struct Choice {
 struct AnyChoice {
     #[serde(default)]
     message: Option<Message>,
-    /// Of `/completions`.
+    /// From `/completions`.
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
     finish_reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     logprobs: Option<Logprobs>,
-    /// vLLM, with `return_token_ids`.
+    /// From vLLM, with `return_token_ids`.
     #[serde(default, deserialize_with = "lenient")]
     token_ids: Option<Vec<u32>>,
 }
@@ -60,15 +60,15 @@ impl TryFrom<AnyChoice> for Choice {
 struct Message {
     #[serde(default, deserialize_with = "text")]
     content: String,
-    /// DeepSeek's name, also of vLLM, SGLang and llama.cpp.
+    /// The name of DeepSeek, vLLM, SGLang and llama.cpp.
     #[serde(default, deserialize_with = "lenient")]
     reasoning_content: Option<String>,
-    /// OpenRouter's name, also of newer vLLM.
+    /// The name of OpenRouter and of newer vLLM.
     #[serde(default, deserialize_with = "lenient")]
     reasoning: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<Call>>,
-    /// NeMo Gym's model servers put the ids here.
+    /// Servers of NeMo Gym have the ids here.
     #[serde(default, deserialize_with = "lenient")]
     prompt_token_ids: Option<Vec<u32>>,
     #[serde(default, deserialize_with = "lenient")]
@@ -85,7 +85,7 @@ struct Call {
 #[derive(Debug, Deserialize)]
 struct Function {
     name: String,
-    /// A string by the protocol; some servers send the object itself.
+    /// The protocol says a string, but some servers send the object.
     #[serde(default)]
     arguments: Value,
 }
@@ -95,7 +95,7 @@ struct Logprobs {
     content: Vec<TokenLogprob>,
 }
 
-/// The first reply of a response.
+/// The first reply of a response, with normalised fields.
 #[derive(Debug)]
 pub(super) struct ParsedReply {
     pub(super) message: ChatMessage,
@@ -108,7 +108,7 @@ pub(super) struct ParsedReply {
 }
 
 impl Response {
-    /// The first reply, if there is one.
+    /// The first reply. `None` if the response has none.
     pub(super) fn into_reply(self) -> Option<ParsedReply> {
         let choice = self.choices.into_iter().next()?;
         let message = choice.message;
@@ -145,7 +145,7 @@ impl Response {
     }
 }
 
-/// The usage in a body that may hold no reply: it is charged all the same.
+/// The usage in a body that may have no reply. It is charged all the same.
 pub(super) fn usage_of(body: &str) -> Option<Usage> {
     #[derive(Deserialize)]
     struct UsageOnly {
@@ -154,14 +154,14 @@ pub(super) fn usage_of(body: &str) -> Option<Usage> {
     serde_json::from_str(body).ok().map(|body: UsageOnly| body.usage).filter(is_counted)
 }
 
-/// Most tokens of one call. No model has such a context, and the sum over a conversation still fits
-/// a column of 64 bits.
+/// Most tokens of a call. No model has such a context. The sum over a conversation still fits a
+/// column of 64 bits.
 const MAX_TOKENS: u64 = u32::MAX as u64;
-/// A log-probability is at most 0, and some servers round it upwards.
+/// A log-probability is at most 0, but some servers round it up.
 const MAX_LOGPROB: f64 = 1e-3;
 
-/// Whether the server counts tokens, and the numbers are possible. Every prompt has tokens: servers
-/// that do not count send zeros.
+/// Whether the server counts tokens, and the counts are possible. Servers that do not count send
+/// zeros, but every prompt has tokens.
 fn is_counted(usage: &Usage) -> bool {
     let Usage { prompt_tokens, completion_tokens } = *usage;
     let possible = prompt_tokens.max(completion_tokens) <= MAX_TOKENS;
@@ -171,17 +171,17 @@ fn is_counted(usage: &Usage) -> bool {
     possible && prompt_tokens > 0
 }
 
-/// Whether trainers can read it: they store 32 bits.
+/// Whether trainers can read the value: they store 32 bits.
 fn is_possible(token: &TokenLogprob) -> bool {
     (f64::from(f32::MIN)..=MAX_LOGPROB).contains(&token.logprob)
 }
 
-/// `None` for an extension that cannot be read: servers differ, and no extension is worth losing a reply.
+/// An extension of the protocol. `None` if it cannot be read: none is worth losing a reply.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-/// A message's text: a string, null, or parts, of which the text parts are joined.
+/// The text of a message. It is a string, null, or a list of parts; the texts of parts are joined.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(String::new()),

@@ -6,10 +6,10 @@ use httpdate::parse_http_date;
 
 use crate::retry::Backoff;
 
-/// Longest `Retry-After` that is read; dates have 29 characters.
+/// Longest `Retry-After` that is read. A date has 29 characters.
 const MAX_HEADER: usize = 64;
 
-/// Number and delays of retries.
+/// How often a request is tried, and how long the pauses are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     pub backoff: Backoff,
@@ -18,7 +18,7 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Eight attempts span about two minutes, which is enough for a restart of a local server.
+    /// Eight attempts take about two minutes. A local server can restart in that time.
     fn default() -> Self {
         Self {
             backoff: Backoff { attempts: 8, base: Duration::from_millis(500), cap: Duration::from_secs(60) },
@@ -27,8 +27,8 @@ impl Default for RetryPolicy {
     }
 }
 
-/// The wait that a `Retry-After` header asks for: seconds, or a date, which is compared with the server's own clock where the
-/// response has one (`date`) and with ours (`now`) otherwise.
+/// The wait that a `Retry-After` header asks for. It has seconds, or a date. A date is compared
+/// with the server's clock (`date`) if the response has it, else with this machine's (`now`).
 pub(super) fn retry_after(header: &str, date: Option<&str>, now: SystemTime) -> Option<Duration> {
     let header = header.get(..MAX_HEADER.min(header.len()))?.trim();
     if let Ok(seconds) = header.parse::<f64>() {

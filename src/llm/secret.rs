@@ -1,4 +1,4 @@
-//! An API key: sent in a header, and removed from every text that a server sends.
+//! An API key: sent in a header, and removed from all texts of a server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,27 +6,28 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// The text that replaces a key.
+/// Stands in place of a key.
 const REDACTED: &str = "[redacted]";
-/// Length from which a key is removed from errors. Shorter keys are placeholders of local servers,
-/// e.g. `test` or `EMPTY`. Their letters occur in ordinary words.
+/// From this length on, a key is removed from errors. Shorter keys are placeholders for local
+/// servers, e.g. `test`, whose letters occur in other words.
 const MIN_IN_ERRORS: usize = 8;
-/// Length from which a key is removed from replies too. A reply is data, e.g. a model may write
-/// `password` in a command. Providers' keys have 20 characters and more.
+/// From this length on, a key is removed from replies too. A reply is data, e.g. a model may write
+/// `password` in a command. Keys of providers have at least 20 characters.
 const MIN_IN_REPLIES: usize = 16;
-/// Most backslashes before one escaped character: JSON within JSON within JSON has seven.
+/// Most backslashes before an escaped character. JSON in JSON in JSON has seven.
 const MAX_BACKSLASHES: usize = 7;
 
-/// A key as an environment variable held it. Never printed, not even by `Debug`.
+/// A key from an environment variable. It is never printed, not even by `Debug`.
 #[derive(Clone)]
 pub(super) struct Secret {
     key: String,
-    /// Its base64 forms, one for each position of its first byte within a group of three bytes.
+    /// Its base64 forms. There are three, since a form depends on the place in a group of three
+    /// bytes.
     encoded: Vec<String>,
 }
 
 impl Secret {
-    /// The key in `value`, without surrounding whitespace. `None` where it cannot be sent in a header.
+    /// The key in `value`, without blanks around it. `None` if no header can hold it.
     pub(super) fn new(value: &str) -> Option<Self> {
         let value = value.trim();
         let sendable = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
@@ -39,13 +40,13 @@ impl Secret {
         &self.key
     }
 
-    /// An error's text without the key.
+    /// The text of an error, without the key.
     pub(super) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.redact_from(MIN_IN_ERRORS, text)
     }
 
-    /// A response's body without the key. Bodies of replies are stored, so a key in one would reach
-    /// every export.
+    /// The body of a response, without the key. Bodies are stored, so the key would reach every
+    /// export.
     pub(super) fn redact_body<'t>(&self, body: &'t str) -> Cow<'t, str> {
         self.redact_from(MIN_IN_REPLIES, body)
     }
@@ -54,7 +55,7 @@ impl Secret {
         if self.key.len() < least {
             return Cow::Borrowed(text);
         }
-        // A body has megabytes: most of its bytes begin no form of a key.
+        // A body has megabytes, but few of its bytes can begin a key.
         let forms = self.encoded.iter().chain([&self.key]).filter_map(|form| form.bytes().next());
         let begins: Vec<u8> = forms.chain([b'\\', b'%']).collect();
         let (mut kept, mut copied) = (String::new(), 0);
@@ -75,7 +76,7 @@ impl Secret {
         Cow::Owned(kept)
     }
 
-    /// Length of the key at this place of `text`, in whichever form it stands there.
+    /// Length of the key at this place of `text`, in any of its forms.
     fn length_at(&self, text: &str, at: usize) -> Option<usize> {
         let rest = text.as_bytes().get(at..)?;
         let encoded = self.encoded.iter().find(|form| rest.starts_with(form.as_bytes()));
@@ -85,8 +86,8 @@ impl Secret {
     }
 }
 
-/// Length of `byte` at the start of `text`: as itself, escaped as in JSON (`\u0073`, `\/`), or as
-/// in a URL (`%73`).
+/// Length of `byte` at the start of `text`. It may stand there as itself, escaped as in JSON
+/// (`\u0073`, `\/`), or as in a URL (`%73`).
 fn escaped(text: &[u8], byte: u8) -> Option<usize> {
     let first = *text.first()?;
     let is_hex = |digits: Option<&[u8]>| {
@@ -110,8 +111,8 @@ fn escaped(text: &[u8], byte: u8) -> Option<usize> {
     (first == byte).then_some(1)
 }
 
-/// The base64 form of `key` after `before` other bytes, without the characters that also depend on
-/// its neighbours.
+/// The base64 form of `key` after `before` other bytes, without the characters that depend on the
+/// bytes around the key.
 fn encoded(key: &str, before: usize) -> String {
     let mut bytes = vec![0; before];
     bytes.extend_from_slice(key.as_bytes());

@@ -1,9 +1,8 @@
-//! The error in a response's body.
+//! The error in the body of a response.
 //!
-//! Servers quote the request in their messages, and the request contains what the solver wrote. So
-//! the cause is read from the fields `code` and `type` alone. Only a context overflow is also read
-//! from a message, since vLLM and others name it nowhere else; its message must begin as the server
-//! itself begins it.
+//! Servers quote the request in their messages, and the request has text of the solver. So the
+//! cause is read only from the fields `code` and `type`. A context overflow is an exception: vLLM
+//! and others name it only in the message. That message must begin with the server's own words.
 
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ const CONTEXT_LENGTH: &[&str] = &[
     "context_window_exceeded",   // LiteLLM
 ];
 
-/// How servers' messages about it begin. `#` is a number. Letters compare without case.
+/// The starts of servers' messages about it. `#` is a number. Case does not matter.
 const CONTEXT_LENGTH_MESSAGES: &[&str] = &[
     "this model's maximum context length is #",    // OpenAI, vLLM
     "this model's maximum prompt length is #",     // xAI
@@ -48,19 +47,19 @@ const CONTENT_FILTER: &[&str] = &[
     "datainspectionfailed",         // Alibaba
 ];
 
-/// Codes and types of an account without credit: a 429 that waiting does not cure.
+/// Codes and types of an account without credit. It is a 429 that does not go away.
 const QUOTA: &[&str] = &["insufficient_quota", "billing_hard_limit_reached"];
 
 #[derive(Debug)]
 pub(super) struct ServerError {
     pub(super) message: String,
-    /// `code`, `type` and the inner error's `code`, in lower case.
+    /// `code`, `type` and the `code` of the inner error, in lower case.
     kinds: [String; 3],
 }
 
 impl ServerError {
-    /// Reads the shapes in use: `{"error": {"message", "type", "code"}}`, `{"error": "…"}`,
-    /// `{"message"}`, `{"detail"}`, or anything else as text.
+    /// Reads the forms in use: `{"error": {"message", "type", "code"}}`, `{"error": "…"}`,
+    /// `{"message"}`, `{"detail"}`. Anything else is text.
     pub(super) fn read(body: &str) -> Self {
         let json: Value = serde_json::from_str(body).unwrap_or_default();
         let error = json.get("error").filter(|error| !error.is_null()).unwrap_or(&json);
@@ -92,7 +91,7 @@ impl ServerError {
     }
 }
 
-/// Whether `message` begins as `form`.
+/// Whether `message` begins with `form`. `#` is a number.
 fn begins_as(message: &str, form: &str) -> bool {
     let mut rest = message.trim_start();
     for (index, part) in form.split('#').enumerate() {

@@ -1,4 +1,4 @@
-//! Reads `termsmith.toml` and reports all of its problems at once, by line.
+//! Reads `termsmith.toml`, and reports all problems at once, each with its line.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::settings::{EndpointSettings, RoleSettings, SYSTEM_PLACE, Sampling, Se
 use crate::domain::{Problem, Source, Step, at, suggest};
 use crate::folder::{LARGEST_TEXT, read_named_by_user};
 
-/// Keys of a request that `extra` may not set: the client or the budget depends on them.
+/// Keys that `extra` may not set: the client or the budget relies on them. Each has its hint.
 const RESERVED: &[(&str, &str)] = &[
     ("model", "set `model` of the role"),
     ("messages", "messages come from the run"),
@@ -27,16 +27,16 @@ const RESERVED: &[(&str, &str)] = &[
 /// The chat template of many models (ChatML).
 const TEMPLATE_HINT: &str =
     "such as \"<|im_start|>system\\n{system}<|im_end|>\\n<|im_start|>user\\n\", with stop = [\"<|im_end|>\"]";
-/// Above two, servers refuse the request or sample noise.
+/// With higher temperatures, servers refuse the request or models produce noise.
 const MAX_TEMPERATURE: f64 = 2.0;
-/// More connections to one server than a process can reasonably hold.
+/// No process needs more connections to a server.
 const MAX_CONCURRENCY: u32 = 4096;
 /// A day: no reply takes longer.
 const MAX_TIMEOUT_SEC: f64 = 86_400.0;
-/// How the TOML crate represents a date inside a free table.
+/// The TOML crate has this key in place of a date in a free table.
 const TOML_DATE: &str = "$__toml_private_datetime";
 
-/// Invalid settings. There is at least one problem.
+/// Invalid settings, with at least one problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SettingsError {
@@ -57,7 +57,7 @@ impl Settings {
         Self::parse(&file, &text)
     }
 
-    /// Settings in `text`, which `file` holds.
+    /// Reads the settings in `text`, the content of `file`.
     pub fn parse(file: &str, text: &str) -> Result<Self, SettingsError> {
         let fatal = |problem| SettingsError { problems: vec![problem] };
         let source = Source::parse(file, text).map_err(fatal)?;
@@ -107,7 +107,7 @@ fn check_endpoint(table: &TableAt<'_>, name: &str, endpoint: &EndpointSettings) 
         problems.push(problem.hint("such as \"https://api.example.com/v1\" or \"http://127.0.0.1:8000/v1\""));
     }
     if endpoint.api_key_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
-        // The value may be the key itself, so it is not quoted.
+        // The value may be a key, so it is not quoted.
         let message = "`api_key_env` is not the name of an environment variable";
         let hint = "put the key into an environment variable and its name here: api_key_env = \"MY_API_KEY\"";
         problems.push(table.problem(at!["api_key_env"], message).hint(hint));
@@ -205,7 +205,7 @@ fn check_prices(table: &TableAt<'_>, input: Option<f64>, output: Option<f64>) ->
     problems
 }
 
-/// The problem with a base URL, without quoting it where it could hold a password.
+/// The problem of a base URL. The URL is not quoted: it may have a password.
 fn base_url_problem(text: &str) -> Option<String> {
     let url = match reqwest::Url::parse(text) {
         Ok(url) => url,

@@ -1,4 +1,4 @@
-//! Call sites: the position of a call within a run, which distinguishes equal requests.
+//! Call sites: the place of a call in a run. It tells equal requests apart.
 
 use std::fmt;
 
@@ -52,20 +52,20 @@ impl fmt::Display for ModelRole {
     }
 }
 
-/// The position of one model call in a run. It is unique within the run.
+/// The place of a model call in a run. No two calls of a run have the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallSite {
     pub role: ModelRole,
-    /// The blueprint or trial that the call is made for.
+    /// The blueprint or trial that the call is for.
     pub unit: String,
-    /// The stage of the caller's work (`step`, `label`, `plan`).
+    /// The stage of the caller's work, e.g. `step` or `plan`.
     pub stage: String,
     /// Round of an attempt with feedback, from 0.
     pub round: u32,
-    /// Step within the round, from 0.
+    /// Step in the round, from 0.
     pub step: u32,
-    /// Index among several replies to the same request, from 0.
+    /// Number of the reply to the same request, from 0.
     pub sample: u32,
 }
 

@@ -1,7 +1,8 @@
-//! One request on the wire.
+//! A request on the wire.
 //!
-//! `async-openai` knows URL, headers and encoding. Its transport is replaced by one that sends once: its own would retry some
-//! failures without budget and journal knowing, and shows neither headers nor the body of a failure.
+//! `async-openai` knows the URL, headers and encoding. Its transport is replaced by one that sends
+//! once. Its own would retry some failures without asking budget and journal, and it shows neither
+//! headers nor the body of a failure.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,31 +20,30 @@ use serde_json::Value;
 use super::request::PROMPT;
 use super::secret::Secret;
 
-/// Longest response that is read, in bytes. A long reply with log-probabilities of every token is a tenth of this.
+/// Longest response that is read, in bytes. A long reply with log-probabilities has a tenth of it.
 const MAX_BODY: usize = 64 << 20;
-/// A reachable server accepts a connection within a few round trips.
+/// A server that can be reached accepts a connection within a few round trips.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Response header with the id of a request.
+/// Response header with the id of the request.
 const REQUEST_ID: &str = "x-request-id";
 
-/// A response of any status.
+/// A response with any status.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     pub(super) status: u16,
-    /// Byte for byte, except that the key is replaced. Texts of errors go through
-    /// [`Exchange::redact`] too.
+    /// Byte for byte, with the key replaced. Texts of errors also pass [`Exchange::redact`].
     pub(super) body: String,
     /// The server repeated the key in the body.
     pub(super) repeated_key: bool,
     pub(super) retry_after: Option<String>,
     pub(super) date: Option<String>,
     pub(super) request_id: Option<String>,
-    /// The key, which no error's text may contain.
+    /// The key. No text of an error may have it.
     pub(super) key: Option<Secret>,
 }
 
 impl Exchange {
-    /// A response that was stored.
+    /// A response from the store.
     pub(super) fn of_body(body: String) -> Self {
         let (retry_after, date, request_id, key) = (None, None, None, None);
         Self { status: 200, body, repeated_key: false, retry_after, date, request_id, key }
@@ -61,7 +61,7 @@ pub(super) enum TransportError {
     Connect(String),
     TimedOut(Duration),
     Disconnected(String),
-    /// The response is complete and is no text; its beginning.
+    /// The response is complete, but no text. The text is its start.
     NotText(String),
 }
 
@@ -75,7 +75,8 @@ pub(super) struct Transport {
 
 impl Transport {
     pub(super) fn new(client: reqwest::Client, base_url: &str, key: Option<Secret>) -> Self {
-        // All four: async-openai takes an unset one from the environment's OPENAI_* variables and sends it to any server.
+        // All four are set: async-openai takes an unset one from the environment's OPENAI_*
+        // variables, and would send it to any server.
         let config = OpenAIConfig::default()
             .with_api_base(base_url.trim_end_matches('/'))
             .with_api_key(key.as_ref().map(Secret::expose).unwrap_or_default())
@@ -84,7 +85,7 @@ impl Transport {
         Self { client, config, key }
     }
 
-    /// Sends `body` once and waits at most `limit` for the last byte of the response.
+    /// Sends `body` once, and waits for the last byte of the response, at most for `limit`.
     pub(super) async fn send(&self, body: &Value, limit: Duration) -> Result<Exchange, TransportError> {
         let seen = Arc::default();
         let once = SendOnce { client: self.client.clone(), key: self.key.clone(), seen: Arc::clone(&seen) };
@@ -98,7 +99,7 @@ impl Transport {
         let Ok(result) = tokio::time::timeout(limit, sent).await else {
             return Err(TransportError::TimedOut(limit));
         };
-        // The stored response decides, not async-openai's interpretation of it.
+        // The kept response counts, not what async-openai makes of it.
         if let Some(answer) = seen.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return answer;
         }
@@ -114,22 +115,22 @@ impl Transport {
     }
 }
 
-/// An HTTP client for endpoints at `base_url`.
+/// An HTTP client for an endpoint at `base_url`.
 pub(super) fn http_client(base_url: &str) -> Result<reqwest::Client, String> {
     let url = reqwest::Url::parse(base_url).map_err(|error| error.to_string())?;
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
-        // A redirected POST becomes a GET, and a key must not be sent to another host.
+        // A redirected POST becomes a GET, and the key must not reach another host.
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("termsmith/", env!("CARGO_PKG_VERSION")));
     if is_loopback(&url) {
-        // A proxy cannot reach our own loopback.
+        // A proxy cannot reach the loopback of this machine.
         builder = builder.no_proxy();
     }
-    // Fails only where a provider is installed already, which serves as well.
+    // Fails only if there is a provider already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     if url.scheme() == "http" {
-        // Otherwise the system's certificates would be required, and read, without being used.
+        // Without this, the system's certificates would be read, although nothing uses them.
         let tls = rustls::ClientConfig::builder()
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
@@ -144,7 +145,7 @@ fn is_loopback(url: &reqwest::Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// An error and its sources, without the URL.
+/// An error with its causes, without the URL.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -160,7 +161,7 @@ fn redact(key: Option<&Secret>, text: &str) -> String {
     key.map_or_else(|| text.to_owned(), |key| key.redact(text).into_owned())
 }
 
-/// Removes the key from a response's body. Returns whether it was there.
+/// Removes the key from the body of a response. True if it was there.
 fn replace_key(body: &mut String, key: Option<&Secret>) -> bool {
     match key.map(|key| key.redact_body(body)) {
         Some(Cow::Owned(without)) => {
@@ -193,7 +194,7 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
         async move {
             let mut request = factory.build().await?;
             match request.headers_mut().get_mut(AUTHORIZATION) {
-                // Keeps it out of every debug output below.
+                // Keeps it out of all debug output.
                 Some(value) if key.is_some() => value.set_sensitive(true),
                 // async-openai sends an empty one.
                 _ => drop(request.headers_mut().remove(AUTHORIZATION)),
@@ -223,17 +224,18 @@ impl tower_service::Service<HttpRequestFactory> for SendOnce {
                 Err(start) => Err(TransportError::NotText(redact(key.as_ref(), &start))),
             };
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-            // The body is read: async-openai would drop unknown fields, and its parsed value is not needed.
+            // The body was read here, and is all that is needed: async-openai would drop unknown
+            // fields.
             Err(OpenAIError::InvalidArgument("kept by the transport".to_owned()))
         }
         .boxed()
     }
 }
 
-/// The body of a response as text; an error holds what can be read of it.
+/// The body of a response as text. The error has the readable part of it.
 ///
-/// A reply is taken as the server sent it or not at all: replaced bytes inside a JSON string would parse, and the altered message would be
-/// committed. The text of a failure is only read by people.
+/// A reply is taken byte for byte or not at all. With invalid bytes replaced, the JSON would still
+/// parse, and an altered message would be committed. The text of a failure is only for people.
 fn text(status: u16, bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).or_else(|error| {
         let readable = String::from_utf8_lossy(error.as_bytes()).into_owned();

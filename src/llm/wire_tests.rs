@@ -52,8 +52,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// A model's well-formed message is sent back byte for byte, and our own form of it survives
-    /// the store.
+    /// A well-formed message of a model is sent back byte for byte. It also survives the store.
     #[test]
     fn messages_survive_the_wire(message in assistant_message()) {
         let (_, endpoint) = settings();
@@ -65,7 +64,8 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<ChatMessage>(&stored).unwrap(), message);
     }
 
-    /// A byte-level vocabulary needs at most one token per byte: the bound is never below the text of all messages.
+    /// A byte-level vocabulary has at most one token for each byte. So the bound is at least the
+    /// length of all texts.
     #[test]
     fn the_bound_covers_every_byte(messages in proptest::collection::vec(assistant_message(), 0..5), most in proptest::option::of(1_u32..200)) {
         let (role, endpoint) = settings();
@@ -84,14 +84,14 @@ proptest! {
         prop_assert_eq!(bound.completion_tokens, u64::from(most.unwrap_or(100).min(100)));
     }
 
-    /// Hostile bodies are read or refused, without a panic.
+    /// Hostile bodies are read or refused, and nothing panics.
     #[test]
     fn any_body_is_read_or_refused(body in ".{0,200}") {
         let _ = serde_json::from_str::<Response>(&body);
     }
 }
 
-/// Servers refuse a history whose calls have other arguments than a JSON object.
+/// Servers refuse a history if the arguments of a call are no JSON object.
 #[test]
 fn malformed_calls_are_sent_back_in_a_form_that_servers_take() {
     let (_, endpoint) = settings();

@@ -1,11 +1,11 @@
-//! The asciicast formats (docs.asciinema.org/manual/asciicast), and plain transcripts.
+//! Parses asciicasts (docs.asciinema.org/manual/asciicast) and plain transcripts.
 
 use serde::Deserialize;
 use serde_json::{Deserializer, Value};
 
 use crate::folder::replace_lone_surrogates;
 
-/// The first version whose events are lines.
+/// From this version on, each event is a line.
 const FIRST_OF_LINES: u64 = 2;
 
 /// A parsed file.
@@ -14,25 +14,25 @@ pub(super) struct Session {
     pub(super) title: String,
     pub(super) columns: Option<u64>,
     pub(super) output: String,
-    /// Offsets in the output where one event ends, in order.
+    /// Offsets in the output at which an event ends, in ascending order.
     pub(super) pauses: Vec<usize>,
-    /// What was typed, if it was recorded.
+    /// The input, if it was recorded.
     pub(super) input: String,
 }
 
-/// What headers of all versions may say that is used here.
+/// The fields of a header that are used, of all versions.
 #[derive(Deserialize)]
 struct Header {
     version: u64,
     #[serde(default)]
     title: Option<String>,
-    /// Versions 1 and 2.
+    /// In versions 1 and 2.
     #[serde(default)]
     width: Option<u64>,
-    /// Version 3.
+    /// In version 3.
     #[serde(default)]
     term: Option<Term>,
-    /// Version 1: pairs of a delay and an output.
+    /// In version 1: pairs of a delay and an output.
     #[serde(default)]
     stdout: Option<Vec<(f64, String)>>,
 }
@@ -50,18 +50,19 @@ impl Session {
     }
 }
 
-/// Parses a file. The error has a line, from 1.
+/// Parses a file. An error has its line, counted from 1.
 pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
     let text = text.trim_start_matches('\u{feff}');
     let Some(begin) = header_at(text) else {
-        // A transcript has bare line feeds, at which a terminal would not return to the first column.
+        // A transcript has bare line feeds. On a terminal they would not return to the first
+        // column.
         let output = text.replace("\r\n", "\n").replace('\n', "\r\n");
         return Ok(Session { output, ..Session::default() });
     };
-    // A character can be cut between two events.
+    // A recorder can cut a character between two events.
     let text = replace_lone_surrogates(text);
     let line_of = |offset: usize| text[..offset].bytes().filter(|byte| *byte == b'\n').count();
-    // The header may span lines. In version 1 it is the whole recording.
+    // A header can have several lines. In version 1 it is the whole recording.
     let mut values = Deserializer::from_str(&text[begin..]).into_iter::<Header>();
     let header = match values.next() {
         Some(Ok(header)) => header,
@@ -69,7 +70,7 @@ pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
         None => return Err((1, "it has no header".to_owned())),
     };
     let end = begin + values.byte_offset();
-    // A recorder without a terminal of its own writes 0.
+    // A recorder without a terminal writes 0.
     let columns = header.width.or(header.term.and_then(|term| term.cols)).filter(|columns| *columns > 0);
     let mut session = Session { title: header.title.unwrap_or_default(), columns, ..Session::default() };
     match (header.version, header.stdout) {
@@ -81,14 +82,14 @@ pub(super) fn parse(text: &str) -> Result<Session, (usize, String)> {
     Ok(session)
 }
 
-/// Where the header of an asciicast begins: behind blank lines and comments. `None` for a
+/// Where the header of an asciicast begins, after blank lines and comments. `None` if the file is a
 /// transcript.
 fn header_at(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let is_comment = line.starts_with('#');
         if !is_comment && !line.trim().is_empty() {
-            // Behind the prompt `#` of a transcript, any output can follow.
+            // In a transcript `#` can be a prompt, and any output can follow it.
             let begins = line.trim_start().starts_with('{')
                 && (!text[..at].contains('#') || line.contains("\"version\""));
             return begins.then_some(at);
@@ -98,7 +99,8 @@ fn header_at(text: &str) -> Option<usize> {
     None
 }
 
-/// The events of versions 2 and 3: a time or an interval, a code, data. Comments and unknown codes are skipped, as the formats demand.
+/// Reads the events of versions 2 and 3: a time or an interval, a code, and data. The formats
+/// demand that comments and unknown codes are skipped.
 fn events(text: &str, before: usize, session: &mut Session) -> Result<(), (usize, String)> {
     let mut lines = text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
@@ -109,7 +111,7 @@ fn events(text: &str, before: usize, session: &mut Session) -> Result<(), (usize
             Ok((_, code, Value::String(data))) if code == "o" => session.show(&data),
             Ok((_, code, Value::String(data))) if code == "i" => session.input.push_str(&data),
             Ok(_) => {}
-            // A recorder that was killed leaves half a line.
+            // A recorder that was killed leaves a part of a line.
             Err(error) if error.is_eof() && lines.peek().is_none() => {}
             Err(error) => return Err((before + number + 1, error.to_string())),
         }

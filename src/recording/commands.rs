@@ -1,20 +1,19 @@
-//! The commands of a session whose input was recorded.
+//! Finds commands in recorded input.
 
 use super::incomplete::is_incomplete;
 
-/// Characters that the terminal sends for keys whose effect on a line is known.
+/// Keys whose effect on a line is known.
 const BACKSPACE: [char; 2] = ['\u{7f}', '\u{8}'];
 const ERASE_LINE: char = '\u{15}';
 const INTERRUPT: char = '\u{3}';
-/// On an empty line it ends the session, and the line stays empty.
+/// On an empty line this ends the session, and the line stays empty.
 const END_OF_INPUT: char = '\u{4}';
-/// Leaves the line as it is.
+/// Does not change the line.
 const CLEAR_SCREEN: char = '\u{c}';
 
-/// The commands that were typed, as far as keys alone tell: completions, the shell's history and
-/// its clipboard do not appear in the input.
-///
-/// None if any other control key was used: the prompts of the output show more.
+/// The commands in `input`, as far as keys tell them. Completions, and text from the shell's
+/// history or clipboard, are not part of the input. So the list is empty if any such key was used:
+/// then the prompts of the output tell more.
 pub(super) fn typed(input: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -30,7 +29,7 @@ pub(super) fn typed(input: &str) -> Vec<String> {
             ERASE_LINE => line.clear(),
             INTERRUPT => {
                 line.clear();
-                // A command of several lines that was given up.
+                // A command of several lines that was interrupted.
                 lines.pop_if(|last| is_incomplete(last));
             }
             CLEAR_SCREEN => {}
@@ -59,7 +58,7 @@ mod tests {
         check("echo 'a\r\u{3}ls\r", &["ls"]);
         check("cd da\t\rls\r", &[]);
         check("ls\r\u{1b}[A\r", &[]);
-        // Found in the history, fetched from it, without the last word, with the clipboard.
+        // Rows: a search in the history, a fetch from it, a deleted word, and the clipboard.
         check("ls\r\u{12}mak\r", &[]);
         check("ls\r\u{10}\r", &[]);
         check("ls\r\u{e}\r", &[]);

@@ -1,14 +1,14 @@
-//! Whether a shell asks for another line of a command.
+//! Whether a shell would ask for another line of a command.
 
-/// Words that open a part of a command, and those that close one.
+/// Words that open a compound command, and words that close one.
 const OPENING: [&str; 7] = ["if", "case", "for", "while", "until", "select", "{"];
 const CLOSING: [&str; 4] = ["fi", "esac", "done", "}"];
-/// Words behind which another command begins.
+/// After these words another command begins.
 const BEFORE_COMMAND: [&str; 7] = ["do", "then", "else", "elif", "!", "time", "{"];
 
-/// Whether `command` lacks the end of a quotation, a here-document, a list or a loop.
+/// Whether `command` lacks the end of a quotation, a here document, a list or a loop.
 ///
-/// A parser of whole scripts cannot say so: it reads an unfinished here-document to the end of the
+/// A parser of whole scripts cannot tell: it reads an unfinished here document up to the end of the
 /// text.
 pub(super) fn is_incomplete(command: &str) -> bool {
     let mut scan = Scan::default();
@@ -26,25 +26,25 @@ pub(super) fn is_incomplete(command: &str) -> bool {
     scan.quote.is_some() || scan.open > 0 || scan.continues
 }
 
-/// A here-document whose text follows.
+/// A here document whose text follows.
 #[derive(Debug)]
 struct Document {
     end: String,
-    /// Of `<<-`: tabs before the end do not count.
+    /// For `<<-`: tabs before the end mark are ignored.
     indented: bool,
 }
 
-/// What is open at the end of the lines read.
+/// What is open after the lines that were read.
 #[derive(Debug, Default)]
 struct Scan {
     quote: Option<char>,
-    /// Loops, conditions, groups and parentheses.
+    /// Open loops, conditions, groups and parentheses.
     open: usize,
-    /// Whether the last line ends in `\`, `|`, `&&` or `||`.
+    /// The last line ends in `\`, `|`, `&&` or `||`.
     continues: bool,
     documents: Vec<Document>,
     word: String,
-    /// Whether the word is where a command begins.
+    /// Whether a command begins with this word.
     leads: Option<bool>,
 }
 
@@ -82,7 +82,7 @@ impl Scan {
                 }
                 (None, ')') => {
                     self.end_word();
-                    // The pattern of a `case` has no opening one.
+                    // The pattern of a `case` has no opening parenthesis.
                     self.open = self.open.saturating_sub(usize::from(!self.in_pattern(&characters, at)));
                     self.leads = Some(true);
                 }
@@ -101,8 +101,8 @@ impl Scan {
         }
     }
 
-    /// Whether the parenthesis before `at` ends the pattern of a `case`: none was opened on this
-    /// line.
+    /// Whether the parenthesis before `at` ends the pattern of a `case`. Then none was opened on
+    /// this line.
     fn in_pattern(&self, characters: &[char], at: usize) -> bool {
         let count = |sign: char| characters[..at].iter().filter(|character| **character == sign).count();
         count(')') > count('(') && self.open > 0
@@ -125,10 +125,10 @@ impl Scan {
         }
     }
 
-    /// Reads the end mark of a here-document behind `<<`, and returns where the line goes on.
+    /// Reads the end mark of a here document after `<<`. Returns where the line continues.
     fn document(&mut self, characters: &[char], mut at: usize) -> usize {
         self.end_word();
-        // `<<<` is a text on the same line.
+        // `<<<` has its text on the same line.
         if characters.get(at) == Some(&'<') {
             return at + 1;
         }
@@ -146,7 +146,7 @@ impl Scan {
             }
             at += 1;
         }
-        // `$((1 << 2))` shifts.
+        // `$((1 << 2))` is a shift.
         if !end.is_empty() && !end.starts_with(|c: char| c.is_ascii_digit()) {
             self.documents.push(Document { end, indented });
         }

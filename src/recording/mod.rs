@@ -1,6 +1,8 @@
-//! Recordings of terminal sessions as seeds of tasks (TerminalWorld, §3): asciicasts of versions 1 to 3, and transcripts.
+//! Recordings of terminal sessions: asciicasts of versions 1 to 3, and transcripts. A task can be
+//! made from one (TerminalWorld, §3).
 //!
-//! A recording is untrusted: it is parsed within bounds, shown to a model as material, and never executed.
+//! A recording is untrusted. It is parsed within bounds, shown to a model as material, and never
+//! executed.
 
 mod asciicast;
 mod commands;
@@ -15,31 +17,33 @@ use crate::folder::{WalkError, read_file, read_named_by_user, shown};
 
 pub use filters::{FilterError, Filters, Refusal};
 
-/// Bytes of a file. The recordings of TerminalWorld have a median of 20 KB; an hour of compiler output has a few megabytes.
+/// Most bytes of a file. TerminalWorld's recordings have a median of 20 KB, and an hour of a
+/// compiler's output has a few megabytes.
 const MAX_FILE: u64 = 16 << 20;
-/// Bytes of a transcript that a prompt shows. A prompt of 8,000 tokens leaves room for the reply in every model of use.
+/// Most bytes of a transcript in a prompt. They are about 8,000 tokens, which leave room for a
+/// reply in all usual models.
 const EXCERPT_BYTES: usize = 24_000;
-/// Where the kernel's own links to open files lie, e.g. `/dev/stdin`.
+/// Folders with the kernel's links to open files, e.g. `/dev/stdin`.
 const OPEN_FILES: [&str; 2] = ["/dev", "/proc/self/fd"];
 
-/// A session.
+/// A recorded session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// The file's name without its extension.
+    /// Name of the file, without its extension.
     pub name: String,
     /// BLAKE3 of the file.
     pub digest: String,
-    /// Of the header; empty if it has none.
+    /// Title from the header. Empty if there is none.
     pub title: String,
-    /// What the terminal showed, line by line, without control sequences.
+    /// The lines that the terminal showed, without control sequences.
     pub transcript: String,
-    /// The commands, in order. One may have several lines.
+    /// The commands, in order. A command can have several lines.
     pub commands: Vec<String>,
     /// The output, with its control sequences.
     output: String,
 }
 
-/// A file that is no recording.
+/// Why a file is no recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error(transparent)]
@@ -67,8 +71,8 @@ pub enum RecordingError {
 impl Recording {
     /// Reads the recording in `path`.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
-        // A link among downloaded recordings could lead to a private file, which a model would be
-        // shown.
+        // Links are refused: one among downloaded recordings could lead to a private file, and a
+        // model would be shown it.
         let bytes = if OPEN_FILES.iter().any(|folder| path.starts_with(folder)) {
             read_named_by_user(path, MAX_FILE)?
         } else {
@@ -78,7 +82,7 @@ impl Recording {
         if bytes.contains(&0) {
             return Err(RecordingError::NotText { path: path.to_owned() });
         }
-        // Transcripts of `script` contain cut characters.
+        // Transcripts of `script` have characters that are cut in two.
         let text = String::from_utf8_lossy(&bytes);
         let session = asciicast::parse(&text).map_err(|(line, message)| RecordingError::Malformed {
             path: path.to_owned(),
@@ -101,12 +105,13 @@ impl Recording {
 }
 
 impl Recording {
-    /// The transcript for a prompt: a long one without its middle, and the last lines that fit without their ends.
+    /// The transcript for a prompt. Of a long one, the middle is left out, and the last line that
+    /// fits may be cut.
     pub fn excerpt(&self) -> String {
         let lines: Vec<_> = self.transcript.lines().collect();
         let mut kept = (Vec::new(), Vec::new());
         let (mut first, mut last, mut left) = (0, lines.len(), EXCERPT_BYTES);
-        // From both ends, so that the beginning and the end are shown.
+        // Lines are taken from both ends in turn.
         while first < last && left > 0 {
             kept.0.push(take(lines[first], &mut left));
             first += 1;
@@ -121,7 +126,7 @@ impl Recording {
     }
 }
 
-/// `line` and its line feed out of the bytes that are `left`; the beginning of a longer one.
+/// Takes `line` and its line feed from the bytes that are `left`. A line that does not fit is cut.
 fn take(line: &str, left: &mut usize) -> String {
     let end = (0..=line.len().min(*left)).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
     let (shown, rest) = line.split_at(end);
@@ -158,7 +163,7 @@ mod tests {
         assert!(error.contains("is a device"), "{error}");
     }
 
-    /// Parts of a text, each as often as its number says.
+    /// Parts of a text, each with the number of its repetitions.
     type Parts<'a> = [(&'a str, usize)];
 
     #[test]
@@ -179,7 +184,7 @@ mod tests {
         };
         check(&[("$ ls\na\n", 1)], &[("$ ls\na", 1)]);
         check(&[("x", 300_000)], &[("x", EXCERPT_BYTES), ("[… 276000 bytes …]", 1)]);
-        // Not within a character.
+        // A character is not cut in two.
         check(&[("a", 1), ("é", 20_000)], &[("a", 1), ("é", 11_999), ("[… 16002 bytes …]", 1)]);
         check(
             &[("$ cat a\n", 1), ("x", 300_000), ("\n$ end\n", 1)],

@@ -1,8 +1,8 @@
-//! Finds the commands of a transcript by its prompt.
+//! Finds the commands of a transcript by their prompt.
 //!
-//! Prompts differ: `$ `, `box% `, `me@box ~/work> `, `[12:30:01] ~ ❯ `. But one recurs at the
-//! beginnings of lines, and behind it stand commands. Each line is cut behind every sign that may
-//! end a prompt, and the earliest beginning that recurs is the prompt.
+//! Prompts differ: `$ `, `box% `, `me@box ~/work> `, `[12:30:01] ~ ❯ `. But a prompt recurs at the
+//! starts of lines, and commands follow it. So each line is cut after every sign that can end a
+//! prompt. The earliest start that recurs is the prompt.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,58 +12,58 @@ use regex::Regex;
 use super::incomplete::is_incomplete;
 use super::transcript::Line;
 
-/// Characters that end prompts and nothing else.
+/// Characters that end prompts, and are rare in outputs.
 const RARE_SIGNS: [char; 10] = ['❯', '➜', '»', 'λ', '⟩', '❱', '▶', '›', '→', '➤'];
-/// Characters that end prompts, and are usual in outputs too.
+/// Characters that end prompts, and are common in outputs too.
 const SIGNS: [char; 4] = ['$', '#', '%', '>'];
-/// Signs at which one line is cut. A prompt has few before its end.
+/// Most cuts of a line. A prompt has few signs before its end.
 const MOST_CUTS: usize = 4;
-/// Characters of a prompt.
+/// Most characters of a prompt.
 const LONGEST: usize = 120;
-/// Blanks between a command and a prompt at the right edge, e.g. the time in zsh.
+/// So many blanks separate a command from a prompt at the right edge, e.g. the time in zsh.
 const RIGHT_PROMPT: &str = "          ";
-/// The share of what stands behind a prompt that must look like a command, in percent.
+/// Of the texts after a prompt, at least this many percent must look like commands.
 const PLAUSIBLE: usize = 60;
 
-/// A prompt that names a user and a machine, or a shell and its version. Outputs rarely begin so.
+/// A prompt with a user and a machine, or with a shell and its version. Few outputs begin so.
 static STRONG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"^(?:\([\w./-]+\) )?(?:\[?[\w.-]+@[\w.-]+[: ]?[^$#%❯➜»]{0,80}\]?[$#%]|(?:bash|sh|zsh)-[\d.]+[$#])$",
     )
     .ok()
 });
-/// A prompt that is known without a recurrence.
+/// A prompt that needs no recurrence.
 static USUAL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[\w.~/-]{0,60} ?[$❯➜»]$").ok());
-/// The prompt of oh-my-zsh begins with its sign: `➜  work git:(main) ✗ `.
+/// The prompt of oh-my-zsh begins with its sign, e.g. `➜  work git:(main) ✗ `.
 static SIGN_FIRST: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^➜(?:  \S+|\s+\S+ git:\([^)]*\))(?: git:\([^)]*\))?(?: [✗✔])?").ok());
-/// The beginning of a command: a program, an assignment, or a sign of the shell's grammar.
+/// The start of a command: a program, an assignment, or a sign of the shell's grammar.
 static COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"^(?:[a-z_./~(\[{!:]|\w+=|\d\w*[a-z]|[A-Z]\w* -|["$]\w+/|R(?:script)?\b)"#).ok()
 });
-/// The second prompt and the rest of a command. zsh names what is open: `heredoc> `.
+/// The second prompt, and the rest of a command. zsh says what is open: `heredoc> `.
 static CONTINUATION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?:[a-z]+(?: [a-z]+)*)?>(?: (.*))?$").ok());
 
-/// A line that is cut behind a sign.
+/// A line that was cut after a sign.
 #[derive(Debug)]
 struct Cut<'a> {
-    /// What prompts of one kind have in common.
+    /// Equal for all prompts of one kind.
     shape: Shape,
     prompt: &'a str,
     command: &'a str,
-    /// Whether the terminal waited there for input.
+    /// Whether the terminal waited for input after the prompt.
     waited: bool,
 }
 
-/// The first word of a prompt, without what changes in a session, and its last sign.
+/// The first word of a prompt, without the parts that change in a session; and the last sign.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Shape(String, char);
 
-/// The cuts of one shape.
+/// All cuts of a shape.
 #[derive(Debug, Default)]
 struct Found {
-    /// The line of the first one.
+    /// The line of the first cut.
     first: usize,
     /// The length of its prompt.
     length: usize,
@@ -73,7 +73,7 @@ struct Found {
     waited: usize,
 }
 
-/// The commands behind the prompts of a transcript, with their continuation lines.
+/// The commands after the prompts of a transcript, with their continuation lines.
 pub(super) fn prompted(lines: &[Line]) -> Vec<String> {
     let cuts: Vec<Vec<Cut<'_>>> = lines.iter().map(cuts).collect();
     let prompt = Prompt::of(&cuts);
@@ -98,7 +98,7 @@ pub(super) fn prompted(lines: &[Line]) -> Vec<String> {
 /// The prompt of a session.
 struct Prompt {
     shape: Option<Shape>,
-    /// Whether lines of this shape at which the terminal did not wait are output.
+    /// Whether a line of this shape is output unless the terminal waited on it.
     waits: bool,
 }
 
@@ -142,11 +142,11 @@ impl Found {
         self.plausible += usize::from(COMMAND.as_ref().is_some_and(|regex| regex.is_match(cut.command)));
     }
 
-    /// Whether the shape is that of a prompt.
+    /// Whether this is the shape of a prompt.
     fn recurs(&self, shape: &Shape) -> bool {
         let plausible = self.commands > 0 && self.plausible * 100 >= self.commands * PLAUSIBLE;
         let least = match shape.0.as_str() {
-            // Comments, headings, quotations and differences begin with the bare sign.
+            // The bare sign also begins comments, headings, quotations and lines of a diff.
             "#" => self.waited >= 2 || self.plausible >= 3 && self.plausible == self.commands,
             ">" => self.waited >= 2,
             _ => self.lines >= 2,
@@ -155,7 +155,7 @@ impl Found {
     }
 }
 
-/// The cuts of a line, the shortest prompt first.
+/// The cuts of a line. The shortest prompt comes first.
 fn cuts(line: &Line) -> Vec<Cut<'_>> {
     let text = line.text.as_str();
     if let Some(found) = SIGN_FIRST.as_ref().and_then(|regex| regex.find(text))
@@ -171,7 +171,7 @@ fn cuts(line: &Line) -> Vec<Cut<'_>> {
         }
         let end = at + character.len_utf8();
         let ends = text[end..].is_empty() || text[end..].starts_with(' ');
-        // A share such as `10%`, a REPL's `>>>`, an arrow `->`.
+        // A percentage like `10%`, a REPL's `>>>`, or an arrow `->` ends no prompt.
         let other = match character {
             '%' => before.is_some_and(|before: char| before.is_ascii_digit()),
             '>' => before.is_some_and(|before| matches!(before, '>' | '-' | '=')),
@@ -213,7 +213,7 @@ fn shape(prompt: &str, sign: char) -> Shape {
     Shape(stable, sign)
 }
 
-/// The rest of a command on a line with the second prompt.
+/// The rest of a command, on a line with the second prompt.
 fn continuation(line: &Line) -> Option<&str> {
     let found = CONTINUATION.as_ref()?.captures(&line.text)?;
     Some(found.get(1).map_or("", |rest| rest.as_str()))
@@ -223,8 +223,8 @@ fn continuation(line: &Line) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The transcript has one line for each of `text`. The terminal waited behind the part of a
-    /// line before `|`.
+    /// Rows: a transcript, and its commands. On a line with `|`, the terminal waited for input
+    /// there.
     #[track_caller]
     fn check(text: &str, expect: &[&str]) {
         let line = |text: &str| match text.split_once('|') {
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_prompt_of_any_form_recurs() {
         let four = ["make all", "sort -u a -o b", "./run b > c", "wc -l c"];
-        // `…` stands for what changes: a folder or a time.
+        // `…` stands for a part that changes, e.g. a folder or a time.
         for prompt in [
             "box% ",
             "me@box ~…> ",
@@ -298,7 +298,7 @@ mod tests {
         check("$ python3\n>>> 1 + 1\n2\n>>> exit()\n$ ls", &["python3", "ls"]);
         check("# Title\ntext\n# Other title", &[]);
         check("a 10% of it\nb 20% of it", &[]);
-        // The terminal waits at prompts, and not in outputs.
+        // The terminal waits at prompts, and not within output.
         check("$| cat a\n$ 5 due\n$ pay it\n$| ls\n$| exit", &["cat a", "ls", "exit"]);
         check("#| cat a\n# pay it\n#| ls\n#|", &["cat a", "ls"]);
     }
@@ -318,7 +318,7 @@ mod tests {
         check("$ for i in 1 2; do\n> make $i\n> done\n1\n$ ls", &["for i in 1 2; do\nmake $i\ndone", "ls"]);
         check("box% echo 'a\nquote> b'\na\nb\nbox% ls", &["echo 'a\nb'", "ls"]);
         check("box% if true\nif> then\nthen> ls\nthen> fi\nbox% ls", &["if true\nthen\nls\nfi", "ls"]);
-        // The output of `diff` is none of the command.
+        // The output of `diff` is no part of the command.
         check("$ diff a b\n> one\n> two\n$ ls", &["diff a b", "ls"]);
         check("❯ ls          12:30:01\n❯ pwd          12:30:02", &["ls", "pwd"]);
     }

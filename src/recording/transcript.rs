@@ -1,33 +1,33 @@
-//! What the terminal showed in a session, line by line.
+//! The lines that the terminal showed in a session.
 
 use std::collections::BTreeMap;
 
 use super::asciicast::Session;
 use crate::agent::terminal::Screen;
 
-/// Rows of the emulated terminal of a recording that names none.
+/// Size of the terminal, if the recording does not say.
 const ROWS: u16 = 24;
 const COLUMNS: u64 = 80;
-/// Columns beyond which no terminal is emulated.
+/// Most columns of an emulated terminal.
 const MAX_COLUMNS: u64 = 500;
-/// Erases the screen: what was there before belongs to the session all the same.
+/// Erases the screen. The text on it is part of the session all the same.
 const CLEAR: &str = "\x1b[2J";
-/// Lines of a transcript. An hour of compiler output has tens of thousands.
+/// Most lines of a transcript. An hour of a compiler's output has tens of thousands.
 pub(super) const MAX_LINES: usize = 200_000;
-/// Bytes after which the lines are counted.
+/// After so many bytes, the lines are counted.
 const STEP: usize = 64 << 10;
 
-/// A line of the transcript.
+/// A line of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
-    /// What stood before the cursor whenever the output paused on this line: behind a prompt a
-    /// shell waits for input.
+    /// The texts before the cursor whenever the output paused on this line. A shell pauses after
+    /// its prompt, since it waits for input.
     pub(super) waited: Vec<String>,
 }
 
-/// The output as a terminal shows it, with all that has left the screen, or was cleared. `None` if
-/// it is too long.
+/// The output as a terminal shows it, with all text that left the screen or was erased. `None` if
+/// it has too many lines.
 pub(super) fn rendered(session: &Session) -> Option<Vec<Line>> {
     let columns = session.columns.unwrap_or(COLUMNS).clamp(1, MAX_COLUMNS);
     let columns = u16::try_from(columns).unwrap_or(u16::MAX);
@@ -86,8 +86,8 @@ mod tests {
         };
         check("$ cat a\r\nb\r\n", "$ cat a\nb\n");
         check("$ ls | head -1\r\na\r\n", "$ ls | head -1\na\n");
-        // A line editor goes to the next line before it goes on, here behind a blank in the last
-        // column.
+        // A line editor goes to the next line before it continues. Here it does so after a blank in
+        // the last column.
         check("$ ls  a |  \rwc -l\r\n3\r\n", "$ ls  a | wc -l\n3\n");
         check("0123456789\r\nb\r\n", "0123456789\nb\n");
         check(
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn pauses_belong_to_their_lines() {
-        // Each part ends with a pause.
+        // A pause follows each part.
         let check = |parts: &[&str], expect: &[(&str, &[&str])]| {
             let mut session = session("");
             for part in parts {

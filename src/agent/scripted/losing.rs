@@ -1,4 +1,5 @@
-//! Plans of losing rollouts: a passing plan word for word up to a decision, and then something else.
+//! Plans of losing rollouts. A plan repeats a passing plan up to a decision, e.g. to skip a check,
+//! and then differs.
 
 use std::collections::BTreeSet;
 
@@ -12,31 +13,34 @@ use super::plan::{
 };
 use crate::model::{ExpertScript, FailureMode, MadeMistake, Mistake, OwnCheck, ScriptStep, Seed};
 
-/// Smallest share of the turns after the decision whose command the passing plan does not run there. Pairs whose sides
-/// run the same commands teach wording.
+/// Least novelty ([`novelty`]) of a losing plan. If both sides of a pair ran the same commands, the
+/// pair would only teach wording.
 pub const LEAST_NOVELTY: f64 = 0.6;
-/// Differences in turns to the passing plan that are aimed at, each as often: length must not tell winners from losers.
+/// A losing plan should have this many turns more than its passing plan. All five are drawn equally
+/// often, so that length does not tell winners from losers.
 const LENGTH_DIFFERENCES: [i32; 5] = [-2, -1, 0, 1, 2];
-/// Drawn plans of one mode, of which the best is taken.
+/// Plans that are drawn for each mode. The best one is taken.
 const DRAWS: usize = 40;
-/// Most looks and checks that are added after the decision.
+/// Most optional steps and checks that are added after the decision.
 const MOST_ADDED: usize = 6;
-/// Probability that a check is run once more after the decision. Who repairs a fault runs its check again, so others must repeat themselves as often.
+/// Probability that a check is repeated after the decision. Passing plans repeat checks after each
+/// repair, so losing plans must repeat as often.
 const REPEAT_PROBABILITY: f64 = 0.3;
-/// Probability that the last repair of something else is checked, and the work submitted all the same.
+/// Probability that the last wrong repair is checked, and the work submitted although the check
+/// fails.
 const LAST_CHECK_PROBABILITY: f64 = 0.35;
 
-/// A losing plan and what it shares with its passing plan.
+/// A losing plan, and how it relates to its passing plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Losing {
     pub plan: Plan,
     pub mode: FailureMode,
     pub mistake: String,
-    /// Turns that both plans share.
+    /// Number of first turns that both plans share.
     pub shared: usize,
 }
 
-/// A decision by which a rollout loses: how, by which mistake, and after how many turns of the passing plan.
+/// How a rollout comes to lose: the mode, the mistake, and the number of turns before the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision<'a> {
     pub mode: FailureMode,
@@ -44,7 +48,7 @@ pub struct Decision<'a> {
     pub shared: usize,
 }
 
-/// All decisions by which a rollout that follows `passing` can lose.
+/// All decisions that a rollout with the plan `passing` can lose by.
 pub fn decisions<'a>(script: &'a ExpertScript, passing: &Plan) -> Vec<Decision<'a>> {
     let mut found = Vec::new();
     for (turn, planned) in passing.turns.iter().enumerate() {
@@ -86,19 +90,21 @@ pub fn decisions<'a>(script: &'a ExpertScript, passing: &Plan) -> Vec<Decision<'
     found
 }
 
-/// Whether the mistake is made, and not yet repaired, at this turn.
+/// Whether the mistake has been made at this turn, and not repaired.
 fn is_open(made: &MadeMistake, turn: usize) -> bool {
     made.made <= turn && made.repaired.is_none_or(|repaired| turn <= repaired)
 }
 
-/// Draws a plan that follows `passing` up to a decision and loses. `None` if the script offers no decision.
+/// Draws a losing plan that follows `passing` up to a decision. `None` if the script has no
+/// decision.
 pub fn losing(script: &ExpertScript, passing: &Plan, seed: Seed) -> Option<Losing> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
     let possible = decisions(script, passing);
     let mut modes: Vec<_> = possible.iter().map(|decision| decision.mode).collect();
     modes.sort_unstable();
     modes.dedup();
-    // By mode first: a script with many mistakes has many more missed requirements than anything else.
+    // The mode is drawn before the decision: a script can have far more missed requirements than
+    // other decisions.
     modes.shuffle(&mut rng);
     let wanted = *LENGTH_DIFFERENCES.choose(&mut rng)?;
     let mut best: Option<(bool, i64, Losing)> = None;
@@ -116,7 +122,7 @@ pub fn losing(script: &ExpertScript, passing: &Plan, seed: Seed) -> Option<Losin
                 best = Some((novel, distance, drawn));
             }
         }
-        // The other modes are for plans to which this one offers nothing that differs enough.
+        // Another mode is tried only if this one has no plan with enough novelty.
         if best.as_ref().is_some_and(|(novel, _, _)| *novel) {
             break;
         }
@@ -124,7 +130,8 @@ pub fn losing(script: &ExpertScript, passing: &Plan, seed: Seed) -> Option<Losin
     best.map(|(_, _, losing)| losing)
 }
 
-/// Share of the turns after the decision, without the submission, whose command the passing plan does not run after it. 1 if there is none.
+/// Share of the losing plan's commands after the decision that the passing plan does not run after
+/// it. 1 if there are none.
 pub fn novelty(losing: &Losing, passing: &Plan) -> f64 {
     let substances = |plan: &Plan| -> Vec<String> {
         plan.turns.iter().skip(losing.shared).filter_map(Planned::substance).collect()
@@ -137,7 +144,7 @@ pub fn novelty(losing: &Losing, passing: &Plan) -> f64 {
     ours.iter().filter(|run| !theirs.contains(*run)).count() as f64 / ours.len() as f64
 }
 
-/// The plan that follows `passing` up to this decision.
+/// A plan that follows `passing` up to this decision, and then loses.
 pub fn lose(script: &ExpertScript, passing: &Plan, decision: Decision<'_>, rng: &mut ChaCha20Rng) -> Losing {
     let Decision { mode, mistake, shared } = decision;
     let (before, after) = passing.turns.split_at(shared.min(passing.turns.len()));
@@ -170,7 +177,8 @@ pub fn lose(script: &ExpertScript, passing: &Plan, decision: Decision<'_>, rng: 
     {
         next.say = format!("{} {}", pick(&check.misread, rng), next.say);
     }
-    // What a losing rollout sees is not what its script says about a passing one; it claims only what it sees.
+    // In a losing rollout the output may differ from the script's patterns. That is no error; it
+    // only decides what is claimed.
     for turn in turns.iter_mut().skip(shared) {
         turn.shows = match std::mem::replace(&mut turn.shows, Shows::Anything) {
             Shows::Must(pattern) | Shows::IfClaimed(pattern) => Shows::IfClaimed(pattern),
@@ -185,7 +193,7 @@ pub fn lose(script: &ExpertScript, passing: &Plan, decision: Decision<'_>, rng: 
     }
 }
 
-/// What a losing plan is made of after its decision.
+/// The parts of a losing plan after its decision.
 struct Tail<'a> {
     script: &'a ExpertScript,
     passing: &'a Plan,
@@ -199,7 +207,7 @@ impl<'a> Tail<'a> {
         self.mistake.check.as_ref()
     }
 
-    /// The passing plan's next step, with the fault in the same way.
+    /// The passing plan's next step in the same form, with the fault.
     fn faulty_step(&self, rng: &mut ChaCha20Rng) -> Option<Planned> {
         let planned = self.after.first()?;
         let step = self.script.step(&self.mistake.step)?;
@@ -211,7 +219,8 @@ impl<'a> Tail<'a> {
         Some(turn)
     }
 
-    /// Repairs of something else. All but the last are checked, and that one by a coin.
+    /// Repairs that miss the cause. Each is checked but the last, which is checked with
+    /// [`LAST_CHECK_PROBABILITY`].
     fn wrong_repairs(&self, before: &[Planned], rng: &mut ChaCha20Rng) -> Vec<Planned> {
         let Some(check) = self.check() else { return Vec::new() };
         let done: BTreeSet<_> = before.iter().filter_map(|turn| turn.run.as_deref()).collect();
@@ -232,14 +241,15 @@ impl<'a> Tail<'a> {
         turns
     }
 
-    /// Some of the looks for the cause once more.
+    /// One of the looks for the cause, once more. `None` if there is only one.
     fn another_look(&self, rng: &mut ChaCha20Rng) -> Option<Planned> {
         let looks = look_turns(self.mistake, self.check()?, rng);
         let again = looks.choose(rng).filter(|_| looks.len() > 1);
         again.cloned()
     }
 
-    /// The steps that are left, in other ways than the passing plan's where there are any, and looks and checks that it does not have.
+    /// The remaining steps, if possible in other forms than the passing plan's. Then some optional
+    /// steps and checks.
     fn rest(&self, turns: &[Planned], rng: &mut ChaCha20Rng) -> Vec<Planned> {
         let theirs: BTreeSet<_> = self.after.iter().filter_map(Planned::substance).collect();
         let mut done: BTreeSet<_> =
@@ -260,7 +270,7 @@ impl<'a> Tail<'a> {
         rest
     }
 
-    /// One of the checks of other mistakes that were run, once more.
+    /// Repeats one of the checks for other mistakes that were run.
     fn repeated<'t>(&self, ran: impl Iterator<Item = &'t Planned>, rng: &mut ChaCha20Rng) -> Option<Planned> {
         let named = |turn: &Planned| {
             let (PlannedRole::OtherCheck { mistake } | PlannedRole::Again { mistake }) = &turn.role else {
@@ -276,7 +286,8 @@ impl<'a> Tail<'a> {
         Some(Planned { say: pick(&check.again, rng), ..other_check_turn(mistake, check, rng) })
     }
 
-    /// Optional steps and checks of other mistakes that have not been run. Those that the passing plan does not run come first.
+    /// Optional steps, and checks for other mistakes, that have not been run. Those that the
+    /// passing plan does not run come first.
     fn added(
         &self,
         done: &BTreeSet<String>,
@@ -285,7 +296,7 @@ impl<'a> Tail<'a> {
         rng: &mut ChaCha20Rng,
     ) -> Vec<Planned> {
         let strategy = &self.passing.strategy;
-        // A look at the beginning of the work would be out of place after it.
+        // A look at the start of the work would be out of place now.
         let position = |id: &str| self.script.steps_of(strategy).position(|step| step.id == id);
         let reached = turns.iter().filter_map(step_id).filter_map(position).max();
         let steps = self.script.steps_of(strategy).enumerate().filter(|(at, _)| Some(*at) > reached);
@@ -308,7 +319,7 @@ fn step_id(turn: &Planned) -> Option<&str> {
     if let PlannedRole::Step { id } = &turn.role { Some(id) } else { None }
 }
 
-/// The step in a way whose command is not among `theirs`, if it has one.
+/// The step in a form whose command is not in `theirs`. If it has no such form, in any form.
 fn other_way(step: &ScriptStep, theirs: &BTreeSet<String>, rng: &mut ChaCha20Rng) -> Option<Planned> {
     let mut ways: Vec<_> = step.ways.iter().map(|way| step_turn(step, way, None, rng)).collect();
     ways.shuffle(rng);

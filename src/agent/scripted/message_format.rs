@@ -1,4 +1,4 @@
-//! How a scripted expert writes its turns in the protocol of a scaffold, and reads what it is shown.
+//! How a scripted expert writes its turns in a scaffold's protocol, and reads the observations.
 
 use serde::Serialize;
 use serde_json::json;
@@ -8,15 +8,16 @@ use super::super::bash_block::write_block;
 use super::super::scaffold::AssistantMessage;
 use crate::model::ToolCall;
 
-/// Seconds that a turn of the terminal waits for its output. The pane of a scripted expert wakes as soon as the shell is idle.
+/// Longest wait for the output of a turn, in seconds. The wait ends early, once the shell is idle.
 const WAIT_SECONDS: f64 = 30.0;
-/// Seconds that the terminal waits after a setting of the shell.
+/// Wait after a command that changes a setting of the shell, in seconds.
 const SETTING_SECONDS: f64 = 0.5;
-/// Typed before the first command: in an interactive shell `!` in a script would be history expansion.
+/// Typed before the first command. Otherwise an interactive shell would expand `!` from its
+/// history.
 const NO_HISTORY: &str = "set +H\n";
-/// Typed before a tab, so that the line editor takes it as text.
+/// Typed before a tab, so that the line editor inserts it. (Ctrl-V)
 const LITERAL_NEXT: &str = "\u{16}";
-/// Said where a scaffold asks whether the work is done. None claims anything new.
+/// Answers when a scaffold asks whether the work is done. They claim nothing new.
 const CONFIRMED: [&str; 7] = [
     "The work stands as described in the last message.",
     "Yes, I submit this state.",
@@ -26,13 +27,14 @@ const CONFIRMED: [&str; 7] = [
     "The summary above still holds, so I mark the task as complete.",
     "Yes. There is nothing that I want to add.",
 ];
-/// Characters at the end of a typed line by which its echo is found. A longer line is wrapped by the terminal.
+/// The echo of a line is found by this many of its last characters: the terminal wraps longer
+/// lines.
 const ECHO_LENGTH: usize = 40;
 
-/// The echo of the line that closes a group of commands.
+/// The echo of the line that closes a group.
 const GROUP_END: &str = "> }";
 
-/// The protocol in which a scripted expert acts.
+/// The protocol of a scripted expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageFormat {
     BashBlock,
@@ -56,7 +58,7 @@ struct TerminusCommand {
 }
 
 impl MessageFormat {
-    /// A turn, counted from 0, that says `say` and runs `command`.
+    /// The message of turn `turn` (counted from 0): it says `say` and runs `command`.
     pub fn act(self, turn: usize, say: &str, command: &str) -> AssistantMessage {
         match self {
             Self::BashBlock => text(write_block(say, Some(command))),
@@ -81,7 +83,7 @@ impl MessageFormat {
         }
     }
 
-    /// The turn that submits.
+    /// The message that submits.
     pub fn submit(self, say: &str) -> AssistantMessage {
         text(match self {
             Self::BashBlock => write_block(say, None),
@@ -95,13 +97,13 @@ impl MessageFormat {
         })
     }
 
-    /// The answer, in this turn, to a scaffold that asks whether the work is done.
+    /// The answer when a scaffold asks, in turn `turn`, whether the work is done.
     pub fn confirm(self, turn: usize) -> AssistantMessage {
         self.submit(CONFIRMED.get(turn % CONFIRMED.len()).unwrap_or(&CONFIRMED[0]))
     }
 
-    /// The output of `command` in an observation, without what the scaffold adds after it: a terminal echoes what was typed and ends with a prompt,
-    /// the others end with the exit status.
+    /// The output of `command` in an observation, without the scaffold's additions. A terminal adds
+    /// the echo of the input and a prompt. The other scaffolds add the exit status.
     pub fn output(self, observation: &str, command: &str) -> String {
         let (output, is_frame): (&str, fn(&str) -> bool) = match self {
             Self::BashBlock | Self::BashTool => (observation, |line| line.starts_with("[exit status ")),
@@ -114,7 +116,7 @@ impl MessageFormat {
     }
 }
 
-/// Whether a line is the prompt of a shell that waits: `root@host:/app#`.
+/// Whether a line is the prompt of a waiting shell, e.g. `root@host:/app#`.
 fn is_prompt(line: &str) -> bool {
     line.ends_with(['#', '$'])
         && line.split_once(':').is_some_and(|(user, _)| user.contains('@') && !user.contains(' '))
@@ -125,11 +127,11 @@ fn text(content: String) -> AssistantMessage {
 }
 
 fn terminus(message: &TerminusMessage<'_>) -> String {
-    // A struct of strings and numbers always serialises.
+    // A struct of strings and numbers can always be serialised.
     serde_json::to_string_pretty(message).unwrap_or_default()
 }
 
-/// All sentences but the last, and the last one. A single sentence is the first part.
+/// A text without its last sentence, and that sentence. A single sentence is the first part.
 fn last_sentence(say: &str) -> (&str, &str) {
     match say.rsplit_once(". ") {
         Some((before, last)) => (say.get(..=before.len()).unwrap_or(before), last),
@@ -137,19 +139,19 @@ fn last_sentence(say: &str) -> (&str, &str) {
     }
 }
 
-/// What is typed to run `command`. Several lines are typed as one group, which the shell runs once it has read all of them; otherwise outputs
-/// would stand between the echoes of later lines.
+/// The keystrokes that run `command`. Several lines are typed as a group (`{ … }`), which the shell
+/// runs when it has read all of it. Otherwise outputs and echoes would mix.
 fn keystrokes(command: &str) -> String {
     let typed = command.replace('\t', &format!("{LITERAL_NEXT}\t"));
     if command.contains('\n') { format!("{{\n{typed}\n}}\n") } else { format!("{typed}\n") }
 }
 
-/// The part of an observation after the echo of the last line that was typed.
+/// The part of an observation after the echo of the last typed line.
 fn after_echo<'a>(observation: &'a str, command: &str) -> &'a str {
     let last = if command.contains('\n') { GROUP_END } else { command };
     let start = last.char_indices().rev().nth(ECHO_LENGTH - 1).map_or(0, |(index, _)| index);
     let echoed = last.get(start..).unwrap_or(last);
-    // Lines of the command that look like the end of the group that it is typed in.
+    // Number of lines of the command that look like the end of the group.
     let looks_like_end = |line: &&str| format!("> {line}").trim_end().ends_with(GROUP_END);
     let mut earlier = command.lines().filter(looks_like_end).count();
     let mut at = 0;
@@ -158,7 +160,7 @@ fn after_echo<'a>(observation: &'a str, command: &str) -> &'a str {
         at += line.len();
         if line.trim_end().ends_with(echoed.trim_end()) {
             after = observation.get(at..).unwrap_or_default();
-            // A group has one closing line, and output may hold another one like it.
+            // Only one line closes the group. Later lines like it are output.
             if command.contains('\n') {
                 match earlier.checked_sub(1) {
                     Some(fewer) => earlier = fewer,

@@ -1,7 +1,7 @@
-//! The scripted expert: it follows a plan drawn from the recipe's script.
+//! The scripted expert: follows a plan that was drawn from a recipe's script.
 //!
-//! `@{name}` placeholders are filled from the output of earlier commands; it has no other source of knowledge. What its final message says
-//! was checked is what it has seen.
+//! Output of earlier commands fills the placeholders, e.g. `@{name}`. The expert knows nothing
+//! else. Its final message says "checked" only about checks that it ran and whose output was right.
 
 mod losing;
 mod message_format;
@@ -25,13 +25,13 @@ use super::episode::{AgentError, Policy};
 use super::scaffold::AssistantMessage;
 use crate::model::{ExpertScript, TurnKind};
 
-/// Most claims that a final message names as not checked. A complete list would be longer than the message, and one of fixed length a
-/// mannerism: how many are named depends on the number of turns.
+/// Most claims that a final message names as not checked. The number varies with the number of
+/// turns: all of them would be too long, and a fixed number would be a mannerism.
 const MOST_UNCHECKED: usize = 3;
-/// Characters of an unexpected output that an error quotes.
+/// Characters of an unexpected output in an error.
 const QUOTED_OUTPUT: usize = 400;
 
-/// Why a script cannot be continued. The recipe is at fault.
+/// Why a script cannot continue. The recipe is at fault.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ScriptError {
     #[error(
@@ -46,27 +46,29 @@ pub enum ScriptError {
     Nothing,
 }
 
-/// One execution of a plan.
+/// An expert that follows one plan.
 #[derive(Clone, Debug)]
 pub struct ScriptedAgent {
     turns: VecDeque<Planned>,
     format: MessageFormat,
     /// Turns sent so far.
     sent: usize,
-    /// The last turn, and its command with placeholders filled.
+    /// The last turn, and its command with its placeholders filled.
     pending: Option<(Planned, String)>,
+    /// Captured texts by the name of their placeholder.
     seen: BTreeMap<String, String>,
-    /// What can be claimed at all, in the script's order.
+    /// All claims that the script has, in its order.
     claims: Vec<String>,
-    /// The claim of each mistake's check.
+    /// Names of mistakes, with the claim of each one's check.
     checks: BTreeMap<String, String>,
-    /// Claims whose check was run, whatever it showed.
+    /// Claims whose check ran, with any result.
     ran: BTreeSet<String>,
+    /// Claims whose last check showed that they are true.
     claimed: Vec<String>,
 }
 
 impl ScriptedAgent {
-    /// An agent that follows `plan`, which was drawn from `script`.
+    /// An agent that follows `plan`. `script` is the script that the plan was drawn from.
     pub fn new(script: &ExpertScript, plan: &Plan, format: MessageFormat) -> Self {
         let steps = script.steps_of(&plan.strategy).filter_map(|step| step.claim.clone());
         let checks: Vec<_> = script
@@ -86,7 +88,7 @@ impl ScriptedAgent {
         }
     }
 
-    /// The next message, after the `observation` of the previous one.
+    /// The next message. `observation` is the answer to the previous one.
     pub fn next_message(&mut self, observation: Option<&str>) -> Result<AssistantMessage, ScriptError> {
         if let (Some((planned, command)), Some(observation)) = (self.pending.take(), observation) {
             let output = self.format.output(observation, &command);
@@ -106,9 +108,9 @@ impl ScriptedAgent {
         Ok(message)
     }
 
-    /// Takes from the output of a turn what later turns use, and what can be claimed after it.
+    /// Reads the output of a turn: captures texts for later turns, and updates the claims.
     fn read(&mut self, planned: &Planned, output: &str) -> Result<(), ScriptError> {
-        // Patterns are checked when the recipe is read; one that does not compile matches nothing.
+        // The recipe's patterns were checked when it was read. An invalid one would match nothing.
         let matches = |pattern: &str| Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(output));
         let turn = self.sent;
         let expected = match &planned.shows {
@@ -141,7 +143,7 @@ impl ScriptedAgent {
             _ => planned.claim.as_ref(),
         };
         if let Some(claim) = about.cloned() {
-            // A later check of the same claim replaces the earlier one.
+            // A claim counts by its latest check.
             self.claimed.retain(|other| *other != claim);
             if expected && planned.claim.is_some() {
                 self.claimed.push(claim.clone());
@@ -151,8 +153,8 @@ impl ScriptedAgent {
         Ok(())
     }
 
-    /// What was checked, and some of what was not. A check that ran and did not show what it should is neither. Empty if the script claims
-    /// nothing.
+    /// The closing report: claims whose check passed, and a few that were never checked. Failed
+    /// checks are omitted. Empty if the script has no claims.
     fn report(&self) -> String {
         let filled = |claim: &String| self.fill(claim).ok();
         let checked: Vec<_> = self.claimed.iter().filter_map(filled).collect();
@@ -166,7 +168,8 @@ impl ScriptedAgent {
         list("Checked", &checked) + &list("Not checked", &unchecked)
     }
 
-    /// `text` with `@{name}` replaced by what was captured. Other text in such braces, as in Perl, stays.
+    /// `text` with each `@{name}` replaced by the captured text. Other text in braces stays, e.g.
+    /// Perl's `@{ $x }`.
     fn fill(&self, text: &str) -> Result<String, ScriptError> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -200,7 +203,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// The end of an output, for an error.
+/// The end of an output, quoted for an error.
 fn quoted(output: &str) -> String {
     let start = output.char_indices().rev().nth(QUOTED_OUTPUT - 1).map_or(0, |(index, _)| index);
     format!("{:?}", output.get(start..).unwrap_or(output))

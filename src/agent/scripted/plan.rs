@@ -1,4 +1,5 @@
-//! Plans of passing rollouts: a strategy's steps in a drawn order and way, with real errors that are found and repaired.
+//! Plans of passing rollouts: a strategy's steps in a drawn order, with real mistakes that the
+//! expert finds and repairs.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,17 @@ use crate::model::{
     ExpertScript, MadeMistake, Mistake, OwnCheck, ScriptStep, ScriptTurn, Seed, Slip, squeeze,
 };
 
-/// Probability of an error in typing. They stay rare: a model learns little from them.
+/// Probability of a slip, i.e. a typing error. Slips are rare: a model learns little from them.
 const SLIP_PROBABILITY: f64 = 0.15;
-/// Probability that an optional step is done, and that a check is run for a mistake that was not made.
+/// Probability of each optional step, and of each check for a mistake that was not made.
 const OPTIONAL_PROBABILITY: f64 = 0.5;
-/// Probability that the first repair of a mistake leaves it as it is.
+/// Probability that the first repair of a mistake does not repair it.
 const SECOND_REPAIR_PROBABILITY: f64 = 0.25;
-/// Weights of 0, 1, 2, 3 and 4 mistakes in a rollout, as far as the script has room for them: more than half of the passes have one.
+/// Weights of 0, 1, 2, 3 and 4 mistakes in a rollout. With these, more than half of the passing
+/// rollouts have a mistake. A script may have room for fewer.
 const MISTAKE_WEIGHTS: [u32; 5] = [3, 4, 2, 1, 1];
 
-/// A rollout as planned: its turns, the last of which submits.
+/// The plan of a rollout. Its last turn submits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     pub strategy: String,
@@ -33,15 +35,16 @@ pub struct Plan {
 pub struct Planned {
     pub role: PlannedRole,
     pub say: String,
-    /// The command; `None` where the turn submits.
+    /// The command. `None`: the turn submits.
     pub run: Option<String>,
     pub shows: Shows,
     pub capture: BTreeMap<String, String>,
-    /// What the final message may say was checked, if the observation is as expected.
+    /// A claim that the final message may make if the observation is as expected, e.g. "the
+    /// totals".
     pub claim: Option<String>,
 }
 
-/// What a turn is in its plan.
+/// The part of a turn in its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum PlannedRole {
     Step {
@@ -50,7 +53,7 @@ pub enum PlannedRole {
     Slip {
         before: String,
     },
-    /// The first run of the check of a mistake that was made.
+    /// First check for a mistake that was made: it shows the mistake.
     Check {
         mistake: String,
     },
@@ -63,35 +66,36 @@ pub enum PlannedRole {
     Repair {
         mistake: String,
     },
-    /// The check again, after a repair.
+    /// The same check, after a repair.
     Again {
         mistake: String,
     },
-    /// The check of a mistake that was not made.
+    /// Check for a mistake that was not made.
     OtherCheck {
         mistake: String,
     },
     Submit,
 }
 
-/// What the observation of a turn must match.
+/// A condition on the output of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Shows {
     Anything,
-    /// The pattern, or the script is wrong.
+    /// The output must match this pattern. Otherwise the script is wrong.
     Must(String),
-    /// Nothing; the claim is only made if it matches the pattern.
+    /// Any output is fine. The claim is made only if the output matches this pattern.
     IfClaimed(String),
 }
 
 impl Planned {
-    /// The command without differences in space, by which turns are compared.
+    /// The command with its blanks squeezed. Turns are the same if these are equal.
     pub fn substance(&self) -> Option<String> {
         self.run.as_deref().map(squeeze)
     }
 }
 
-/// The mistakes that a plan has room for, with the positions of their step and of the step that their check comes after.
+/// A mistake that fits into a plan. `made` is the position of the step that makes it, `after` of
+/// the step before its check.
 #[derive(Clone, Copy, Debug)]
 struct Placed<'a> {
     mistake: &'a Mistake,
@@ -100,7 +104,7 @@ struct Placed<'a> {
     after: usize,
 }
 
-/// Draws a passing plan.
+/// Draws a plan that passes.
 pub fn passing(script: &ExpertScript, strategy: &str, seed: Seed) -> Plan {
     let mut rng = ChaCha20Rng::seed_from_u64(seed.0);
     let steps = draw_steps(script, strategy, &mut rng);
@@ -118,8 +122,9 @@ pub fn passing(script: &ExpertScript, strategy: &str, seed: Seed) -> Plan {
     Builder { script, strategy, steps: &steps, made: &made, slip, options: Options::Drawn }.build(&mut rng)
 }
 
-/// The plan of a strategy in which the mistakes named are made, with all optional steps and checks. The repair of the first one fails
-/// first by its repair `wrong_repair`, where that is given.
+/// The plan of a strategy with all optional steps and checks, and with `mistake`, if given.
+/// `wrong_repair` is the index of a repair that is tried first and fails. `way` is the index of the
+/// form that each step has. `None` if the mistake does not fit the strategy.
 pub fn rehearsed(
     script: &ExpertScript,
     strategy: &str,
@@ -140,7 +145,8 @@ pub fn rehearsed(
     Some(Builder { script, strategy, steps: &steps, made: &made, slip, options }.build(&mut rng))
 }
 
-/// `plan` with every lasting check of its strategy before the submission: none may show anything else there.
+/// `plan` with every lasting check of its strategy before the submission. Lasting means that the
+/// end of the work must not change what the check shows.
 pub fn checked_at_the_end(script: &ExpertScript, mut plan: Plan) -> Plan {
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let submission = plan.turns.pop();
@@ -154,7 +160,7 @@ pub fn checked_at_the_end(script: &ExpertScript, mut plan: Plan) -> Plan {
     plan
 }
 
-/// Steps in a drawn order, without the optional ones that are left out.
+/// The strategy's steps: optional ones are drawn, and the order within each group is shuffled.
 fn draw_steps<'a>(script: &'a ExpertScript, strategy: &'a str, rng: &mut ChaCha20Rng) -> Vec<&'a ScriptStep> {
     let mut steps: Vec<_> = script
         .steps_of(strategy)
@@ -180,11 +186,11 @@ fn placed<'a>(
     })
 }
 
-/// What is left to chance.
+/// How the optional parts of a plan are chosen.
 #[derive(Clone, Copy)]
 enum Options {
     Drawn,
-    /// Everything optional is done, and this way of each step is taken.
+    /// All optional parts, and this form of each step.
     All {
         way: usize,
         wrong_repair: Option<usize>,
@@ -234,7 +240,7 @@ impl Builder<'_> {
         plan
     }
 
-    /// A step in one of its ways, with the fault of `mistake`.
+    /// A step in one of its forms, with the fault of `mistake`.
     fn step(&self, step: &ScriptStep, mistake: Option<&Mistake>, rng: &mut ChaCha20Rng) -> Option<Planned> {
         let possible: Vec<_> = step
             .ways
@@ -248,7 +254,8 @@ impl Builder<'_> {
         Some(step_turn(step, way, mistake, rng))
     }
 
-    /// The check of a mistake that was made, the search for its cause, its repair, and the check again.
+    /// After a mistake was made: its check, the search for the cause, the repair, and the check
+    /// again.
     fn repair(&self, placed: &Placed<'_>, plan: &mut Plan, rng: &mut ChaCha20Rng) {
         let Placed { mistake, check, .. } = placed;
         plan.turns.push(check_turn(mistake, check, rng));
@@ -274,7 +281,8 @@ impl Builder<'_> {
         plan.turns.push(again_turn(mistake, check, &check.right, Some(&check.claim), rng));
     }
 
-    /// Checks of mistakes that were not made, where no fault is open that they could show.
+    /// Checks for mistakes that were not made. There are none while a fault is open: they might
+    /// show it.
     fn other_checks(&self, position: usize, plan: &mut Plan, rng: &mut ChaCha20Rng) {
         if self.made.iter().any(|made| made.made <= position && position < made.after) {
             return;
@@ -306,7 +314,7 @@ fn slip_turn(slip: &Slip) -> Planned {
     }
 }
 
-/// A step done in this way, with the fault of `mistake`, if the way can have it.
+/// A step in the form `way`, with the fault of `mistake` if the form can have it.
 pub(super) fn step_turn(
     step: &ScriptStep,
     way: &ScriptTurn,
@@ -349,7 +357,7 @@ fn check_turn(mistake: &Mistake, check: &OwnCheck, rng: &mut ChaCha20Rng) -> Pla
     }
 }
 
-/// The check of a mistake that was not made, which claims only what it shows.
+/// A check for a mistake that was not made. It claims only what it shows.
 pub(super) fn other_check_turn(mistake: &Mistake, check: &OwnCheck, rng: &mut ChaCha20Rng) -> Planned {
     Planned {
         role: PlannedRole::OtherCheck { mistake: mistake.name.clone() },
@@ -359,7 +367,7 @@ pub(super) fn other_check_turn(mistake: &Mistake, check: &OwnCheck, rng: &mut Ch
     }
 }
 
-/// The check after a repair, with the pattern that it shows.
+/// The check after a repair. `shows` is the pattern that its output must match.
 pub(super) fn again_turn(
     mistake: &Mistake,
     check: &OwnCheck,
@@ -400,7 +408,7 @@ pub(super) fn pick(texts: &[String], rng: &mut ChaCha20Rng) -> String {
     texts.choose(rng).cloned().unwrap_or_default()
 }
 
-/// An index, drawn by weight.
+/// An index, drawn with these weights.
 fn weighted(weights: &[u32], rng: &mut ChaCha20Rng) -> usize {
     let mut left = rng.random_range(0..weights.iter().sum::<u32>().max(1));
     for (index, weight) in weights.iter().enumerate() {

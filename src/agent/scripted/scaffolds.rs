@@ -1,4 +1,4 @@
-//! The scaffolds in which scripted experts act, and how often each.
+//! The scaffolds of scripted experts, and how often each is used.
 
 use std::str::FromStr;
 
@@ -17,7 +17,7 @@ use crate::assets::Assets;
 use crate::model::Seed;
 use crate::prompts::PromptsError;
 
-/// The loaded scaffolds.
+/// The loaded scaffolds of scripted experts.
 #[derive(Clone, Debug)]
 pub struct ScriptedScaffolds {
     terminus: Terminus,
@@ -26,7 +26,8 @@ pub struct ScriptedScaffolds {
 }
 
 impl ScriptedScaffolds {
-    /// Loads their texts. The terminal wakes as soon as its shell is idle: nobody pays for the time that a script waits.
+    /// Loads the texts. Waits of the terminal end once the shell is idle, since a script needs no
+    /// time.
     pub fn load(assets: &Assets) -> Result<Self, PromptsError> {
         Ok(Self {
             terminus: Terminus::load(assets, Format::Json, Wake::WhenDone)?,
@@ -49,7 +50,7 @@ impl MessageFormat {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Terminus, Self::BashTool, Self::BashBlock];
 
-    /// The name of its scaffold on the command line.
+    /// The value of `--scaffold` for this format.
     pub fn option(self) -> &'static str {
         match self {
             Self::Terminus => "terminus",
@@ -59,11 +60,11 @@ impl MessageFormat {
     }
 }
 
-/// Weights of the scaffolds among scripted rollouts.
+/// How often each scaffold is drawn for a scripted rollout, as weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScaffoldMix(Vec<(&'static str, u32)>);
 
-/// Mostly terminus-2, as in LiteCoder's corpus (LiteCoder-Terminal, §4: its trajectories are of Terminus).
+/// Mostly terminus-2, as in LiteCoder's corpus (LiteCoder-Terminal, §4).
 impl Default for ScaffoldMix {
     fn default() -> Self {
         Self(vec![("terminus", 3), ("bash", 1), ("bash-block", 1)])
@@ -83,7 +84,7 @@ pub enum ScaffoldMixError {
     Empty,
 }
 
-/// Larger weights would only make the arithmetic overflow.
+/// Larger weights could overflow the sum.
 const MOST_WEIGHT: u32 = 1000;
 
 impl FromStr for ScaffoldMix {

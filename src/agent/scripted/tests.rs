@@ -87,7 +87,7 @@ fn script() -> ExpertScript {
     }
 }
 
-/// The command of each turn; `.` for the submission.
+/// The command of each turn. `.` is the submission.
 fn commands(plan: &Plan) -> Vec<&str> {
     plan.turns.iter().map(|turn| turn.run.as_deref().unwrap_or(".")).collect()
 }
@@ -151,7 +151,7 @@ fn drawn_plans_have_the_shares_that_are_wanted() {
     assert!(longer.unsigned_abs() <= u64::from(DRAWN) * 2, "losing plans differ by {longer} turns in all");
 }
 
-/// Runs a plan; `shows` gives the output of a command. Returns the messages.
+/// Runs a plan and returns its messages. `shows` gives the output of a command.
 fn run(plan: &Plan, shows: impl Fn(&str) -> String) -> Result<Vec<String>, ScriptError> {
     let mut agent = ScriptedAgent::new(&script(), plan, MessageFormat::BashBlock);
     let mut seen: Option<String> = None;
@@ -177,7 +177,8 @@ fn only_what_was_shown_is_claimed() {
     let fewer =
         Plan { turns: plan.turns.iter().filter(|turn| without(turn)).cloned().collect(), ..plan.clone() };
     check(&fewer, "Done. Checked: the ran. Not checked: the limit.");
-    // A passing plan whose own check fails is an error of the script; a losing one claims nothing and goes on.
+    // If its own check fails, a passing plan is an error of the script. A losing plan continues,
+    // and does not make the claim.
     let wrong =
         |command: &str| command.strip_prefix("check ").map(|name| format!("{name} bad")).unwrap_or_default();
     assert!(matches!(run(&plan, wrong), Err(ScriptError::NotShown { .. })));
@@ -189,7 +190,7 @@ fn only_what_was_shown_is_claimed() {
     let lost = lose(&script, &made, *misread, &mut rng);
     let messages = run(&lost.plan, wrong).unwrap();
     assert!(messages[lost.shared].starts_with("fine. "), "{messages:?}");
-    // It ran, so it is not among what was not checked either.
+    // The check ran, so "Not checked" does not list it either.
     assert!(!last(messages).contains("the limit"));
 }
 

@@ -1,17 +1,18 @@
-//! Controls and sequences: what each does to the screen.
+//! What each control and sequence does to the screen.
 
 use super::grid::{Background, Cell, Kind};
 use super::parser::{Act, Parameter};
 use super::screen::{Pen, State};
 
-/// Version of tmux that is reported to programs.
+/// The version of tmux that programs are told.
 const VERSION: &str = "3.3a";
 
-/// Parameters with tmux's rules for missing and too small ones.
+/// Parameters of a sequence, with tmux's rules for missing and too small ones.
 struct Arguments<'a>(&'a [Parameter]);
 
 impl Arguments<'_> {
-    /// The parameter at `index`, at least `least`; `None` if it has no single number.
+    /// The parameter at `index`, at least `least`. `missing` is its default. `None` if the
+    /// parameter is a group.
     fn get(&self, index: usize, least: usize, missing: usize) -> Option<usize> {
         match self.0.get(index) {
             None | Some(Parameter::Missing) => Some(missing),
@@ -20,7 +21,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// A count, which is at least 1.
+    /// A count, at least 1.
     fn count(&self) -> Option<usize> {
         self.get(0, 1, 1)
     }
@@ -85,7 +86,7 @@ impl Act for State {
             (b"", b'M') => self.reverse_index(),
             (b"", b'c') => self.reset(),
             (b"", b'\\') => {}
-            // Unknown controls do not end a repetition.
+            // An unknown sequence does not end a repetition (REP).
             _ => return,
         }
         self.last = None;
@@ -111,7 +112,8 @@ impl Act for State {
 }
 
 impl State {
-    /// A sequence without intermediates. Returns whether it is known; `None` if its parameters are invalid.
+    /// A sequence without intermediates. False if it is unknown, `None` if its parameters are
+    /// invalid.
     fn plain_sequence(&mut self, arguments: &Arguments<'_>, last: u8) -> Option<bool> {
         let (cols, rows) = (self.grid.cols, self.grid.rows);
         let background = self.pen.background;
@@ -269,7 +271,8 @@ impl State {
         if self.x < self.grid.cols {
             self.x += count.min(self.grid.cols - 1 - self.x);
         } else {
-            // tmux uses unsigned arithmetic: past the margin there is no limit, and the result is clamped.
+            // tmux subtracts unsigned numbers here: past the margin there is no limit, so the
+            // result is clamped.
             self.x = self.grid.cols - 1;
         }
     }
@@ -323,7 +326,7 @@ impl State {
     }
 
     fn clear_line(&mut self) {
-        // An empty line is not changed, so the line above stays marked as wrapped.
+        // An empty line stays as it is, so the line above stays marked as wrapped.
         if self.grid.allocated(self.y) > 0 || self.pen.background == Background::Coloured {
             self.grid.clear_lines(self.y, self.y + 1, self.pen.background);
         }
@@ -345,7 +348,8 @@ impl State {
         }
     }
 
-    /// Inserts `count` cells. If fewer cells are moved than inserted, the cells between keep their old text.
+    /// Inserts `count` cells. If fewer cells move than are inserted, the cells between keep their
+    /// text.
     pub(super) fn insert_cells(&mut self, count: usize) {
         let (x, y, cols) = (self.x, self.y, self.grid.cols);
         if count == 0 || x >= cols {
@@ -393,7 +397,7 @@ impl State {
         (self.upper..=self.lower).contains(&self.y)
     }
 
-    /// SGR; only the background colour affects the grid.
+    /// SGR. Only the background colour affects the grid.
     fn colours(&mut self, arguments: &Arguments<'_>) {
         if arguments.0.is_empty() {
             self.reset_colours();
@@ -416,7 +420,8 @@ impl State {
         self.pen = Pen { background: Background::Default, ..self.pen };
     }
 
-    /// `5;n` or `2;r;g;b`. Returns the remaining parameters; of an invalid colour only the introducer is skipped.
+    /// Reads a colour, `5;n` or `2;r;g;b`. Returns the remaining parameters. Of an invalid colour
+    /// only its first number is skipped.
     fn colour<'a>(&mut self, background: bool, after: &'a [Parameter]) -> &'a [Parameter] {
         let good = |parameter: Option<&Parameter>| matches!(parameter, Some(Parameter::Number(0..=255)));
         let (set, used) = match after.first() {
@@ -452,7 +457,7 @@ impl State {
         }
     }
 
-    /// XTWINOPS; only the query of the size is answered (columns first, as in tmux 3.3a).
+    /// XTWINOPS. Only the query for the size is answered (columns first, as in tmux 3.3a).
     fn window(&mut self, arguments: &Arguments<'_>) {
         let number = |at: usize| match arguments.0.get(at) {
             Some(Parameter::Number(number)) => Some(*number),

@@ -1,4 +1,4 @@
-//! Lines of cells with a history above them; they move as in tmux.
+//! Lines of cells, with a history above them. They move as in tmux.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) text: char,
-    /// Zero-width characters that were combined onto it.
+    /// Zero-width characters that belong to this cell.
     pub(super) more: Option<Box<str>>,
     pub(super) kind: Kind,
 }
@@ -15,7 +15,7 @@ pub(super) struct Cell {
 pub(super) enum Kind {
     Narrow,
     Wide,
-    /// Covered by the wide character to its left.
+    /// Covered by the wide character on its left.
     Padding,
 }
 
@@ -32,7 +32,8 @@ impl Cell {
     }
 }
 
-/// What a cleared cell is filled with. A colour is never shown, but a line with a background colour has allocated cells.
+/// What a cleared cell is filled with. Colours are never shown, but tmux allocates the cells of a
+/// line with a coloured background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Background {
     #[default]
@@ -42,23 +43,23 @@ pub(super) enum Background {
 
 #[derive(Clone, Debug, Default)]
 struct Line {
-    /// Allocated in steps, as in tmux: unallocated cells behave differently from cleared ones.
+    /// Allocated in steps, as in tmux. A cell that is not allocated behaves unlike a cleared one.
     cells: Vec<Cell>,
-    /// One past the last cell written since the line was cleared. Cells after it are not captured.
+    /// One past the last cell that was written since the line was cleared. The text ends there.
     used: usize,
-    /// Its text continues in the next line.
+    /// The text continues on the next line.
     wrapped: bool,
 }
 
-/// A line that has scrolled off the top.
+/// A line that scrolled off the top.
 #[derive(Clone, Debug)]
 struct PastLine {
     text: String,
-    /// As of [`Line`].
+    /// Like [`Line::wrapped`].
     wrapped: bool,
 }
 
-/// The visible lines, `0..rows`, and those that have scrolled off the top.
+/// The visible lines, `0..rows`, and the history.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) cols: usize,
@@ -66,13 +67,13 @@ pub(super) struct Grid {
     lines: Vec<Line>,
     history: VecDeque<PastLine>,
     limit: usize,
-    /// Off while a program uses the alternate screen.
+    /// False while a program uses the alternate screen.
     keeps_history: bool,
-    /// Lines that output has pushed off the top so far.
+    /// Number of lines that output has pushed off the top.
     pushed: u64,
 }
 
-/// The visible lines of the main screen, while the alternate one is shown.
+/// The lines of the main screen, while the alternate one is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Saved(Vec<Line>);
 
@@ -82,7 +83,7 @@ impl Grid {
         Self { cols, rows, lines, history: VecDeque::new(), limit, keeps_history: true, pushed: 0 }
     }
 
-    /// The cell at a position; blank if it is not allocated.
+    /// The cell at a position. It is blank if it is not allocated.
     pub(super) fn cell(&self, x: usize, y: usize) -> &Cell {
         self.lines[y].cells.get(x).unwrap_or(&Cell::BLANK)
     }
@@ -94,7 +95,7 @@ impl Grid {
         line.cells[x] = cell;
     }
 
-    /// Number of allocated cells of a line.
+    /// Number of allocated cells in a line.
     pub(super) fn allocated(&self, y: usize) -> usize {
         self.lines[y].cells.len()
     }
@@ -151,7 +152,7 @@ impl Grid {
         self.unwrap_before(from);
     }
 
-    /// Blanks the cells `from..to` of a line; all of them make it an empty line.
+    /// Blanks the cells `from..to` of a line. If that is all of them, the line becomes empty.
     pub(super) fn clear_cells(&mut self, y: usize, from: usize, to: usize, background: Background) {
         if from >= to {
             return;
@@ -170,7 +171,7 @@ impl Grid {
         }
     }
 
-    /// Moves `count` lines from `from` to `to`, and clears the lines that they leave.
+    /// Moves `count` lines from `from` to `to`, and clears the lines that they left.
     pub(super) fn move_lines(&mut self, to: usize, from: usize, count: usize, background: Background) {
         if count == 0 || from == to {
             return;
@@ -188,7 +189,7 @@ impl Grid {
         }
     }
 
-    /// Moves `count` cells from `from` to `to`, and blanks only the cells that they leave.
+    /// Moves `count` cells from `from` to `to`, and blanks the cells that they left.
     pub(super) fn move_cells(&mut self, y: usize, to: usize, from: usize, count: usize) {
         if count == 0 || from == to {
             return;
@@ -203,7 +204,8 @@ impl Grid {
         }
     }
 
-    /// Scrolls a region by one line. The line that leaves it goes into the history, even if the region does not begin at the top.
+    /// Scrolls a region up by a line. The top line of the region goes into the history, even if the
+    /// region does not start at the top of the screen.
     pub(super) fn scroll_up(&mut self, upper: usize, lower: usize, background: Background) {
         if self.keeps_history {
             self.pushed += 1;
@@ -219,7 +221,7 @@ impl Grid {
         self.move_lines(upper + 1, upper, lower - upper, background);
     }
 
-    /// Moves everything down to the last used line into the history.
+    /// Moves all lines up to the last used one into the history.
     pub(super) fn clear_into_history(&mut self, background: Background) {
         let last = self.lines.iter().rposition(|line| line.used != 0).map_or(0, |last| last + 1);
         for y in 0..last {
@@ -236,7 +238,7 @@ impl Grid {
         self.pushed
     }
 
-    /// tmux drops a tenth of the history at once when it is full.
+    /// Adds a line to the history. Like tmux, drops a tenth of a full history at once.
     fn remember(&mut self, y: usize) {
         let line = PastLine { text: self.whole_text(y), wrapped: self.is_wrapped(y) };
         if !self.history.is_empty() && self.history.len() >= self.limit {
@@ -246,7 +248,7 @@ impl Grid {
         self.history.push_back(line);
     }
 
-    /// Shows an empty alternate screen, without history.
+    /// Shows the alternate screen, which is empty and has no history.
     pub(super) fn save(&mut self) -> Saved {
         let saved = Saved(self.lines.clone());
         self.clear_lines(0, self.rows, Background::Default);
@@ -259,7 +261,7 @@ impl Grid {
         self.keeps_history = true;
     }
 
-    /// Text of a line without trailing blanks.
+    /// The text of a line, without trailing blanks.
     pub(super) fn text(&self, y: usize) -> String {
         let mut text = self.whole_text(y);
         text.truncate(text.trim_end_matches(' ').len());
@@ -276,13 +278,13 @@ impl Grid {
         text
     }
 
-    /// Lines without trailing blanks.
+    /// The lines of the history, without trailing blanks.
     pub(super) fn history(&self) -> impl Iterator<Item = &str> {
         self.history.iter().map(|line| line.text.trim_end_matches(' '))
     }
 
-    /// The history and the lines, with those joined that were wrapped, and the row where each
-    /// begins.
+    /// All lines of history and screen, each with the row where it begins. A wrapped line is
+    /// joined.
     pub(super) fn joined(&self) -> Vec<(usize, String)> {
         let mut lines: Vec<(usize, String)> = Vec::new();
         let mut goes_on = false;
@@ -298,12 +300,12 @@ impl Grid {
         lines
     }
 
-    /// Rows above the screen.
+    /// Number of rows in the history.
     pub(super) fn past_rows(&self) -> usize {
         self.history.len()
     }
 
-    /// The text of a row up to a column.
+    /// The text of row `y`, up to column `x`.
     pub(super) fn text_before(&self, x: usize, y: usize) -> String {
         let line = &self.lines[y];
         let cells = line.cells.iter().take(line.used.min(x)).filter(|cell| !cell.is_padding());

@@ -1,18 +1,18 @@
 //! Bytes → characters, controls and sequences: the state machine of tmux's `input.c`.
 //!
-//! It differs from the usual parser (Williams'): there are no C1 controls, invalid UTF-8 is dropped, `ESC k … ESC \` is a window title, and
-//! `ESC` ends every string except a device control string.
+//! It differs from the usual parser (Paul Williams'). There are no C1 controls. Invalid UTF-8 is
+//! dropped. `ESC k … ESC \` is a window title. `ESC` ends every string but a device control string.
 
-/// Bytes of one sequence's parameters; a longer sequence is ignored.
+/// Most bytes of a sequence's parameters. A longer sequence is ignored.
 const MAX_PARAMETER_BYTES: usize = 63;
-/// Intermediate and private-marker bytes of one sequence; one with more is ignored.
+/// Most intermediate and private-marker bytes of a sequence. A sequence with more is ignored.
 const MAX_INTERMEDIATES: usize = 3;
-/// A sequence with more parameters is ignored.
+/// Most parameters of a sequence. A sequence with more is ignored.
 const MAX_PARAMETERS: usize = 23;
-/// Largest number in a sequence; one with a larger number is ignored.
+/// Largest number in a sequence. A sequence with a larger one is ignored.
 const MAX_NUMBER: u64 = i32::MAX as u64;
 
-/// An event of the parser.
+/// Receives the events of the parser.
 pub(super) trait Act {
     /// A printable ASCII character.
     fn print(&mut self, byte: u8);
@@ -21,16 +21,16 @@ pub(super) trait Act {
     fn control(&mut self, byte: u8);
     fn escape(&mut self, intermediates: &[u8], last: u8);
     fn sequence(&mut self, intermediates: &[u8], parameters: &[Parameter], last: u8);
-    /// A byte of a character beyond ASCII has arrived, whether or not the character turns out valid.
+    /// A byte of a character beyond ASCII, which may turn out invalid.
     fn top_bit(&mut self);
 }
 
-/// One of the parameters between `;`.
+/// A parameter of a sequence, between `;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Parameter {
     Missing,
     Number(u32),
-    /// A parameter with `:`, as its numbers.
+    /// A parameter with `:`, e.g. `48:5:1`, as its numbers.
     Group(Vec<Option<u32>>),
 }
 
@@ -50,7 +50,7 @@ enum State {
     DcsBody,
     DcsEscape,
     DcsIgnore,
-    /// Also ended by BEL.
+    /// An operating system command. BEL ends it too.
     Osc,
     /// A title, an APC, a PM or an SOS.
     Text,
@@ -61,17 +61,17 @@ pub(super) struct Parser {
     state: State,
     intermediates: Vec<u8>,
     parameters: Vec<u8>,
-    /// Too long, so it is ignored.
+    /// The sequence is too long, so it is ignored.
     discard: bool,
-    /// An unfinished character, and how many bytes it will have.
+    /// The bytes of an unfinished character, and how many it will have.
     partial: Vec<u8>,
     expected: usize,
-    /// Number of strings that have begun so far.
+    /// Number of strings that have begun.
     strings: u64,
 }
 
 impl Parser {
-    /// The number of the unfinished string, if the parser is inside one.
+    /// The number of the unfinished string that the parser is in.
     pub(super) fn open_string(&self) -> Option<u64> {
         let inside = !matches!(
             self.state,
@@ -223,7 +223,8 @@ impl Parser {
         self.state = next;
     }
 
-    /// A byte beyond ASCII. The first byte determines the length of the UTF-8 sequence, even if a later byte is invalid.
+    /// A byte beyond ASCII. The first byte of a character decides its length, even if a later one
+    /// is invalid.
     fn character(&mut self, byte: u8, to: &mut impl Act) {
         to.top_bit();
         if self.partial.is_empty() {
@@ -246,7 +247,7 @@ impl Parser {
     }
 }
 
-/// Splits parameters; `None` where tmux ignores the whole sequence.
+/// Splits the parameters. `None` if tmux ignores the sequence.
 fn split(bytes: &[u8]) -> Option<Vec<Parameter>> {
     if bytes.is_empty() {
         return Some(Vec::new());

@@ -1,25 +1,26 @@
-//! The emulated terminal: bytes change the screen as in tmux's `screen-write.c`, including its irregularities.
+//! The screen: bytes change it as in tmux's `screen-write.c`, with all of its oddities.
 
 use super::grid::{Background, Cell, Grid, Kind, Saved};
 use super::parser::Parser;
 use super::width::{Width, width};
 
-/// Lines that tmux keeps above the screen. Harbor requests ten million, but only after the session exists, which has no effect.
+/// Lines of tmux's history. Harbor asks for ten million, but only after the session exists. That
+/// has no effect.
 pub const HISTORY_LINES: usize = 2000;
-/// Distance of tab stops.
+/// Columns between tab stops.
 const TAB: usize = 8;
-/// Bytes that a cell can hold; combining characters beyond that are dropped.
+/// Most bytes of a cell. Further combining characters are dropped.
 const MAX_CELL_BYTES: usize = 21;
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
 
-/// A terminal without a program: bytes in, text and answers out.
+/// A terminal without a program. It takes bytes, and gives text and answers.
 #[derive(Debug)]
 pub struct Screen {
     parser: Parser,
     pub(super) state: State,
 }
 
-/// Modes requested by programs that decide which bytes a key sends.
+/// Modes that programs set. They decide which bytes a key sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyModes {
     /// Arrow keys send `ESC O` (DECCKM).
@@ -36,7 +37,7 @@ impl Screen {
         Self::with_history(rows, cols, HISTORY_LINES)
     }
 
-    /// An empty screen that keeps every line that leaves it.
+    /// An empty screen whose history keeps every line.
     pub fn with_whole_history(rows: u16, cols: u16) -> Self {
         Self::with_history(rows, cols, usize::MAX)
     }
@@ -46,17 +47,18 @@ impl Screen {
         Self { parser: Parser::default(), state }
     }
 
-    /// Processes the output of a program.
+    /// Takes output of a program.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.parser.feed(bytes, &mut self.state);
     }
 
-    /// The terminal's answers to queries since the last call. They must be sent to the program.
+    /// The terminal's answers to queries since the last call. Send them to the program.
     pub fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.state.answers)
     }
 
-    /// `tmux capture-pane -p`: every line of the screen without trailing blanks, each with its newline.
+    /// `tmux capture-pane -p`: the lines of the screen without trailing blanks, each with a
+    /// newline.
     pub fn screen(&self) -> String {
         let grid = &self.state.grid;
         (0..grid.rows).flat_map(|y| [grid.text(y), "\n".to_owned()]).collect()
@@ -69,23 +71,23 @@ impl Screen {
         text
     }
 
-    /// `tmux capture-pane -p -J -S -`: the same with trailing blanks, where a text that was wrapped
-    /// is one line, and the row where each begins.
+    /// `tmux capture-pane -p -J -S -`: history and screen with trailing blanks. A wrapped line is
+    /// joined. Each line has the row where it begins.
     pub fn joined_lines(&self) -> Vec<(usize, String)> {
         self.state.grid.joined()
     }
 
-    /// Lines that output has pushed off the top of the screen so far.
+    /// Number of lines that output has pushed off the top of the screen.
     pub fn pushed(&self) -> u64 {
         self.state.grid.pushed()
     }
 
-    /// Rows of the pane and its history.
+    /// Number of rows of history and screen.
     pub fn lines(&self) -> usize {
         self.state.grid.past_rows() + self.state.grid.rows
     }
 
-    /// The cursor's row, counted from the beginning of the history, and its text up to the cursor.
+    /// The cursor's row, counted from the start of the history, and the text before the cursor.
     pub fn before_cursor(&self) -> (usize, String) {
         let State { grid, x, y, .. } = &self.state;
         (grid.past_rows() + y, grid.text_before(*x, *y))
@@ -95,23 +97,23 @@ impl Screen {
         self.state.keys
     }
 
-    /// The number of a string (a title, a device control) that has begun and not ended.
+    /// The number of the string (e.g. a title) that has begun and not ended.
     pub(super) fn open_string(&self) -> Option<u64> {
         self.parser.open_string()
     }
 
-    /// Ends a string as tmux does when it times out.
+    /// Ends a string, as tmux does after a time-out.
     pub(super) fn abandon_string(&mut self) {
         self.parser.abandon_string();
         self.state.reset_pen();
     }
 }
 
-/// The attributes of a written character.
+/// Attributes of the next characters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pen {
     pub(super) background: Background,
-    /// Which of the two character sets is line drawing, and which one is in use.
+    /// For each of the two character sets, whether it is line drawing. `set` is the one in use.
     pub(super) line_drawing: [bool; 2],
     pub(super) set: usize,
 }
@@ -124,14 +126,14 @@ struct Cursor {
     origin: bool,
 }
 
-/// Everything but the parser.
+/// All state but the parser's.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) grid: Grid,
-    /// `cols` after a character in the last column: the next one wraps.
+    /// Equals `cols` after a character in the last column: the next character wraps.
     pub(super) x: usize,
     pub(super) y: usize,
-    /// Scroll region.
+    /// The scroll region: its first and last line.
     pub(super) upper: usize,
     pub(super) lower: usize,
     pub(super) tabs: Vec<bool>,
@@ -143,9 +145,10 @@ pub(super) struct State {
     /// The last printed ASCII character, for REP.
     pub(super) last: Option<u8>,
     joined: bool,
-    /// Saved by DECSC.
+    /// The cursor that DECSC saved.
     kept: Cursor,
-    /// Saved by the switch to the alternate screen; kept after the switch back.
+    /// The cursor's place before the switch to the alternate screen. It stays after the switch
+    /// back.
     kept_main: Option<(usize, usize)>,
     kept_pen: Pen,
     main: Option<Saved>,
@@ -182,14 +185,14 @@ impl State {
         self.tabs = (0..self.grid.cols).map(|x| x > 0 && x.is_multiple_of(TAB)).collect();
     }
 
-    /// Resets colours, character sets and the saved cursor, but not the saved origin mode.
+    /// Resets colours, character sets and the saved cursor, but not its origin mode.
     pub(super) fn reset_pen(&mut self) {
         self.pen = Pen::default();
         self.kept = Cursor { origin: self.kept.origin, ..Cursor::default() };
         self.last = None;
     }
 
-    /// RIS.
+    /// RIS: full reset.
     pub(super) fn reset(&mut self) {
         self.reset_pen();
         self.reset_tabs();
@@ -210,13 +213,14 @@ impl State {
         self.move_to(Some(kept.x), Some(kept.y));
     }
 
-    /// Moves the cursor within the edges.
+    /// Moves the cursor, at most to the edges.
     pub(super) fn move_to(&mut self, x: Option<usize>, y: Option<usize>) {
         self.x = x.map_or(self.x, |x| x.min(self.grid.cols - 1));
         self.y = y.map_or(self.y, |y| y.min(self.grid.rows - 1));
     }
 
-    /// Moves the cursor by a program's coordinates, which count from the region's top in origin mode.
+    /// Moves the cursor to a program's coordinates. In origin mode they count from the region's
+    /// top.
     pub(super) fn move_by_origin(&mut self, x: Option<usize>, y: Option<usize>) {
         let y = y.map(|y| match y {
             _ if !self.origin => y,
@@ -260,7 +264,7 @@ impl State {
         }
     }
 
-    /// Clears the whole screen. Its text goes into the history if there is one.
+    /// Clears the screen. If there is a history, the text goes into it.
     pub(super) fn clear_screen(&mut self, background: Background) {
         if self.grid.keeps_history() {
             self.grid.clear_into_history(background);
@@ -299,13 +303,14 @@ impl State {
         self.x = 0;
     }
 
-    /// Fast path for nearly every character: ASCII in the usual modes.
+    /// The fast path: ASCII in the usual modes.
     fn write_plain(&mut self, byte: u8) {
         if self.x >= self.grid.cols {
             self.wrap_line();
         }
         let (x, y) = (self.x, self.y);
-        // The remaining half of a wide character that is overwritten in its middle. (In column 1 tmux does not clear the left half.)
+        // A wide character may be overwritten in its middle: blank its other half. Like tmux, leave
+        // a left half in column 0.
         let mut start = x;
         while start > 0 && self.grid.cell(start, y).is_padding() {
             self.grid.set(start, y, Cell::BLANK);
@@ -319,7 +324,7 @@ impl State {
         self.blank_padding(self.x);
     }
 
-    /// Blanks the padding that begins at `x`.
+    /// Blanks the padding from column `x` on.
     fn blank_padding(&mut self, mut x: usize) {
         while x < self.grid.cols && self.grid.cell(x, self.y).is_padding() {
             self.grid.set(x, self.y, Cell::BLANK);
@@ -327,7 +332,7 @@ impl State {
         }
     }
 
-    /// All other characters.
+    /// Writes any character, in any mode. `wide` is its number of columns.
     fn write_cell(&mut self, character: char, wide: usize) {
         let cols = self.grid.cols;
         if character == ZERO_WIDTH_JOINER {
@@ -359,18 +364,19 @@ impl State {
             self.grid.set(x, self.y, Cell::PADDING);
             unchanged = false;
         }
-        // A blank in an unallocated cell is not written, so the cell does not count as used.
+        // A blank in a cell that is not allocated is not written, so the cell stays unused.
         let nothing = character == ' ' && self.pen.background == Background::Default;
         if !(unchanged && nothing && self.x >= self.grid.allocated(self.y)) {
             let kind = if wide > 1 { Kind::Wide } else { Kind::Narrow };
             self.grid.set(self.x, self.y, Cell::new(character, kind));
         }
-        // Without wrapping the cursor stays on the last column.
+        // Without wrapping, the cursor stays on the last column.
         let last = usize::from(!self.wrap);
         self.x = if self.x + last + wide <= cols { self.x + wide } else { cols - last };
     }
 
-    /// Blanks the rest of wide characters that the next character covers in part. Returns whether there were any.
+    /// Blanks the other half of wide characters that the next character will cover in part. True if
+    /// there were any.
     fn overwrite(&mut self, wide: usize) -> bool {
         let (mut done, here) = (false, self.grid.cell(self.x, self.y).kind);
         if here == Kind::Padding {
@@ -390,7 +396,7 @@ impl State {
         done
     }
 
-    /// Combines a zero-width character with the character to its left.
+    /// Adds a zero-width character to the character on the left.
     fn combine(&mut self, character: char) {
         let y = self.y;
         let Some(x) = (0..self.x).rev().find(|x| !self.grid.cell(*x, y).is_padding()) else { return };
@@ -404,9 +410,9 @@ impl State {
         self.grid.set(x, y, cell);
     }
 
-    /// A printable ASCII character.
+    /// Writes a printable ASCII character.
     pub(super) fn put(&mut self, byte: u8) {
-        // Line drawing shows in colours only: the captured text is the letter.
+        // A line drawing character is stored as its letter: `capture-pane` prints that.
         if self.wrap && !self.insert && !self.pen.line_drawing[self.pen.set] {
             self.write_plain(byte);
         } else {
@@ -414,7 +420,7 @@ impl State {
         }
     }
 
-    /// Any other character; an unprintable one is dropped.
+    /// Writes a character beyond ASCII. Unprintable ones are dropped.
     pub(super) fn put_wide(&mut self, character: char) {
         match width(character) {
             Width::Unprintable => {}

@@ -12,32 +12,33 @@ use crate::sandbox::{
     Process, ProcessOutcome, Pty, PtyEvent, PtyInput, PtySize, PtyStatus, Sandbox, SandboxClock, SandboxError,
 };
 
-/// Size of Harbor's pane.
+/// The size of Harbor's pane.
 pub const SIZE: PtySize = PtySize { rows: 40, cols: 160 };
-/// How long tmux waits for the end of a title or another string before it treats the following bytes as text again.
+/// tmux waits this long for the end of a string, e.g. a title. After that, bytes are text again.
 const STRING_TIMEOUT: Duration = Duration::from_secs(5);
-/// First interval between polls of the shell. Most commands finish within it, and three polls take a fraction of the shortest wait that
-/// models request, 0.1 s.
+/// First interval between polls of the shell. Most commands finish within it. Three polls take much
+/// less than the shortest wait that models ask for (0.1 s).
 const POLL: Duration = Duration::from_millis(2);
-/// Number of polls at that interval. Longer commands are polled less often, since every poll reads the process table.
+/// Number of polls with that interval. Later ones are rarer, since each reads the process table.
 const QUICK_POLLS: u32 = 20;
-/// Interval between later polls.
+/// Interval between the later polls.
 const LATER_POLL: Duration = Duration::from_millis(20);
-/// Time within which the guest must take keys and answer a poll. It does so in milliseconds; a host without free memory or processor time makes
-/// it slower.
+/// Time for the guest to take keys or answer a poll. It needs milliseconds, and more on a host
+/// without free memory or processor time.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Number of consecutive polls at which the shell must be at its prompt, without output between them: a shell can also sleep for a moment
-/// between two keys that it has read, and a job of it can still print.
+/// Number of polls in a row at which the shell must be at its prompt, without output between them.
+/// A shell can sleep for a moment between two keys, and a background job can still print.
 const CALM_POLLS: u32 = 3;
 
-/// Whether a wait may end before its time.
+/// Whether a wait may end early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wake {
-    /// As in Harbor: every wait lasts its full time.
+    /// No. As in Harbor, every wait lasts its full time.
     #[default]
     Never,
-    /// The wait ends when the shell is back at its prompt and no process started since [`Terminal::press`] is left. More waiting would not
-    /// change the screen. If the shell was already at its prompt and nothing was typed, the model waits for something else, and the wait
+    /// Yes, once the shell is back at its prompt and all processes that were started since
+    /// [`Terminal::press`] have ended. More waiting would not change the screen. If the shell was
+    /// at its prompt before, and nothing was typed, the model waits for something else: that wait
     /// lasts its full time.
     WhenDone,
 }
@@ -46,29 +47,29 @@ pub enum Wake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
     Elapsed,
-    /// Early, by [`Wake::WhenDone`].
+    /// It ended early ([`Wake::WhenDone`]).
     Early,
-    /// The shell has ended.
+    /// The shell ended.
     Ended(ProcessOutcome),
-    /// The sandbox has ended.
+    /// The sandbox ended. The text says how.
     Lost(String),
 }
 
-/// A shell on a terminal. It also runs between waits; dropping this value kills it.
+/// A shell on a terminal. It also runs between waits. Dropping this value kills it.
 #[derive(Debug)]
 pub struct Terminal {
     shared: Arc<Mutex<Screen>>,
     input: PtyInput,
     progress: watch::Receiver<Progress>,
-    /// Number of requested polls. They are answered in order, even after their wait has ended.
+    /// Number of polls so far. Answers come in order, even after the wait of a poll has ended.
     asked: u64,
-    /// The state just before the last keys were pressed.
+    /// The state just before the last keys.
     before: Before,
-    /// [`ANSWER`], which tests shorten.
+    /// [`ANSWER`]; tests use a shorter time.
     answer: Duration,
-    /// The guest did not answer in that time: no wait can end in any other way.
+    /// The guest did not answer in time. All further waits end at once.
     silent: bool,
-    /// Pauses of the container are no part of a wait.
+    /// Waits are measured with this clock, which stands still while the container is paused.
     clock: SandboxClock,
     _pump: AbortOnDropHandle<()>,
 }
@@ -79,29 +80,30 @@ struct Before {
     typed: bool,
 }
 
-/// How much programs have written so far.
+/// How much programs have written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub bytes: u64,
     pub pushed_lines: u64,
 }
 
-/// What has happened so far.
+/// What the reader of the terminal has seen.
 #[derive(Clone, Debug, Default)]
 struct Progress {
-    /// Pieces of output.
+    /// Number of pieces of output.
     outputs: u64,
-    /// Their bytes.
+    /// Bytes of output.
     bytes: u64,
-    /// Polls that were answered, and the last answer.
+    /// Number of answered polls.
     polls: u64,
+    /// The answer to the last poll.
     last_status: PtyStatus,
     end: Option<WaitOutcome>,
 }
 
 impl Terminal {
-    /// Starts `bash --login` in the sandbox's work directory, with the image's `environment` ([`crate::sandbox::ImageConfig::env`]) and the
-    /// variables that tmux adds to it.
+    /// Starts `bash --login` in the sandbox's work directory. Its environment is the image's
+    /// ([`crate::sandbox::ImageConfig::env`]) and tmux's variables.
     pub async fn open(
         sandbox: &Sandbox,
         environment: &[(String, String)],
@@ -145,14 +147,13 @@ impl Terminal {
         lock(&self.shared).full_pane()
     }
 
-    /// Full pane and visible screen of the same moment.
+    /// History with screen, and screen alone, of the same moment.
     pub fn panes(&self) -> (String, String) {
         let screen = lock(&self.shared);
         (screen.full_pane(), screen.screen())
     }
 
-    /// Bytes that the terminal was sent so far, and lines that they pushed off the top of the
-    /// screen.
+    /// How many bytes the terminal got, and how many lines they pushed off the top of the screen.
     pub fn written(&self) -> Written {
         let bytes = self.progress.borrow().bytes;
         Written { bytes, pushed_lines: lock(&self.shared).pushed() }
@@ -168,8 +169,8 @@ impl Terminal {
         self.progress.borrow().end.is_none()
     }
 
-    /// Sends bytes to the terminal. [`crate::agent::terminus::to_bytes`] makes them from keystrokes. If the guest does not take them, the next wait
-    /// says so.
+    /// Sends bytes to the terminal ([`crate::agent::terminus::to_bytes`] makes them from
+    /// keystrokes). If the guest does not take them, the next wait returns [`WaitOutcome::Lost`].
     pub async fn press(&mut self, keys: &[u8]) {
         self.before = Before { status: self.poll().await, typed: !keys.is_empty() };
         if !keys.is_empty() && !self.silent {
@@ -178,7 +179,7 @@ impl Terminal {
         }
     }
 
-    /// Waits while the terminal processes input and output.
+    /// Waits for `duration`, or less if `wake` allows. Output is processed meanwhile.
     pub async fn wait_quiet(&mut self, duration: Duration, wake: Wake) -> WaitOutcome {
         if self.silent {
             return silent();
@@ -203,7 +204,7 @@ impl Terminal {
         ended.ok().and_then(|progress| progress.end.clone()).unwrap_or_else(gone)
     }
 
-    /// Waits until the shell is back at its prompt.
+    /// Waits until the commands are done ([`Wake::WhenDone`]).
     async fn done(&mut self) -> WaitOutcome {
         let (mut calm, mut outputs) = (0, u64::MAX);
         for number in 0_u32.. {
@@ -227,7 +228,7 @@ impl Terminal {
         WaitOutcome::Elapsed
     }
 
-    /// The current state of the shell; the default if it has ended, or if the guest is silent.
+    /// Asks for the state of the shell. The default if the shell has ended or the guest is silent.
     async fn poll(&mut self) -> PtyStatus {
         let (clock, answer) = (self.clock.clone(), self.answer);
         let answered = clock.timeout(answer, async {
@@ -244,7 +245,8 @@ impl Terminal {
     }
 }
 
-/// The variables that tmux sets in its pane, and whether they replace the image's. `TMUX` itself is omitted: there is no tmux server.
+/// The variables that tmux sets in its pane, and whether each replaces the image's. There is no
+/// tmux server, so `TMUX` itself is left out.
 const VARIABLES: &[(&str, &str, bool)] = &[
     ("TERM", "tmux-256color", true),
     ("TERM_PROGRAM", "tmux", true),
@@ -255,7 +257,8 @@ const VARIABLES: &[(&str, &str, bool)] = &[
     ("LANG", "C.UTF-8", false),
 ];
 
-/// Feeds output to the screen and answers the terminal's queries, also between waits: unread output would block the whole sandbox.
+/// Feeds output to the screen, and answers the terminal's queries. It also runs between waits:
+/// unread output would block the whole sandbox.
 async fn pump(mut pty: Pty, shared: Arc<Mutex<Screen>>, progress: watch::Sender<Progress>) {
     let input = pty.input();
     let mut open_string: Option<(u64, Instant)> = None;
@@ -319,9 +322,9 @@ mod tests {
     use crate::model::{Limits, Profile};
     use crate::sandbox::{ExecLimit, Image, LaunchSpec, Network, process_engine};
 
-    /// Only ends a failing test.
+    /// Reached only if the test fails.
     const LONG: Duration = Duration::from_secs(60);
-    /// The time for an answer, in this test.
+    /// The time for an answer in this test.
     const SHORT: Duration = Duration::from_millis(500);
 
     #[tokio::test]

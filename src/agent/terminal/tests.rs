@@ -3,7 +3,7 @@ use serde::Deserialize;
 
 use super::Screen;
 
-/// Captures of real tmux, made by `tests/readers/tmux_golden.py`.
+/// Captures of real tmux. `tests/readers/tmux_golden.py` made them.
 #[derive(Deserialize)]
 struct Screens {
     rows: u16,
@@ -21,7 +21,7 @@ struct Case {
     answers: String,
 }
 
-/// The golden file encodes bytes as the characters with the same numbers.
+/// In the golden file, a character stands for the byte with its number.
 fn bytes(text: &str) -> Vec<u8> {
     text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect()
 }
@@ -34,7 +34,7 @@ fn screens_are_those_of_tmux() {
     for case in &golden.cases {
         let mut screen = Screen::with_history(golden.rows, golden.cols, golden.history);
         screen.feed(&bytes(&case.input));
-        // Queried last, so that everything before it has been answered.
+        // Asked last, so that everything before it is answered.
         screen.feed(b"\x1b[6n");
         let answers = screen.take_answers();
         let same = (screen.screen(), screen.full_pane(), answers);
@@ -68,7 +68,7 @@ fn an_unterminated_string_is_abandoned() {
     assert_eq!((screen.screen().as_str(), screen.open_string()), ("ab\n\n", None));
 }
 
-/// Random bytes that often begin sequences.
+/// Random bytes. Many of them begin sequences.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let number = prop::sample::select(vec!["", "0", "1", "2", "3", "7", "99", "65536", "2147483647"]);
     let last = prop::sample::select(b"ABCDEFGHJKLMPSTXZ@`bcdefghlmnqrstu".to_vec());

@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-/// `first last width` of every character beyond ASCII that does not occupy one column, by `wcwidth` of Debian 12's glibc, which tmux uses
-/// there. `-` is unprintable or unassigned. Made by `tests/readers/tmux_golden.py widths`.
+/// Lines `first last width`: every character beyond ASCII that does not take one column. The widths
+/// are from `wcwidth` of Debian 12's glibc, which tmux uses there. `-` means unprintable or
+/// unassigned. `tests/readers/tmux_golden.py widths` wrote the file.
 const TABLE: &str = include_str!("widths.txt");
 
 static RANGES: LazyLock<Vec<(u32, u32, Width)>> = LazyLock::new(|| TABLE.lines().filter_map(range).collect());
@@ -17,7 +18,7 @@ pub(super) enum Width {
     Two,
 }
 
-/// Whether tmux knows a character beyond ASCII: as a key, and on the screen.
+/// Whether tmux accepts a character beyond ASCII, as a key and on the screen.
 pub(in crate::agent) fn is_printable(character: char) -> bool {
     width(character) != Width::Unprintable
 }

@@ -1,21 +1,22 @@
-//! A JSON decoder with the behaviour of CPython 3.13: it refuses the same texts with the same messages.
+//! A JSON decoder like CPython 3.13's: it refuses the same texts with the same messages.
 
 use std::fmt;
 
-/// Deeper nesting is refused. (Python gives up with an exception that Harbor does not catch, at some ten thousand levels.)
+/// Deeper nesting is refused. Python allows some ten thousand levels, and then raises an exception
+/// that Harbor does not catch.
 const MAX_DEPTH: usize = 500;
 
-/// A JSON value. `NaN` and the infinities are numbers in Python.
+/// A JSON value. As in Python, `NaN` and the infinities are numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Null,
     Bool(bool),
-    /// Integers are unbounded.
+    /// Digits: an integer has no bound.
     Int(String),
     Float(f64),
     Str(String),
     List(Vec<Value>),
-    /// In the order of the text; of a name that comes twice the last value.
+    /// In the order of the text. If a name comes twice, its last value counts.
     Dict(Vec<(String, Value)>),
 }
 
@@ -33,7 +34,7 @@ impl Value {
         }
     }
 
-    /// `float(value)` of what is an `int` or a `float`; a `bool` is an `int`.
+    /// `float(value)` of an `int`, a `float` or a `bool`.
     pub(super) fn to_number(&self) -> Option<f64> {
         match self {
             Self::Bool(value) => Some(f64::from(u8::from(*value))),
@@ -43,7 +44,7 @@ impl Value {
         }
     }
 
-    /// A string as it is, anything else as JSON.
+    /// A string as it is, any other value as JSON.
     pub(super) fn to_text(&self) -> String {
         match self {
             Self::Str(text) => text.clone(),
@@ -52,7 +53,7 @@ impl Value {
     }
 }
 
-/// `json.dumps` without escapes beyond ASCII.
+/// Like `json.dumps(…, ensure_ascii=False)`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,7 +81,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// `json.JSONDecodeError`. Lines, columns and characters count from 1, 1 and 0.
+/// `json.JSONDecodeError`. Lines and columns count from 1, characters from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}: line {line} column {column} (char {offset})")]
 pub(super) struct DecodeError {
@@ -236,7 +237,7 @@ impl Decoder {
         }
     }
 
-    /// Behind an item: whether it was the last one.
+    /// Reads the `,` or `close` after an item. True if the item was the last one.
     fn ends(&mut self, close: char, trailing: &'static str) -> Result<bool, DecodeError> {
         self.skip_space();
         if self.peek() == Some(close) {
@@ -287,11 +288,12 @@ impl Decoder {
         }
     }
 
-    /// Behind `\u`. Half a surrogate pair, which Python keeps and then cannot send anywhere, becomes U+FFFD.
+    /// Reads the digits after `\u`. Half a surrogate pair becomes U+FFFD; Python keeps it, and then
+    /// cannot send it.
     fn unicode_escape(&mut self) -> Result<char, DecodeError> {
         let first = self.hex(self.at)?;
         self.at += 4;
-        // As in Python, a pair is looked for only if something follows it.
+        // Like Python, looks for the second half only if text follows it.
         let more = self.at + 6 < self.text.len() && self.text[self.at..].starts_with(&['\\', 'u']);
         if (0xd800..0xdc00).contains(&first) && more {
             let second = self.hex(self.at + 2)?;
@@ -306,7 +308,7 @@ impl Decoder {
 
     fn hex(&self, from: usize) -> Result<u32, DecodeError> {
         let invalid = || self.error("Invalid \\uXXXX escape", from - 1);
-        // The quote at the end of the string is still to come.
+        // The string's closing quote must still follow the digits.
         let digits =
             self.text.get(from..from + 4).filter(|_| from + 4 < self.text.len()).ok_or_else(invalid)?;
         digits.iter().try_fold(0, |value, digit| Some(value * 16 + digit.to_digit(16)?)).ok_or_else(invalid)

@@ -1,4 +1,4 @@
-//! JSON replies: `terminus_json_plain_parser.py`.
+//! JSON replies, as Harbor's `terminus_json_plain_parser.py` reads them.
 
 use super::Command;
 use super::decode::{self, Value};
@@ -6,11 +6,11 @@ use super::parsed::{Draft, Parsed};
 use super::python::{is_space, repr, strip};
 
 const REQUIRED: [&str; 3] = ["analysis", "plan", "commands"];
-/// Shorter content is quoted whole in an error, of longer content only the beginning. Characters.
+/// An error quotes content of fewer characters whole, and of longer content only the start.
 const QUOTED_WHOLE: usize = 200;
 const QUOTED_START: usize = 100;
 
-/// Parses a reply, with Harbor's automatic corrections if necessary.
+/// Parses a reply. If that fails, tries Harbor's automatic corrections.
 pub(super) fn parse(response: &str) -> Parsed {
     let parsed = parse_as_is(response);
     let Some(error) = &parsed.error else { return parsed };
@@ -80,7 +80,7 @@ fn invalid(content: &str, error: &str) -> String {
     format!("Invalid JSON: {error} | {quoted}")
 }
 
-/// From the first brace outside a string to the one that closes it.
+/// The text from the first brace outside a string to the brace that closes it.
 fn content<'a>(response: &'a str, draft: &mut Draft) -> Option<&'a str> {
     let (mut start, mut depth) = (None, 0i64);
     let (mut in_string, mut escaped) = (false, false);
@@ -114,7 +114,8 @@ fn content<'a>(response: &'a str, draft: &mut Draft) -> Option<&'a str> {
     None
 }
 
-/// Where each field's name first stands with a colon, even inside a string, must be in order.
+/// Warns if the fields are in the wrong order. As in Harbor, the first `"name":` counts, even
+/// inside a string.
 fn check_order(content: &str, draft: &mut Draft) {
     let offset = |name: &str| {
         let quoted = format!("\"{name}\"");
@@ -148,7 +149,8 @@ fn read_commands(data: &[Value], draft: &mut Draft) -> Result<Vec<Command>, Stri
                 Command::DEFAULT_DURATION
             }),
         };
-        // A set in Harbor, so that several come in an order that changes from run to run. Here it is that of the reply.
+        // Harbor has a set here, so its order changes from run to run. This is the order of the
+        // reply.
         let unknown: Vec<&str> = fields
             .iter()
             .map(|(key, _)| key.as_str())
@@ -165,7 +167,7 @@ fn read_commands(data: &[Value], draft: &mut Draft) -> Result<Vec<Command>, Stri
     Ok(commands)
 }
 
-/// The reply with its missing closing braces, if it failed for that reason.
+/// The reply with its missing closing braces added, if they may be the cause of the error.
 fn close_braces(response: &str, error: &str) -> Option<String> {
     let reasons = ["Invalid JSON", "Expecting", "Unterminated", "No valid JSON found"];
     let missing = response.matches('{').count().saturating_sub(response.matches('}').count());
@@ -173,7 +175,8 @@ fn close_braces(response: &str, error: &str) -> Option<String> {
         .then(|| format!("{response}{}", "}".repeat(missing)))
 }
 
-/// The first stretch that is JSON and looks like an object with at most one level of objects in it.
+/// The first part of the reply that is valid JSON. Harbor's pattern allows one level of nested
+/// objects.
 fn extract_object(response: &str) -> Option<&str> {
     let mut rest = response;
     while let Some(start) = rest.find('{') {

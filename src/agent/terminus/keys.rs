@@ -1,24 +1,24 @@
-//! Keystrokes → bytes: what `tmux send-keys -t … -- KEYSTROKES` (3.3a) types.
+//! Keystrokes → bytes, as `tmux send-keys -t … -- KEYSTROKES` (3.3a) types them.
 //!
-//! The text is one argument. If it is a key's name, that key is pressed; otherwise the text is typed. tmux has two
-//! special cases: text that begins with `0x` and a hexadecimal number is one character, and a `;` at the end is tmux's
-//! command separator and is not typed (`\;` types it).
+//! The text is one argument. If it is the name of a key, that key is pressed, else the text is
+//! typed. tmux has two special cases. A text that begins with `0x` and a hexadecimal number is one
+//! character. A `;` at the end is tmux's command separator, so it is not typed; `\;` types it.
 
 use super::names::{self, Base, Key, Modifiers};
 use crate::agent::terminal::KeyModes;
 
-/// tmux's limit for one message to its server, in bytes. Harbor pastes text that would exceed it.
+/// tmux's limit for a message to its server, in bytes. Harbor pastes longer text.
 const MAX_COMMAND: usize = 16_000;
-/// Length of `tmux send-keys -t terminus-2 -- `, which counts towards the limit.
+/// Length of `tmux send-keys -t terminus-2 -- `. It counts towards the limit.
 const COMMAND_START: usize = 32;
 
 /// The bytes that the keystrokes of one command type.
 pub fn to_bytes(keystrokes: &str, modes: KeyModes) -> Vec<u8> {
     if quoted_length(keystrokes) + COMMAND_START > MAX_COMMAND {
-        // A paste converts newlines to carriage returns; typed newlines are kept.
+        // A paste turns newlines into carriage returns. Typed newlines stay.
         return keystrokes.replace('\n', "\r").into_bytes();
     }
-    // An argument cannot contain NUL; Harbor's run would fail here.
+    // An argument cannot hold NUL. Harbor would fail here.
     let text = keystrokes.replace('\0', "");
     let argument = match text.strip_suffix(';') {
         Some(rest) => match rest.strip_suffix('\\') {
@@ -40,14 +40,14 @@ fn quoted_length(text: &str) -> usize {
     if !text.is_empty() && text.chars().all(safe) {
         return text.len();
     }
-    // A quote becomes `'"'"'`.
+    // `shlex.quote` writes a single quote as `'"'"'`.
     text.len() + 2 + 4 * text.matches('\'').count()
 }
 
-/// The encoding of a key.
+/// What tmux sends for a key.
 enum Pressed {
     Bytes(Vec<u8>),
-    /// The key is known and types nothing.
+    /// The key is known, but types nothing.
     Nothing,
     /// tmux has no bytes for the key, and types its name instead.
     Unknown,
@@ -87,7 +87,7 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
         Base::Keypad(..) | Base::BackTab if modes.extended => {
             Pressed::Bytes(format!("\x1b[{};{}u", internal_number(base), modifiers.number()).into_bytes())
         }
-        // tmux ignores these keys with Control alone, and types the name with other modifiers.
+        // With Control alone tmux ignores these keys. With other modifiers it types their names.
         Base::Keypad(..) | Base::BackTab | Base::Other | Base::Arrow(_) => {
             if modifiers.is_ctrl_alone() {
                 Pressed::Nothing
@@ -98,7 +98,7 @@ fn press(key: Key, modes: KeyModes) -> Pressed {
     }
 }
 
-/// tmux's internal numbers of keys, which it sends to programs in extended mode.
+/// tmux's internal number of a key. Programs in extended mode get it.
 fn internal_number(base: Base) -> usize {
     const BACK_TAB: usize = 1_106_343;
     const FIRST_OF_KEYPAD: usize = BACK_TAB + 5;

@@ -1,8 +1,9 @@
-//! The terminus-2 protocol: prompts, replies, keys and observations as in Harbor 0.24 and 0.25, byte for byte.
+//! The terminus-2 protocol: prompts, replies, keys and observations byte for byte as in Harbor 0.24
+//! and 0.25.
 //!
-//! Everything here is pure: texts and a little state in, texts out. The tests compare it with the results of Harbor's code for the same
-//! replies. If that code ends with an uncaught exception (half a surrogate pair or NUL in keystrokes, a duration beyond all floats, a tag
-//! of blanks alone), this code continues.
+//! Everything here is pure. The tests compare it with the results of Harbor's code for the same
+//! replies. Some replies end Harbor's code with an uncaught exception: half a surrogate pair or NUL
+//! in keystrokes, a duration beyond all floats, a tag of blanks alone. This code continues.
 
 mod decode;
 mod json;
@@ -42,9 +43,9 @@ impl Format {
         }
     }
 
-    /// The usable part of a truncated reply. Only XML marks the end of a reply.
+    /// The usable part of a truncated reply. Only XML marks the end of a reply, so JSON has none.
     ///
-    /// (Harbor means to use it too, but fails on the string that it then has instead of a response.)
+    /// Harbor means to salvage too, but fails: it then takes a string for a response.
     pub fn salvage(self, truncated: &str) -> Option<&str> {
         match self {
             Self::Json => None,

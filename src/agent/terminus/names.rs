@@ -1,8 +1,8 @@
-//! Key names, parsed as tmux 3.3a parses them.
+//! Names of keys, parsed as in tmux 3.3a.
 
 use crate::agent::terminal::is_printable;
 
-/// A key and its modifiers, after Control was applied where a control character exists.
+/// A key and its modifiers. Control is already applied if the key has a control character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) base: Base,
@@ -53,11 +53,11 @@ pub(super) enum Base {
     BackTab,
     /// A known key that types nothing.
     Silent,
-    /// A known name of no physical key (`any`).
+    /// A known name without a physical key (`any`).
     Other,
 }
 
-/// The key that is named `text`.
+/// The key with the name `text`.
 pub(super) fn look_up(text: &str) -> Option<Key> {
     let plain = |base| Some(Key { base, modifiers: Modifiers::default() });
     if text.eq_ignore_ascii_case("any") {
@@ -99,7 +99,7 @@ pub(super) fn look_up(text: &str) -> Option<Key> {
 
 /// Applies Control to the ASCII keys that have a control character.
 fn control(base: Base, modifiers: Modifiers) -> Option<Key> {
-    /// ASCII characters for which the modifier is kept instead.
+    /// ASCII characters that keep the modifier Control.
     const UNCHANGED: &[u8] = b"!#()+,-.0123456789:;<=>'\r\t\x7f`/\x1b";
     let Base::Ascii(byte) = base else { return Some(Key { base, modifiers }) };
     if !modifiers.ctrl || UNCHANGED.contains(&byte) {
@@ -115,7 +115,8 @@ fn control(base: Base, modifiers: Modifiers) -> Option<Key> {
     Some(Key { base: Base::Ascii(byte), modifiers: Modifiers { ctrl: false, ..modifiers } })
 }
 
-/// `sscanf("%x")` of the text after `0x`: it accepts leading blanks, a sign and a second `0x`, and ignores trailing text.
+/// `sscanf("%x")` of the text after `0x`. It accepts leading blanks, a sign and a second `0x`, and
+/// ignores trailing text.
 fn hexadecimal(text: &str) -> Option<Base> {
     let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
     let (negative, text) = match text.strip_prefix('-') {
@@ -130,7 +131,7 @@ fn hexadecimal(text: &str) -> Option<Base> {
     if end == 0 {
         return None;
     }
-    // `strtoul` saturates beyond 64 bits, and tmux keeps the lower 32 bits.
+    // `strtoul` saturates at 64 bits, and tmux keeps the lower 32.
     let wide = u64::from_str_radix(&text[..end], 16).unwrap_or(u64::MAX);
     let signed = if negative { wide.wrapping_neg() } else { wide };
     let code = u32::try_from(signed & u64::from(u32::MAX)).ok()?;
@@ -192,7 +193,7 @@ fn keypad_digit(lower: &str) -> Option<Base> {
     }
 }
 
-/// `sscanf("User%u")`: text after the number is ignored.
+/// `sscanf("User%u")`. It ignores text after the number.
 fn user(name: &str) -> Option<Base> {
     /// tmux's number of user keys.
     const KEYS: u32 = 1000;

@@ -1,11 +1,12 @@
-//! The terminal text that the model is shown.
+//! The text of the terminal that a model reads.
 
 use super::python::strip;
 
-/// Longest output, in bytes of UTF-8; half of it from either end.
+/// Longest output, in bytes of UTF-8. Half of it is the start of the output, half its end.
 pub const MAX_OUTPUT_BYTES: usize = 10_000;
 
-/// `_limit_output_length`: leaves out the middle of what is too long. Characters that would be cut are left out too.
+/// Harbor's `_limit_output_length`: omits the middle of a long output. Characters that would be cut
+/// in two are omitted too.
 pub fn limit(output: &str) -> String {
     if output.len() <= MAX_OUTPUT_BYTES {
         return output.to_owned();
@@ -20,18 +21,19 @@ pub fn limit(output: &str) -> String {
     )
 }
 
-/// Stores the pane, to find new output.
+/// The pane as it was last shown, so that new output can be found.
 #[derive(Clone, Debug, Default)]
 pub struct Pane {
     previous: Option<String>,
 }
 
 impl Pane {
-    /// `get_incremental_output`: what has come since the last call, or the screen where that cannot be told or is nothing.
+    /// Harbor's `get_incremental_output`: the output since the last call. If that cannot be found
+    /// or is empty, it is the screen.
     ///
-    /// `full` is the pane with its history. `screen` is the visible part. `pushed` is the number of
-    /// lines that left the screen since the last call. The history holds 2,000 lines. Harbor does not
-    /// mark longer output as cut; here a line above the screen does.
+    /// `full` is the pane with its history, `screen` its visible part. `pushed` is the number of
+    /// lines that left the screen since the last call. The history holds 2,000 lines. Harbor does
+    /// not mark longer output as cut. Here a line above the screen does.
     pub fn show(&mut self, full: String, screen: &str, pushed: u64) -> String {
         let fresh = self.previous.as_deref().and_then(|previous| new_content(previous, &full));
         let is_whole = fresh.as_ref().is_some_and(|fresh| fresh.is_whole);
@@ -47,15 +49,16 @@ impl Pane {
     }
 }
 
-/// The part of a pane that is new.
+/// The new part of a pane.
 struct Fresh<'a> {
     text: &'a str,
-    /// Nothing new stands before it.
+    /// No new text stands before it.
     is_whole: bool,
 }
 
-/// From the last line of what was there before. The offset is counted (in characters) in the old text but taken from the new one,
-/// so it is off by what stands in the new one before the old.
+/// The text from the last line of `previous` on. Like Harbor, this counts characters in `previous`
+/// and skips as many in `current`. So it is wrong by the text that stands before `previous` in
+/// `current`.
 fn new_content<'a>(previous: &str, current: &'a str) -> Option<Fresh<'a>> {
     let previous = strip(previous);
     let found = current.find(previous)?;
@@ -70,7 +73,8 @@ fn new_content<'a>(previous: &str, current: &'a str) -> Option<Fresh<'a>> {
 mod tests {
     use super::*;
 
-    /// Harbor's too: what comes before the place where the earlier screen is found again is not shown.
+    /// Harbor has this fault too: text before the place where the earlier screen is found again is
+    /// not shown.
     #[test]
     fn only_what_follows_the_earlier_screen_is_new() {
         let check_pushed = |previous: &str, full: &str, pushed: u64, expected: &str| {
@@ -81,7 +85,8 @@ mod tests {
         let check = |previous: &str, full: &str, expected: &str| check_pushed(previous, full, 0, expected);
         check("$ ", "$ echo 42\n42\n$ ", "New Terminal Output:\n$ echo 42\n42\n$ ");
         check("$ ls\na\n$ ", "$ ls\na\n$ pwd\n/\n$ ", "New Terminal Output:\n\n$ pwd\n/\n$ ");
-        // `clear; echo 42` on a pane that had only a prompt: the prompt is found again below the output.
+        // `clear; echo 42` on a pane with only a prompt: the prompt is found again below the
+        // output.
         check("$ ", "42\n$ ", "New Terminal Output:\n$ ");
         check("$ ls\na\n$ ", "42\n$ ", "Current Terminal Screen:\nthe screen");
         check_pushed(
@@ -97,7 +102,7 @@ mod tests {
             4961,
             "Current Terminal Screen:\n[... lines above are omitted: 4961 lines have left the screen ...]\nthe screen",
         );
-        // The history has all of them.
+        // The history has all lines.
         check_pushed("$ ", "$ seq 9\n8\n9\n$ ", 7, "New Terminal Output:\n$ seq 9\n8\n9\n$ ");
     }
 
@@ -108,7 +113,7 @@ mod tests {
             |bytes| format!("\n[... output limited to 10000 bytes; {bytes} interior bytes omitted ...]\n");
         check("a".repeat(10_000), "a".repeat(10_000));
         check("a".repeat(10_001), format!("{0}{1}{0}", "a".repeat(5_000), marker(1)));
-        // 5000 is within the 1667th character of three bytes, from either end.
+        // Byte 5000 lies within the 1667th character of three bytes, from either end.
         check("漢".repeat(4_000), format!("{0}{1}{0}", "漢".repeat(1_666), marker(2_004)));
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-/// Keystrokes, and the time to wait after them.
+/// Keystrokes and the time to wait after them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Typed literally, or the name of a key in tmux ([`super::to_bytes`]). Empty keystrokes only wait.
+    /// Text to type, or the name of a key in tmux, e.g. `C-c` ([`super::to_bytes`]). Empty
+    /// keystrokes only wait.
     pub keystrokes: String,
-    /// Seconds, as the model wrote them; may be negative, infinite or NaN.
+    /// Seconds, as the model wrote them. They may be negative, infinite or NaN.
     pub duration: f64,
 }
 
@@ -16,7 +17,7 @@ impl Command {
     /// Longest wait for one command, in seconds.
     pub const MAX_DURATION: f64 = 60.0;
 
-    /// The actual wait: at most 60 s, and zero for an invalid duration.
+    /// The actual wait: at most 60 s. A negative, infinite or NaN duration is zero.
     pub fn wait(&self) -> Duration {
         let seconds = self.duration.min(Self::MAX_DURATION);
         if self.duration.is_nan() {
@@ -26,12 +27,12 @@ impl Command {
     }
 }
 
-/// The result of parsing a reply.
+/// A reply after parsing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     pub commands: Vec<Command>,
     pub task_complete: bool,
-    /// Why the reply is rejected.
+    /// Set if the reply is rejected.
     pub error: Option<String>,
     /// One line each, beginning with `- `.
     pub warning: Option<String>,
@@ -50,7 +51,7 @@ impl Parsed {
     }
 }
 
-/// The state of the parser of a reply.
+/// A reply while it is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) task_complete: bool,
@@ -71,7 +72,8 @@ impl Draft {
         ));
     }
 
-    /// Warns if parts, given in their right order with their offsets, are in another one.
+    /// Warns if the parts of a reply are in the wrong order. `offsets` lists them in the right
+    /// order, each with its place in the reply.
     pub(super) fn check_order(&mut self, what: &str, offsets: &[(usize, &str)]) {
         let arrows =
             |offsets: &[(usize, &str)]| offsets.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(" → ");
@@ -95,13 +97,14 @@ impl Draft {
         }
     }
 
-    /// A reply that is treated as incomplete, whatever its content.
+    /// The reply is rejected, and its commands and its `task_complete` do not count.
     pub(super) fn fail(mut self, error: String) -> Parsed {
         self.task_complete = false;
         Parsed { error: Some(error), ..self.succeed(Vec::new()) }
     }
 
-    /// Once the task is complete, errors in the commands do not matter.
+    /// Like [`Self::fail`], but once the task is complete, an error in the commands is only a
+    /// warning.
     pub(super) fn fail_unless_complete(mut self, error: String) -> Parsed {
         if self.task_complete {
             self.warn(error);

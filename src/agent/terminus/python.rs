@@ -1,6 +1,6 @@
-//! Python string operations that differ from Rust's, where Harbor's texts depend on the difference.
+//! Python's string operations, where they differ from Rust's and Harbor's texts depend on it.
 
-/// `str.isspace` of one character: Unicode's white space and the four separators of ASCII.
+/// `str.isspace` of a character: Unicode's white space and ASCII's four separators.
 pub(super) fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
@@ -37,7 +37,8 @@ pub(super) fn repr(text: &str) -> String {
     out
 }
 
-/// `str.isprintable` of one character. After another character, `escape_debug` escapes exactly the unprintable ones.
+/// `str.isprintable` of a character. After another character, `escape_debug` escapes exactly the
+/// unprintable ones.
 fn is_printable(character: char) -> bool {
     match character {
         ' '..='~' => true,
@@ -49,7 +50,7 @@ fn is_printable(character: char) -> bool {
     }
 }
 
-/// `float` of a string, except that non-ASCII digits are not supported.
+/// `float(text)`, but only with ASCII digits.
 pub(super) fn float(text: &str) -> Option<f64> {
     let text = strip(text);
     let bytes = text.as_bytes();
@@ -63,7 +64,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
     underscores_valid.then(|| text.replace('_', "").parse().ok())?
 }
 
-/// `template.format(**values)` for plain names: `{{` and `}}` are braces.
+/// `template.format(**values)`, for plain names. `{{` and `}}` are braces.
 pub(super) fn format(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;

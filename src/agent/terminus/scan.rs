@@ -1,4 +1,4 @@
-//! Harbor's regular expressions over XML, written as plain string searches.
+//! Harbor's regular expressions over XML, as plain string searches.
 
 use super::python::{is_space, is_word};
 
@@ -37,9 +37,10 @@ pub(super) fn opening_tags<'a>(content: &'a str, name: &str) -> impl Iterator<It
     })
 }
 
-/// Names of the top-level tags, found by counting opening and closing tags. Quotes are not interpreted.
+/// Names of the top-level tags. They are found by counting opening and closing tags; quotes mean
+/// nothing.
 ///
-/// A tag that contains only blanks raises an `IndexError` in Harbor and ends its run; here its name is the empty string.
+/// A tag of blanks alone raises an `IndexError` in Harbor and ends its run. Here its name is empty.
 pub(super) fn top_level_tags(content: &str) -> Vec<&str> {
     let (mut found, mut depth, mut rest) = (Vec::new(), 0i64, content);
     while let Some((_, after)) = rest.split_once('<')
@@ -110,7 +111,7 @@ pub(super) fn attributes_of(attributes: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Every name with a value that `take` accepts; `take` also returns the number of bytes that it consumed.
+/// Every name whose value `take` accepts. `take` also returns how many bytes it consumed.
 fn assignments<'a>(
     attributes: &'a str,
     take: impl Fn(&'a str) -> Option<(&'a str, usize)>,

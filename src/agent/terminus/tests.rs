@@ -1,4 +1,5 @@
-//! Comparison with Harbor's own code (`tests/readers/terminus_golden.py`) and with real tmux (`tests/readers/tmux_golden.py`).
+//! Compares this module with Harbor's own code (`tests/readers/terminus_golden.py`) and with real
+//! tmux (`tests/readers/tmux_golden.py`).
 
 use std::process::Command as Program;
 
@@ -11,7 +12,7 @@ use crate::assets::Assets;
 
 const GOLDEN: &str = include_str!("../../../tests/golden/terminus.json");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/terminus_golden.py");
-/// Names a Python that has `harbor` installed.
+/// Environment variable with the path of a Python that has `harbor` installed.
 const PYTHON: &str = "TERMSMITH_HARBOR_PYTHON";
 
 #[derive(Deserialize)]
@@ -34,7 +35,7 @@ struct ParseCase {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Got {
-    /// Harbor does not catch that, and its run ends.
+    /// Harbor does not catch this error, so its run ends.
     Raises { raises: String },
     Parsed {
         commands: Vec<Typed>,
@@ -65,7 +66,7 @@ struct Conversation {
     format: String,
     output_limit: Option<u64>,
     instruction: String,
-    /// Full pane and screen, one for each time that the model is asked.
+    /// Full pane and screen, one pair for each request to the model.
     panes: Vec<(String, String)>,
     replies: Vec<Reply>,
     prompts: Vec<String>,
@@ -103,7 +104,7 @@ fn texts(format: Format) -> Texts {
     Texts::load(&Assets::embedded(), format).unwrap()
 }
 
-/// Several unknown fields, unknown tags or missing sections come from a Python set, in no order at all.
+/// The order of these warnings is free: Harbor takes them from Python sets.
 fn without_order(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = text.split([' ', '\n', ',', '"']).collect();
     words.sort_unstable();
@@ -158,7 +159,7 @@ fn replies_are_read_as_by_harbor() {
         };
         assert_same(&what, &message, next);
     }
-    // The blank tag, twice.
+    // The tag of blanks alone.
     assert_eq!(raised, ["IndexError"; 1], "what ends Harbor's run");
 }
 
@@ -223,7 +224,7 @@ fn summaries_and_time_outs_are_asked_for_as_by_harbor() {
     assert_eq!(texts.timeout("sleep 9\n", "5.0", "$ sleep 9\n"), golden.timeout[0]);
 }
 
-/// Runs Harbor anew, where there is one.
+/// Compares with a fresh run of Harbor, if the environment names one.
 #[test]
 #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 fn the_golden_file_matches_harbor() {
@@ -290,7 +291,7 @@ fn long_keystrokes_are_pasted() {
         assert_eq!(bytes.len(), text.len());
         assert_eq!(bytes.last(), Some(&newline), "{} bytes", text.len());
     };
-    // 16 000 less the command and its blank, two quotes, and the newline.
+    // 16,000 bytes less the command, two quotes, and the newline.
     check(&format!("{}\n", "x".repeat(15_965)), b'\n');
     check(&format!("{}\n", "x".repeat(15_966)), b'\r');
     check(&format!("{}\n", "'".repeat(3_193)), b'\n');

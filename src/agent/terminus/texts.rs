@@ -71,7 +71,7 @@ impl Texts {
         self.format
     }
 
-    /// Hash over all texts, for the address of a rollout.
+    /// Hash over all texts. It is part of a rollout's key.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let texts = [
@@ -96,18 +96,21 @@ impl Texts {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// The first user message; there is no system message. `output` is what [`super::Pane::show`] said first.
+    /// The first user message. There is no system message. `output` is the first
+    /// [`super::Pane::show`].
     pub fn task(&self, instruction: &str, output: &str) -> String {
         format(&self.task, &[("instruction", instruction), ("terminal_state", &limit(output))])
     }
 
-    /// The user message after a command that a terminal gave up on. (Harbor's own terminal never does.)
+    /// The user message after a command whose terminal gave no answer. Harbor's own terminal always
+    /// answers.
     pub fn timeout(&self, command: &str, seconds: &str, output: &str) -> String {
         let values = [("command", command), ("timeout_sec", seconds), ("terminal_state", &limit(output))];
         format(&self.timeout, &values)
     }
 
-    /// The user message after a reply that was cut off by its length and cannot be salvaged. `tokens` is that length, if known.
+    /// The user message after a reply that was cut off and cannot be salvaged. `tokens` is its
+    /// length, if known.
     pub fn too_long(&self, truncated: &str, tokens: Option<u64>) -> String {
         let limit =
             tokens.map_or("the maximum output length".to_owned(), |tokens| format!("{tokens} tokens"));
@@ -119,18 +122,19 @@ impl Texts {
         message
     }
 
-    /// First step of a summary: asked behind the whole history.
+    /// First step of a summary. It is asked after the whole history.
     pub fn summary(&self, instruction: &str) -> String {
         format(&self.summary, &[("instruction", instruction)])
     }
 
-    /// Second step: asked without any history, and kept in the new one. `screen` is the visible screen.
+    /// Second step. It is asked in a new conversation, and stays in it. `screen` is the visible
+    /// screen.
     pub fn questions(&self, instruction: &str, summary: &str, screen: &str) -> String {
         let values = [("instruction", instruction), ("summary", summary), ("screen", screen)];
         format(&self.questions, &values)
     }
 
-    /// Third step: asked behind the whole history and the summary.
+    /// Third step. It is asked after the whole history and the summary.
     pub fn answers(&self, questions: &str) -> String {
         format(&self.answers, &[("questions", questions)])
     }
@@ -140,17 +144,17 @@ impl Texts {
         format(&self.handoff, &[("answers", answers)])
     }
 
-    /// If that fails: asked without any history.
+    /// If one of the three steps fails, this is asked instead, in a new conversation.
     pub fn short_summary(&self, instruction: &str, screen: &str) -> String {
         format(&self.short_summary, &[("instruction", instruction), ("screen", last_characters(screen))])
     }
 
-    /// The message that follows a short summary in the history.
+    /// The message with the short summary, in the new history.
     pub fn short_handoff(&self, instruction: &str, summary: &str) -> String {
         format(&self.short_handoff, &[("instruction", instruction), ("summary", summary)])
     }
 
-    /// The first message of the new history if that fails too.
+    /// The message of the new history if the short summary fails too.
     pub fn last_resort(&self, instruction: &str, screen: &str) -> String {
         format(&self.last_resort, &[("instruction", instruction), ("screen", last_characters(screen))])
     }

@@ -1,23 +1,23 @@
-//! From a reply to the next message, and the end of the episode.
+//! From a reply of the model to the next message, or to the end of the episode.
 
 use super::python::format;
 use super::{Parsed, Texts, limit};
 
-/// The result of a reply.
+/// What follows from a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
-    /// No keystrokes are sent; this is the next user message.
+    /// No keystrokes are sent. `message` is the next user message.
     Rejected { parsed: Parsed, message: String },
-    /// Its commands are to be typed, each with its wait, and [`Turns::observe`] told what the terminal then shows.
+    /// Type the commands, each with its wait. Then pass the terminal's text to [`Turns::observe`].
     Accepted(Parsed),
 }
 
-/// The result after the commands of a reply.
+/// What follows after the commands of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next user message.
     Message(String),
-    /// The model has declared completion twice. The last output, for the record.
+    /// The model has declared twice that the task is complete. The text is the last output.
     Done(String),
 }
 
@@ -25,7 +25,7 @@ pub enum Next {
 #[derive(Clone, Debug)]
 pub struct Turns {
     texts: Texts,
-    /// The last reply that was accepted said that the task is complete. A rejected one leaves that as it is.
+    /// The last accepted reply said that the task is complete. Rejected replies do not change this.
     pending: bool,
 }
 
@@ -38,7 +38,8 @@ impl Turns {
     pub fn read(&self, reply: &str) -> Reading {
         let parsed = self.texts.format().parse(reply);
         let feedback = feedback(&parsed);
-        // Harbor looks for the word, so a warning that quotes it from the reply has the same effect.
+        // Harbor searches for the word too. So a warning that quotes it from the reply also
+        // rejects.
         if feedback.contains("ERROR:") {
             let message = format(&self.texts.parse_error, &[("feedback", &feedback)]);
             return Reading::Rejected { parsed, message };
@@ -46,7 +47,7 @@ impl Turns {
         Reading::Accepted(parsed)
     }
 
-    /// Takes what the terminal shows after the commands of an accepted reply: what [`super::Pane::show`] said.
+    /// Takes the text that [`super::Pane::show`] returned after the commands of an accepted reply.
     pub fn observe(&mut self, parsed: &Parsed, output: &str) -> Next {
         let output = limit(output);
         let was_pending = std::mem::replace(&mut self.pending, parsed.task_complete);
@@ -57,7 +58,7 @@ impl Turns {
                 Next::Message(format(&self.texts.confirm, &[("terminal_output", &output)]))
             };
         }
-        // A second time, as Harbor does: the number in the marker is then that of the bytes of the first marker.
+        // Harbor limits twice. A second marker then counts bytes of the first one.
         let output = limit(&output);
         let feedback = feedback(parsed);
         if feedback.is_empty() {
@@ -69,7 +70,7 @@ impl Turns {
     }
 }
 
-/// Errors and warnings, as the model is told them.
+/// Errors and warnings, in Harbor's form for the model.
 fn feedback(parsed: &Parsed) -> String {
     match (&parsed.error, &parsed.warning) {
         (Some(error), Some(warning)) => format!("ERROR: {error}\nWARNINGS: {warning}"),

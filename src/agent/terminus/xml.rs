@@ -1,4 +1,5 @@
-//! XML replies: `terminus_xml_plain_parser.py`. Text between tags is used verbatim; no entity is decoded.
+//! XML replies, as Harbor's `terminus_xml_plain_parser.py` reads them. Text between tags is used
+//! verbatim: entities are not decoded.
 
 use super::Command;
 use super::parsed::{Draft, Parsed};
@@ -14,7 +15,8 @@ const REQUIRED: usize = 3;
 const OPEN: &str = "<response>";
 const CLOSE: &str = "</response>";
 
-/// Parses a reply. Harbor's automatic fix for XML is not implemented: the error that triggers it is never reported.
+/// Parses a reply. Harbor's automatic correction of XML is left out: the error that starts it never
+/// occurs.
 pub(super) fn parse(response: &str) -> Parsed {
     let mut draft = Draft::default();
     check_extra_text(response, &mut draft);
@@ -46,7 +48,7 @@ pub(super) fn parse(response: &str) -> Parsed {
     }
 }
 
-/// The complete response within an output that was cut off at the token limit, if it contains a usable one.
+/// The response within an output that was cut off at the token limit, if it is complete and usable.
 pub(super) fn salvage(truncated: &str) -> Option<&str> {
     let commands = truncated.find("</commands>")?;
     let end = commands + truncated[commands..].find(CLOSE)? + CLOSE.len();
@@ -62,7 +64,7 @@ fn check_extra_text(response: &str, draft: &mut Draft) {
     if !strip(&response[..start]).is_empty() {
         draft.warn("Extra text detected before <response> tag".to_owned());
     }
-    // The first closing tag, even one before the opening tag.
+    // As in Harbor, the first closing tag counts, even one before the opening tag.
     if let Some(end) = response.find(CLOSE)
         && !strip(&response[end + CLOSE.len()..]).is_empty()
     {
@@ -77,13 +79,13 @@ fn check_extra_text(response: &str, draft: &mut Draft) {
     }
 }
 
-/// The content of the first `<response>`, up to its closing tag or the end of the text.
+/// The content of the first `<response>`. It ends at the closing tag or at the end of the text.
 fn content(response: &str) -> Option<&str> {
     let (_, inside) = response.split_once(OPEN)?;
     Some(strip(inside.split_once(CLOSE).map_or(inside, |(inside, _)| inside)))
 }
 
-/// Contents of the [`SECTIONS`].
+/// The contents of [`SECTIONS`].
 fn sections<'a>(content: &'a str, draft: &mut Draft) -> [Option<&'a str>; 4] {
     let sections = SECTIONS.map(|name| {
         let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -93,7 +95,7 @@ fn sections<'a>(content: &'a str, draft: &mut Draft) -> [Option<&'a str>; 4] {
             None => has_self_closing(content, name).then_some(""),
         }
     });
-    // Harbor iterates over sets, so the order of its warnings varies between runs. Here the order is fixed.
+    // Harbor iterates over sets, so the order of its warnings varies. Here it is fixed.
     for (name, _) in SECTIONS.iter().zip(sections).take(REQUIRED).filter(|(_, section)| section.is_none()) {
         draft.warn(format!("Missing <{name}> section"));
     }
@@ -155,7 +157,7 @@ fn read_commands(content: &str, draft: &mut Draft) -> Vec<Command> {
             ));
         }
     }
-    // The four characters `\r\n`, not a line ending.
+    // The four characters `\r\n`, and not a line ending.
     if content.contains("\\r\\n") {
         draft.warn(
             "Warning: \\r\\n line endings are not necessary - use \\n instead for simpler output".to_owned(),
