@@ -37,7 +37,7 @@ pub(super) enum Parameter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
-    CampaignContext,
+    Ground,
     Escape,
     EscapeIntermediate,
     Csi,
@@ -75,7 +75,7 @@ impl Parser {
     pub(super) fn open_string(&self) -> Option<u64> {
         let inside = !matches!(
             self.state,
-            State::CampaignContext
+            State::Ground
                 | State::Escape
                 | State::EscapeIntermediate
                 | State::Csi
@@ -89,7 +89,7 @@ impl Parser {
     /// Aborts a string.
     pub(super) fn abandon_string(&mut self) {
         self.clear();
-        self.state = State::CampaignContext;
+        self.state = State::Ground;
     }
 
     pub(super) fn feed(&mut self, bytes: &[u8], to: &mut impl Act) {
@@ -102,7 +102,7 @@ impl Parser {
         if self.state == State::DcsBody || self.state == State::DcsEscape {
             self.state = match (self.state, byte) {
                 (State::DcsBody, 0x1b) => State::DcsEscape,
-                (State::DcsEscape, b'\\') => State::CampaignContext,
+                (State::DcsEscape, b'\\') => State::Ground,
                 _ => State::DcsBody,
             };
             return;
@@ -110,14 +110,14 @@ impl Parser {
         match byte {
             0x18 | 0x1a => {
                 self.control(byte, to);
-                self.state = State::CampaignContext;
+                self.state = State::Ground;
             }
             0x1b => {
                 self.clear();
                 self.state = State::Escape;
             }
             0x00..=0x1f => match self.state {
-                State::Osc if byte == 0x07 => self.state = State::CampaignContext,
+                State::Osc if byte == 0x07 => self.state = State::Ground,
                 State::Dcs
                 | State::DcsParameter
                 | State::DcsIntermediate
@@ -138,11 +138,11 @@ impl Parser {
     /// A byte other than a control character, outside the body of a device control string.
     fn graphic(&mut self, byte: u8, to: &mut impl Act) {
         match (self.state, byte) {
-            (State::CampaignContext, 0x20..=0x7e) => {
+            (State::Ground, 0x20..=0x7e) => {
                 self.partial.clear();
                 to.print(byte);
             }
-            (State::CampaignContext, 0x80..) => self.character(byte, to),
+            (State::Ground, 0x80..) => self.character(byte, to),
             (State::Escape | State::EscapeIntermediate, 0x20..=0x2f) => {
                 self.collect(byte, State::EscapeIntermediate);
             }
@@ -154,7 +154,7 @@ impl Parser {
                 if !self.discard {
                     to.escape(&self.intermediates, byte);
                 }
-                self.state = State::CampaignContext;
+                self.state = State::Ground;
             }
             (State::Csi | State::CsiParameter, 0x30..=0x3b) => self.parameter(byte, State::CsiParameter),
             (State::Csi, 0x3c..=0x3f) => self.collect(byte, State::CsiParameter),
@@ -167,10 +167,10 @@ impl Parser {
                 {
                     to.sequence(&self.intermediates, &parameters, byte);
                 }
-                self.state = State::CampaignContext;
+                self.state = State::Ground;
             }
             (State::CsiParameter | State::CsiIntermediate, 0x30..=0x3f) => self.state = State::CsiIgnore,
-            (State::CsiIgnore, 0x40..=0x7e) => self.state = State::CampaignContext,
+            (State::CsiIgnore, 0x40..=0x7e) => self.state = State::Ground,
             (State::Dcs | State::DcsParameter, 0x30..=0x39 | 0x3b) => {
                 self.parameter(byte, State::DcsParameter);
             }
